@@ -1,0 +1,3 @@
+//! The `fwdlab` command.
+#![forbid(unsafe_code)]
+fn main() {}

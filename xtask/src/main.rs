@@ -1,0 +1,3 @@
+//! Developer chores: `cargo xtask help`.
+#![forbid(unsafe_code)]
+fn main() {}
