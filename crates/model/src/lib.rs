@@ -1,2 +1,17 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+
+pub mod plan;
+pub mod record;
+pub mod resolved;
+pub mod words;
+
+pub use plan::{FamilyOrder, Plan, PlannedBlock};
+pub use record::{
+    BlockRecord, Conservation, Environment, InvalidReason, Placement, Record, SCHEMA_VERSION,
+    SessionRecord, SliceRecord, TrialRecord, Verification,
+};
+pub use resolved::{
+    Binding, Comparison, Design, Factor, Lab, LabKind, Resolved, Traffic, Variant, XdpProgram,
+};
+pub use words::{AddressFamily, Level, LoadRegime, VariantName};

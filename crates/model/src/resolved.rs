@@ -1,0 +1,190 @@
+//! The experiment and its lab with every default filled in: what a run does, and what is hashed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::words::{AddressFamily, Level, LoadRegime, VariantName};
+
+/// An experiment whose defaults, variants, comparisons and lab are all settled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Resolved {
+    /// Short name, from the experiment file's name; the first folder under `results/`.
+    pub name: String,
+    /// The question as a title: "Impact of … on …".
+    pub question: String,
+    /// What a reader should know before the results.
+    pub background: Option<String>,
+    /// The things that are varied.
+    pub factors: Vec<Factor>,
+    /// The combinations of levels that are measured, the A/A control last where there is one.
+    pub variants: Vec<Variant>,
+    /// What is compared with what.
+    pub comparisons: Vec<Comparison>,
+    /// What the tester sends.
+    pub traffic: Traffic,
+    /// How often, how long and in what order.
+    pub design: Design,
+    /// Where it is measured and how each factor is set there.
+    pub lab: Lab,
+}
+
+impl Resolved {
+    /// SHA-256 of everything that makes this experiment this experiment, in hexadecimal.
+    ///
+    /// A seed that was drawn, not given, is no part of it, so that two runs of one file agree.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        let mut hashed = self.clone();
+        if hashed.design.seed_was_drawn {
+            hashed.design.seed = 0;
+        }
+        let bytes = serde_json::to_vec(&hashed).expect("a resolved experiment is plain data");
+        Sha256::digest(&bytes)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
+    /// The variant of that name.
+    #[must_use]
+    pub fn variant(&self, name: &VariantName) -> Option<&Variant> {
+        self.variants.iter().find(|variant| &variant.name == name)
+    }
+}
+
+/// A thing that is varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Its name in the field's words.
+    pub name: String,
+    /// One sentence for the reader.
+    pub description: Option<String>,
+    /// The values it takes.
+    pub levels: Vec<Level>,
+    /// The value it has where a variant does not say.
+    pub default: Level,
+}
+
+/// One combination of levels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variant {
+    /// Its name in files.
+    pub name: VariantName,
+    /// Its name for readers.
+    pub label: String,
+    /// The level of every factor, by the factor's name.
+    pub levels: BTreeMap<String, Level>,
+    /// The baseline that this variant is a second copy of: the A/A control.
+    pub control_of: Option<VariantName>,
+    /// Why the lab cannot have it: it is listed and not run.
+    pub unavailable: Option<String>,
+}
+
+/// A baseline and the variants compared with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Heading in the report; the only comparison of an experiment may go without.
+    pub title: Option<String>,
+    /// What the others are compared with.
+    pub baseline: VariantName,
+    /// The others, without the A/A control.
+    pub variants: Vec<VariantName>,
+}
+
+/// What the tester sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// The strata, measured one after the other inside a block.
+    pub families: Vec<AddressFamily>,
+    /// Ethernet bytes including FCS; 64 means the smallest valid frame of the family.
+    pub frame_size: u16,
+    /// Source addresses.
+    pub sources: u16,
+    /// Destination addresses; flows = sources x destinations.
+    pub destinations: u16,
+    /// How the load relates to what the DUT can forward.
+    pub regime: LoadRegime,
+    /// What is asked of the generator, in frames per second; only where the regime is paced.
+    pub intended_load_pps: Option<u64>,
+}
+
+impl Traffic {
+    /// How many flows the tester sends.
+    #[must_use]
+    pub fn flows(&self) -> u32 {
+        u32::from(self.sources) * u32::from(self.destinations)
+    }
+}
+
+/// How often, how long and in what order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Design {
+    /// Fresh set-ups, each measuring every variant.
+    pub blocks: u32,
+    /// Rounds in a block; every variant has one slice a round.
+    pub rounds: u32,
+    /// Length of a slice.
+    pub slice_ms: u32,
+    /// What is discarded after each switch.
+    pub settle_ms: u32,
+    /// Load before the first round of a block, the same for all variants.
+    pub warm_up_ms: u32,
+    /// Seed of all orders.
+    pub seed: u64,
+    /// Whether the seed was drawn because the file gave none.
+    pub seed_was_drawn: bool,
+    /// The practical threshold d, in percent: smaller effects do not matter to the asker.
+    pub threshold_percent: f64,
+    /// Confidence of the verdicts, in percent.
+    pub confidence_percent: f64,
+}
+
+/// Where it is measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lab {
+    /// Short name, from the lab file's name.
+    pub name: String,
+    /// One line for the reader.
+    pub description: Option<String>,
+    /// What kind of lab.
+    pub kind: LabKind,
+    /// CPU on which generator, DUT and sink take turns; the lab chooses where none is given.
+    pub load_cpu: Option<u32>,
+    /// CPU of the harness.
+    pub control_cpu: Option<u32>,
+    /// How each factor of the experiment is set, by the factor's name.
+    pub bindings: BTreeMap<String, Binding>,
+}
+
+/// The kinds of lab that can be driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabKind {
+    /// This machine's kernel, between two pairs of veth interfaces in namespaces of their own.
+    Netns,
+}
+
+/// How a factor is set on the DUT.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Binding {
+    /// A key under `net.`; the level is the value. `{dut-in}` and `{dut-out}` stand for the
+    /// DUT's interfaces.
+    Sysctl(String),
+    /// The text of an nftables ruleset for each level; empty text is no ruleset.
+    Nft(BTreeMap<String, String>),
+    /// The XDP program on the DUT's receiving interface for each level.
+    Xdp(BTreeMap<String, XdpProgram>),
+}
+
+/// The XDP programs that a DUT can run on its receiving interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum XdpProgram {
+    /// None: the kernel's stack forwards.
+    Off,
+    /// `bpf_fib_lookup` for every packet, then redirect.
+    Fib,
+}
