@@ -1,2 +1,20 @@
 #![doc = include_str!("../README.md")]
-// Unsafe is allowed here and nowhere else; every block says why it is sound.
+// Unsafe is allowed in this crate and in no other; every block says why it is sound.
+
+mod cpu;
+mod error;
+mod ethtool;
+mod interrupt;
+mod namespace;
+
+pub use cpu::{online_cpus, pin_this_thread, prefer_this_thread};
+pub use error::SysError;
+pub use ethtool::enable_gro;
+pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
+pub use namespace::{NetworkNamespace, remove_leftovers};
+
+/// Whether this process runs with root's effective user id.
+#[must_use]
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}

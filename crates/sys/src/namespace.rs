@@ -1,0 +1,194 @@
+//! Network namespaces with names of our own, kept where `ip netns` keeps them.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+
+use crate::SysError;
+
+const DIRECTORY: &str = "/run/netns";
+const PREFIX: &str = "fwdlab";
+
+/// A network namespace that goes when its value goes.
+///
+/// Its name, `fwdlab-<pid>-<start time of that process>-<role>`, says whose it is, so that what a
+/// killed process left can be told from what a live one uses. `ip netns exec NAME …` can enter it.
+#[derive(Debug)]
+pub struct NetworkNamespace {
+    name: String,
+    path: PathBuf,
+    file: File,
+}
+
+impl NetworkNamespace {
+    /// Makes a new, empty namespace for one role of this process's lab.
+    ///
+    /// # Errors
+    /// Without the privilege to make one, or when the name is taken.
+    pub fn create(role: &str) -> Result<Self, SysError> {
+        let pid = std::process::id();
+        let started = start_time(pid)
+            .ok_or_else(|| SysError::new("reading /proc/self/stat", io::ErrorKind::NotFound))?;
+        let name = format!("{PREFIX}-{pid}-{started}-{role}");
+        let what = || format!("making network namespace {name}");
+        let path = Path::new(DIRECTORY).join(&name);
+        share_directory()?;
+        File::create_new(&path).map_err(|source| SysError::new(what(), source))?;
+        // The thread that enters the new namespace must end in it, so it is one of its own.
+        let target = path.clone();
+        let made = std::thread::spawn(move || {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            mount(
+                Some("/proc/thread-self/ns/net"),
+                &target,
+                None::<&str>,
+                MsFlags::MS_BIND,
+                None::<&str>,
+            )
+        })
+        .join()
+        .expect("two system calls do not panic");
+        if let Err(errno) = made {
+            let _ = fs::remove_file(&path);
+            return Err(SysError::new(what(), errno));
+        }
+        let file = File::open(&path).map_err(|source| {
+            let _ = remove(&path);
+            SysError::new(what(), source)
+        })?;
+        Ok(Self { name, path, file })
+    }
+
+    /// The name under which `ip netns` knows it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs a closure on a thread inside the namespace.
+    ///
+    /// # Errors
+    /// Without the privilege to enter it.
+    ///
+    /// # Panics
+    /// When the closure does.
+    pub fn run<T: Send>(&self, closure: impl FnOnce() -> T + Send) -> Result<T, SysError> {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                self.enter()?;
+                Ok(closure())
+            });
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Moves the calling thread, for the rest of its life, into the namespace.
+    ///
+    /// # Errors
+    /// Without the privilege to enter it.
+    pub fn enter(&self) -> Result<(), SysError> {
+        setns(&self.file, CloneFlags::CLONE_NEWNET)
+            .map_err(|errno| SysError::new(format!("entering namespace {}", self.name), errno))
+    }
+}
+
+impl Drop for NetworkNamespace {
+    fn drop(&mut self) {
+        // What cannot be removed now is found by the next run.
+        let _ = remove(&self.path);
+    }
+}
+
+/// Removes the namespaces of processes that are gone, and names them.
+///
+/// # Errors
+/// When one of them cannot be removed.
+pub fn remove_leftovers() -> Result<Vec<String>, SysError> {
+    let entries = match fs::read_dir(DIRECTORY) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(SysError::new(format!("listing {DIRECTORY}"), error)),
+    };
+    let mut removed = Vec::new();
+    for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+        let Some((pid, started)) = owner(&name) else { continue };
+        if start_time(pid) == Some(started) {
+            continue;
+        }
+        remove(&Path::new(DIRECTORY).join(&name)).map_err(|errno| {
+            SysError::new(format!("removing namespace {name} of a run that is gone"), errno)
+        })?;
+        removed.push(name);
+    }
+    removed.sort();
+    Ok(removed)
+}
+
+/// Process and start time in a name of ours; nothing for anybody else's.
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.strip_prefix('-')?.splitn(3, '-');
+    let owner = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    parts.next().filter(|role| !role.is_empty()).map(|_| owner)
+}
+
+/// When a process started, in clock ticks since boot: with the pid, who it is.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field, the command in parentheses, may hold anything; the 22nd is wanted.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    (!matches!(state, "Z" | "X")).then_some(())?;
+    fields.nth(18)?.parse().ok()
+}
+
+fn remove(path: &Path) -> nix::Result<()> {
+    match umount2(path, MntFlags::MNT_DETACH) {
+        // Not a mount point: the process was killed between making the file and mounting it.
+        Ok(()) | Err(nix::errno::Errno::EINVAL) => {}
+        Err(errno) => return Err(errno),
+    }
+    nix::unistd::unlink(path)
+}
+
+/// Makes the directory what `ip netns` expects: a shared mount, so that names made here are seen in
+/// every mount namespace.
+fn share_directory() -> Result<(), SysError> {
+    let what = || format!("preparing {DIRECTORY}");
+    fs::create_dir_all(DIRECTORY).map_err(|source| SysError::new(what(), source))?;
+    let share = || {
+        let flags = MsFlags::MS_SHARED | MsFlags::MS_REC;
+        mount(None::<&str>, DIRECTORY, None::<&str>, flags, None::<&str>)
+    };
+    if share().is_ok() {
+        return Ok(());
+    }
+    let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+    mount(Some(DIRECTORY), DIRECTORY, None::<&str>, flags, None::<&str>)
+        .and_then(|()| share())
+        .map_err(|errno| SysError::new(what(), errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_ours_have_an_owner() {
+        assert_eq!(owner("fwdlab-12-345-dut"), Some((12, 345)));
+        for name in ["fwdlab-12-345", "fwdlab-12-345-", "fwdlab-x-1-dut", "other-12-345-dut", "dut"]
+        {
+            assert_eq!(owner(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn this_process_started_once() {
+        let started = start_time(std::process::id());
+        assert!(started.is_some());
+        assert_eq!(started, start_time(std::process::id()));
+        assert_eq!(start_time(u32::MAX), None);
+    }
+}
