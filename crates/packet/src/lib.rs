@@ -1,2 +1,19 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+
+pub mod checksum;
+pub mod ethernet;
+pub mod ipv4;
+pub mod ipv6;
+pub mod udp;
+
+mod address;
+mod error;
+mod field;
+mod flow;
+mod frame;
+
+pub use address::MacAddress;
+pub use error::PacketError;
+pub use flow::{AddressRange, Flow, Flows};
+pub use frame::{UdpFrame, forwarded, parse};
