@@ -1,3 +1,63 @@
 //! Developer chores: `cargo xtask help`.
 #![forbid(unsafe_code)]
-fn main() {}
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line program talks to its terminal"
+)]
+
+mod bench;
+mod bpf;
+mod command;
+mod lint;
+mod setup;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+cargo xtask <chore>
+
+  setup         install what the tests and the checks need (Debian's packages, cargo-deny)
+  test          run every test that can run here, and name those that were skipped
+  lint          formatting, clippy, licences, tidy, and whether the eBPF objects are up to date
+  ci            test, then lint
+  tidy          crate edges, dead links, stray words and files
+  bpf           build the eBPF objects from their sources
+  bpf --check   fail unless the committed objects do what their sources say
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> Result<()> {
+    match arguments {
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        ["setup"] => setup::run(),
+        ["test"] => test::run(),
+        ["lint"] => lint::run(),
+        ["ci"] => test::run().and_then(|()| lint::run()),
+        ["tidy"] => tidy::run(),
+        ["bpf"] => bpf::build(),
+        ["bpf", "--check"] => bpf::check(),
+        ["bench", arguments @ ..] => bench::run(arguments),
+        _ => bail!(
+            "unknown chore: {} (see `cargo xtask help`)",
+            arguments.join(" ")
+        ),
+    }
+}

@@ -1,0 +1,215 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+use std::any::type_name_of_val;
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The environment variable that names the file to which skipped tests are appended.
+pub const SKIPPED_LOG: &str = "FWDLAB_SKIPPED_LOG";
+
+/// Ends the test that calls it as skipped, with a reason in the form of `format!`.
+///
+/// The test may return `()` or a `Result` whose `Ok` is `()`.
+///
+/// # Panics
+/// Where `CI=true`: nothing may be skipped there.
+#[macro_export]
+macro_rules! skip {
+    ($($reason:tt)+) => {{
+        fn here() {}
+        $crate::record_skip($crate::enclosing_test(&here), &::std::format!($($reason)+));
+        return $crate::Skipped::skipped();
+    }};
+}
+
+/// Skips the test unless it runs as root.
+#[macro_export]
+macro_rules! require_root {
+    () => {
+        if !$crate::is_root() {
+            $crate::skip!("not root");
+        }
+    };
+}
+
+/// Skips the test unless every program named is on the `PATH`.
+#[macro_export]
+macro_rules! require_tool {
+    ($($program:expr),+ $(,)?) => {
+        $(if $crate::tool($program).is_none() {
+            $crate::skip!("{} is not installed; `cargo xtask setup` installs it", $program);
+        })+
+    };
+}
+
+/// The path of a file or folder of the shared data; skips the test where it is missing.
+#[macro_export]
+macro_rules! require_shared {
+    ($path:expr) => {
+        match $crate::shared_dir().map(|shared| shared.join($path)) {
+            Some(path) if path.exists() => path,
+            _ => $crate::skip!("no shared/{} beside the repository", $path),
+        }
+    };
+}
+
+/// The folder `shared` beside the repository, with data that is too large or not ours to commit.
+#[must_use]
+pub fn shared_dir() -> Option<PathBuf> {
+    // crates/testkit -> the repository -> what it lies in.
+    let beside_repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3)?;
+    Some(beside_repository.join("shared")).filter(|shared| shared.is_dir())
+}
+
+/// Where a program lies, looked up as a shell would.
+#[must_use]
+pub fn tool(program: &str) -> Option<PathBuf> {
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+}
+
+/// Whether the effective user is root.
+#[must_use]
+pub fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| effective_user(&status) == Some(0))
+}
+
+fn effective_user(proc_status: &str) -> Option<u32> {
+    let users = proc_status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What a skipped test returns.
+pub trait Skipped {
+    /// The value of a test that has nothing to complain about.
+    fn skipped() -> Self;
+}
+
+impl Skipped for () {
+    fn skipped() {}
+}
+
+impl<E> Skipped for Result<(), E> {
+    fn skipped() -> Self {
+        Ok(())
+    }
+}
+
+/// The path of the function in which `skip!` stands, from the type of a function declared there.
+///
+/// The thread's name would not do: with one test thread the tests run on the main one.
+#[doc(hidden)]
+#[must_use]
+pub fn enclosing_test<F>(declared_inside: &F) -> &'static str {
+    let path = type_name_of_val(declared_inside);
+    let path = path.rsplit_once("::").map_or(path, |(outside, _)| outside);
+    path.split("::{{closure}}").next().unwrap_or(path)
+}
+
+#[doc(hidden)]
+pub fn record_skip(test: &str, reason: &str) {
+    let ci = env::var_os("CI").is_some_and(|value| value == "true" || value == "1");
+    record(
+        test,
+        reason,
+        ci,
+        env::var_os(SKIPPED_LOG).as_deref().map(Path::new),
+    );
+}
+
+#[allow(
+    clippy::print_stdout,
+    reason = "a test's output is where its reason is looked for"
+)]
+fn record(test: &str, reason: &str, ci: bool, log: Option<&Path>) {
+    println!("skipped: {test}: {reason}");
+    assert!(
+        !ci,
+        "{test}: skipped with CI=true ({reason}); everything has to run there"
+    );
+    if let Some(log) = log {
+        // One write a line, so that tests running at the same time do not mix theirs.
+        let line = format!("{test}\t{}\n", reason.replace(['\n', '\t'], " "));
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(log)
+            .and_then(|mut file| file.write_all(line.as_bytes()))
+            .unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn effective_user_is_the_second_of_the_four() {
+        assert_eq!(
+            effective_user("Name:\tx\nUid:\t1000\t0\t1000\t1000\n"),
+            Some(0)
+        );
+        assert_eq!(effective_user("Uid:\t0\t65534\t0\t0\n"), Some(65534));
+        assert_eq!(effective_user("Gid:\t0\t0\t0\t0\n"), None);
+    }
+
+    #[test]
+    fn the_enclosing_test_is_named_with_its_path() {
+        fn here() {}
+        assert_eq!(
+            enclosing_test(&here),
+            "testkit::tests::the_enclosing_test_is_named_with_its_path"
+        );
+        let in_closure = || {
+            fn here() {}
+            enclosing_test(&here)
+        };
+        assert_eq!(
+            in_closure(),
+            "testkit::tests::the_enclosing_test_is_named_with_its_path"
+        );
+    }
+
+    #[test]
+    fn tools_are_found_on_the_path_only() {
+        assert!(tool("cargo").is_some());
+        assert_eq!(tool("no-such-program"), None);
+    }
+
+    #[test]
+    fn skips_are_appended_one_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("skipped");
+        record("a::b", "no\ttool", false, Some(&log));
+        record("c", "not root", false, Some(&log));
+        assert_eq!(
+            fs::read_to_string(log).unwrap(),
+            "a::b\tno tool\nc\tnot root\n"
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "a::b: skipped with CI=true (not root)")]
+    fn in_ci_a_skip_is_a_failure() {
+        record("a::b", "not root", true, None);
+    }
+
+    #[test]
+    fn requirements_that_are_met_let_the_test_go_on() {
+        fn reaches_its_end() -> Result<bool, String> {
+            require_tools()?;
+            Ok(true)
+        }
+        fn require_tools() -> Result<(), String> {
+            require_tool!("cargo", "rustc");
+            Ok(())
+        }
+        assert_eq!(reaches_its_end(), Ok(true));
+    }
+}

@@ -1,0 +1,198 @@
+//! Installs what the tests and the checks need, and nothing that is there already.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::command::{self, cargo, command, is_installed};
+
+/// What shows that a package is there.
+enum Sign {
+    Program(&'static str),
+    Header(&'static str),
+}
+
+use Sign::{Header, Program};
+
+/// What is needed, the Debian package that has it, and what for.
+const PACKAGES: &[(Sign, &str, &str)] = &[
+    (Program("clang"), "clang", "builds the eBPF objects"),
+    (
+        Program("llvm-objdump"),
+        "llvm",
+        "compares their instructions",
+    ),
+    (
+        Program("llvm-strip"),
+        "llvm",
+        "takes the debug information off them",
+    ),
+    (
+        Header("bpf/bpf_helpers.h"),
+        "libbpf-dev",
+        "what their sources include",
+    ),
+    (
+        Header("linux/bpf.h"),
+        "linux-libc-dev",
+        "what their sources include",
+    ),
+    (Program("nft"), "nftables", "a DUT's packet filter"),
+    (
+        Program("ip"),
+        "iproute2",
+        "tests look at namespaces with it",
+    ),
+    (Program("tcpdump"), "tcpdump", "captures what tests look at"),
+    (Program("tshark"), "tshark", "judges captured frames"),
+    (
+        Program("trafgen"),
+        "netsniff-ng",
+        "the generator ours is compared with",
+    ),
+    (
+        Program("ministat"),
+        "ministat",
+        "the ministat ours is compared with",
+    ),
+    (
+        Program("rsvg-convert"),
+        "librsvg2-bin",
+        "draws the reports' plots",
+    ),
+];
+
+/// The release of cargo-deny that is installed; releases before 0.20 read `deny.toml` differently.
+const CARGO_DENY: (u32, u32, u32) = (0, 20, 2);
+
+pub(crate) fn run() -> Result<()> {
+    install_packages()?;
+    install_cargo_deny()
+}
+
+fn install_packages() -> Result<()> {
+    let missing = missing_packages(|sign| match sign {
+        Program(program) => is_installed(program),
+        Header(header) => Path::new("/usr/include").join(header).is_file(),
+    });
+    if missing.is_empty() {
+        println!("packages: all there");
+        return Ok(());
+    }
+    for (_, package, purpose) in PACKAGES
+        .iter()
+        .filter(|(_, name, _)| missing.contains(name))
+    {
+        println!("missing: {package}: {purpose}");
+    }
+    let install: Vec<&str> = ["install", "--yes", "--no-install-recommends"]
+        .into_iter()
+        .chain(missing.clone())
+        .collect();
+    if !is_installed("apt-get") {
+        bail!(
+            "setup: no apt-get on this machine; install what Debian calls {}",
+            missing.join(" ")
+        );
+    }
+    if !is_root() {
+        bail!(
+            "setup: installing packages needs root; run `sudo apt-get update && sudo apt-get {}`, \
+             then `cargo xtask setup` again",
+            install.join(" ")
+        );
+    }
+    // Without it tshark asks whether everyone may capture, and waits for an answer.
+    let apt_get = |arguments: &[&str]| {
+        command::run(
+            command("apt-get", ["-o", "Acquire::Retries=3", "--quiet"])
+                .args(arguments)
+                .env("DEBIAN_FRONTEND", "noninteractive"),
+        )
+    };
+    apt_get(&["update"])?;
+    apt_get(&install)
+}
+
+/// The packages of which a sign is missing, each once.
+fn missing_packages(is_there: impl Fn(&Sign) -> bool) -> Vec<&'static str> {
+    let mut missing: Vec<_> = PACKAGES
+        .iter()
+        .filter(|(sign, ..)| !is_there(sign))
+        .map(|(_, package, _)| *package)
+        .collect();
+    missing.dedup();
+    missing
+}
+
+fn is_root() -> bool {
+    command::output(&mut command("id", ["-u"])).is_ok_and(|user| user.trim() == "0")
+}
+
+fn install_cargo_deny() -> Result<()> {
+    let installed = command::output(&mut cargo(["deny", "--version"]));
+    if let Some(version) = installed.ok().as_deref().and_then(parse_version)
+        && version >= (CARGO_DENY.0, CARGO_DENY.1, 0)
+    {
+        println!("cargo-deny: there");
+        return Ok(());
+    }
+    let (major, minor, patch) = CARGO_DENY;
+    let version = format!("{major}.{minor}.{patch}");
+    // Built to be fast it takes several times as long to build, and it runs for a second.
+    command::run(
+        cargo([
+            "install",
+            "--locked",
+            "--force",
+            "cargo-deny",
+            "--version",
+            &version,
+        ])
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    )
+}
+
+/// The numbers in `cargo-deny 0.20.2`.
+fn parse_version(printed: &str) -> Option<(u32, u32, u32)> {
+    let mut numbers = printed
+        .split_whitespace()
+        .nth(1)?
+        .splitn(3, '.')
+        .map(str::parse);
+    Some((
+        numbers.next()?.ok()?,
+        numbers.next()?.ok()?,
+        numbers.next()?.ok()?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_missing_where_all_signs_are_there() {
+        assert!(missing_packages(|_| true).is_empty());
+    }
+
+    #[test]
+    fn a_package_with_two_signs_is_named_once() {
+        let missing = missing_packages(|sign| {
+            !matches!(
+                sign,
+                Program("llvm-objdump" | "llvm-strip") | Header("bpf/bpf_helpers.h")
+            )
+        });
+        assert_eq!(missing, ["llvm", "libbpf-dev"]);
+    }
+
+    #[test]
+    fn versions_are_read_as_cargo_deny_prints_them() {
+        assert_eq!(parse_version("cargo-deny 0.20.2\n"), Some((0, 20, 2)));
+        assert_eq!(parse_version("cargo-deny"), None);
+        assert_eq!(parse_version("cargo-deny 0.21.0-rc1"), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! Runs every test that can run here, and says what did not.
+
+use std::fmt::{self, Display};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::{self, cargo};
+
+/// Crates whose tests own the machine while they run: lab set-ups, and traffic that is counted.
+const ONE_TEST_AT_A_TIME: &[&str] = &["fwdlab-lab", "fwdlab-traffic", "fwdlab"];
+
+/// The environment variable that names the file to which tests append what they skip
+/// (`crates/testkit`).
+const SKIPPED_LOG: &str = "FWDLAB_SKIPPED_LOG";
+
+pub(crate) fn run() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let skipped_log = folder.path().join("skipped");
+    fs::write(&skipped_log, "")?;
+
+    let mut together = vec!["test", "--workspace", "--no-fail-fast"];
+    let mut alone = vec!["test", "--no-fail-fast"];
+    for package in ONE_TEST_AT_A_TIME {
+        together.extend(["--exclude", package]);
+        alone.extend(["--package", package]);
+    }
+    alone.extend(["--", "--test-threads=1"]);
+
+    let mut tally = Tally::default();
+    let mut failed_runs = Vec::new();
+    for arguments in [together, alone] {
+        let mut cargo = cargo(arguments);
+        cargo.env(SKIPPED_LOG, &skipped_log);
+        println!("$ {}", command::line(&cargo));
+        if !run_and_count(&mut cargo, &mut tally)? {
+            failed_runs.push(command::line(&cargo));
+        }
+    }
+    tally.count_skips(&fs::read_to_string(&skipped_log)?);
+
+    if !failed_runs.is_empty() && tally.failed == 0 {
+        // No total: it would count only the tests that were reached.
+        bail!(
+            "no test failed, but not all could be built or run: {}",
+            failed_runs.join(", ")
+        );
+    }
+    println!("\n{tally}");
+    if tally.failed > 0 {
+        bail!("test: {} failed", tally.failed);
+    }
+    if std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
+        && !tally.skipped.is_empty()
+    {
+        bail!(
+            "test: {} skipped; with CI=true everything has to run",
+            tally.skipped.len()
+        );
+    }
+    Ok(())
+}
+
+/// Passes on what `cargo test` prints and counts it; whether all went well.
+fn run_and_count(cargo: &mut std::process::Command, tally: &mut Tally) -> Result<bool> {
+    let mut child = cargo
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("{}: cannot be started", command::line(cargo)))?;
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut stdout = std::io::stdout().lock();
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        stdout.write_all(&line)?;
+        tally.count_line(String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+    Ok(child.wait()?.success())
+}
+
+/// What became of the tests.
+#[derive(Default, Debug, PartialEq)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    skipped: Vec<Skip>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Skip {
+    test: String,
+    reason: String,
+}
+
+impl Tally {
+    /// Counts a line of what `cargo test` prints.
+    fn count_line(&mut self, line: &str) {
+        if let Some(counts) = line.strip_prefix("test result: ") {
+            for count in counts.split(['.', ';']) {
+                match count.trim().split_once(' ') {
+                    Some((number, "passed")) => self.passed += number.parse().unwrap_or(0),
+                    Some((number, "failed")) => self.failed += number.parse().unwrap_or(0),
+                    _ => {}
+                }
+            }
+        } else if let Some((test, reason)) = line
+            .strip_prefix("test ")
+            .and_then(|test| test.split_once(" ... ignored"))
+        {
+            let reason = reason.strip_prefix(", ").unwrap_or("ignored");
+            self.skipped.push(Skip {
+                test: test.into(),
+                reason: reason.into(),
+            });
+        }
+    }
+
+    /// Counts the tests that skipped themselves, which `cargo test` counts as passed.
+    ///
+    /// Shape: one a line, the test's name and the reason with a tab between.
+    fn count_skips(&mut self, log: &str) {
+        for (test, reason) in log.lines().filter_map(|line| line.split_once('\t')) {
+            self.passed = self.passed.saturating_sub(1);
+            self.skipped.push(Skip {
+                test: test.into(),
+                reason: reason.into(),
+            });
+        }
+    }
+}
+
+impl Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.skipped.is_empty() {
+            writeln!(f, "nothing skipped")?;
+        }
+        for Skip { test, reason } in &self.skipped {
+            writeln!(f, "skipped: {test}: {reason}")?;
+        }
+        write!(
+            f,
+            "{} passed, {} failed, {} skipped",
+            self.passed,
+            self.failed,
+            self.skipped.len()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = "
+running 4 tests
+test one ... ok
+test two ... FAILED
+test three ... ignored
+test four ... ignored, needs two machines
+
+test result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s
+";
+
+    #[test]
+    fn results_of_all_test_programs_are_added_up() {
+        let mut tally = Tally::default();
+        PRINTED.lines().for_each(|line| tally.count_line(line));
+        assert_eq!((tally.passed, tally.failed), (13, 1));
+        tally.count_skips("lab::netns::puts_up_a_lab\tnot root\n");
+        assert_eq!(
+            tally.to_string(),
+            "skipped: three: ignored\n\
+             skipped: four: needs two machines\n\
+             skipped: lab::netns::puts_up_a_lab: not root\n\
+             12 passed, 1 failed, 3 skipped"
+        );
+    }
+
+    #[test]
+    fn the_total_stands_alone_on_the_last_line() {
+        let mut tally = Tally::default();
+        tally.count_line("test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured");
+        assert_eq!(
+            tally.to_string(),
+            "nothing skipped\n2 passed, 0 failed, 0 skipped"
+        );
+    }
+}
