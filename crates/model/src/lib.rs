@@ -1,16 +1,23 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod diagnostic;
+mod document;
+mod experiment;
+mod lab_file;
 pub mod plan;
 pub mod record;
+pub mod resolve;
 pub mod resolved;
 pub mod words;
 
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use record::{
     BlockRecord, Conservation, Environment, InvalidReason, Placement, Record, SCHEMA_VERSION,
     SessionRecord, SliceRecord, TrialRecord, Verification,
 };
+pub use resolve::{Loaded, Read, load};
 pub use resolved::{
     Binding, Comparison, Design, Factor, Lab, LabKind, Resolved, Traffic, Variant, XdpProgram,
 };

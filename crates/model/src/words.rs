@@ -89,31 +89,14 @@ impl fmt::Display for Level {
 #[serde(transparent)]
 pub struct VariantName(String);
 
-/// What the longest variant name may be, so that every file system can hold its files.
-const VARIANT_NAME_LENGTH_MAX: usize = 80;
+/// What the longest name made from a text may be, so that every file system can hold its files.
+const NAME_LENGTH_MAX: usize = 80;
 
 impl VariantName {
     /// Makes the name of a label: what a file name should not hold becomes `-`.
     #[must_use]
     pub fn from_label(label: &str) -> Self {
-        let mut name = String::new();
-        for character in label.chars().flat_map(char::to_lowercase) {
-            let safe = character.is_ascii_alphanumeric() || matches!(character, '.' | '_');
-            if safe && !(name.is_empty() && character == '.') {
-                name.push(character);
-            } else if !name.is_empty() && !name.ends_with('-') {
-                name.push('-');
-            }
-            if name.len() >= VARIANT_NAME_LENGTH_MAX {
-                break;
-            }
-        }
-        let name = name.trim_end_matches(['-', '.']);
-        Self(if name.is_empty() {
-            "variant".into()
-        } else {
-            name.into()
-        })
+        Self(safe_name(label).unwrap_or_else(|| "variant".into()))
     }
 
     /// The same name with a number behind it, for labels that would share a name.
@@ -130,12 +113,31 @@ impl VariantName {
 
     fn is_safe(text: &str) -> bool {
         !text.is_empty()
-            && text.len() <= VARIANT_NAME_LENGTH_MAX + 8
+            && text.len() <= NAME_LENGTH_MAX + 8
             && !text.starts_with('.')
             && text.bytes().all(|byte| {
                 byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte)
             })
     }
+}
+
+/// A text as the name of a file: what such a name should not hold becomes `-`; none where nothing
+/// else is left.
+pub(crate) fn safe_name(text: &str) -> Option<String> {
+    let mut name = String::new();
+    for character in text.chars().flat_map(char::to_lowercase) {
+        let safe = character.is_ascii_alphanumeric() || matches!(character, '.' | '_');
+        if safe && !(name.is_empty() && character == '.') {
+            name.push(character);
+        } else if !name.is_empty() && !name.ends_with('-') {
+            name.push('-');
+        }
+        if name.len() >= NAME_LENGTH_MAX {
+            break;
+        }
+    }
+    let name = name.trim_end_matches(['-', '.']);
+    (!name.is_empty()).then(|| name.into())
 }
 
 impl fmt::Display for VariantName {
