@@ -1,6 +1,6 @@
 //! What a run leaves behind: one record a trial, a block and a session, and one row a slice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,14 @@ pub struct TrialRecord {
     pub calibration_ns: f64,
     /// Empty where the trial is valid.
     pub invalid: Vec<InvalidReason>,
+}
+
+impl TrialRecord {
+    /// Whether it was measured in that attempt at that block.
+    #[must_use]
+    pub fn belongs_to(&self, block: &BlockRecord) -> bool {
+        (self.session, self.block, self.attempt) == (block.session, block.block, block.attempt)
+    }
 }
 
 /// Evidence against a trial that does not use its forwarding rate.
@@ -170,6 +178,60 @@ pub struct BlockRecord {
     pub conservation: BTreeMap<AddressFamily, Conservation>,
     /// The generator's own cost, from the drop-at-ingress control, in ns/packet, by family.
     pub generator_cost_ns: BTreeMap<AddressFamily, f64>,
+}
+
+/// What has become of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// It belongs to the attempt that stands for its block: the first whole one whose trials are
+    /// all valid.
+    Accepted,
+    /// It belongs to a whole attempt with an invalid trial: itself, or another one.
+    Invalid,
+    /// Its attempt was cut short, or came after the one that stands.
+    Superseded,
+}
+
+/// The fate of each record, in the records' order.
+///
+/// An attempt is whole where its block record follows its trials; a block is judged as one,
+/// because its trials are compared with one another.
+///
+/// Shape: the records in the order in which they were written.
+#[must_use]
+pub fn fates(records: &[Record]) -> Vec<Fate> {
+    let mut fates = vec![Fate::Superseded; records.len()];
+    let mut accepted = BTreeSet::new();
+    let mut first = 0;
+    for (end, record) in records.iter().enumerate() {
+        let Record::Block(block) = record else {
+            continue;
+        };
+        let trials: Vec<(usize, &TrialRecord)> = records[first..end]
+            .iter()
+            .enumerate()
+            .filter_map(|(offset, record)| match record {
+                Record::Trial(trial) if trial.belongs_to(block) => Some((first + offset, trial)),
+                _ => None,
+            })
+            .collect();
+        let valid = !trials.is_empty() && trials.iter().all(|(_, trial)| trial.invalid.is_empty());
+        let fate = match (valid, accepted.contains(&block.block)) {
+            (false, _) => Fate::Invalid,
+            (true, false) => Fate::Accepted,
+            (true, true) => Fate::Superseded,
+        };
+        if fate == Fate::Accepted {
+            accepted.insert(block.block);
+        }
+        fates[end] = fate;
+        for (index, _) in trials {
+            fates[index] = fate;
+        }
+        first = end + 1;
+    }
+    fates
 }
 
 /// Where the frames of a block went.
@@ -289,4 +351,100 @@ pub struct Placement {
     pub load_cpu: u32,
     /// CPU of the harness.
     pub control_cpu: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(session: u32, block: u32, attempt: u32, invalid: bool) -> Record {
+        Record::Trial(TrialRecord {
+            schema: SCHEMA_VERSION,
+            session,
+            block,
+            attempt,
+            order: 0,
+            variant: VariantName::from_label("none"),
+            family: AddressFamily::Inet,
+            start: "2026-11-21T08:42:53Z".into(),
+            measured_s: 1.0,
+            offered_frames: 1,
+            forwarded_frames: 1,
+            drops: BTreeMap::new(),
+            observation_pps: 1.0,
+            pooled_pps: 1.0,
+            steal_s: 0.0,
+            calibration_ns: 1.0,
+            invalid: invalid
+                .then_some(InvalidReason::Unaccounted { frames: 1 })
+                .into_iter()
+                .collect(),
+        })
+    }
+
+    fn end(session: u32, block: u32, attempt: u32) -> Record {
+        Record::Block(BlockRecord {
+            schema: SCHEMA_VERSION,
+            session,
+            block,
+            attempt,
+            start: "2026-11-21T08:42:53Z".into(),
+            set_up_s: 1.0,
+            switch_s: 0.001,
+            conservation: BTreeMap::new(),
+            generator_cost_ns: BTreeMap::new(),
+        })
+    }
+
+    #[test]
+    fn a_block_is_judged_as_one() {
+        use Fate::{Accepted, Invalid, Superseded};
+        for (records, expected) in [
+            (
+                // One invalid trial spoils its attempt; the next one stands.
+                vec![
+                    trial(1, 1, 1, false),
+                    trial(1, 1, 1, true),
+                    end(1, 1, 1),
+                    trial(1, 1, 2, false),
+                    trial(1, 1, 2, false),
+                    end(1, 1, 2),
+                ],
+                vec![Invalid, Invalid, Invalid, Accepted, Accepted, Accepted],
+            ),
+            (
+                // Cut short before its end, and done again in the next session.
+                vec![
+                    trial(1, 1, 1, false),
+                    trial(2, 1, 1, false),
+                    end(2, 1, 1),
+                    trial(2, 2, 1, false),
+                ],
+                vec![Superseded, Accepted, Accepted, Superseded],
+            ),
+            (
+                // Nothing replaces what stands.
+                vec![
+                    trial(1, 1, 1, false),
+                    end(1, 1, 1),
+                    trial(1, 1, 2, false),
+                    end(1, 1, 2),
+                ],
+                vec![Accepted, Accepted, Superseded, Superseded],
+            ),
+            // A block without trials shows nothing.
+            (vec![end(1, 1, 1)], vec![Invalid]),
+            (vec![], vec![]),
+        ] {
+            assert_eq!(fates(&records), expected);
+        }
+    }
+
+    #[test]
+    fn a_record_reads_back_as_written() {
+        for record in [trial(1, 2, 3, true), end(1, 2, 3)] {
+            let line = serde_json::to_string(&record).unwrap();
+            assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), record);
+        }
+    }
 }

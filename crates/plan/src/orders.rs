@@ -1,0 +1,253 @@
+//! Orders of variants within rounds: random, and balanced for the predecessor.
+
+use rand_core::Rng as _;
+use rand_pcg::Pcg32;
+
+/// The stream of the generator: any odd number would do, as long as it never changes.
+const STREAM: u64 = 0x0a02_bdbf_7bb3_c0a7;
+
+/// Random numbers that follow from a seed and never change between versions.
+///
+/// The generator is PCG-XSH-RR 64/32, whose output is fixed by its paper; what is made of its
+/// numbers is done here, because what other crates make of them may change.
+///
+/// # Source
+/// O'Neill 2014, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for
+/// Random Number Generation".
+pub struct Generator(Pcg32);
+
+impl Generator {
+    /// The generator of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Pcg32::new(seed, STREAM))
+    }
+
+    /// A whole number from 0 to `bound - 1`, each equally likely.
+    ///
+    /// # Panics
+    /// Where `bound` is 0.
+    pub fn below(&mut self, bound: u32) -> u32 {
+        assert!(bound > 0, "there is no number below 0");
+        // Numbers past the largest multiple of the bound would favour the small remainders.
+        let usable = u32::MAX - u32::MAX % bound;
+        loop {
+            let number = self.0.next_u32();
+            if number < usable {
+                return number % bound;
+            }
+        }
+    }
+
+    /// Puts the items into a random order, each order equally likely.
+    ///
+    /// # Panics
+    /// Where there are more than 2^32 items.
+    ///
+    /// # Source
+    /// Fisher & Yates, in the form of Durstenfeld 1964.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            let bound = u32::try_from(last + 1).expect("orders are short");
+            items.swap(last, self.below(bound) as usize);
+        }
+    }
+}
+
+/// A Williams design: in its rows every variant comes equally often right after every other one,
+/// and equally often at every place.
+///
+/// Shape: each row is a permutation of `0..variants`; `variants` rows where that is even (each
+/// ordered pair of neighbours once), twice as many where it is odd (twice).
+///
+/// # Source
+/// Williams 1949, "Experimental Designs Balanced for the Estimation of Residual Effects of
+/// Treatments".
+#[must_use]
+pub fn williams_design(variants: usize) -> Vec<Vec<usize>> {
+    // 0, 1, k-1, 2, k-2, …: the steps between neighbours are all different.
+    let zigzag: Vec<usize> = (0..variants)
+        .map(|place| match place {
+            0 => 0,
+            odd if odd % 2 == 1 => odd / 2 + 1,
+            even => variants - even / 2,
+        })
+        .collect();
+    let square = |first_row: &[usize]| -> Vec<Vec<usize>> {
+        (0..variants)
+            .map(|shift| {
+                first_row
+                    .iter()
+                    .map(|variant| (variant + shift) % variants)
+                    .collect()
+            })
+            .collect()
+    };
+    let mut rows = square(&zigzag);
+    if variants % 2 == 1 && variants > 1 {
+        let mirrored: Vec<usize> = zigzag.iter().rev().copied().collect();
+        rows.extend(square(&mirrored));
+    }
+    rows
+}
+
+/// The order of `variants` variants in each of `rounds` rounds.
+///
+/// Whole Williams designs as far as they fit, rows of one more for the rest, every design with its
+/// variants renamed at random, all rows in random order.
+///
+/// Shape: `rounds` rows, each a permutation of `0..variants`.
+#[must_use]
+pub fn rounds(variants: usize, rounds: usize, generator: &mut Generator) -> Vec<Vec<usize>> {
+    if variants == 0 {
+        return vec![Vec::new(); rounds];
+    }
+    let design = williams_design(variants);
+    let mut rows: Vec<Vec<usize>> = Vec::with_capacity(rounds + design.len());
+    while rows.len() < rounds {
+        let mut renamed: Vec<usize> = (0..variants).collect();
+        generator.shuffle(&mut renamed);
+        let mut block: Vec<Vec<usize>> = design
+            .iter()
+            .map(|row| row.iter().map(|&variant| renamed[variant]).collect())
+            .collect();
+        generator.shuffle(&mut block);
+        block.truncate(rounds - rows.len());
+        rows.append(&mut block);
+    }
+    generator.shuffle(&mut rows);
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn neighbours(rows: &[Vec<usize>]) -> BTreeMap<(usize, usize), usize> {
+        let mut counts = BTreeMap::new();
+        for pair in rows.iter().flat_map(|row| row.windows(2)) {
+            *counts.entry((pair[0], pair[1])).or_default() += 1;
+        }
+        counts
+    }
+
+    fn is_permutation(row: &[usize], variants: usize) -> bool {
+        let mut sorted = row.to_vec();
+        sorted.sort_unstable();
+        sorted.into_iter().eq(0..variants)
+    }
+
+    #[test]
+    fn the_generator_is_pcg_32_and_stays_it() {
+        // The demonstration of the reference implementation: seed 42, stream 54.
+        let mut reference = Generator(Pcg32::new(42, 54));
+        let numbers: Vec<u32> = (0..3).map(|_| reference.0.next_u32()).collect();
+        assert_eq!(numbers, [0xa15c_02b7, 0x7b47_f409, 0xba1d_3330]);
+    }
+
+    #[test]
+    fn numbers_below_a_bound_are_equally_likely() {
+        let mut generator = Generator::new(1);
+        let mut counts = [0_u32; 6];
+        for _ in 0..60_000 {
+            counts[generator.below(6) as usize] += 1;
+        }
+        // Six standard deviations of a fair die's count.
+        for count in counts {
+            assert!(count.abs_diff(10_000) < 550, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn every_shuffle_is_equally_likely() {
+        let mut generator = Generator::new(2);
+        let mut counts: BTreeMap<[u8; 3], u32> = BTreeMap::new();
+        for _ in 0..60_000 {
+            let mut items = [0, 1, 2];
+            generator.shuffle(&mut items);
+            *counts.entry(items).or_default() += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        for count in counts.values() {
+            assert!(count.abs_diff(10_000) < 550, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_design_has_every_ordered_pair_equally_often() {
+        for variants in 2..=15 {
+            let design = williams_design(variants);
+            let times = if variants % 2 == 0 { 1 } else { 2 };
+            assert_eq!(design.len(), times * variants);
+            assert!(design.iter().all(|row| is_permutation(row, variants)));
+            let counts = neighbours(&design);
+            assert_eq!(counts.len(), variants * (variants - 1));
+            assert!(counts.values().all(|&count| count == times));
+            for place in 0..variants {
+                let mut column: Vec<usize> = design.iter().map(|row| row[place]).collect();
+                column.sort_unstable();
+                assert!(
+                    column
+                        .chunks(times)
+                        .enumerate()
+                        .all(|(variant, chunk)| { chunk.iter().all(|&found| found == variant) })
+                );
+            }
+        }
+        assert_eq!(williams_design(1), [[0]]);
+        assert!(williams_design(0).is_empty());
+    }
+
+    #[test]
+    fn five_variants_in_ten_rounds_fit_exactly() {
+        for seed in 0..20 {
+            let rows = rounds(5, 10, &mut Generator::new(seed));
+            assert!(neighbours(&rows).values().all(|&count| count == 2));
+            assert_eq!(neighbours(&rows).len(), 20);
+        }
+    }
+
+    #[test]
+    fn the_first_round_is_any_permutation() {
+        let mut counts: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
+        let mut generator = Generator::new(3);
+        for _ in 0..12_000 {
+            let mut rows = rounds(4, 6, &mut generator);
+            *counts.entry(rows.swap_remove(0)).or_default() += 1;
+        }
+        assert_eq!(counts.len(), 24);
+        assert!(counts.values().all(|count| count.abs_diff(500) < 140));
+    }
+
+    proptest! {
+        #[test]
+        fn rounds_are_permutations_and_as_balanced_as_they_can_be(
+            variants in 1..9_usize,
+            round_count in 0..40_usize,
+            seed: u64,
+        ) {
+            let rows = rounds(variants, round_count, &mut Generator::new(seed));
+            prop_assert_eq!(rows.len(), round_count);
+            prop_assert!(rows.iter().all(|row| is_permutation(row, variants)));
+            prop_assert_eq!(&rows, &rounds(variants, round_count, &mut Generator::new(seed)));
+
+            let design_rows = williams_design(variants).len();
+            let pairs_a_design = design_rows / variants;
+            let whole_designs = round_count / design_rows;
+            let most = (whole_designs + 1) * pairs_a_design;
+            let counts = neighbours(&rows);
+            for (&pair, &count) in &counts {
+                prop_assert!(count <= most, "{:?} {} times", pair, count);
+            }
+            if whole_designs > 0 && variants > 1 {
+                prop_assert_eq!(counts.len(), variants * (variants - 1));
+                let least = whole_designs * pairs_a_design;
+                prop_assert!(counts.values().all(|&count| count >= least));
+            }
+        }
+    }
+}
