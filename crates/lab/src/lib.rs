@@ -1,2 +1,20 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+
+mod calibration;
+mod counters;
+mod dut;
+mod environment;
+mod error;
+mod kernel_file;
+mod netlink;
+mod netns;
+mod topology;
+mod validity;
+
+pub use dut::fib_forwarder;
+pub use environment::environment;
+pub use error::LabError;
+pub use netns::{BlockOutcome, LabEvent, NetnsLab};
+pub use topology::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT, Topology};
+pub use validity::{CALIBRATION_RATIO_MAX, LOAD_RATIO_MIN, STEAL_RATIO_MAX};

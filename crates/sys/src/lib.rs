@@ -18,3 +18,9 @@ pub use namespace::{NetworkNamespace, remove_leftovers};
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
+
+/// This process's effective user id.
+#[must_use]
+pub fn user_id() -> u32 {
+    nix::unistd::geteuid().as_raw()
+}

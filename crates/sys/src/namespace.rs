@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -92,6 +93,12 @@ impl NetworkNamespace {
     pub fn enter(&self) -> Result<(), SysError> {
         setns(&self.file, CloneFlags::CLONE_NEWNET)
             .map_err(|errno| SysError::new(format!("entering namespace {}", self.name), errno))
+    }
+}
+
+impl AsFd for NetworkNamespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

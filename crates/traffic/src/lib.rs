@@ -1,2 +1,23 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+
+mod error;
+mod frames;
+mod generator;
+mod sink;
+mod xdp;
+
+pub use error::TrafficError;
+pub use frames::{FLOWS_MAX, Frames, Link};
+pub use generator::{Generator, Pace, RunningGenerator};
+pub use sink::{Sink, SinkCounts};
+pub use xdp::{CountingProgram, XdpProgram};
+
+/// The drop-at-ingress control: ends and counts every frame on the interface it is attached to.
+///
+/// # Errors
+/// Without the privilege to load it.
+pub fn drop_control() -> Result<CountingProgram, TrafficError> {
+    let object = object_bytes!("../bpf/drop.bpf.o");
+    CountingProgram::load(object, "drop", "dropped")
+}

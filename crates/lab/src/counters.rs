@@ -1,0 +1,151 @@
+//! Where the DUT and the cables drop frames, by reason.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fwdlab_model::AddressFamily;
+use fwdlab_traffic::CountingProgram;
+
+use crate::kernel_file::read;
+use crate::{LabError, Topology};
+
+/// Frames dropped so far, by reason; only reasons that exclude each other, so that they add up.
+pub(crate) type Drops = BTreeMap<String, u64>;
+
+/// Drop counters of the IPv4 stack: section of `/proc/net/{snmp,netstat}`, counter.
+const INET: [(&str, &str); 7] = [
+    ("Ip", "InHdrErrors"),
+    ("Ip", "InAddrErrors"),
+    ("Ip", "InDiscards"),
+    ("Ip", "OutDiscards"),
+    ("Ip", "OutNoRoutes"),
+    ("Ip", "FragFails"),
+    ("IpExt", "InNoRoutes"),
+];
+
+/// Drop counters of the IPv6 stack: lines of `/proc/net/snmp6`.
+const INET6: [&str; 7] = [
+    "Ip6InHdrErrors",
+    "Ip6InTooBigErrors",
+    "Ip6InNoRoutes",
+    "Ip6InAddrErrors",
+    "Ip6InDiscards",
+    "Ip6OutDiscards",
+    "Ip6OutNoRoutes",
+];
+
+/// Reads every drop counter on the way of one family's frames.
+///
+/// # Errors
+/// When the kernel does not say.
+pub(crate) fn drops(
+    topology: &mut Topology,
+    family: AddressFamily,
+    programs: &[(&str, &CountingProgram, u32)],
+) -> Result<Drops, LabError> {
+    let mut drops = Drops::new();
+    for (name, state) in topology.interface_states()? {
+        drops.insert(format!("{name} rx_dropped"), state.rx_dropped);
+        drops.insert(format!("{name} tx_dropped"), state.tx_dropped);
+    }
+    for &(reason, program, kind) in programs {
+        drops.insert(reason.to_owned(), program.frames(kind)?);
+    }
+    let directory = Path::new("/proc/thread-self/net");
+    match family {
+        AddressFamily::Inet => {
+            let text = topology.dut().run(|| {
+                Ok::<_, LabError>(
+                    read(&directory.join("snmp"))? + &read(&directory.join("netstat"))?,
+                )
+            })??;
+            for (section, counter) in INET {
+                if let Some(frames) = sectioned_counter(&text, section, counter) {
+                    drops.insert(format!("{section}.{counter}"), frames);
+                }
+            }
+        }
+        AddressFamily::Inet6 => {
+            let text = topology.dut().run(|| read(&directory.join("snmp6")))??;
+            for counter in INET6 {
+                if let Some(frames) = listed_counter(&text, counter) {
+                    drops.insert(counter.to_owned(), frames);
+                }
+            }
+        }
+    }
+    Ok(drops)
+}
+
+/// What was dropped between two readings; reasons without drops are left out.
+pub(crate) fn difference(before: &Drops, after: &Drops) -> Drops {
+    after
+        .iter()
+        .map(|(reason, &frames)| {
+            (
+                reason.clone(),
+                frames - before.get(reason).copied().unwrap_or(0).min(frames),
+            )
+        })
+        .filter(|&(_, frames)| frames > 0)
+        .collect()
+}
+
+/// A counter of `/proc/net/snmp`'s form: a line of names, then a line of values, both led by the
+/// section.
+fn sectioned_counter(text: &str, section: &str, counter: &str) -> Option<u64> {
+    let mut lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(section)?.strip_prefix(':'))
+        .map(str::split_ascii_whitespace);
+    let place = lines.next()?.position(|name| name == counter)?;
+    lines.next()?.nth(place)?.parse().ok()
+}
+
+/// A counter of `/proc/net/snmp6`'s form: name and value on a line.
+fn listed_counter(text: &str, counter: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(char::is_whitespace)?;
+        (name == counter).then(|| value.trim().parse().ok())?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SNMP: &str = "\
+Ip: Forwarding DefaultTTL InReceives InHdrErrors InAddrErrors
+Ip: 1 64 1000 7 0
+Icmp: InMsgs
+Icmp: 3
+TcpExt: SyncookiesSent
+TcpExt: 0
+IpExt: InNoRoutes InTruncatedPkts
+IpExt: 12 0
+";
+
+    #[test]
+    fn counters_are_found_by_name() {
+        assert_eq!(sectioned_counter(SNMP, "Ip", "InHdrErrors"), Some(7));
+        assert_eq!(sectioned_counter(SNMP, "IpExt", "InNoRoutes"), Some(12));
+        assert_eq!(sectioned_counter(SNMP, "Ip", "Missing"), None);
+        assert_eq!(sectioned_counter("Ip: A B\n", "Ip", "A"), None);
+        let snmp6 = "Ip6InReceives                   \t5\nIp6InNoRoutes \t9\n";
+        assert_eq!(listed_counter(snmp6, "Ip6InNoRoutes"), Some(9));
+        assert_eq!(listed_counter(snmp6, "Ip6In"), None);
+    }
+
+    #[test]
+    fn only_what_was_dropped_meanwhile_remains() {
+        let drops = |pairs: &[(&str, u64)]| -> Drops {
+            pairs
+                .iter()
+                .map(|&(reason, frames)| (reason.to_owned(), frames))
+                .collect()
+        };
+        let before = drops(&[("a", 5), ("b", 1)]);
+        let after = drops(&[("a", 5), ("b", 4), ("c", 2)]);
+        assert_eq!(difference(&before, &after), drops(&[("b", 3), ("c", 2)]));
+    }
+}

@@ -1,0 +1,266 @@
+//! The DUT's settings: each factor's level applied through its mechanism, and read back.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use fwdlab_model::{Binding, Lab, Level, Variant, VariantName, XdpProgram};
+use fwdlab_traffic::{CountingProgram, object_bytes};
+
+use crate::topology::{DUT_IN, DUT_OUT};
+use crate::{LabError, Topology};
+
+/// Outcomes of the XDP forwarder, in the order of its `enum outcome`.
+pub(crate) const FORWARDER_DROPPED: u32 = 2;
+
+/// Loads the XDP forwarder that asks the kernel's FIB for every packet.
+///
+/// # Errors
+/// Without the privilege.
+pub fn fib_forwarder() -> Result<CountingProgram, LabError> {
+    let object = object_bytes!("../bpf/fib_forwarder.bpf.o");
+    Ok(CountingProgram::load(object, "forward", "outcomes")?)
+}
+
+/// What sets the DUT, and what it has found when reading back.
+pub(crate) struct Dut<'a> {
+    lab: &'a Lab,
+    pub(crate) forwarder: CountingProgram,
+    /// Each variant's ruleset as nft listed it when it was first applied.
+    rulesets: BTreeMap<VariantName, String>,
+}
+
+impl<'a> Dut<'a> {
+    pub(crate) fn new(lab: &'a Lab) -> Result<Self, LabError> {
+        Ok(Self {
+            lab,
+            forwarder: fib_forwarder()?,
+            rulesets: BTreeMap::new(),
+        })
+    }
+
+    /// Applies all levels of a variant.
+    pub(crate) fn apply(
+        &mut self,
+        topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<(), LabError> {
+        let settings = Settings::of(self.lab, variant)?;
+        for (setting, value) in &settings.sysctls {
+            topology.write_dut_setting(setting, value)?;
+        }
+        if let Some(ruleset) = &settings.ruleset {
+            nft(topology, &["-f", "-"], &format!("flush ruleset\n{ruleset}"))?;
+        }
+        match settings.xdp {
+            Some(XdpProgram::Fib) if !self.forwarder.xdp.is_attached() => {
+                topology.dut().run(|| self.forwarder.xdp.attach(DUT_IN))??;
+            }
+            Some(XdpProgram::Off) => self.forwarder.xdp.detach(),
+            Some(XdpProgram::Fib) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Reads all levels of a variant back.
+    ///
+    /// nft lists a ruleset in its own words, so what it lists first is what it must list ever after.
+    pub(crate) fn read_back(
+        &mut self,
+        topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<(), LabError> {
+        let settings = Settings::of(self.lab, variant)?;
+        for (setting, asked) in settings.sysctls {
+            let seen = topology.read_dut_setting(&setting)?;
+            if !seen.split_whitespace().eq(asked.split_whitespace()) {
+                return Err(LabError::ReadBack {
+                    setting,
+                    asked,
+                    seen: seen.trim().into(),
+                });
+            }
+        }
+        if let Some(ruleset) = settings.ruleset {
+            let seen = nft(topology, &["--stateless", "list", "ruleset"], "")?;
+            let known = self
+                .rulesets
+                .entry(variant.name.clone())
+                .or_insert_with(|| seen.clone());
+            let listed = !seen.trim().is_empty();
+            if *known != seen || listed == ruleset.trim().is_empty() {
+                let asked = if known.trim().is_empty() {
+                    ruleset
+                } else {
+                    known.clone()
+                };
+                return Err(LabError::ReadBack {
+                    setting: "the nft ruleset".into(),
+                    asked,
+                    seen,
+                });
+            }
+        }
+        if let Some(program) = settings.xdp {
+            let asked = match program {
+                XdpProgram::Off => 0,
+                XdpProgram::Fib => self.forwarder.xdp.id()?,
+            };
+            let seen = topology.dut_xdp_program()?;
+            if asked != seen {
+                return Err(LabError::ReadBack {
+                    setting: format!("the XDP program on {DUT_IN}"),
+                    asked: asked.to_string(),
+                    seen: seen.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why this machine cannot have a variant.
+pub(crate) fn unavailable(
+    lab: &Lab,
+    variant: &Variant,
+    topology: &Topology,
+) -> Result<Option<String>, LabError> {
+    let settings = Settings::of(lab, variant)?;
+    if settings
+        .ruleset
+        .is_some_and(|ruleset| !ruleset.trim().is_empty())
+        && !nft_is_installed()
+    {
+        return Ok(Some(
+            "nft is not installed; install it (apt-get install nftables)".into(),
+        ));
+    }
+    for setting in settings.sysctls.keys() {
+        if topology.read_dut_setting(setting).is_err() {
+            return Ok(Some(format!(
+                "this kernel has no readable sysctl {setting}"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// What a variant means on this DUT.
+struct Settings {
+    /// Path under `/proc/sys`, value.
+    sysctls: BTreeMap<String, String>,
+    /// The whole nftables ruleset, where any factor sets one.
+    ruleset: Option<String>,
+    /// The XDP program, where any factor sets one.
+    xdp: Option<XdpProgram>,
+}
+
+impl Settings {
+    fn of(lab: &Lab, variant: &Variant) -> Result<Self, LabError> {
+        let mut settings = Self {
+            sysctls: BTreeMap::new(),
+            ruleset: None,
+            xdp: None,
+        };
+        for (factor, level) in &variant.levels {
+            let unbound = || LabError::Unbound {
+                factor: factor.clone(),
+                level: level.to_string(),
+            };
+            match lab.bindings.get(factor).ok_or_else(unbound)? {
+                Binding::Sysctl(key) => {
+                    settings
+                        .sysctls
+                        .insert(sysctl_path(key), sysctl_value(level));
+                }
+                Binding::Nft(rulesets) => {
+                    let ruleset = rulesets.get(&level.to_string()).ok_or_else(unbound)?;
+                    settings.ruleset.get_or_insert_default().push_str(ruleset);
+                }
+                Binding::Xdp(programs) => {
+                    settings.xdp = Some(*programs.get(&level.to_string()).ok_or_else(unbound)?);
+                }
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// The file of a sysctl: dots become slashes, placeholders the DUT's interfaces.
+fn sysctl_path(key: &str) -> String {
+    key.split('.')
+        .map(|part| match part {
+            "{dut-in}" => DUT_IN,
+            "{dut-out}" => DUT_OUT,
+            part => part,
+        })
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+fn sysctl_value(level: &Level) -> String {
+    match level {
+        Level::Boolean(value) => u8::from(*value).to_string(),
+        Level::Integer(value) => value.to_string(),
+        Level::Text(value) => value.clone(),
+    }
+}
+
+fn nft_is_installed() -> bool {
+    Command::new("nft").arg("--version").output().is_ok()
+}
+
+/// Runs nft in the DUT's namespace: arguments as they are, the script on its standard input.
+fn nft(topology: &Topology, arguments: &[&str], script: &str) -> Result<String, LabError> {
+    let failed = |status: String, stderr: &[u8]| LabError::Command {
+        command: format!("nft {}", arguments.join(" ")),
+        status,
+        stderr: last_lines(&String::from_utf8_lossy(stderr)),
+    };
+    let output = topology.dut().run(|| {
+        let mut child = Command::new("nft")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut stdin = child.stdin.take().expect("it was piped");
+        // nft may end before it has read all; then its status tells why.
+        let _ = stdin.write_all(script.as_bytes());
+        drop(stdin);
+        child.wait_with_output()
+    })?;
+    let output = output.map_err(|error| failed(error.to_string(), b""))?;
+    if !output.status.success() {
+        return Err(failed(output.status.to_string(), &output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn last_lines(text: &str) -> String {
+    const LINES_MAX: usize = 20;
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sysctl_keys_name_files_and_interfaces() {
+        assert_eq!(
+            sysctl_path("net.ipv4.conf.{dut-in}.rp_filter"),
+            "net/ipv4/conf/dut-in/rp_filter"
+        );
+        assert_eq!(sysctl_value(&Level::Boolean(true)), "1");
+        assert_eq!(sysctl_value(&Level::Integer(2)), "2");
+    }
+
+    #[test]
+    fn complaints_are_cut_to_their_end() {
+        let text: String = (0..30).map(|line| format!("{line}\n")).collect();
+        assert!(last_lines(&text).starts_with("10\n"));
+        assert!(last_lines(&text).ends_with("29"));
+    }
+}

@@ -1,0 +1,107 @@
+use std::io;
+use std::path::PathBuf;
+
+use fwdlab_sys::SysError;
+use fwdlab_traffic::TrafficError;
+
+/// What can go wrong with a lab.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The lab needs more privilege than this process has.
+    #[error(
+        "lab {lab}: it needs root (CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF) to make namespaces \
+         and load eBPF programs, and this process has user id {uid}; run it with sudo"
+    )]
+    NotRoot {
+        /// The lab.
+        lab: String,
+        /// The effective user id.
+        uid: u32,
+    },
+    /// rtnetlink refused.
+    #[error("namespace {namespace}: {what}: {source}")]
+    Netlink {
+        /// Where.
+        namespace: String,
+        /// What was tried.
+        what: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A file of the kernel's could not be read or written.
+    #[error("{what} {path:?}: {source}")]
+    File {
+        /// Reading or writing.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A command failed.
+    #[error("command {command:?} failed ({status}): {stderr}")]
+    Command {
+        /// The whole command line.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// Its last lines of complaint.
+        stderr: String,
+    },
+    /// A setting, read back, was not what had been asked.
+    #[error("{setting} was set to {asked:?} and reads back as {seen:?}")]
+    ReadBack {
+        /// What was set.
+        setting: String,
+        /// To what.
+        asked: String,
+        /// What it is.
+        seen: String,
+    },
+    /// The DUT did not forward every probe frame as it should.
+    #[error(
+        "variant {variant:?} ({family}): of {sent} probe frames the sink got {forwarded}, {wrong} of \
+         them wrong{kinds}; the DUT does not forward as planned, so nothing was measured"
+    )]
+    Probe {
+        /// The variant's label.
+        variant: String,
+        /// The address family.
+        family: String,
+        /// Frames sent.
+        sent: u64,
+        /// Frames that arrived.
+        forwarded: u64,
+        /// Of those, how many were not as expected.
+        wrong: u64,
+        /// What was wrong with them.
+        kinds: String,
+    },
+    /// A level that the lab file lets through but this lab does not know.
+    #[error("factor {factor:?}: level {level:?} is not bound; bind it in the lab file")]
+    Unbound {
+        /// The factor.
+        factor: String,
+        /// The level.
+        level: String,
+    },
+    /// A CPU that this process may not use.
+    #[error(
+        "lab placement: CPU {cpu} is not among those this process may use ({cpus}); choose another"
+    )]
+    Cpu {
+        /// The CPU asked for.
+        cpu: u32,
+        /// Those there are.
+        cpus: String,
+    },
+    /// The user asked to stop now.
+    #[error("stopped on request")]
+    Interrupted,
+    /// The generator or the sink.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
+    /// A system call.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+}

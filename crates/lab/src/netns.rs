@@ -1,0 +1,589 @@
+//! The `netns` lab: this machine's kernel forwards between two veth pairs, self-clocked or paced.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::{
+    AddressFamily, BlockRecord, Conservation, LoadRegime, Placement, PlannedBlock, Resolved,
+    SCHEMA_VERSION, SliceRecord, TrialRecord, Variant, VariantName,
+};
+use fwdlab_sys::Interrupts;
+use fwdlab_traffic::{CountingProgram, Generator, Pace, RunningGenerator, Sink, drop_control};
+
+use crate::calibration::Calibrator;
+use crate::counters::{Drops, difference, drops};
+use crate::dut::{Dut, FORWARDER_DROPPED, unavailable};
+use crate::environment::steal_s;
+use crate::topology::{DUT_IN, TESTER_IN};
+use crate::validity::{self, TrialEvidence};
+use crate::{LabError, Topology};
+
+/// How long frames may be under way after the generator has stopped.
+const DRAIN_MS_MAX: u64 = 200;
+
+/// Length of the drop-at-ingress control, after a settle window of the experiment's.
+const CONTROL_MS: u64 = 100;
+
+/// A lab out of this machine's kernel.
+pub struct NetnsLab {
+    resolved: Resolved,
+    placement: Placement,
+    calibrator: Calibrator,
+    interrupts: Interrupts,
+    leftovers: Vec<String>,
+}
+
+/// What a block left behind.
+#[derive(Clone, Debug)]
+pub struct BlockOutcome {
+    /// One a variant and family.
+    pub trials: Vec<TrialRecord>,
+    /// What holds for all of them.
+    pub block: BlockRecord,
+    /// One a slice.
+    pub slices: Vec<SliceRecord>,
+}
+
+/// What a lab tells while it works.
+#[derive(Clone, Debug)]
+pub enum LabEvent<'a> {
+    /// A block's set-up has begun.
+    SetUp,
+    /// The set-up is done and every variant's probe frames were forwarded.
+    Ready {
+        /// Length of the set-up.
+        set_up: Duration,
+    },
+    /// A slice was measured.
+    Slice(&'a SliceRecord),
+}
+
+impl NetnsLab {
+    /// Opens the lab: checks privilege and CPUs, and removes what killed runs left.
+    ///
+    /// # Errors
+    /// `NotRoot`, `Cpu`, or what the kernel refuses.
+    pub fn open(resolved: &Resolved, interrupts: Interrupts) -> Result<Self, LabError> {
+        if !fwdlab_sys::is_root() {
+            let lab = resolved.lab.name.clone();
+            return Err(LabError::NotRoot {
+                lab,
+                uid: fwdlab_sys::user_id(),
+            });
+        }
+        let leftovers = fwdlab_sys::remove_leftovers()?;
+        let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
+        fwdlab_sys::pin_this_thread(placement.control_cpu)?;
+        let calibrator = Calibrator::start(placement.load_cpu)?;
+        Ok(Self {
+            resolved: resolved.clone(),
+            placement,
+            calibrator,
+            interrupts,
+            leftovers,
+        })
+    }
+
+    /// Namespaces of killed runs that were removed.
+    #[must_use]
+    pub fn leftovers(&self) -> &[String] {
+        &self.leftovers
+    }
+
+    /// Who runs where.
+    #[must_use]
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Why this machine cannot have a variant, for each variant of the experiment.
+    ///
+    /// # Errors
+    /// When the lab cannot be made at all.
+    pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
+        let topology = Topology::build()?;
+        let lab = &self.resolved.lab;
+        self.resolved
+            .variants
+            .iter()
+            .map(|variant| unavailable(lab, variant, &topology))
+            .collect()
+    }
+
+    /// Measures one block on a fresh set-up.
+    ///
+    /// # Errors
+    /// When the lab cannot be set up, a variant does not forward its probe frames, the kernel
+    /// refuses something, or the user asks to stop now. Nothing of the set-up remains.
+    pub fn measure(
+        &mut self,
+        planned: &PlannedBlock,
+        session: u32,
+        attempt: u32,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<BlockOutcome, LabError> {
+        on_event(LabEvent::SetUp);
+        let started = Instant::now();
+        let start = now_utc();
+        let mut measurement = Measurement {
+            resolved: &self.resolved,
+            placement: &self.placement,
+            calibrator: &self.calibrator,
+            interrupts: self.interrupts,
+            started,
+            topology: Topology::build()?,
+            dut: Dut::new(&self.resolved.lab)?,
+            control: drop_control()?,
+            slices: Vec::new(),
+            evidence: BTreeMap::new(),
+        };
+        let mut families = Vec::new();
+        for order in &planned.families {
+            families.push(measurement.set_up_family(order.family, &order.rounds[0])?);
+        }
+        let set_up = started.elapsed();
+        on_event(LabEvent::Ready { set_up });
+
+        let mut conservation = BTreeMap::new();
+        let mut generator_cost_ns = BTreeMap::new();
+        for (order, family) in planned.families.iter().zip(families) {
+            let outcome = measurement.measure_family(family, &order.rounds, on_event)?;
+            conservation.insert(order.family, outcome.conservation);
+            generator_cost_ns.insert(order.family, outcome.generator_cost_ns);
+        }
+        let Measurement {
+            slices, evidence, ..
+        } = measurement;
+
+        let block = BlockRecord {
+            schema: SCHEMA_VERSION,
+            session,
+            block: planned.number,
+            attempt,
+            start,
+            set_up_s: set_up.as_secs_f64(),
+            switch_s: median(slices.iter().map(|slice| slice.switch_s)),
+            conservation,
+            generator_cost_ns,
+        };
+        let trials = self.trials(planned, &block, &slices, evidence);
+        Ok(BlockOutcome {
+            trials,
+            block,
+            slices,
+        })
+    }
+
+    fn trials(
+        &self,
+        planned: &PlannedBlock,
+        block: &BlockRecord,
+        slices: &[SliceRecord],
+        mut evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
+    ) -> Vec<TrialRecord> {
+        let usual_calibration_ns = median(slices.iter().map(|slice| as_f64(slice.calibration_ns)));
+        let mut trials = Vec::new();
+        for order in &planned.families {
+            let traffic = &self.resolved.traffic;
+            let of_family =
+                validity::of_family(&block.conservation[&order.family], traffic.flows());
+            for (position, name) in (0..).zip(&order.rounds[0]) {
+                let own: Vec<_> = slices
+                    .iter()
+                    .filter(|slice| slice.family == order.family && &slice.variant == name)
+                    .collect();
+                let evidence = evidence
+                    .remove(&(order.family, name.clone()))
+                    .unwrap_or_default();
+                let measured_s: f64 = own.iter().map(|slice| slice.time_s).sum();
+                let forwarded_frames: u64 = own.iter().map(|slice| slice.forwarded_frames).sum();
+                let mut trial = TrialRecord {
+                    schema: SCHEMA_VERSION,
+                    session: block.session,
+                    block: block.block,
+                    attempt: block.attempt,
+                    order: position,
+                    variant: name.clone(),
+                    family: order.family,
+                    start: evidence.start.clone(),
+                    measured_s,
+                    offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
+                    forwarded_frames,
+                    drops: evidence.drops.clone(),
+                    observation_pps: median(
+                        own.iter()
+                            .map(|slice| as_f64(slice.forwarded_frames) / slice.time_s),
+                    ),
+                    pooled_pps: as_f64(forwarded_frames) / measured_s,
+                    steal_s: own.iter().map(|slice| slice.steal_s).sum(),
+                    calibration_ns: median(own.iter().map(|slice| as_f64(slice.calibration_ns))),
+                    invalid: of_family.clone(),
+                };
+                trial.invalid.extend(validity::of_trial(
+                    &trial,
+                    &evidence,
+                    usual_calibration_ns,
+                    traffic.intended_load_pps,
+                ));
+                trials.push(trial);
+            }
+        }
+        trials
+    }
+}
+
+/// Everything that lives as long as a block.
+struct Measurement<'a> {
+    resolved: &'a Resolved,
+    placement: &'a Placement,
+    calibrator: &'a Calibrator,
+    interrupts: Interrupts,
+    started: Instant,
+    topology: Topology,
+    dut: Dut<'a>,
+    control: CountingProgram,
+    slices: Vec<SliceRecord>,
+    evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
+}
+
+/// Generator and sink of one family, ready to measure.
+struct Family {
+    family: AddressFamily,
+    generator: Generator,
+    sink: Sink,
+}
+
+struct FamilyOutcome {
+    conservation: Conservation,
+    generator_cost_ns: f64,
+}
+
+/// Counters at the edge of a slice.
+struct Edge {
+    at: Instant,
+    offered_frames: u64,
+    forwarded_frames: u64,
+}
+
+impl<'a> Measurement<'a> {
+    /// Loads generator and sink, and proves every variant with one probe frame a flow.
+    fn set_up_family(
+        &mut self,
+        family: AddressFamily,
+        variants: &[VariantName],
+    ) -> Result<Family, LabError> {
+        let frames = self.topology.frames(family, &self.resolved.traffic)?;
+        let interface = self.topology.generator_interface();
+        let generator = self
+            .topology
+            .tester()
+            .run(|| Generator::load(&frames, interface))??;
+        let sink = Sink::load(&frames)?;
+        let mut family = Family {
+            family,
+            generator,
+            sink,
+        };
+        self.topology
+            .tester()
+            .run(|| family.sink.attach(TESTER_IN))??;
+        for name in variants {
+            self.stop_if_asked()?;
+            let variant = self.variant(name);
+            self.dut.apply(&mut self.topology, variant)?;
+            self.dut.read_back(&mut self.topology, variant)?;
+            self.probe(&mut family, variant)?;
+        }
+        // Another family's sink is to take its place.
+        family.sink.detach();
+        Ok(family)
+    }
+
+    fn probe(&self, family: &mut Family, variant: &Variant) -> Result<(), LabError> {
+        let sent = self.resolved.traffic.flows();
+        family.sink.reset_to_check_all()?;
+        family.generator.send(sent)?;
+        let counts = settled(
+            || Ok(family.sink.counts()?),
+            |counts| counts.forwarded_frames >= u64::from(sent),
+        )?;
+        let wrong = counts.wrong_frames();
+        let flows_seen = family.sink.flows_seen()?;
+        if counts.forwarded_frames == u64::from(sent) && wrong == 0 && flows_seen == sent {
+            return Ok(());
+        }
+        let kinds: Vec<_> = counts
+            .wrong_frames_by_kind()
+            .map(|(kind, _)| kind)
+            .collect();
+        Err(LabError::Probe {
+            variant: variant.label.clone(),
+            family: family.family.to_string(),
+            sent: sent.into(),
+            forwarded: counts.forwarded_frames,
+            wrong,
+            kinds: if kinds.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", kinds.join(", "))
+            },
+        })
+    }
+
+    /// The generator runs through all rounds; only what happens inside slices is measured.
+    fn measure_family(
+        &mut self,
+        family: Family,
+        rounds: &[Vec<VariantName>],
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<FamilyOutcome, LabError> {
+        let Family {
+            family,
+            generator,
+            mut sink,
+        } = family;
+        let design = &self.resolved.design;
+        let settle = Duration::from_millis(design.settle_ms.into());
+        sink.reset()?;
+        self.topology.tester().run(|| sink.attach(TESTER_IN))??;
+        self.switch(&rounds[0][0])?;
+        let drops_before = self.drops(family)?;
+        let running = generator.start(self.placement.load_cpu, self.pace())?;
+
+        let generator_cost_ns = self.generator_cost_ns(&running, settle)?;
+        sleep(Duration::from_millis(design.warm_up_ms.into()));
+
+        for (round, order) in (1..).zip(rounds) {
+            for (position, name) in (0..).zip(order) {
+                self.stop_if_asked()?;
+                let slice = self.slice(family, &running, &sink, name, round, position, settle)?;
+                on_event(LabEvent::Slice(&slice));
+                self.slices.push(slice);
+            }
+        }
+
+        let generator = running.stop()?;
+        let offered_frames = generator.offered_frames()?;
+        let mut drops = Drops::new();
+        let counts = settled(
+            || {
+                drops = difference(&drops_before, &self.drops(family)?);
+                Ok(sink.counts()?)
+            },
+            |counts| counts.forwarded_frames >= offered_frames,
+        )?;
+        let dropped: u64 = drops.values().sum();
+        Ok(FamilyOutcome {
+            conservation: Conservation {
+                offered_frames,
+                forwarded_frames: counts.forwarded_frames,
+                unaccounted_frames: offered_frames.cast_signed()
+                    - counts.forwarded_frames.cast_signed()
+                    - dropped.cast_signed(),
+                drops,
+                foreign_frames: counts.foreign_frames,
+                verification: sink.verification()?,
+            },
+            generator_cost_ns,
+        })
+    }
+
+    /// What a frame costs when the DUT drops it as it comes in.
+    fn generator_cost_ns(
+        &mut self,
+        running: &RunningGenerator,
+        settle: Duration,
+    ) -> Result<f64, LabError> {
+        self.dut.forwarder.xdp.detach();
+        self.topology
+            .dut()
+            .run(|| self.control.xdp.attach(DUT_IN))??;
+        sleep(settle);
+        let start = Instant::now();
+        let frames_before = running.offered_frames()?;
+        sleep(Duration::from_millis(CONTROL_MS));
+        let frames = running.offered_frames()? - frames_before;
+        let time_ns = start.elapsed().as_secs_f64() * 1e9;
+        self.control.xdp.detach();
+        Ok(time_ns / as_f64(frames.max(1)))
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a slice is described by all of them"
+    )]
+    fn slice(
+        &mut self,
+        family: AddressFamily,
+        running: &RunningGenerator,
+        sink: &Sink,
+        name: &VariantName,
+        round: u32,
+        position: u32,
+        settle: Duration,
+    ) -> Result<SliceRecord, LabError> {
+        let switching = Instant::now();
+        let start_utc = now_utc();
+        self.switch(name)?;
+        let switched = Instant::now();
+        // All that disturbs happens inside the settle window.
+        let calibration_ns = self.calibrator.time_ns();
+        let variant = self.variant(name);
+        let moved = match self.dut.read_back(&mut self.topology, variant) {
+            Ok(()) => None,
+            Err(error @ LabError::ReadBack { .. }) => Some(error.to_string()),
+            Err(error) => return Err(error),
+        };
+        let drops_before = self.drops(family)?;
+        let steal_before_s = steal_s(self.placement.load_cpu);
+        sleep_until(switched + settle);
+
+        let start = edge(running, sink)?;
+        sleep(Duration::from_millis(self.resolved.design.slice_ms.into()));
+        let end = edge(running, sink)?;
+
+        let steal_s = steal_s(self.placement.load_cpu) - steal_before_s;
+        let dropped = difference(&drops_before, &self.drops(family)?);
+        let slice = SliceRecord {
+            family,
+            round,
+            position,
+            variant: name.clone(),
+            start_s: (start.at - self.started).as_secs_f64(),
+            time_s: (end.at - start.at).as_secs_f64(),
+            offered_frames: end.offered_frames - start.offered_frames,
+            forwarded_frames: end.forwarded_frames - start.forwarded_frames,
+            dropped_frames: dropped.values().sum(),
+            calibration_ns,
+            steal_s,
+            switch_s: (switched - switching).as_secs_f64(),
+        };
+        let evidence = self
+            .evidence
+            .entry((family, name.clone()))
+            .or_insert_with(|| TrialEvidence {
+                start: start_utc,
+                ..TrialEvidence::default()
+            });
+        for (reason, frames) in dropped {
+            *evidence.drops.entry(reason).or_default() += frames;
+        }
+        evidence.settings_moved = evidence.settings_moved.take().or(moved);
+        if !running.is_running() {
+            evidence.generator_stopped = true;
+        }
+        Ok(slice)
+    }
+
+    fn switch(&mut self, name: &VariantName) -> Result<(), LabError> {
+        let variant = self.variant(name);
+        self.dut.apply(&mut self.topology, variant)
+    }
+
+    fn variant(&self, name: &VariantName) -> &'a Variant {
+        self.resolved
+            .variant(name)
+            .expect("plans are made of the experiment's variants")
+    }
+
+    fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
+        let programs = [
+            ("drop-at-ingress control", &self.control, 0),
+            ("XDP forwarder", &self.dut.forwarder, FORWARDER_DROPPED),
+        ];
+        drops(&mut self.topology, family, &programs)
+    }
+
+    fn pace(&self) -> Pace {
+        match (
+            self.resolved.traffic.regime,
+            self.resolved.traffic.intended_load_pps,
+        ) {
+            (LoadRegime::Paced, Some(pps)) => Pace::Pps(pps),
+            _ => Pace::SelfClocked,
+        }
+    }
+
+    fn stop_if_asked(&self) -> Result<(), LabError> {
+        if self.interrupts.requests() > 1 {
+            Err(LabError::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Reads both sides; the clock is read on both sides of the sink's counter, so that a pause of this
+/// thread in between moves the edge by half of it only.
+fn edge(running: &RunningGenerator, sink: &Sink) -> Result<Edge, LabError> {
+    let before = Instant::now();
+    let counts = sink.counts()?;
+    let after = Instant::now();
+    Ok(Edge {
+        at: before + (after - before) / 2,
+        offered_frames: running.offered_frames()?,
+        forwarded_frames: counts.forwarded_frames,
+    })
+}
+
+/// Reads until it is enough or stays the same, for a bounded time.
+fn settled<T: PartialEq>(
+    mut read: impl FnMut() -> Result<T, LabError>,
+    is_enough: impl Fn(&T) -> bool,
+) -> Result<T, LabError> {
+    const STEP_MS: u64 = 5;
+    let mut last = read()?;
+    for _ in 0..DRAIN_MS_MAX / STEP_MS {
+        if is_enough(&last) {
+            break;
+        }
+        sleep(Duration::from_millis(STEP_MS));
+        last = read()?;
+    }
+    Ok(last)
+}
+
+fn sleep_until(deadline: Instant) {
+    sleep(deadline.saturating_duration_since(Instant::now()));
+}
+
+/// The load on the first CPU and the harness on the last, unless the lab file says otherwise.
+fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, LabError> {
+    let first = *cpus.first().unwrap_or(&0);
+    let last = *cpus.last().unwrap_or(&0);
+    let load_cpu = resolved.lab.load_cpu.unwrap_or(first);
+    let control_cpu = resolved.lab.control_cpu.unwrap_or(last);
+    for cpu in [load_cpu, control_cpu] {
+        if !cpus.contains(&cpu) {
+            let cpus = cpus
+                .iter()
+                .map(u32::to_string)
+                .collect::<Vec<_>>()
+                .join(", ");
+            return Err(LabError::Cpu { cpu, cpus });
+        }
+    }
+    Ok(Placement {
+        load_cpu,
+        control_cpu,
+    })
+}
+
+fn now_utc() -> String {
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
+        .to_string()
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    fwdlab_stats::median(&values.collect::<Vec<_>>()).unwrap_or(f64::NAN)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of frames stay far below 2^53"
+)]
+fn as_f64(count: u64) -> f64 {
+    count as f64
+}

@@ -1,0 +1,276 @@
+//! The cables: tester and DUT in namespaces of their own, joined by two veth pairs.
+//!
+//! ```text
+//!  tester namespace                        DUT namespace
+//!  generator -> tester-out ==== veth ==== dut-in
+//!                                            | forwarding
+//!  sink      <- tester-in  ==== veth ==== dut-out
+//! ```
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+
+use fwdlab_model::{AddressFamily, Traffic};
+use fwdlab_packet::MacAddress;
+use fwdlab_sys::NetworkNamespace;
+use fwdlab_traffic::{Frames, Link};
+
+use crate::LabError;
+use crate::kernel_file::{read, write};
+use crate::netlink::{End, InterfaceState, Netlink, Prefix};
+
+/// The tester's interface towards the DUT: where the generator sends.
+pub const TESTER_OUT: &str = "tester-out";
+/// The tester's interface behind the DUT: where the sink counts.
+pub const TESTER_IN: &str = "tester-in";
+/// The DUT's receiving interface.
+pub const DUT_IN: &str = "dut-in";
+/// The DUT's sending interface.
+pub const DUT_OUT: &str = "dut-out";
+
+const TESTER_OUT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 1, 1]);
+const DUT_IN_MAC: MacAddress = MacAddress([2, 0, 0, 0, 1, 2]);
+const DUT_OUT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 1]);
+const TESTER_IN_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 2]);
+/// A second next hop on the sink's cable, to which a test can move the route.
+const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 3]);
+
+/// Addresses of one family. RFC 6890 sets 198.18.0.0/15 and 2001:2::/48 aside for benchmarks.
+struct Addresses {
+    dut_in: Prefix,
+    dut_out: Prefix,
+    generator: IpAddr,
+    sink: IpAddr,
+    other_sink: IpAddr,
+    sources: Prefix,
+    destinations: Prefix,
+}
+
+fn addresses(family: AddressFamily) -> Addresses {
+    let inet = |second, third, last| IpAddr::from(Ipv4Addr::new(198, second, third, last));
+    let inet6 = |subnet, last| IpAddr::from(Ipv6Addr::new(0x2001, 2, 0, subnet, 0, 0, 0, last));
+    match family {
+        AddressFamily::Inet => Addresses {
+            dut_in: (inet(18, 0, 2), 24),
+            dut_out: (inet(19, 0, 2), 24),
+            generator: inet(18, 0, 1),
+            sink: inet(19, 0, 1),
+            other_sink: inet(19, 0, 3),
+            sources: (inet(18, 0, 0), 16),
+            destinations: (inet(19, 0, 0), 16),
+        },
+        AddressFamily::Inet6 => Addresses {
+            dut_in: (inet6(0, 2), 64),
+            dut_out: (inet6(0x8000, 2), 64),
+            generator: inet6(0, 1),
+            sink: inet6(0x8000, 1),
+            other_sink: inet6(0x8000, 3),
+            sources: (inet6(0x10, 0), 64),
+            destinations: (inet6(0x8010, 0), 64),
+        },
+    }
+}
+
+/// Tester and DUT, cabled and forwarding; gone when this value goes.
+pub struct Topology {
+    tester: NetworkNamespace,
+    dut: NetworkNamespace,
+    tester_netlink: Netlink,
+    dut_netlink: Netlink,
+    tester_out: u32,
+    tester_in: u32,
+    dut_in: u32,
+    dut_out: u32,
+}
+
+impl Topology {
+    /// Makes both namespaces, the cables, addresses, permanent neighbours and routes, and turns
+    /// forwarding on.
+    ///
+    /// # Errors
+    /// Without the privilege, or when the kernel lacks a part.
+    pub fn build() -> Result<Self, LabError> {
+        let tester = NetworkNamespace::create("tester")?;
+        let dut = NetworkNamespace::create("dut")?;
+        let mut tester_netlink = Netlink::open(&tester)?;
+        let mut dut_netlink = Netlink::open(&dut)?;
+
+        // No address of their own for the tester's interfaces, so that they send nothing of theirs.
+        write_in(&tester, "net/ipv6/conf/default/disable_ipv6", "1")?;
+        for (setting, value) in [
+            ("net/ipv4/ip_forward", "1"),
+            ("net/ipv6/conf/all/forwarding", "1"),
+            ("net/ipv6/conf/default/forwarding", "1"),
+            ("net/ipv6/conf/default/accept_ra", "0"),
+            ("net/ipv4/conf/default/rp_filter", "0"),
+            ("net/ipv4/conf/all/rp_filter", "0"),
+        ] {
+            write_in(&dut, setting, value)?;
+        }
+
+        for (here, here_mac, there, there_mac) in [
+            (TESTER_OUT, TESTER_OUT_MAC, DUT_IN, DUT_IN_MAC),
+            (TESTER_IN, TESTER_IN_MAC, DUT_OUT, DUT_OUT_MAC),
+        ] {
+            let here = End {
+                name: here,
+                mac: here_mac,
+            };
+            let there = End {
+                name: there,
+                mac: there_mac,
+            };
+            tester_netlink.add_veth(&here, &there, &dut)?;
+        }
+        let tester_out = tester_netlink.index(TESTER_OUT)?;
+        let tester_in = tester_netlink.index(TESTER_IN)?;
+        let dut_in = dut_netlink.index(DUT_IN)?;
+        let dut_out = dut_netlink.index(DUT_OUT)?;
+        // A veth takes redirected frames only when it polls, which GRO makes it do.
+        dut.run(|| fwdlab_sys::enable_gro(DUT_IN))??;
+        tester.run(|| fwdlab_sys::enable_gro(TESTER_IN))??;
+        for index in [tester_out, tester_in] {
+            tester_netlink.set_up(index)?;
+        }
+        for index in [dut_in, dut_out] {
+            dut_netlink.set_up(index)?;
+        }
+        let mut topology = Self {
+            tester,
+            dut,
+            tester_netlink,
+            dut_netlink,
+            tester_out,
+            tester_in,
+            dut_in,
+            dut_out,
+        };
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            topology.address(family)?;
+        }
+        Ok(topology)
+    }
+
+    fn address(&mut self, family: AddressFamily) -> Result<(), LabError> {
+        let addresses = addresses(family);
+        let netlink = &mut self.dut_netlink;
+        netlink.add_address(self.dut_in, addresses.dut_in)?;
+        netlink.add_address(self.dut_out, addresses.dut_out)?;
+        netlink.set_neighbour(self.dut_in, addresses.generator, TESTER_OUT_MAC)?;
+        netlink.set_neighbour(self.dut_out, addresses.sink, TESTER_IN_MAC)?;
+        netlink.set_neighbour(self.dut_out, addresses.other_sink, OTHER_MAC)?;
+        netlink.set_route(addresses.sources, addresses.generator)?;
+        netlink.set_route(addresses.destinations, addresses.sink)
+    }
+
+    /// The tester's namespace.
+    #[must_use]
+    pub fn tester(&self) -> &NetworkNamespace {
+        &self.tester
+    }
+
+    /// The DUT's namespace.
+    #[must_use]
+    pub fn dut(&self) -> &NetworkNamespace {
+        &self.dut
+    }
+
+    /// The index of the interface where the generator sends, in the tester's namespace.
+    #[must_use]
+    pub fn generator_interface(&self) -> u32 {
+        self.tester_out
+    }
+
+    /// The frames of one family over these cables.
+    ///
+    /// # Errors
+    /// When the traffic is more than the generator can do.
+    pub fn frames(&self, family: AddressFamily, traffic: &Traffic) -> Result<Frames, LabError> {
+        let tester_to_dut = Link {
+            source: TESTER_OUT_MAC,
+            destination: DUT_IN_MAC,
+        };
+        let dut_to_sink = Link {
+            source: DUT_OUT_MAC,
+            destination: TESTER_IN_MAC,
+        };
+        Ok(Frames::new(
+            family,
+            traffic.sources,
+            traffic.destinations,
+            traffic.frame_size,
+            tester_to_dut,
+            dut_to_sink,
+        )?)
+    }
+
+    /// Takes the DUT's route to the destinations away.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn delete_route(&mut self, family: AddressFamily) -> Result<(), LabError> {
+        self.dut_netlink
+            .delete_route(addresses(family).destinations)
+    }
+
+    /// Sends the DUT's route to the destinations through another next hop on the sink's cable.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn move_route(&mut self, family: AddressFamily) -> Result<(), LabError> {
+        let addresses = addresses(family);
+        self.dut_netlink
+            .set_route(addresses.destinations, addresses.other_sink)
+    }
+
+    /// Puts the DUT's route to the destinations back.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn restore_route(&mut self, family: AddressFamily) -> Result<(), LabError> {
+        let addresses = addresses(family);
+        self.dut_netlink
+            .set_route(addresses.destinations, addresses.sink)
+    }
+
+    /// The kernel's number of the XDP program on the DUT's receiving interface; 0 for none.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub(crate) fn dut_xdp_program(&mut self) -> Result<u32, LabError> {
+        Ok(self.dut_netlink.interface_state(self.dut_in)?.xdp_program)
+    }
+
+    /// All four interfaces with what they have counted, in the direction of the traffic.
+    pub(crate) fn interface_states(
+        &mut self,
+    ) -> Result<[(&'static str, InterfaceState); 4], LabError> {
+        Ok([
+            (
+                TESTER_OUT,
+                self.tester_netlink.interface_state(self.tester_out)?,
+            ),
+            (DUT_IN, self.dut_netlink.interface_state(self.dut_in)?),
+            (DUT_OUT, self.dut_netlink.interface_state(self.dut_out)?),
+            (
+                TESTER_IN,
+                self.tester_netlink.interface_state(self.tester_in)?,
+            ),
+        ])
+    }
+
+    /// A setting of the DUT under `/proc/sys`.
+    pub(crate) fn read_dut_setting(&self, setting: &str) -> Result<String, LabError> {
+        self.dut
+            .run(|| read(&Path::new("/proc/sys").join(setting)))?
+    }
+
+    /// Changes a setting of the DUT under `/proc/sys`.
+    pub(crate) fn write_dut_setting(&self, setting: &str, value: &str) -> Result<(), LabError> {
+        write_in(&self.dut, setting, value)
+    }
+}
+
+fn write_in(namespace: &NetworkNamespace, setting: &str, value: &str) -> Result<(), LabError> {
+    namespace.run(|| write(&Path::new("/proc/sys").join(setting), value))?
+}

@@ -1,0 +1,169 @@
+//! What makes a trial invalid: evidence that never uses its forwarding rate.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::{Conservation, InvalidReason, TrialRecord};
+
+/// More of the load CPU than this taken by the hypervisor makes a trial invalid.
+pub const STEAL_RATIO_MAX: f64 = 0.25;
+
+/// A calibration loop that takes longer than this times its usual time in the block makes a trial
+/// invalid. Loops on shared machines vary by a fifth from moment to moment; this is the mark of
+/// another machine speed altogether.
+pub const CALIBRATION_RATIO_MAX: f64 = 1.5;
+
+/// A paced generator that offers less than this part of the intended load makes a trial invalid.
+pub const LOAD_RATIO_MIN: f64 = 0.99;
+
+/// What was seen of a trial beside its slices.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TrialEvidence {
+    /// Start of its first slice, UTC.
+    pub(crate) start: String,
+    pub(crate) drops: BTreeMap<String, u64>,
+    /// What was read back where it was not the variant's.
+    pub(crate) settings_moved: Option<String>,
+    pub(crate) generator_stopped: bool,
+}
+
+/// What speaks against all trials of a family in a block.
+pub(crate) fn of_family(conservation: &Conservation, flows: u32) -> Vec<InvalidReason> {
+    let mut reasons = Vec::new();
+    if conservation.unaccounted_frames != 0 {
+        reasons.push(InvalidReason::Unaccounted {
+            frames: conservation.unaccounted_frames,
+        });
+    }
+    let verification = &conservation.verification;
+    let wrong: u64 = verification.wrong_frames.values().sum();
+    if wrong > 0 {
+        let what: Vec<_> = verification.wrong_frames.keys().cloned().collect();
+        reasons.push(InvalidReason::Verification {
+            frames: wrong,
+            what: what.join(", "),
+        });
+    }
+    // Enough checks for every flow to have had its turn.
+    if verification.checked_frames >= u64::from(flows) && verification.flows_seen < flows {
+        let seen = verification.flows_seen;
+        reasons.push(InvalidReason::FlowsMissing {
+            seen,
+            planned: flows,
+        });
+    }
+    reasons
+}
+
+/// What speaks against one trial.
+pub(crate) fn of_trial(
+    trial: &TrialRecord,
+    evidence: &TrialEvidence,
+    usual_calibration_ns: f64,
+    intended_load_pps: Option<u64>,
+) -> Vec<InvalidReason> {
+    let mut reasons = Vec::new();
+    if let Some(what) = &evidence.settings_moved {
+        reasons.push(InvalidReason::SettingsMoved { what: what.clone() });
+    }
+    if evidence.generator_stopped {
+        reasons.push(InvalidReason::GeneratorStopped {
+            what: "before the end of the block".into(),
+        });
+    }
+    let steal_ratio = trial.steal_s / trial.measured_s;
+    if steal_ratio > STEAL_RATIO_MAX {
+        reasons.push(InvalidReason::Stolen {
+            ratio: steal_ratio,
+            bound: STEAL_RATIO_MAX,
+        });
+    }
+    let calibration_ratio = trial.calibration_ns / usual_calibration_ns;
+    if calibration_ratio > CALIBRATION_RATIO_MAX {
+        let bound = CALIBRATION_RATIO_MAX;
+        reasons.push(InvalidReason::Calibration {
+            ratio: calibration_ratio,
+            bound,
+        });
+    }
+    if let Some(pps) = intended_load_pps {
+        #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
+        let ratio = trial.offered_frames as f64 / (pps as f64 * trial.measured_s);
+        if ratio < LOAD_RATIO_MIN {
+            reasons.push(InvalidReason::LoadShort {
+                ratio,
+                bound: LOAD_RATIO_MIN,
+            });
+        }
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fwdlab_model::{AddressFamily, SCHEMA_VERSION, VariantName, Verification};
+
+    fn trial() -> TrialRecord {
+        TrialRecord {
+            schema: SCHEMA_VERSION,
+            session: 1,
+            block: 1,
+            attempt: 1,
+            order: 0,
+            variant: VariantName::from_label("a"),
+            family: AddressFamily::Inet,
+            start: String::new(),
+            measured_s: 1.0,
+            offered_frames: 100_000,
+            forwarded_frames: 100_000,
+            drops: BTreeMap::new(),
+            observation_pps: 1e5,
+            pooled_pps: 1e5,
+            steal_s: 0.0,
+            calibration_ns: 100.0,
+            invalid: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_sound_trial_stays_valid_whatever_its_rate() {
+        let mut trial = trial();
+        trial.observation_pps = 0.0;
+        assert_eq!(
+            of_trial(&trial, &TrialEvidence::default(), 100.0, Some(100_000)),
+            []
+        );
+    }
+
+    #[test]
+    fn each_evidence_is_named() {
+        let evidence = TrialEvidence {
+            settings_moved: Some("x".into()),
+            generator_stopped: true,
+            ..TrialEvidence::default()
+        };
+        let mut trial = trial();
+        trial.steal_s = 0.5;
+        trial.calibration_ns = 200.0;
+        trial.offered_frames = 98_000;
+        assert_eq!(of_trial(&trial, &evidence, 100.0, Some(100_000)).len(), 5);
+    }
+
+    #[test]
+    fn frames_that_do_not_add_up_speak_against_all_trials() {
+        let sound = Conservation {
+            verification: Verification {
+                checked_frames: 5000,
+                flows_seen: 2000,
+                ..Verification::default()
+            },
+            ..Conservation::default()
+        };
+        assert_eq!(of_family(&sound, 2000), []);
+        let mut lost = sound.clone();
+        lost.unaccounted_frames = -1;
+        lost.verification.wrong_frames.insert("TTL".into(), 1);
+        lost.verification.flows_seen = 1999;
+        assert_eq!(of_family(&lost, 2000).len(), 3);
+    }
+}

@@ -1,0 +1,68 @@
+use fwdlab_packet::PacketError;
+use fwdlab_sys::SysError;
+
+/// What can go wrong with the generator or the sink.
+#[derive(Debug, thiserror::Error)]
+pub enum TrafficError {
+    /// The kernel refused a program or a map.
+    #[error("{what}: {source}{}", remedy(source.as_ref()))]
+    Bpf {
+        /// What was tried.
+        what: String,
+        /// What the kernel or the loader said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// More flows than there is room for.
+    #[error("traffic: {flows} flows are more than the generator holds ({max}); plan fewer", max = crate::FLOWS_MAX)]
+    TooManyFlows {
+        /// Flows asked for.
+        flows: u32,
+    },
+    /// A frame size that the generator cannot send.
+    #[error(
+        "traffic.frame_size: {frame_size} bytes cannot be generated yet; the eBPF generator sends \
+         the smallest frames, ask for 64"
+    )]
+    FrameSize {
+        /// Size asked for, with FCS.
+        frame_size: u16,
+    },
+    /// A frame that cannot be.
+    #[error(transparent)]
+    Packet(#[from] PacketError),
+    /// A system call.
+    #[error(transparent)]
+    Sys(#[from] SysError),
+    /// The generator ended before it was told to.
+    #[error("the generator stopped by itself: {what}")]
+    GeneratorStopped {
+        /// What it said.
+        what: String,
+    },
+}
+
+impl TrafficError {
+    pub(crate) fn bpf(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Bpf {
+            what: what.into(),
+            source: source.into(),
+        }
+    }
+}
+
+/// Finds what to do in the chain of causes.
+fn remedy(error: &(dyn std::error::Error + 'static)) -> &'static str {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>()
+            && error.kind() == std::io::ErrorKind::PermissionDenied
+        {
+            return "; run as root (sudo)";
+        }
+        cause = error.source();
+    }
+    ""
+}
