@@ -1,0 +1,112 @@
+//! The A/A control: the baseline entered twice under another name.
+
+use serde::Serialize;
+
+use crate::error::{StatsError, significance};
+use crate::hodges_lehmann::Interval;
+use crate::signed_rank::{SignedRank, minimum_blocks};
+use crate::warning::Warning;
+
+/// The confidence of the control's interval; 1 minus it is the level of its test.
+pub const CONTROL_CONFIDENCE: f64 = 0.99;
+
+/// What the A/A control showed.
+///
+/// Outside the comparison family: a failure marks the report and deletes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ControlVerdict {
+    /// The effects, as log ratios, in block order.
+    pub block_effects: Vec<f64>,
+    /// The Hodges-Lehmann estimate, as a log ratio.
+    pub estimate: f64,
+    /// The 99 % interval; with too few blocks for it the widest there is, which says its lower
+    /// confidence. `None` for one block.
+    pub interval: Option<Interval>,
+    /// The two-sided signed-rank p-value against no effect.
+    pub p: f64,
+    /// Whether `p` is at most 1 %. It can be from 8 blocks on.
+    pub failed: bool,
+}
+
+impl ControlVerdict {
+    /// Half the interval's length, as a log ratio: effects smaller than this are flagged.
+    pub fn half_width(&self) -> Option<f64> {
+        self.interval.map(|interval| interval.half_width())
+    }
+
+    /// W103 and W104, where they apply.
+    pub fn warnings(&self) -> Vec<Warning> {
+        let need = minimum_blocks(1, CONTROL_CONFIDENCE)
+            .expect("the control's confidence is between 0.5 and 1");
+        let have = self.block_effects.len();
+        let mut warnings = Vec::new();
+        if have < need {
+            warnings.push(Warning::ControlTooFewBlocks { need, have });
+        }
+        if self.failed {
+            warnings.push(Warning::ControlFailed {
+                estimate: self.estimate,
+                interval: self.interval,
+                p: self.p,
+            });
+        }
+        warnings
+    }
+}
+
+/// Judges the A/A control by its block effects.
+///
+/// # Errors
+/// [`StatsError::Empty`], [`StatsError::NotFinite`].
+///
+/// # Examples
+/// ```
+/// use fwdlab_stats::control_verdict;
+/// let control = control_verdict(&[0.01, -0.02, 0.0, 0.013, -0.004, 0.02, -0.011, 0.007])?;
+/// assert!(!control.failed);
+/// # Ok::<(), fwdlab_stats::StatsError>(())
+/// ```
+pub fn control_verdict(block_effects: &[f64]) -> Result<ControlVerdict, StatsError> {
+    let test = SignedRank::new(block_effects)?;
+    let p = test.p_two_sided(0.0);
+    Ok(ControlVerdict {
+        block_effects: block_effects.to_vec(),
+        estimate: test.estimate(),
+        interval: test.interval_or_widest(CONTROL_CONFIDENCE)?,
+        p,
+        failed: p <= significance(CONTROL_CONFIDENCE)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_blocks_on_one_side_fail() {
+        let effects = [0.01, 0.02, 0.03, 0.01, 0.02, 0.03, 0.01, 0.02];
+        let control = control_verdict(&effects).unwrap();
+        assert!(control.failed);
+        let codes: Vec<&str> = control.warnings().iter().map(Warning::code).collect();
+        assert_eq!(codes, ["W104"]);
+        assert!((control.half_width().unwrap() - 0.01).abs() < 1e-15);
+    }
+
+    #[test]
+    fn seven_blocks_cannot_fail_and_say_so() {
+        let control = control_verdict(&[0.01; 7]).unwrap();
+        assert!(!control.failed);
+        let codes: Vec<&str> = control.warnings().iter().map(Warning::code).collect();
+        assert_eq!(codes, ["W103"]);
+        let interval = control.interval.unwrap();
+        assert!(interval.attained_confidence < 0.99);
+    }
+
+    #[test]
+    fn one_block_bounds_nothing() {
+        let control = control_verdict(&[0.5]).unwrap();
+        assert_eq!(control.half_width(), None);
+        assert!(control_verdict(&[]).is_err());
+        assert!(control_verdict(&[f64::NAN]).is_err());
+    }
+}

@@ -1,0 +1,118 @@
+//! What a statistic refuses to work on.
+
+/// An input from which the asked statistic cannot be computed.
+///
+/// `subject` is the caller's name of the data: a comparison, the control, a statistic.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StatsError {
+    /// There is nothing to compute on.
+    #[error("{subject}: no values (0 given); give at least one")]
+    Empty {
+        /// Whose values are missing.
+        subject: String,
+    },
+    /// A value is NaN or infinite.
+    #[error("{subject}: value {index} is not finite ({value}); give finite numbers only")]
+    NotFinite {
+        /// Whose value it is.
+        subject: String,
+        /// Its position, from 0.
+        index: usize,
+        /// NaN, inf or -inf.
+        value: f64,
+    },
+    /// The statistic needs more values than there are.
+    #[error("{subject}: too few values ({have}); give at least {need}")]
+    TooFew {
+        /// Whose values they are.
+        subject: String,
+        /// The smallest number that works.
+        need: usize,
+        /// The number given.
+        have: usize,
+    },
+    /// A confidence level is not strictly between 0.5 and 1.
+    #[error("confidence: not between 0.5 and 1 ({value}); give for example 0.95")]
+    Confidence {
+        /// The level given.
+        value: f64,
+    },
+    /// A practical threshold is not strictly between 0 and 1.
+    #[error(
+        "practical threshold: not between 0 and 1 ({value}); give a ratio, for example 0.01 for 1 %"
+    )]
+    Threshold {
+        /// The threshold given.
+        value: f64,
+    },
+    /// A p-value is outside 0..=1.
+    #[error("p-values: value {index} is not a probability ({value}); give numbers from 0 to 1")]
+    NotAProbability {
+        /// Its position, from 0.
+        index: usize,
+        /// The number given.
+        value: f64,
+    },
+    /// A slice did not last.
+    #[error(
+        "round {round}: slice duration is not positive ({duration_s} s); leave invalid slices out"
+    )]
+    SliceDuration {
+        /// The round of the slice.
+        round: u32,
+        /// The duration given.
+        duration_s: f64,
+    },
+    /// One variant has two slices in the same round.
+    #[error("round {round}: more than one slice of a variant (2 seen); give one a round")]
+    DuplicateRound {
+        /// The round seen twice.
+        round: u32,
+    },
+    /// Variant and baseline have no round in common.
+    #[error(
+        "block: no round holds a slice of both (variant {variant_slices} slices, baseline {baseline_slices}); leave the block out"
+    )]
+    NoCommonRound {
+        /// Slices of the variant.
+        variant_slices: usize,
+        /// Slices of the baseline.
+        baseline_slices: usize,
+    },
+    /// One side forwarded no frame, so that there is no ratio.
+    #[error(
+        "block: no finite ratio to the baseline ({side} forwarded nothing in most rounds); report the zero itself, it has no effect in percent"
+    )]
+    NothingForwarded {
+        /// `the variant`, `the baseline` or `both sides`.
+        side: &'static str,
+    },
+}
+
+/// Refuses an empty sample and the first value that is not finite.
+pub(crate) fn require_finite(subject: &str, values: &[f64]) -> Result<(), StatsError> {
+    if values.is_empty() {
+        return Err(StatsError::Empty {
+            subject: subject.to_owned(),
+        });
+    }
+    match values.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(index) => Err(StatsError::NotFinite {
+            subject: subject.to_owned(),
+            index,
+            value: values[index],
+        }),
+    }
+}
+
+/// The error probability 1 - `confidence`, freed of the subtraction's rounding (0.05, not
+/// 0.05000000000000004), so that a p-value equal to it counts as reaching it.
+pub(crate) fn significance(confidence: f64) -> Result<f64, StatsError> {
+    if confidence > 0.5 && confidence < 1.0 {
+        Ok(((1.0 - confidence) * 1e12).round() / 1e12)
+    } else {
+        Err(StatsError::Confidence { value: confidence })
+    }
+}

@@ -1,0 +1,208 @@
+//! How much block effects vary, and how much of it comes from where.
+
+use serde::Serialize;
+
+use crate::error::{StatsError, require_finite};
+use crate::student::StudentSample;
+
+/// Median absolute deviation of a normal distribution with standard deviation 1, inverted.
+const ROBUST_SCALE: f64 = 1.482_602_218_505_602;
+
+/// The median; the mean of the two middle values for an even number.
+///
+/// Shape: any order. `None` without values. Infinite values have their place in the order.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        Some(upper)
+    } else {
+        Some(sorted[sorted.len() / 2 - 1] * 0.5 + upper * 0.5)
+    }
+}
+
+/// How far values scatter, by two measures.
+///
+/// Units: those of the values.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The standard deviation with n - 1.
+    pub standard_deviation: f64,
+    /// 1.4826 times the median absolute deviation from the median: the same for normal data,
+    /// indifferent to outliers.
+    pub robust_standard_deviation: f64,
+}
+
+impl Spread {
+    /// The spread of two values or more; `None` for one.
+    ///
+    /// # Errors
+    /// [`StatsError::Empty`], [`StatsError::NotFinite`].
+    pub fn new(values: &[f64]) -> Result<Option<Self>, StatsError> {
+        let sample = StudentSample::new(values)?;
+        let deviation = median_absolute_deviation(values);
+        Ok(sample
+            .standard_deviation
+            .zip(deviation)
+            .map(|(standard_deviation, deviation)| Self {
+                standard_deviation,
+                robust_standard_deviation: ROBUST_SCALE * deviation,
+            }))
+    }
+}
+
+fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
+    let centre = median(values)?;
+    let deviations: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
+    median(&deviations)
+}
+
+/// The two sources of variation in a comparison: set-ups, and rounds within a set-up.
+///
+/// Units: those of the values, log ratios as a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct VarianceComponents {
+    /// Standard deviation between set-ups, freed of what rounds contribute; 0 if the rounds
+    /// explain all there is.
+    pub between_blocks_standard_deviation: f64,
+    /// Standard deviation between the rounds of one set-up.
+    pub between_rounds_standard_deviation: f64,
+    /// Blocks with at least one round.
+    pub blocks: usize,
+    /// Rounds in all blocks.
+    pub rounds: usize,
+}
+
+/// Splits the variation of round effects into that between blocks and that between rounds.
+///
+/// Shape: one list of round log ratios a block; lists may differ in length and be empty.
+///
+/// `None` unless there are two blocks and one block has two rounds: nothing to split.
+///
+/// # Errors
+/// [`StatsError::NotFinite`].
+///
+/// # Source
+/// One-way analysis of variance with random effects, method of moments for unequal group sizes
+/// (Searle, Casella & McCulloch 1992, section 3.6). Oracle: `oracle/verdicts.py`.
+pub fn variance_components(
+    rounds_by_block: &[impl AsRef<[f64]>],
+) -> Result<Option<VarianceComponents>, StatsError> {
+    let blocks: Vec<&[f64]> = rounds_by_block
+        .iter()
+        .map(AsRef::as_ref)
+        .filter(|rounds| !rounds.is_empty())
+        .collect();
+    for rounds in &blocks {
+        require_finite("variance components", rounds)?;
+    }
+    let rounds = blocks.iter().map(|rounds| rounds.len()).sum::<usize>();
+    if blocks.len() < 2 || rounds == blocks.len() {
+        return Ok(None);
+    }
+    let total = rounds as f64;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let grand_mean = blocks.iter().flat_map(|rounds| rounds.iter()).sum::<f64>() / total;
+    let mut within = 0.0;
+    let mut between = 0.0;
+    let mut sizes_squared = 0.0;
+    for rounds in &blocks {
+        let size = rounds.len() as f64;
+        let block_mean = mean(rounds);
+        within += rounds.iter().map(|r| (r - block_mean).powi(2)).sum::<f64>();
+        between += size * (block_mean - grand_mean).powi(2);
+        sizes_squared += size * size;
+    }
+    let block_freedom = (blocks.len() - 1) as f64;
+    let round_variance = within / (rounds - blocks.len()) as f64;
+    let typical_size = (total - sizes_squared / total) / block_freedom;
+    let block_variance = ((between / block_freedom - round_variance) / typical_size).max(0.0);
+    Ok(Some(VarianceComponents {
+        between_blocks_standard_deviation: block_variance.sqrt(),
+        between_rounds_standard_deviation: round_variance.sqrt(),
+        blocks: blocks.len(),
+        rounds,
+    }))
+}
+
+/// The positions of values further than `deviations_max` robust standard deviations from the
+/// median, and further than `distance_min`.
+///
+/// The second bound keeps data that are nearly constant from having outliers nobody cares for.
+pub(crate) fn outlying(values: &[f64], deviations_max: f64, distance_min: f64) -> Vec<usize> {
+    let (Some(centre), Some(deviation)) = (median(values), median_absolute_deviation(values))
+    else {
+        return Vec::new();
+    };
+    let bound = (deviations_max * ROBUST_SCALE * deviation).max(distance_min);
+    (0..values.len())
+        .filter(|index| (values[*index] - centre).abs() > bound)
+        .collect()
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::float_cmp,
+    reason = "these results are exact, down to the last bit"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn median_of_odd_even_and_none() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[f64::NEG_INFINITY, 1.0, 2.0]), Some(1.0));
+    }
+
+    #[test]
+    fn an_outlier_moves_one_measure_only() {
+        let spread = Spread::new(&[1.0, 2.0, 3.0, 4.0, 500.0]).unwrap().unwrap();
+        assert_eq!(spread.robust_standard_deviation, ROBUST_SCALE);
+        assert!(spread.standard_deviation > 200.0);
+        assert_eq!(Spread::new(&[1.0]).unwrap(), None);
+        assert!(Spread::new(&[]).is_err());
+    }
+
+    #[test]
+    fn components_of_a_balanced_design() {
+        // Block means 1 and 5, rounds +-1 around them: mean squares 16 and 2.
+        let components = variance_components(&[[0.0, 2.0], [4.0, 6.0]])
+            .unwrap()
+            .unwrap();
+        assert_eq!(components.between_rounds_standard_deviation, 2_f64.sqrt());
+        assert_eq!(components.between_blocks_standard_deviation, 7_f64.sqrt());
+        assert_eq!((components.blocks, components.rounds), (2, 4));
+    }
+
+    #[test]
+    fn rounds_that_explain_everything_leave_blocks_nothing() {
+        let components = variance_components(&[[0.0, 6.0], [6.0, 0.0]])
+            .unwrap()
+            .unwrap();
+        assert_eq!(components.between_blocks_standard_deviation, 0.0);
+    }
+
+    #[test]
+    fn nothing_to_split() {
+        let none: [Vec<f64>; 0] = [];
+        assert_eq!(variance_components(&none).unwrap(), None);
+        assert_eq!(
+            variance_components(&[vec![1.0, 2.0], vec![]]).unwrap(),
+            None
+        );
+        assert_eq!(variance_components(&[[1.0], [2.0]]).unwrap(), None);
+        assert!(variance_components(&[[1.0], [f64::NAN]]).is_err());
+    }
+
+    #[test]
+    fn outlying_needs_both_bounds() {
+        let values = [0.0, 0.1, -0.1, 0.05, -0.05, 3.0];
+        assert_eq!(outlying(&values, 5.0, 0.01), [5]);
+        assert!(outlying(&values, 5.0, 4.0).is_empty());
+        assert_eq!(outlying(&[1.0, 1.0, 1.0, 1.0, 1.5], 5.0, 0.01), [4]);
+        assert!(outlying(&[1.0, 1.0, 1.0, 1.0, 1.005], 5.0, 0.01).is_empty());
+    }
+}

@@ -1,0 +1,147 @@
+//! Mean, standard deviation and Student's t for one sample: what stands beside the default
+//! test.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::error::{StatsError, require_finite, significance};
+
+/// One sample's mean, standard deviation and what Student's t makes of them.
+///
+/// Units: those of the values.
+///
+/// # Source
+/// Oracle: SciPy, `oracle/verdicts.py`.
+///
+/// # Examples
+/// ```
+/// use fwdlab_stats::StudentSample;
+/// let sample = StudentSample::new(&[1.0, 2.0, 3.0, 4.0])?;
+/// assert_eq!(sample.mean, 2.5);
+/// assert!(sample.p_two_sided(0.0)? < 0.05);
+/// # Ok::<(), fwdlab_stats::StatsError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct StudentSample {
+    /// The number of values.
+    pub count: usize,
+    /// Their arithmetic mean.
+    pub mean: f64,
+    /// Their standard deviation with n - 1; `None` for one value.
+    pub standard_deviation: Option<f64>,
+}
+
+impl StudentSample {
+    /// Summarises `values`.
+    ///
+    /// # Errors
+    /// [`StatsError::Empty`], [`StatsError::NotFinite`].
+    pub fn new(values: &[f64]) -> Result<Self, StatsError> {
+        require_finite("mean", values)?;
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        // Deviations sum to zero but for rounding; taking their sum out corrects the mean's.
+        let deviations = values.iter().map(|value| value - mean);
+        let residual = deviations.clone().sum::<f64>();
+        let squares = deviations
+            .map(|deviation| deviation * deviation)
+            .sum::<f64>();
+        let standard_deviation = (values.len() > 1)
+            .then(|| ((squares - residual * residual / count).max(0.0) / (count - 1.0)).sqrt());
+        Ok(Self {
+            count: values.len(),
+            mean,
+            standard_deviation,
+        })
+    }
+
+    /// The interval of the mean at `confidence`, ends as (lower, upper).
+    ///
+    /// # Errors
+    /// [`StatsError::Confidence`]; [`StatsError::TooFew`] for one value.
+    pub fn interval(&self, confidence: f64) -> Result<(f64, f64), StatsError> {
+        let (standard_error, t) = self.standard_error_and_t()?;
+        let reach = -t.inverse_cdf(significance(confidence)? / 2.0) * standard_error;
+        Ok((self.mean - reach, self.mean + reach))
+    }
+
+    /// The two-sided p-value of the claim that the true mean is not `shift`.
+    ///
+    /// Values without any spread are infinitely far from any mean but their own: 0 or 1.
+    ///
+    /// # Errors
+    /// [`StatsError::TooFew`] for one value.
+    pub fn p_two_sided(&self, shift: f64) -> Result<f64, StatsError> {
+        let (standard_error, t) = self.standard_error_and_t()?;
+        let distance = (self.mean - shift).abs();
+        if distance == 0.0 {
+            return Ok(1.0);
+        }
+        if standard_error == 0.0 {
+            return Ok(0.0);
+        }
+        Ok(2.0 * t.sf(distance / standard_error))
+    }
+
+    fn standard_error_and_t(&self) -> Result<(f64, StudentsT), StatsError> {
+        let standard_deviation = self.standard_deviation.ok_or(StatsError::TooFew {
+            subject: "Student's t".to_owned(),
+            need: 2,
+            have: self.count,
+        })?;
+        let t = StudentsT::new(0.0, 1.0, (self.count - 1) as f64)
+            .expect("two values or more have a positive number of degrees of freedom");
+        Ok((standard_deviation / (self.count as f64).sqrt(), t))
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::float_cmp,
+    reason = "these results are exact, down to the last bit"
+)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_value_has_a_mean_and_nothing_else() {
+        let sample = StudentSample::new(&[7.0]).unwrap();
+        assert_eq!((sample.mean, sample.standard_deviation), (7.0, None));
+        assert!(matches!(
+            sample.interval(0.95),
+            Err(StatsError::TooFew {
+                need: 2,
+                have: 1,
+                ..
+            })
+        ));
+        assert!(sample.p_two_sided(0.0).is_err());
+    }
+
+    #[test]
+    fn constants_have_no_width() {
+        let sample = StudentSample::new(&[7.0; 5]).unwrap();
+        assert_eq!(sample.interval(0.95).unwrap(), (7.0, 7.0));
+        assert_eq!(sample.p_two_sided(7.0).unwrap(), 1.0);
+        assert_eq!(sample.p_two_sided(6.0).unwrap(), 0.0);
+    }
+
+    #[test]
+    fn a_large_mean_does_not_swallow_the_spread() {
+        let values: Vec<f64> = [-1.0, 0.0, 1.0].iter().map(|v| v + 1e9).collect();
+        let sample = StudentSample::new(&values).unwrap();
+        assert_eq!(sample.standard_deviation, Some(1.0));
+    }
+
+    #[test]
+    fn bad_input_is_refused() {
+        assert!(StudentSample::new(&[]).is_err());
+        assert!(StudentSample::new(&[1.0, f64::INFINITY]).is_err());
+        assert!(
+            StudentSample::new(&[1.0, 2.0])
+                .unwrap()
+                .interval(1.5)
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,872 @@
+//! The verdict in words on each comparison of a family.
+//!
+//! Two facts are established at confidence 1 - alpha (95 %):
+//!
+//! - **direction**: the two-sided signed-rank test against no effect, the 95 % interval against
+//!   0;
+//! - **size**: the one-sided tests against the practical threshold, the 90 % interval against
+//!   ±d. *Inside* if both reject (two one-sided tests), *beyond* if the one in the estimate's
+//!   direction shows an effect larger than d.
+//!
+//! The threshold is a change in percent as it is printed: d = 0.01 means that the rate ratio lies
+//! between 0.99 and 1.01, so block effects, being log ratios, are held against ln(0.99) and
+//! ln(1.01).
+//!
+//! The words follow Holm-adjusted p-values over the family: one Holm over the direction
+//! p-values, one over the inside ones. The beyond p-values belong to the direction family: an
+//! effect is beyond the threshold if its direction is shown *and* Holm over all the family's
+//! beyond p-values shows it. Borrowing each comparison's multiplier from the direction p-values
+//! instead would not hold the level: two true effects of exactly d, both with a clear direction,
+//! would be tested at alpha / 2 and at alpha, and one of them be called larger than d in up to
+//! 1.5 alpha of all families. So at most a share alpha of families holds a wrong direction, at
+//! most alpha an effect wrongly called beyond d, at most alpha one wrongly called inside.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::control::ControlVerdict;
+use crate::error::{StatsError, significance};
+use crate::hodges_lehmann::Interval;
+use crate::multiplicity::holm_adjusted;
+use crate::sign_flip::sign_flip_p;
+use crate::signed_rank::{SignedRank, minimum_blocks};
+use crate::spread::{Spread, outlying};
+use crate::student::StudentSample;
+use crate::warning::Warning;
+
+/// The words, exclusive and exhaustive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum Verdict {
+    /// An effect beyond the practical threshold is shown.
+    #[serde(rename = "different")]
+    Different,
+    /// A direction is shown, and that the size is inside the threshold.
+    #[serde(rename = "different but negligible")]
+    DifferentButNegligible,
+    /// A direction is shown; the size may be inside or beyond the threshold.
+    #[serde(rename = "different, size undecided")]
+    DifferentSizeUndecided,
+    /// The size is shown to be inside the threshold, no direction is.
+    #[serde(rename = "equivalent")]
+    Equivalent,
+    /// Nothing is shown.
+    #[serde(rename = "undecided")]
+    Undecided,
+}
+
+impl Verdict {
+    /// The word for what is shown. `beyond` counts only with `direction`.
+    fn of_facts(direction: bool, beyond: bool, inside: bool) -> Self {
+        match (direction, beyond, inside) {
+            (true, true, _) => Self::Different,
+            (true, false, true) => Self::DifferentButNegligible,
+            (true, false, false) => Self::DifferentSizeUndecided,
+            (false, _, true) => Self::Equivalent,
+            (false, _, false) => Self::Undecided,
+        }
+    }
+
+    /// The exact words of reports.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Different => "different",
+            Self::DifferentButNegligible => "different but negligible",
+            Self::DifferentSizeUndecided => "different, size undecided",
+            Self::Equivalent => "equivalent",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    /// Whether it claims that there is an effect.
+    pub fn shows_difference(self) -> bool {
+        match self {
+            Self::Different | Self::DifferentButNegligible | Self::DifferentSizeUndecided => true,
+            Self::Equivalent | Self::Undecided => false,
+        }
+    }
+
+    /// Whether it leaves something open that more blocks could decide.
+    pub fn leaves_open(self) -> bool {
+        matches!(self, Self::DifferentSizeUndecided | Self::Undecided)
+    }
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
+/// What a verdict is asked to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct VerdictSettings {
+    /// 1 - the error probability of each family of claims.
+    pub confidence: f64,
+    /// The smallest change that matters, as a ratio: 0.01 is 1 %.
+    pub practical_threshold: f64,
+}
+
+impl Default for VerdictSettings {
+    /// 95 % and 1 %.
+    fn default() -> Self {
+        Self {
+            confidence: 0.95,
+            practical_threshold: 0.01,
+        }
+    }
+}
+
+/// One variant's effects against the family's baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparisonEffects {
+    /// The caller's name for it.
+    pub name: String,
+    /// One log ratio a block, in block order.
+    pub block_effects: Vec<f64>,
+}
+
+/// The p-values behind a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClaimPValues {
+    /// Two-sided, against no effect.
+    pub direction: f64,
+    /// Of the two one-sided tests against ±d, the larger: the effect is inside.
+    pub inside: f64,
+    /// One-sided, against d in the direction of the estimate: the effect is beyond.
+    pub beyond: f64,
+}
+
+/// What other methods make of the same block effects; no word follows them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct OtherMethods {
+    /// Mean and standard deviation, as ministat's reader expects them.
+    pub student: StudentSample,
+    /// Student's t interval of the mean at the settings' confidence; `None` for one block.
+    pub student_interval: Option<(f64, f64)>,
+    /// Student's t, two-sided, against no effect; `None` for one block.
+    pub student_p: Option<f64>,
+    /// The exact sign-flip test; `None` for more blocks than it enumerates.
+    pub sign_flip_p: Option<f64>,
+}
+
+/// How many more blocks would decide what a verdict leaves open.
+///
+/// For planning a new measurement. Adding blocks to this one until it is decided spends error
+/// probability at every look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MoreBlocks {
+    /// About so many more.
+    About(usize),
+    /// More than so many more: the estimate is too close to the threshold for its noise.
+    MoreThan(usize),
+    /// One block shows no noise to reckon with.
+    NoiseUnknown,
+}
+
+/// `about 12 more blocks would decide it at the noise seen`.
+impl std::fmt::Display for MoreBlocks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::About(1) => f.write_str("about 1 more block would decide it at the noise seen"),
+            Self::About(blocks) => {
+                write!(
+                    f,
+                    "about {blocks} more blocks would decide it at the noise seen"
+                )
+            }
+            Self::MoreThan(blocks) => write!(
+                f,
+                "it would take more than {blocks} more blocks to decide it at the noise seen"
+            ),
+            Self::NoiseUnknown => {
+                f.write_str("how many more blocks would decide it cannot be said from one block")
+            }
+        }
+    }
+}
+
+/// The verdict on one comparison with all it rests on.
+///
+/// Units: effects are log ratios (see [`crate::format_effect`]).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparisonVerdict {
+    /// The caller's name for it.
+    pub name: String,
+    /// The effects, in block order.
+    pub block_effects: Vec<f64>,
+    /// The Hodges-Lehmann estimate.
+    pub estimate: f64,
+    /// The interval of the direction, for this comparison alone; `None` if the blocks cannot
+    /// reach its level.
+    pub direction_interval: Option<Interval>,
+    /// The interval of the size, for this comparison alone: the error probability of the
+    /// direction's on each side, 90 % for 95 %.
+    pub size_interval: Option<Interval>,
+    /// For this comparison alone.
+    pub p: ClaimPValues,
+    /// Holm-adjusted over the family; the words follow these.
+    pub adjusted_p: ClaimPValues,
+    /// The word.
+    pub verdict: Verdict,
+    /// The word that the printed intervals alone would suggest.
+    pub uncorrected_verdict: Verdict,
+    /// How many comparisons the family holds.
+    pub family_size: usize,
+    /// For a verdict that leaves something open.
+    pub more_blocks: Option<MoreBlocks>,
+    /// Whether the estimate is smaller than the A/A control's half-width.
+    pub below_control: bool,
+    /// How far the block effects scatter; `None` for one block.
+    pub spread: Option<Spread>,
+    /// Beside the default test.
+    pub other_methods: OtherMethods,
+}
+
+impl ComparisonVerdict {
+    /// Where the word differs from what its intervals suggest, the words that say why.
+    pub fn correction_note(&self) -> Option<String> {
+        (self.verdict != self.uncorrected_verdict)
+            .then(|| format!("after correction for {} comparisons", self.family_size))
+    }
+}
+
+/// The verdicts on a family of comparisons with one baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FamilyVerdicts {
+    /// What was asked.
+    pub settings: VerdictSettings,
+    /// In the order given.
+    pub comparisons: Vec<ComparisonVerdict>,
+    /// In the order of the comparisons; the control's own are in
+    /// [`ControlVerdict::warnings`].
+    pub warnings: Vec<Warning>,
+}
+
+/// Judges a family of comparisons: those with the same baseline in the same address family.
+///
+/// The A/A control, if there was one, is not part of the family; effects below its half-width
+/// are flagged.
+///
+/// Shape: any number of comparisons, none included; each with one block effect or more, not
+/// necessarily the same number.
+///
+/// # Errors
+/// [`StatsError::Empty`] and [`StatsError::NotFinite`] with the comparison as their subject,
+/// [`StatsError::Confidence`], [`StatsError::Threshold`].
+///
+/// # Examples
+/// ```
+/// use fwdlab_stats::{ComparisonEffects, Verdict, VerdictSettings, family_verdicts};
+/// let slower = ComparisonEffects {
+///     name: "nft, 10 rules".to_owned(),
+///     block_effects: vec![-0.21, -0.24, -0.22, -0.23, -0.22, -0.25, -0.20, -0.23],
+/// };
+/// let family = family_verdicts(&[slower], None, &VerdictSettings::default())?;
+/// assert_eq!(family.comparisons[0].verdict, Verdict::Different);
+/// # Ok::<(), fwdlab_stats::StatsError>(())
+/// ```
+pub fn family_verdicts(
+    comparisons: &[ComparisonEffects],
+    control: Option<&ControlVerdict>,
+    settings: &VerdictSettings,
+) -> Result<FamilyVerdicts, StatsError> {
+    let claims = Claims::new(settings)?;
+    let tests = comparisons
+        .iter()
+        .map(signed_rank_test)
+        .collect::<Result<Vec<SignedRank>, _>>()?;
+    let p_values: Vec<ClaimPValues> = tests.iter().map(|test| claims.p_values(test)).collect();
+    let adjusted_p_values = adjusted(&p_values)?;
+    let mut family = FamilyVerdicts {
+        settings: *settings,
+        comparisons: Vec::with_capacity(comparisons.len()),
+        warnings: Vec::new(),
+    };
+    for (((comparison, test), p), adjusted_p) in comparisons
+        .iter()
+        .zip(&tests)
+        .zip(p_values)
+        .zip(adjusted_p_values)
+    {
+        let verdict = claims.verdict(&adjusted_p);
+        let estimate = test.estimate();
+        let judged = ComparisonVerdict {
+            name: comparison.name.clone(),
+            block_effects: comparison.block_effects.clone(),
+            estimate,
+            direction_interval: test.interval_with_tail(claims.alpha / 2.0),
+            size_interval: test.interval_with_tail(claims.alpha),
+            p,
+            adjusted_p,
+            verdict,
+            uncorrected_verdict: claims.verdict(&p),
+            family_size: comparisons.len(),
+            more_blocks: if verdict.leaves_open() {
+                Some(claims.more_blocks(test, comparisons.len())?)
+            } else {
+                None
+            },
+            below_control: control
+                .and_then(ControlVerdict::half_width)
+                .is_some_and(|half_width| estimate.abs() < half_width),
+            spread: Spread::new(&comparison.block_effects)?,
+            other_methods: other_methods(&comparison.block_effects, settings.confidence)?,
+        };
+        family
+            .warnings
+            .extend(warnings(&judged, control, settings)?);
+        family.comparisons.push(judged);
+    }
+    Ok(family)
+}
+
+fn signed_rank_test(comparison: &ComparisonEffects) -> Result<SignedRank, StatsError> {
+    crate::error::require_finite(&comparison.name, &comparison.block_effects)?;
+    SignedRank::new(&comparison.block_effects)
+}
+
+/// The claims made about each comparison, with what bounds them.
+struct Claims {
+    alpha: f64,
+    /// ln(1 - d) and ln(1 + d).
+    threshold: (f64, f64),
+}
+
+impl Claims {
+    fn new(settings: &VerdictSettings) -> Result<Self, StatsError> {
+        let d = settings.practical_threshold;
+        if !(d > 0.0 && d < 1.0) {
+            return Err(StatsError::Threshold { value: d });
+        }
+        Ok(Self {
+            alpha: significance(settings.confidence)?,
+            threshold: ((-d).ln_1p(), d.ln_1p()),
+        })
+    }
+
+    fn p_values(&self, test: &SignedRank) -> ClaimPValues {
+        let (below, above) = self.threshold;
+        ClaimPValues {
+            direction: test.p_two_sided(0.0),
+            inside: test.p_greater(below).max(test.p_less(above)),
+            beyond: if test.estimate() > 0.0 {
+                test.p_greater(above)
+            } else {
+                test.p_less(below)
+            },
+        }
+    }
+
+    fn verdict(&self, p: &ClaimPValues) -> Verdict {
+        Verdict::of_facts(
+            p.direction <= self.alpha,
+            p.beyond <= self.alpha,
+            p.inside <= self.alpha,
+        )
+    }
+
+    /// How many more blocks make it 80 % probable that the verdict leaves nothing open, if the
+    /// estimate is the true effect.
+    ///
+    /// The noise is read off the interval (Lehmann 1963): its half-width over the normal
+    /// quantile of its confidence estimates the standard error of the estimate, whatever the
+    /// tails, and shrinks with the square root of the number of blocks. Each claim is held
+    /// to the level alpha / family size, Holm's first step; so the number errs to the large
+    /// side where other comparisons of the family are clear.
+    fn more_blocks(&self, test: &SignedRank, family_size: usize) -> Result<MoreBlocks, StatsError> {
+        let Some(interval) = test.interval_or_widest(1.0 - self.alpha)? else {
+            return Ok(MoreBlocks::NoiseUnknown);
+        };
+        let have = test.blocks();
+        let normal = Normal::standard();
+        let tail = (1.0 - interval.attained_confidence) / 2.0;
+        let noise_of_one_block =
+            interval.half_width() / -normal.inverse_cdf(tail) * (have as f64).sqrt();
+        let level = self.alpha / family_size as f64;
+        let decided = |blocks: usize| {
+            let standard_error = noise_of_one_block / (blocks as f64).sqrt();
+            self.power(test.estimate(), standard_error, level, blocks) >= DECISION_POWER
+        };
+        if !decided(have + MORE_BLOCKS_MAX) {
+            return Ok(MoreBlocks::MoreThan(MORE_BLOCKS_MAX));
+        }
+        // The power rises with the blocks: find the first number that suffices.
+        let (mut too_few, mut enough) = (0, MORE_BLOCKS_MAX);
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            if decided(have + middle) {
+                enough = middle;
+            } else {
+                too_few = middle;
+            }
+        }
+        Ok(MoreBlocks::About(enough))
+    }
+
+    /// The probability that `blocks` blocks show an effect of this size to be beyond the
+    /// threshold, or inside it if that is where it is.
+    fn power(&self, effect: f64, standard_error: f64, level: f64, blocks: usize) -> f64 {
+        let normal = Normal::standard();
+        let smallest_one_sided_p = 0.5_f64.powf(blocks as f64);
+        let power = |distance: f64, tail: f64| {
+            if smallest_one_sided_p > tail {
+                return 0.0;
+            }
+            // 0 / 0 only where effects without noise sit on the bound: never shown.
+            let standardised = distance / standard_error;
+            if standardised.is_nan() {
+                return 0.0;
+            }
+            normal.cdf(standardised + normal.inverse_cdf(tail))
+        };
+        let (below, above) = self.threshold;
+        if below < effect && effect < above {
+            (power(effect - below, level) + power(above - effect, level) - 1.0).max(0.0)
+        } else {
+            let bound = if effect > 0.0 { above } else { below };
+            power((effect - bound).abs(), level).min(power(effect.abs(), level / 2.0))
+        }
+    }
+}
+
+/// The probability of a decision that [`MoreBlocks`] aims at.
+const DECISION_POWER: f64 = 0.8;
+
+/// Where [`MoreBlocks`] stops counting.
+const MORE_BLOCKS_MAX: usize = 1000;
+
+/// Robust standard deviations from the median beyond which a block is shown as outlying.
+const OUTLYING_DEVIATIONS: f64 = 5.0;
+
+fn adjusted(p_values: &[ClaimPValues]) -> Result<Vec<ClaimPValues>, StatsError> {
+    let holm = |claim: fn(&ClaimPValues) -> f64| {
+        holm_adjusted(&p_values.iter().map(claim).collect::<Vec<f64>>())
+    };
+    let direction = holm(|p| p.direction)?;
+    let inside = holm(|p| p.inside)?;
+    let beyond = holm(|p| p.beyond)?;
+    Ok((0..p_values.len())
+        .map(|i| ClaimPValues {
+            direction: direction[i],
+            inside: inside[i],
+            beyond: beyond[i].max(direction[i]),
+        })
+        .collect())
+}
+
+fn other_methods(effects: &[f64], confidence: f64) -> Result<OtherMethods, StatsError> {
+    let student = StudentSample::new(effects)?;
+    let has_spread = student.standard_deviation.is_some();
+    Ok(OtherMethods {
+        student,
+        student_interval: has_spread
+            .then(|| student.interval(confidence))
+            .transpose()?,
+        student_p: has_spread.then(|| student.p_two_sided(0.0)).transpose()?,
+        sign_flip_p: sign_flip_p(effects, 0.0)?,
+    })
+}
+
+fn warnings(
+    judged: &ComparisonVerdict,
+    control: Option<&ControlVerdict>,
+    settings: &VerdictSettings,
+) -> Result<Vec<Warning>, StatsError> {
+    let mut warnings = Vec::new();
+    let have = judged.block_effects.len();
+    let need_alone = minimum_blocks(1, settings.confidence)?;
+    let need_in_family = minimum_blocks(judged.family_size, settings.confidence)?;
+    if have < need_alone {
+        warnings.push(Warning::TooFewBlocks {
+            comparison: judged.name.clone(),
+            confidence: settings.confidence,
+            need: need_alone,
+            have,
+        });
+    }
+    if need_in_family > need_alone && have < need_in_family {
+        warnings.push(Warning::TooFewBlocksForFamily {
+            comparison: judged.name.clone(),
+            comparisons: judged.family_size,
+            need: need_in_family,
+            have,
+        });
+    }
+    if let Some(control) = control
+        && let Some(half_width) = control.half_width()
+        && judged.below_control
+        && judged.verdict.shows_difference()
+    {
+        let shrink = half_width / judged.estimate;
+        warnings.push(Warning::EffectBelowControl {
+            comparison: judged.name.clone(),
+            estimate: judged.estimate,
+            half_width,
+            blocks: whole_blocks(control.block_effects.len() as f64 * shrink * shrink),
+        });
+    }
+    for index in outlying(
+        &judged.block_effects,
+        OUTLYING_DEVIATIONS,
+        settings.practical_threshold,
+    ) {
+        let mut others = judged.block_effects.clone();
+        let effect = others.remove(index);
+        warnings.push(Warning::OutlyingBlock {
+            comparison: judged.name.clone(),
+            index,
+            effect,
+            estimate: judged.estimate,
+            estimate_without: SignedRank::new(&others)?.estimate(),
+        });
+    }
+    Ok(warnings)
+}
+
+fn whole_blocks(blocks: f64) -> u64 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a positive estimate rounded up; the cast saturates"
+    )]
+    let whole = blocks.ceil() as u64;
+    whole
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::float_cmp,
+    reason = "these results are exact, down to the last bit"
+)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn comparison(name: &str, block_effects: &[f64]) -> ComparisonEffects {
+        ComparisonEffects {
+            name: name.to_owned(),
+            block_effects: block_effects.to_vec(),
+        }
+    }
+
+    fn judge(effects: &[f64]) -> ComparisonVerdict {
+        family_verdicts(
+            &[comparison("variant", effects)],
+            None,
+            &VerdictSettings::default(),
+        )
+        .unwrap()
+        .comparisons
+        .remove(0)
+    }
+
+    /// Eight effects around a centre, none equal.
+    fn around(centre: f64, step: f64) -> Vec<f64> {
+        (-4..4)
+            .map(|i| centre + step * (f64::from(i) + 0.5))
+            .collect()
+    }
+
+    fn codes(warnings: &[Warning]) -> Vec<&'static str> {
+        warnings.iter().map(Warning::code).collect()
+    }
+
+    #[test]
+    fn each_word_has_its_data() {
+        let word = |centre, step| judge(&around(centre, step)).verdict.words();
+        assert_eq!(word(-0.2, 0.01), "different");
+        assert_eq!(word(0.2, 0.01), "different");
+        assert_eq!(word(0.004, 0.0005), "different but negligible");
+        assert_eq!(word(-0.011, 0.002), "different, size undecided");
+        assert_eq!(word(0.0, 0.001), "equivalent");
+        assert_eq!(word(0.0, 0.02), "undecided");
+    }
+
+    #[test]
+    fn words_travel_as_they_are_printed() {
+        for verdict in [
+            Verdict::Different,
+            Verdict::DifferentButNegligible,
+            Verdict::DifferentSizeUndecided,
+            Verdict::Equivalent,
+            Verdict::Undecided,
+        ] {
+            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.words());
+            assert_eq!(verdict.to_string(), verdict.words());
+        }
+    }
+
+    #[test]
+    fn intervals_and_p_values_are_those_of_eight_blocks() {
+        let judged = judge(&around(-0.2, 0.01));
+        let direction = judged.direction_interval.unwrap();
+        let size = judged.size_interval.unwrap();
+        assert_eq!(direction.nominal_confidence, 0.95);
+        assert_eq!(direction.attained_confidence, 1.0 - 10.0 / 256.0);
+        assert_eq!(size.nominal_confidence, 0.9);
+        assert_eq!(size.attained_confidence, 1.0 - 20.0 / 256.0);
+        assert_eq!(judged.p.direction, 2.0 / 256.0);
+        assert_eq!(judged.p.beyond, 1.0 / 256.0);
+        assert_eq!(judged.p.inside, 1.0);
+        assert_eq!(judged.adjusted_p.direction, judged.p.direction);
+        // Being beyond implies the direction: not shown more firmly than that.
+        assert_eq!(judged.adjusted_p.beyond, judged.p.direction);
+        assert_eq!(judged.other_methods.sign_flip_p, Some(2.0 / 256.0));
+        assert_eq!(judged.more_blocks, None);
+    }
+
+    #[test]
+    fn five_blocks_show_no_direction_however_clear() {
+        let family = family_verdicts(
+            &[comparison("variant", &[-0.3, -0.31, -0.29, -0.3, -0.28])],
+            None,
+            &VerdictSettings::default(),
+        )
+        .unwrap();
+        let judged = &family.comparisons[0];
+        assert_eq!(judged.verdict, Verdict::Undecided);
+        assert_eq!(judged.direction_interval, None);
+        assert_eq!(judged.more_blocks, Some(MoreBlocks::About(1)));
+        assert_eq!(codes(&family.warnings), ["W101"]);
+    }
+
+    #[test]
+    fn a_family_that_needs_more_blocks_says_so() {
+        let clear = around(-0.2, 0.01);
+        let six = comparison("six", &clear[..6]);
+        let family = |size: usize| {
+            family_verdicts(&vec![six.clone(); size], None, &VerdictSettings::default()).unwrap()
+        };
+        assert!(family(1).warnings.is_empty());
+        assert_eq!(family(1).comparisons[0].verdict, Verdict::Different);
+        let three = family(3);
+        assert_eq!(codes(&three.warnings), ["W102"; 3]);
+        assert_eq!(three.comparisons[0].verdict, Verdict::Undecided);
+        assert_eq!(three.comparisons[0].uncorrected_verdict, Verdict::Different);
+        assert_eq!(
+            three.comparisons[0].correction_note().unwrap(),
+            "after correction for 3 comparisons"
+        );
+        assert_eq!(family(1).comparisons[0].correction_note(), None);
+    }
+
+    #[test]
+    fn one_block_is_undecided_and_says_why() {
+        let family = family_verdicts(
+            &[comparison("variant", &[0.1])],
+            None,
+            &VerdictSettings::default(),
+        )
+        .unwrap();
+        let judged = &family.comparisons[0];
+        assert_eq!(judged.verdict, Verdict::Undecided);
+        assert_eq!(judged.more_blocks, Some(MoreBlocks::NoiseUnknown));
+        assert_eq!(
+            (judged.spread, judged.other_methods.student_p),
+            (None, None)
+        );
+        assert_eq!(codes(&family.warnings), ["W101"]);
+    }
+
+    #[test]
+    fn bad_input_is_refused_by_name() {
+        let settings = VerdictSettings::default();
+        let refusal = |effects: &[f64], settings: &VerdictSettings| {
+            family_verdicts(&[comparison("nft", effects)], None, settings)
+                .unwrap_err()
+                .to_string()
+        };
+        insta::assert_snapshot!(
+            [
+                refusal(&[], &settings),
+                refusal(&[0.0, f64::NAN], &settings),
+                refusal(&[0.0], &VerdictSettings { confidence: 95.0, ..settings }),
+                refusal(&[0.0], &VerdictSettings { practical_threshold: 0.0, ..settings }),
+            ]
+            .join("\n"),
+            @r#"
+nft: no values (0 given); give at least one
+nft: value 1 is not finite (NaN); give finite numbers only
+confidence: not between 0.5 and 1 (95); give for example 0.95
+practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for 1 %
+"#
+        );
+        let none = family_verdicts(&[], None, &settings).unwrap();
+        assert!(none.comparisons.is_empty() && none.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_hundred_comparisons_are_judged() {
+        let family = vec![comparison("variant", &around(-0.2, 0.01)); 100];
+        let judged = family_verdicts(&family, None, &VerdictSettings::default()).unwrap();
+        assert!(
+            judged
+                .comparisons
+                .iter()
+                .all(|c| c.verdict == Verdict::Undecided)
+        );
+        assert_eq!(
+            judged.comparisons[0].adjusted_p.direction,
+            100.0 * 2.0 / 256.0
+        );
+    }
+
+    #[test]
+    fn effects_below_the_control_are_flagged() {
+        let control = crate::control_verdict(&around(0.0, 0.005)).unwrap();
+        let family = family_verdicts(
+            &[
+                comparison("small", &around(0.004, 0.0005)),
+                comparison("none", &around(0.0, 0.0005)),
+                comparison("large", &around(0.2, 0.0005)),
+            ],
+            Some(&control),
+            &VerdictSettings::default(),
+        )
+        .unwrap();
+        let flags: Vec<bool> = family.comparisons.iter().map(|c| c.below_control).collect();
+        assert_eq!(flags, [true, true, false]);
+        assert_eq!(codes(&family.warnings), ["W105"]);
+        assert_eq!(family.warnings[0].subject(), "small");
+    }
+
+    #[test]
+    fn an_outlying_block_is_shown_and_kept() {
+        let mut effects = around(-0.2, 0.001);
+        effects[3] = -0.5;
+        let family = family_verdicts(
+            &[comparison("variant", &effects)],
+            None,
+            &VerdictSettings::default(),
+        )
+        .unwrap();
+        assert_eq!(codes(&family.warnings), ["W106"]);
+        assert_eq!(family.comparisons[0].block_effects.len(), 8);
+        assert!(matches!(
+            family.warnings[0],
+            Warning::OutlyingBlock { index: 3, .. }
+        ));
+    }
+
+    #[test]
+    fn more_blocks_shrink_with_the_noise_and_end_at_the_cap() {
+        let more = |centre, step| judge(&around(centre, step)).more_blocks;
+        let (Some(MoreBlocks::About(noisy)), Some(MoreBlocks::About(quieter))) =
+            (more(0.0, 0.02), more(0.0, 0.01))
+        else {
+            panic!("{:?} {:?}", more(0.0, 0.02), more(0.0, 0.01))
+        };
+        // Half the noise needs a quarter of the blocks, all told.
+        let ratio = (noisy + 8) as f64 / (quieter + 8) as f64;
+        assert!((3.7..=4.3).contains(&ratio), "{noisy} {quieter}");
+        assert_eq!(
+            more(0.01_f64.ln_1p(), 0.01),
+            Some(MoreBlocks::MoreThan(MORE_BLOCKS_MAX))
+        );
+    }
+
+    /// 80 % is where an effect lies the sum of two quantiles of standard errors off the bound.
+    #[test]
+    fn power_is_that_of_a_normal_estimate() {
+        let claims = Claims::new(&VerdictSettings::default()).unwrap();
+        let (below, above) = claims.threshold;
+        let error = 0.001;
+        let beyond = claims.power(above + (1.644_854 + 0.841_621) * error, error, 0.05, 50);
+        assert!((beyond - 0.8).abs() < 1e-6, "{beyond}");
+        let mirrored = claims.power(below - (1.644_854 + 0.841_621) * error, error, 0.05, 50);
+        assert!((mirrored - 0.8).abs() < 1e-6, "{mirrored}");
+        let centre = f64::midpoint(below, above);
+        let error = (above - below) / 2.0 / (1.644_854 + 1.281_552);
+        let inside = claims.power(centre, error, 0.05, 50);
+        assert!((inside - 0.8).abs() < 1e-6, "{inside}");
+        // The exact test's smallest p-value bounds it even where there is no noise.
+        assert_eq!(claims.power(0.5, 0.0, 0.05, 5), 0.0);
+        assert_eq!(claims.power(0.5, 0.0, 0.05, 6), 1.0);
+    }
+
+    fn families() -> impl Strategy<Value = Vec<Vec<f64>>> {
+        let effects = prop_oneof![
+            prop::collection::vec(-0.03..0.03_f64, 1..14),
+            prop::collection::vec((-3_i8..=3).prop_map(|v| f64::from(v) / 100.0), 1..14),
+            (-0.03..0.03_f64, 0.0..0.004_f64).prop_map(|(centre, step)| around(centre, step)),
+        ];
+        prop::collection::vec(effects, 1..6)
+    }
+
+    proptest! {
+        /// For a single comparison the word says what the two intervals say.
+        #[test]
+        fn the_uncorrected_word_reads_the_intervals(effects in families()) {
+            let (below, above) = Claims::new(&VerdictSettings::default()).unwrap().threshold;
+            for effects in effects {
+                let judged = judge(&effects);
+                prop_assert_eq!(judged.verdict, judged.uncorrected_verdict);
+                let direction = judged.direction_interval.is_some_and(|i| !i.contains(0.0));
+                let size = judged.size_interval;
+                let inside = size.is_some_and(|i| below < i.lower && i.upper < above);
+                let beyond = size.is_some_and(|i| above < i.lower || i.upper < below);
+                prop_assert!(!(inside && beyond));
+                let expected = match (direction, inside, beyond) {
+                    (true, false, true) => Verdict::Different,
+                    (true, true, false) => Verdict::DifferentButNegligible,
+                    (true, false, false) => Verdict::DifferentSizeUndecided,
+                    (false, true, _) => Verdict::Equivalent,
+                    _ => Verdict::Undecided,
+                };
+                prop_assert_eq!(judged.verdict, expected);
+            }
+        }
+
+        /// The correction only takes claims away, and the notes appear exactly where it does.
+        #[test]
+        fn correction_never_adds_a_claim(effects in families()) {
+            let family: Vec<ComparisonEffects> =
+                effects.iter().map(|effects| comparison("variant", effects)).collect();
+            let judged = family_verdicts(&family, None, &VerdictSettings::default()).unwrap();
+            for c in &judged.comparisons {
+                prop_assert!(c.adjusted_p.direction >= c.p.direction);
+                prop_assert!(c.adjusted_p.inside >= c.p.inside);
+                prop_assert!(c.adjusted_p.beyond >= c.p.beyond);
+                prop_assert!(c.uncorrected_verdict.shows_difference() || !c.verdict.shows_difference());
+                prop_assert_eq!(c.correction_note().is_some(), c.verdict != c.uncorrected_verdict);
+                prop_assert_eq!(c.more_blocks.is_some(), c.verdict.leaves_open());
+            }
+        }
+
+        /// Neither the order of the family nor that of the blocks moves a word.
+        #[test]
+        fn order_is_irrelevant(effects in families()) {
+            let words = |effects: &[Vec<f64>]| -> Vec<Verdict> {
+                let family: Vec<ComparisonEffects> =
+                    effects.iter().map(|effects| comparison("variant", effects)).collect();
+                let judged = family_verdicts(&family, None, &VerdictSettings::default()).unwrap();
+                judged.comparisons.iter().map(|c| c.verdict).collect()
+            };
+            let backwards: Vec<Vec<f64>> = effects
+                .iter()
+                .rev()
+                .map(|effects| effects.iter().rev().copied().collect())
+                .collect();
+            let mut reversed = words(&backwards);
+            reversed.reverse();
+            prop_assert_eq!(words(&effects), reversed);
+        }
+
+        /// Results survive the way into report.json: no number that JSON cannot hold.
+        #[test]
+        fn every_number_is_finite(effects in families()) {
+            let family: Vec<ComparisonEffects> =
+                effects.iter().map(|effects| comparison("variant", effects)).collect();
+            let judged = family_verdicts(&family, None, &VerdictSettings::default()).unwrap();
+            for c in &judged.comparisons {
+                for p in [c.p, c.adjusted_p] {
+                    for p in [p.direction, p.inside, p.beyond] {
+                        prop_assert!((0.0..=1.0).contains(&p));
+                    }
+                }
+                prop_assert!(c.estimate.is_finite());
+            }
+        }
+    }
+}
