@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod ministat;
+
 mod block_effect;
 mod control;
 mod error;
