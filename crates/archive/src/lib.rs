@@ -1,2 +1,21 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+
+mod durable;
+mod error;
+mod fit;
+mod layout;
+mod load;
+mod lock;
+mod name;
+mod pps;
+mod results;
+#[cfg(test)]
+mod sample;
+mod slices;
+
+pub use error::{ArchiveError, ArchiveWarning, Place};
+pub use load::{Attempt, Finished, Loaded};
+pub use pps::format_observation;
+pub use results::{Choice, NewRun, Results, write_derived, write_readme};
+pub use slices::{SLICES_HEADER, format_slices, parse_slices};

@@ -1,0 +1,216 @@
+//! Writing so that a crash at any moment leaves the old state or the new one, never half of it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::error::ArchiveError;
+
+/// What the name of a file ends in while it is written.
+const UNFINISHED: &str = ".tmp";
+
+/// Makes a folder's entries durable: a new or renamed file is only there for good after this.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(ArchiveError::io(folder, "sync the folder"))
+}
+
+/// Creates a folder and those above it, as far as they are missing.
+pub(crate) fn create_folders(folder: &Path) -> Result<(), ArchiveError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let above = match folder.parent() {
+        Some(above) if above != Path::new("") => above,
+        _ => Path::new("."),
+    };
+    create_folders(above)?;
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+        result => {
+            result.map_err(ArchiveError::io(folder, "create the folder"))?;
+            sync_folder(above)
+        }
+    }
+}
+
+/// Writes a file whose folder nobody reads yet.
+pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    File::create(path)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .map_err(ArchiveError::io(path, "write the file"))
+}
+
+/// Writes or replaces a file as a whole.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    let folder = path.parent().expect("files lie in a folder");
+    let name = path.file_name().expect("files have a name");
+    // The process is part of the name because reports of a finished run may be made twice at once.
+    let unfinished = folder.join(format!(
+        ".{}.{}{UNFINISHED}",
+        name.display(),
+        std::process::id()
+    ));
+    let written = write_synced(&unfinished, bytes).and_then(|()| {
+        fs::rename(&unfinished, path).map_err(ArchiveError::io(path, "rename the new file"))
+    });
+    if let Err(error) = written {
+        // The error says what matters; what stays behind is removed at the next opening.
+        let _ = fs::remove_file(&unfinished);
+        return Err(match error {
+            ArchiveError::DiskFull { action, source, .. } => ArchiveError::DiskFull {
+                path: path.to_owned(),
+                action,
+                source,
+            },
+            other => other,
+        });
+    }
+    sync_folder(folder)
+}
+
+/// Removes what `write_atomically` left in a folder when its process was killed.
+pub(crate) fn remove_unfinished(folder: &Path) -> Result<(), ArchiveError> {
+    for path in entries(folder)? {
+        let is_unfinished = path.file_name().is_some_and(|name| {
+            let name = name.to_string_lossy();
+            name.starts_with('.') && name.ends_with(UNFINISHED)
+        });
+        if is_unfinished {
+            fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
+        }
+    }
+    Ok(())
+}
+
+/// What lies in a folder, sorted; nothing where there is no such folder.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
+    let listed = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        listed => listed.and_then(|entries| {
+            entries
+                .map(|entry| entry.map(|entry| entry.path()))
+                .collect::<io::Result<Vec<PathBuf>>>()
+        }),
+    };
+    let mut paths = listed.map_err(ArchiveError::io(folder, "list the folder"))?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// A file that only ever grows, by whole durable pieces.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    /// What is known to be whole and durable; anything behind it is rubbish.
+    length: u64,
+}
+
+impl Journal {
+    /// Opens the file and cuts what stands behind `length`.
+    pub(crate) fn open(path: &Path, length: u64) -> Result<Self, ArchiveError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(ArchiveError::io(path, "open the file"))?;
+        let journal = Self {
+            path: path.to_owned(),
+            file,
+            length,
+        };
+        journal
+            .cut()
+            .map_err(ArchiveError::io(path, "cut the torn line"))?;
+        Ok(journal)
+    }
+
+    /// Appends a piece; it is durable when this returns, and gone where it fails.
+    pub(crate) fn append(&mut self, piece: &[u8]) -> Result<(), ArchiveError> {
+        let appended = self.cut().and_then(|()| {
+            self.file.seek(SeekFrom::Start(self.length))?;
+            self.file.write_all(piece)?;
+            self.file.sync_all()
+        });
+        if let Err(error) = appended {
+            // Where this fails too, the next append or the next opening cuts it.
+            let _ = self.cut();
+            return Err(ArchiveError::io(&self.path, "append to the file")(error));
+        }
+        self.length += piece.len() as u64;
+        Ok(())
+    }
+
+    fn cut(&self) -> io::Result<()> {
+        if self.file.metadata()?.len() == self.length {
+            return Ok(());
+        }
+        self.file.set_len(self.length)?;
+        self.file.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_nothing_else_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("README.md");
+        write_atomically(&path, b"a longer first text").unwrap();
+        write_atomically(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(entries(folder.path()).unwrap(), [path]);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [".3.csv.77.tmp", ".keep", "3.csv", "notes.tmp"] {
+            fs::write(folder.path().join(name), b"").unwrap();
+        }
+        remove_unfinished(folder.path()).unwrap();
+        let left: Vec<_> = entries(folder.path())
+            .unwrap()
+            .iter()
+            .map(|path| path.file_name().unwrap().to_owned())
+            .collect();
+        assert_eq!(left, [".keep", "3.csv", "notes.tmp"]);
+    }
+
+    #[test]
+    fn a_journal_starts_by_cutting_what_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trials.jsonl");
+        fs::write(&path, b"whole\ntorn").unwrap();
+        let mut journal = Journal::open(&path, 6).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole\n");
+        // Something that a failed append left behind.
+        OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .unwrap()
+            .write_all(b"rubbish")
+            .unwrap();
+        journal.append(b"next\n").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole\nnext\n");
+    }
+
+    #[test]
+    fn folders_are_created_with_those_above() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a/b/c");
+        create_folders(&folder).unwrap();
+        create_folders(&folder).unwrap();
+        assert!(folder.is_dir());
+        fs::write(root.path().join("file"), b"").unwrap();
+        let error = create_folders(&root.path().join("file/x")).unwrap_err();
+        assert!(matches!(error, ArchiveError::Io { .. }), "{error}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Whether what was measured is what the plan asked for.
+
+use std::collections::BTreeSet;
+
+use fwdlab_model::{AddressFamily, Plan, PlannedBlock, SliceRecord, TrialRecord, VariantName};
+
+/// The block of that number.
+pub(crate) fn planned(plan: &Plan, number: u32) -> Result<&PlannedBlock, String> {
+    plan.blocks
+        .iter()
+        .find(|block| block.number == number)
+        .ok_or_else(|| format!("the plan has no block {number}"))
+}
+
+/// Every variant of every family has exactly one trial.
+pub(crate) fn check_trials(planned: &PlannedBlock, trials: &[TrialRecord]) -> Result<(), String> {
+    let asked: BTreeSet<(AddressFamily, &VariantName)> = planned
+        .families
+        .iter()
+        .flat_map(|order| {
+            let round = order.rounds.first().into_iter().flatten();
+            round.map(|variant| (order.family, variant))
+        })
+        .collect();
+    let mut seen = BTreeSet::new();
+    for trial in trials {
+        let key = (trial.family, &trial.variant);
+        if !asked.contains(&key) {
+            return Err(format!(
+                "{} {} is not in the plan",
+                trial.variant, trial.family
+            ));
+        }
+        if !seen.insert(key) {
+            return Err(format!("{} {} has two trials", trial.variant, trial.family));
+        }
+    }
+    match asked.difference(&seen).next() {
+        Some((family, variant)) => Err(format!("{variant} {family} has no trial")),
+        None => Ok(()),
+    }
+}
+
+/// Every slice stands at its place of the plan, once; in a `valid` attempt none is missing.
+pub(crate) fn check_slices(
+    planned: &PlannedBlock,
+    slices: &[SliceRecord],
+    valid: bool,
+) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    for slice in slices {
+        let place = (slice.family, slice.round, slice.position);
+        let asked = planned
+            .families
+            .iter()
+            .find(|order| order.family == slice.family)
+            .and_then(|order| order.rounds.get((slice.round as usize).checked_sub(1)?))
+            .and_then(|round| round.get(slice.position as usize));
+        let text = || format!("{} round {} position {}", place.0, place.1, place.2);
+        if asked != Some(&slice.variant) {
+            return Err(format!(
+                "{} at {} is not in the plan",
+                slice.variant,
+                text()
+            ));
+        }
+        if !seen.insert(place) {
+            return Err(format!("{} has two slices", text()));
+        }
+    }
+    let asked: usize = planned
+        .families
+        .iter()
+        .flat_map(|order| &order.rounds)
+        .map(Vec::len)
+        .sum();
+    if valid && seen.len() != asked {
+        return Err(format!("{} of {asked} slices are there", seen.len()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn what_the_plan_did_not_ask_for_is_refused() {
+        let plan = sample::plan();
+        let block = planned(&plan, 2).unwrap();
+        assert!(planned(&plan, 99).is_err());
+
+        let outcome = sample::outcome(&plan, 2, 1, 1, true);
+        check_trials(block, &outcome.trials).unwrap();
+        check_slices(block, &outcome.slices, true).unwrap();
+        check_slices(block, &outcome.slices[1..], false).unwrap();
+
+        for (change, what) in [
+            (0, "has no trial"),
+            (1, "has two trials"),
+            (2, "is not in the plan"),
+        ] {
+            let mut trials = outcome.trials.clone();
+            match change {
+                0 => drop(trials.pop()),
+                1 => trials.push(trials[0].clone()),
+                _ => trials[0].variant = VariantName::from_label("stranger"),
+            }
+            let error = check_trials(block, &trials).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        }
+        for (change, what) in [
+            (0, "5 of 6 slices are there"),
+            (1, "has two slices"),
+            (2, "is not in the plan"),
+            (3, "is not in the plan"),
+        ] {
+            let mut slices = outcome.slices.clone();
+            match change {
+                0 => drop(slices.pop()),
+                1 => slices.push(slices[0].clone()),
+                2 => slices[0].round = 0,
+                _ => slices[0].position = u32::MAX,
+            }
+            let error = check_slices(block, &slices, true).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+}

@@ -1,0 +1,1199 @@
+//! Opening a results directory and writing into it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fwdlab_model::record::fates;
+use fwdlab_model::{
+    BlockRecord, Environment, Plan, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord,
+    TrialRecord,
+};
+use serde::Serialize;
+
+use crate::durable::{
+    Journal, create_folders, entries, remove_unfinished, sync_folder, write_atomically,
+    write_synced,
+};
+use crate::error::{ArchiveError, ArchiveWarning, Place};
+use crate::load::{Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, parse_json};
+use crate::lock::{DirectoryLock, hold_folder};
+use crate::name::{checked_name, safe_name};
+use crate::pps::observation_files;
+use crate::slices::{format_slices, parse_slices};
+use crate::{fit, layout};
+
+/// What a new directory is created from; a continued one keeps what it has.
+#[derive(Clone, Copy, Debug)]
+pub struct NewRun<'a> {
+    /// What is measured.
+    pub resolved: &'a Resolved,
+    /// In what order.
+    pub plan: &'a Plan,
+    /// The experiment file, byte for byte.
+    pub experiment_source: &'a [u8],
+    /// Kernel release of the DUT, as `uname -r` prints it; the first half of the default label.
+    pub kernel: &'a str,
+    /// Now, UTC, in a form that sorts (`20261121T084253Z`); the second half of the default label.
+    pub started: &'a str,
+}
+
+/// Which directory is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choice<'a> {
+    /// This one.
+    pub label: Option<&'a str>,
+    /// One that does not exist yet, instead of the newest unfinished one.
+    pub new: bool,
+}
+
+/// A results directory held by this process for writing.
+#[derive(Debug)]
+pub struct Results {
+    loaded: Loaded,
+    is_continued: bool,
+    journal: Journal,
+    _lock: DirectoryLock,
+}
+
+impl Results {
+    /// Opens the directory that a run of this experiment measures into: `<root>/<name>/<label>`.
+    ///
+    /// Without a label the newest unfinished directory with the experiment's hash is continued,
+    /// and a new one created where there is none. What a continued directory was started with
+    /// stands: use [`Loaded::resolved`] (its seed may be another, drawn one) and [`Loaded::plan`].
+    ///
+    /// # Errors
+    /// [`ArchiveError::Locked`] where a run that is alive holds the directory,
+    /// [`ArchiveError::Finished`], [`ArchiveError::OtherExperiment`], [`ArchiveError::LabelTaken`]
+    /// and [`ArchiveError::BadName`] where the label does not serve; what reading and writing can
+    /// run into.
+    pub fn open_or_create(
+        root: &Path,
+        run: &NewRun<'_>,
+        choice: &Choice<'_>,
+    ) -> Result<Self, ArchiveError> {
+        if let Some(label) = choice.label {
+            checked_name("--label", label)?;
+        }
+        let folder = root.join(safe_name(&run.resolved.name));
+        create_folders(&folder)?;
+        let _held = hold_folder(&folder)?;
+        remove_abandoned(&folder)?;
+
+        let hash = run.resolved.hash();
+        match choice.label {
+            Some(label) => {
+                let dir = folder.join(label);
+                if !dir.exists() {
+                    create(&dir, run, &hash)
+                } else if choice.new {
+                    Err(ArchiveError::LabelTaken { dir })
+                } else {
+                    Self::continue_directory(&dir, &hash)
+                }
+            }
+            None => {
+                let mut warnings = Vec::new();
+                let unfinished = if choice.new {
+                    None
+                } else {
+                    newest_unfinished(&folder, &hash, &mut warnings)?
+                };
+                let mut results = match unfinished {
+                    Some(dir) => Self::continue_directory(&dir, &hash)?,
+                    None => create(&free_directory(&folder, run), run, &hash)?,
+                };
+                results.loaded.warnings.append(&mut warnings);
+                Ok(results)
+            }
+        }
+    }
+
+    fn continue_directory(dir: &Path, hash: &str) -> Result<Self, ArchiveError> {
+        let head = Head::read(dir)?;
+        let refuse_finished = || {
+            if is_finished(dir) {
+                return Err(ArchiveError::Finished {
+                    dir: dir.to_owned(),
+                });
+            }
+            Ok(())
+        };
+        refuse_finished()?;
+        if head.hash != hash {
+            return Err(ArchiveError::OtherExperiment {
+                dir: dir.to_owned(),
+                found: head.hash,
+                asked: hash.to_owned(),
+            });
+        }
+        let lock = DirectoryLock::acquire(dir)?;
+        // It may have been finished while this process came to the lock.
+        refuse_finished()?;
+
+        for folder in ["", layout::SESSIONS, layout::BLOCKS, layout::DERIVED] {
+            // A copy of the directory may have come without those that were empty.
+            create_folders(&dir.join(folder))?;
+            remove_unfinished(&dir.join(folder))?;
+        }
+        let (loaded, whole_bytes) = Loaded::read(dir)?;
+        if loaded.resolved.hash() != hash {
+            return Err(ArchiveError::damaged(
+                Place::file(&dir.join(layout::RESOLVED)),
+                "the experiment in it does not have the hash beside it",
+            ));
+        }
+        let journal = Journal::open(&dir.join(layout::TRIALS), whole_bytes)?;
+        let results = Self {
+            loaded,
+            is_continued: true,
+            journal,
+            _lock: lock,
+        };
+        results.write_observations()?;
+        Ok(results)
+    }
+
+    /// Reads a directory, finished or not; one that is being written as far as it is written.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Damaged`] and [`ArchiveError::NewerSchema`] with file and line;
+    /// [`ArchiveError::Io`].
+    pub fn load(dir: &Path) -> Result<Loaded, ArchiveError> {
+        Loaded::read(dir).map(|(loaded, _)| loaded)
+    }
+
+    /// The directory that a user means: a path, `<name>/<label>`, or `<name>` for the newest.
+    ///
+    /// # Errors
+    /// [`ArchiveError::NotFound`] with what there is.
+    pub fn find(root: &Path, name: &str) -> Result<PathBuf, ArchiveError> {
+        let is_results = |dir: &PathBuf| dir.join(layout::RESOLVED).is_file();
+        if let Some(dir) = [PathBuf::from(name), root.join(name)]
+            .into_iter()
+            .find(is_results)
+        {
+            return Ok(dir);
+        }
+        let newest = visible_entries(&root.join(name))?
+            .into_iter()
+            .filter_map(|dir| Some((Head::read(&dir).ok()?.started, dir)))
+            .max();
+        if let Some((_, dir)) = newest {
+            return Ok(dir);
+        }
+        let mut present = Vec::new();
+        for folder in visible_entries(root)? {
+            for dir in visible_entries(&folder)?.into_iter().filter(is_results) {
+                let shown = dir.strip_prefix(root).unwrap_or(&dir);
+                present.push(shown.display().to_string());
+            }
+        }
+        Err(ArchiveError::NotFound {
+            name: name.to_owned(),
+            root: root.to_owned(),
+            present,
+        })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.loaded.dir
+    }
+
+    /// Whether it was there before.
+    #[must_use]
+    pub const fn is_continued(&self) -> bool {
+        self.is_continued
+    }
+
+    /// Everything in it so far.
+    #[must_use]
+    pub const fn loaded(&self) -> &Loaded {
+        &self.loaded
+    }
+
+    /// The number of the session that would begin now.
+    #[must_use]
+    pub fn next_session(&self) -> u32 {
+        self.last_session().map_or(1, |session| session.session + 1)
+    }
+
+    fn last_session(&self) -> Option<&SessionRecord> {
+        self.loaded.sessions.last()
+    }
+
+    /// Refuses an environment whose blocks could not stand beside those that are there.
+    ///
+    /// # Errors
+    /// [`ArchiveError::EnvironmentChanged`].
+    pub fn check_session(&self, environment: &Environment) -> Result<(), ArchiveError> {
+        let Some(last) = self.last_session() else {
+            return Ok(());
+        };
+        match environment.difference(&last.environment) {
+            Some(difference) => Err(ArchiveError::EnvironmentChanged {
+                dir: self.dir().to_owned(),
+                session: last.session,
+                difference,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Records the session to which the next blocks belong.
+    ///
+    /// # Errors
+    /// [`ArchiveError::EnvironmentChanged`], [`ArchiveError::SessionOutOfTurn`]; what writing can
+    /// run into.
+    pub fn begin_session(&mut self, session: SessionRecord) -> Result<(), ArchiveError> {
+        self.check_session(&session.environment)?;
+        if session.session != self.next_session() {
+            return Err(ArchiveError::SessionOutOfTurn {
+                dir: self.dir().to_owned(),
+                session: session.session,
+                last: self.next_session() - 1,
+            });
+        }
+        let path = layout::session(self.dir(), session.session);
+        write_atomically(&path, &json(&session))?;
+        self.loaded.sessions.push(session);
+        Ok(())
+    }
+
+    /// Records a block that was measured to its end; it is durable when this returns.
+    ///
+    /// The slices come first, then the trials and the block's end mark in one piece, then the
+    /// `.pps` files. A crash before the end mark leaves nothing that counts; one after it leaves
+    /// `.pps` files to be written again, which opening does.
+    ///
+    /// # Errors
+    /// [`ArchiveError::BadOutcome`] where the outcome is not what the plan asked for or holds a
+    /// number that cannot be written, [`ArchiveError::DiskFull`]; the directory can be continued
+    /// after each of them.
+    pub fn append_block(
+        &mut self,
+        trials: &[TrialRecord],
+        block: &BlockRecord,
+        slices: &[SliceRecord],
+    ) -> Result<(), ArchiveError> {
+        let records: Vec<Record> = trials
+            .iter()
+            .cloned()
+            .map(Record::Trial)
+            .chain([Record::Block(block.clone())])
+            .collect();
+        let written = self
+            .check_outcome(trials, block, slices)
+            .and_then(|()| Ok((format_lines(&records)?, format_readable(slices)?)));
+        let (lines, table) = written.map_err(|what| ArchiveError::BadOutcome {
+            dir: self.dir().to_owned(),
+            block: block.block,
+            attempt: block.attempt,
+            what,
+        })?;
+
+        let slices_path = layout::slices(self.dir(), block.block, block.attempt);
+        write_atomically(&slices_path, table.as_bytes())?;
+        self.journal.append(&lines)?;
+
+        self.loaded.records.extend(records);
+        let fate = fates(&self.loaded.records)
+            .pop()
+            .expect("the block's record is the last");
+        self.loaded.attempts.push(Attempt {
+            record: block.clone(),
+            fate,
+            trials: trials.to_vec(),
+            slices: slices.to_vec(),
+        });
+        self.write_observations()
+    }
+
+    fn check_outcome(
+        &self,
+        trials: &[TrialRecord],
+        block: &BlockRecord,
+        slices: &[SliceRecord],
+    ) -> Result<(), String> {
+        let planned = fit::planned(&self.loaded.plan, block.block)?;
+        fit::check_trials(planned, trials)?;
+        let valid = trials.iter().all(|trial| trial.invalid.is_empty());
+        fit::check_slices(planned, slices, valid)?;
+        if let Some(stranger) = trials.iter().find(|trial| !trial.belongs_to(block)) {
+            return Err(format!(
+                "a trial of session {}, block {}, attempt {} is among its trials",
+                stranger.session, stranger.block, stranger.attempt
+            ));
+        }
+        if self.last_session().map(|session| session.session) != Some(block.session) {
+            return Err(format!("session {} is not the current one", block.session));
+        }
+        let is_repeated = self.loaded.attempts.iter().any(|attempt| {
+            (attempt.record.block, attempt.record.attempt) == (block.block, block.attempt)
+        });
+        if is_repeated {
+            return Err("it was recorded before".into());
+        }
+        Ok(())
+    }
+
+    fn write_observations(&self) -> Result<(), ArchiveError> {
+        for (path, text) in observation_files(self.dir(), &self.loaded.accepted()) {
+            write_atomically(&path, text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Marks the run as finished, at `finished` (UTC), and lets go of the directory.
+    ///
+    /// To be called last, when the report has been written: from here on only `derived/` and
+    /// README.md can be made again.
+    ///
+    /// # Errors
+    /// [`ArchiveError::BlockMissing`] where a block was never measured; what writing can run into.
+    pub fn finish(self, finished: &str) -> Result<Finished, ArchiveError> {
+        let loaded = &self.loaded;
+        let is_measured = |number| {
+            let mut attempts = loaded.attempts.iter();
+            attempts.any(|attempt| attempt.record.block == number)
+        };
+        if let Some(block) = loaded.plan.blocks.iter().find(|b| !is_measured(b.number)) {
+            return Err(ArchiveError::BlockMissing {
+                dir: self.dir().to_owned(),
+                block: block.number,
+            });
+        }
+        let finished = Finished {
+            schema: SCHEMA_VERSION,
+            finished: finished.to_owned(),
+            accepted_blocks: loaded
+                .accepted()
+                .iter()
+                .map(|attempt| attempt.record.block)
+                .collect(),
+            given_up_blocks: loaded.blocks_without_accepted(),
+        };
+        write_atomically(&self.dir().join(layout::FINISHED), &json(&finished))?;
+        let lock_path = self.dir().join(layout::LOCK);
+        fs::remove_file(&lock_path).map_err(ArchiveError::io(&lock_path, "remove the lock"))?;
+        Ok(finished)
+    }
+}
+
+/// Writes one of the files that follow from the records: `<dir>/derived/<name>`.
+///
+/// # Errors
+/// [`ArchiveError::BadName`] where the name is no plain file name; what writing can run into.
+pub fn write_derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
+    checked_name("derived file", name)?;
+    let folder = dir.join(layout::DERIVED);
+    create_folders(&folder)?;
+    write_atomically(&folder.join(name), bytes)
+}
+
+/// Writes the README.md at the top of a results directory.
+///
+/// # Errors
+/// What writing can run into.
+pub fn write_readme(dir: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    write_atomically(&dir.join(layout::README), bytes)
+}
+
+fn is_finished(dir: &Path) -> bool {
+    dir.join(layout::FINISHED).exists()
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(value).expect("records are plain data");
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Records as lines, each proved to read back: a number that JSON cannot hold would make the
+/// directory unreadable.
+fn format_lines(records: &[Record]) -> Result<Vec<u8>, String> {
+    let mut lines = Vec::new();
+    for record in records {
+        let start = lines.len();
+        serde_json::to_writer(&mut lines, record).expect("records are plain data");
+        let read: Result<Record, _> = parse_json(&Place::file(Path::new("")), &lines[start..]);
+        if read.ok().as_ref() != Some(record) {
+            let line = String::from_utf8_lossy(&lines[start..]);
+            return Err(format!("a record does not read back as written ({line})"));
+        }
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}
+
+/// Slices as text that is proved to read back.
+fn format_readable(slices: &[SliceRecord]) -> Result<String, String> {
+    let text = format_slices(slices);
+    match parse_slices(Path::new(""), &text) {
+        Ok(read) if read == slices => Ok(text),
+        _ => Err("a slice does not read back as written".into()),
+    }
+}
+
+/// Creates a directory under a name of its own, and renames it when it is complete.
+fn create(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<Results, ArchiveError> {
+    let folder = dir.parent().expect("results lie in a folder");
+    let label = dir.file_name().expect("results have a label");
+    let unfinished = folder.join(format!("{}{}", layout::NEW, label.display()));
+    let created = fill(&unfinished, run, hash).and_then(|lock| {
+        fs::rename(&unfinished, dir).map_err(ArchiveError::io(dir, "rename the new directory"))?;
+        sync_folder(folder)?;
+        Ok(lock)
+    });
+    let lock = created.inspect_err(|_| {
+        // The error says what matters; what stays behind is removed at the next opening.
+        let _ = fs::remove_dir_all(&unfinished);
+    })?;
+    let (loaded, whole_bytes) = Loaded::read(dir)?;
+    let journal = Journal::open(&dir.join(layout::TRIALS), whole_bytes)?;
+    Ok(Results {
+        loaded,
+        is_continued: false,
+        journal,
+        _lock: lock,
+    })
+}
+
+fn fill(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<DirectoryLock, ArchiveError> {
+    for folder in ["", layout::SESSIONS, layout::BLOCKS, layout::DERIVED] {
+        let folder = dir.join(folder);
+        fs::create_dir(&folder).map_err(ArchiveError::io(&folder, "create the folder"))?;
+    }
+    let resolved = ResolvedFile {
+        schema: SCHEMA_VERSION,
+        hash: hash.to_owned(),
+        started: run.started.to_owned(),
+        kernel: run.kernel.to_owned(),
+        experiment: run.resolved.clone(),
+    };
+    let plan = PlanFile {
+        schema: SCHEMA_VERSION,
+        plan: run.plan.clone(),
+    };
+    write_synced(&dir.join(layout::EXPERIMENT), run.experiment_source)?;
+    write_synced(&dir.join(layout::RESOLVED), &json(&resolved))?;
+    write_synced(&dir.join(layout::PLAN), &json(&plan))?;
+    write_synced(&dir.join(layout::TRIALS), b"")?;
+    let lock = DirectoryLock::acquire(dir)?;
+    sync_folder(dir)?;
+    Ok(lock)
+}
+
+/// Removes directories whose creation was cut short. The folder is held, so nobody is at them.
+fn remove_abandoned(folder: &Path) -> Result<(), ArchiveError> {
+    for path in entries(folder)? {
+        let is_abandoned = path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(layout::NEW));
+        if is_abandoned {
+            fs::remove_dir_all(&path).map_err(ArchiveError::io(&path, "remove the folder"))?;
+        }
+    }
+    Ok(())
+}
+
+fn visible_entries(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
+    let mut paths = if folder.is_dir() {
+        entries(folder)?
+    } else {
+        vec![]
+    };
+    paths.retain(|path| {
+        path.file_name()
+            .is_some_and(|name| !name.to_string_lossy().starts_with('.'))
+    });
+    Ok(paths)
+}
+
+fn newest_unfinished(
+    folder: &Path,
+    hash: &str,
+    warnings: &mut Vec<ArchiveWarning>,
+) -> Result<Option<PathBuf>, ArchiveError> {
+    let mut newest = None;
+    for dir in visible_entries(folder)? {
+        if !dir.join(layout::RESOLVED).exists() || is_finished(&dir) {
+            continue;
+        }
+        match Head::read(&dir) {
+            Ok(head) if head.hash == hash => newest = newest.max(Some((head.started, dir))),
+            Ok(_) => {}
+            Err(error) => warnings.push(ArchiveWarning::PassedOver {
+                dir,
+                what: error.to_string(),
+            }),
+        }
+    }
+    Ok(newest.map(|(_, dir)| dir))
+}
+
+/// The default name, or the first of those numbered from 2 that is free.
+fn free_directory(folder: &Path, run: &NewRun<'_>) -> PathBuf {
+    let label = format!("{}-{}", safe_name(run.kernel), safe_name(run.started));
+    let first = folder.join(&label);
+    if !first.exists() {
+        return first;
+    }
+    (2_u64..)
+        .map(|number| folder.join(format!("{label}-{number}")))
+        .find(|dir| !dir.exists())
+        .expect("there are more numbers than directories")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::io::Write as _;
+    use std::process::Command;
+
+    use fwdlab_model::VariantName;
+    use fwdlab_model::record::Fate;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::sample;
+
+    fn open(root: &Path, choice: &Choice<'_>) -> Result<Results, ArchiveError> {
+        let (resolved, plan) = (sample::resolved(), sample::plan());
+        Results::open_or_create(root, &sample::new_run(&resolved, &plan), choice)
+    }
+
+    fn with_label(label: &str) -> Choice<'_> {
+        Choice {
+            label: Some(label),
+            new: false,
+        }
+    }
+
+    const NEW: Choice<'static> = Choice {
+        label: None,
+        new: true,
+    };
+
+    /// Every whole attempt of the sample run: block, and whether it was valid.
+    const SCRIPT: [(u32, bool); 5] = [(1, true), (2, false), (2, true), (3, true), (4, true)];
+
+    /// Does what is left of the script, in a session of its own.
+    fn go_on(results: &mut Results, attempts: usize) {
+        let session = results.next_session();
+        results.begin_session(sample::session(session)).unwrap();
+        for (block, valid) in SCRIPT
+            .into_iter()
+            .take(attempts)
+            .skip(results.loaded().attempts.len())
+        {
+            append(results, block, session, valid).unwrap();
+        }
+    }
+
+    fn append(
+        results: &mut Results,
+        block: u32,
+        session: u32,
+        valid: bool,
+    ) -> Result<(), ArchiveError> {
+        let records = results.loaded().records.iter();
+        let last_attempt = records
+            .map(|record| match record {
+                Record::Trial(trial) => (trial.block, trial.attempt),
+                Record::Block(block) => (block.block, block.attempt),
+            })
+            .filter(|(number, _)| *number == block)
+            .map(|(_, attempt)| attempt)
+            .max();
+        let attempt = last_attempt.unwrap_or(0) + 1;
+        let outcome = sample::outcome(&sample::plan(), block, attempt, session, valid);
+        results.append_block(&outcome.trials, &outcome.block, &outcome.slices)
+    }
+
+    fn files(dir: &Path) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for path in entries(dir).unwrap() {
+            let shown = path.strip_prefix(dir).unwrap().display().to_string();
+            if path.is_dir() {
+                names.extend(files(&path).iter().map(|name| format!("{shown}/{name}")));
+            } else {
+                names.insert(shown);
+            }
+        }
+        names
+    }
+
+    fn read(path: PathBuf) -> String {
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    #[test]
+    fn a_run_from_start_to_end() {
+        let root = tempfile::tempdir().unwrap();
+        let mut results = open(root.path(), &Choice::default()).unwrap();
+        assert!(!results.is_continued());
+        let dir = root.path().join("quickstart").join(sample::LABEL);
+        assert_eq!(results.dir(), dir);
+        go_on(&mut results, SCRIPT.len());
+        write_derived(&dir, "report.json", b"{}").unwrap();
+        write_readme(&dir, b"# Impact").unwrap();
+        let written = results.loaded().clone();
+        let finished = results.finish("20261121T085000Z").unwrap();
+        assert_eq!(finished.accepted_blocks, [1, 2, 3, 4]);
+        assert_eq!(finished.given_up_blocks, [0; 0]);
+
+        let expected = [
+            "README.md",
+            "blocks/1.csv",
+            "blocks/2.attempt-2.csv",
+            "blocks/2.csv",
+            "blocks/3.csv",
+            "blocks/4.csv",
+            "derived/report.json",
+            "experiment.toml",
+            "finished.json",
+            "nft.inet.pps",
+            "none.inet.pps",
+            "plan.json",
+            "resolved.json",
+            "sessions/1.json",
+            "trials.jsonl",
+            "xdp.inet.pps",
+        ];
+        assert!(files(&dir).iter().eq(expected), "{:?}", files(&dir));
+        assert_eq!(
+            fs::read(dir.join("experiment.toml")).unwrap(),
+            sample::SOURCE
+        );
+        assert_eq!(
+            read(dir.join("nft.inet.pps")),
+            "1200003.7\n1200007\n1200010.3\n1200013.7\n"
+        );
+
+        let loaded = Results::load(&dir).unwrap();
+        assert_eq!(loaded.finished.as_ref(), Some(&finished));
+        assert_eq!(
+            loaded,
+            Loaded {
+                finished: Some(finished),
+                ..written
+            }
+        );
+        assert_eq!(loaded.resolved, sample::resolved());
+        assert_eq!(loaded.plan, sample::plan());
+        let accepted = loaded.accepted();
+        assert!(accepted.iter().map(|a| a.record.block).eq(1..=4));
+        assert_eq!(accepted[1].record.attempt, 2);
+        let count = |wanted| loaded.trials().filter(|(_, fate)| *fate == wanted).count();
+        assert_eq!((count(Fate::Accepted), count(Fate::Invalid)), (12, 3));
+    }
+
+    #[test]
+    fn the_newest_unfinished_run_of_the_same_experiment_is_continued() {
+        let root = tempfile::tempdir().unwrap();
+        let (resolved, plan) = (sample::resolved(), sample::plan());
+        let mut run = sample::new_run(&resolved, &plan);
+        let open_run = |run: &NewRun<'_>, choice: &Choice<'_>| {
+            Results::open_or_create(root.path(), run, choice)
+        };
+
+        drop(open_run(&run, &Choice::default()).unwrap());
+        run.started = "20261121T090000Z";
+        let newer = open_run(&run, &NEW).unwrap().dir().to_owned();
+        assert!(newer.ends_with("6.18.44-20261121T090000Z"));
+
+        // Another seed was drawn; the recorded one stands.
+        let mut redrawn = resolved.clone();
+        redrawn.design.seed = 7;
+        run.resolved = &redrawn;
+        run.started = "20261121T100000Z";
+        let mut continued = open_run(&run, &Choice::default()).unwrap();
+        assert!(continued.is_continued());
+        assert_eq!(continued.dir(), newer);
+        assert_eq!(continued.loaded().resolved.design.seed, 42);
+
+        // Once it is finished, the older one is next.
+        go_on(&mut continued, SCRIPT.len());
+        continued.finish("20261121T103000Z").unwrap();
+        let older = open_run(&run, &Choice::default()).unwrap();
+        assert!(older.dir().ends_with(sample::LABEL));
+        drop(older);
+
+        // Another experiment of that name starts afresh.
+        let mut other = resolved.clone();
+        other.design.rounds = 2;
+        other.question = "Impact of something else".into();
+        run.resolved = &other;
+        let fresh = open_run(&run, &Choice::default()).unwrap();
+        assert!(!fresh.is_continued());
+        assert!(fresh.dir().ends_with("6.18.44-20261121T100000Z"));
+    }
+
+    #[test]
+    fn names_that_are_taken_are_numbered() {
+        let root = tempfile::tempdir().unwrap();
+        let labels: Vec<String> = (0..3)
+            .map(|_| {
+                let results = open(root.path(), &NEW).unwrap();
+                results.dir().file_name().unwrap().display().to_string()
+            })
+            .collect();
+        let label = sample::LABEL;
+        assert_eq!(
+            labels,
+            [label.into(), format!("{label}-2"), format!("{label}-3")]
+        );
+    }
+
+    #[test]
+    fn a_label_names_one_directory_and_no_other() {
+        let root = tempfile::tempdir().unwrap();
+        drop(open(root.path(), &with_label("mine")).unwrap());
+        let mut results = open(root.path(), &with_label("mine")).unwrap();
+        assert!(results.is_continued());
+        assert!(results.dir().ends_with("quickstart/mine"));
+
+        let new = Choice {
+            new: true,
+            ..with_label("mine")
+        };
+        let taken = open(root.path(), &new).unwrap_err();
+        assert!(matches!(taken, ArchiveError::LabelTaken { .. }), "{taken}");
+
+        let mut other = sample::resolved();
+        other.design.slice_ms = 200;
+        let plan = sample::plan();
+        let refused = Results::open_or_create(
+            root.path(),
+            &sample::new_run(&other, &plan),
+            &with_label("mine"),
+        )
+        .unwrap_err();
+        assert!(
+            matches!(refused, ArchiveError::OtherExperiment { .. }),
+            "{refused}"
+        );
+
+        go_on(&mut results, SCRIPT.len());
+        results.finish("20261121T085000Z").unwrap();
+        let finished = open(root.path(), &with_label("mine")).unwrap_err();
+        assert!(
+            matches!(finished, ArchiveError::Finished { .. }),
+            "{finished}"
+        );
+
+        for label in ["", "a/b", "..", ".hidden"] {
+            let bad = open(root.path(), &with_label(label)).unwrap_err();
+            assert!(matches!(bad, ArchiveError::BadName { .. }), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_second_run_is_refused_while_one_is_alive() {
+        let root = tempfile::tempdir().unwrap();
+        let first = open(root.path(), &Choice::default()).unwrap();
+        for choice in [Choice::default(), with_label(sample::LABEL)] {
+            let error = open(root.path(), &choice).unwrap_err();
+            let message = error.to_string();
+            assert!(matches!(error, ArchiveError::Locked { .. }), "{message}");
+            assert!(message.contains(&format!("process {}", std::process::id())));
+            assert!(message.contains("--new"), "{message}");
+        }
+        let beside = open(root.path(), &NEW).unwrap();
+        assert_ne!(beside.dir(), first.dir());
+        drop((first, beside));
+        assert!(
+            open(root.path(), &Choice::default())
+                .unwrap()
+                .is_continued()
+        );
+    }
+
+    #[test]
+    fn runs_that_start_together_get_directories_of_their_own() {
+        let root = tempfile::tempdir().unwrap();
+        let results: Vec<Results> = std::thread::scope(|scope| {
+            let started: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| open(root.path(), &NEW).unwrap()))
+                .collect();
+            started.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        let dirs: BTreeSet<&Path> = results.iter().map(Results::dir).collect();
+        assert_eq!(dirs.len(), 8);
+    }
+
+    #[test]
+    fn a_changed_machine_cannot_continue() {
+        let root = tempfile::tempdir().unwrap();
+        let mut results = open(root.path(), &Choice::default()).unwrap();
+        let mut session = sample::session(1);
+        results.check_session(&session.environment).unwrap();
+        results.begin_session(session.clone()).unwrap();
+        drop(results);
+
+        let mut results = open(root.path(), &Choice::default()).unwrap();
+        assert_eq!(results.next_session(), 2);
+        results.check_session(&session.environment).unwrap();
+        session.session = 3;
+        let error = results.begin_session(session.clone()).unwrap_err();
+        assert!(
+            matches!(error, ArchiveError::SessionOutOfTurn { last: 1, .. }),
+            "{error}"
+        );
+        session.session = 2;
+        session.environment.kernel = "6.19.0 #1 SMP".into();
+        let error = results.begin_session(session).unwrap_err();
+        assert!(
+            matches!(error, ArchiveError::EnvironmentChanged { session: 1, .. }),
+            "{error}"
+        );
+        assert_eq!(results.loaded().sessions.len(), 1);
+    }
+
+    #[test]
+    fn an_outcome_that_cannot_be_read_back_is_not_written() {
+        let root = tempfile::tempdir().unwrap();
+        let mut results = open(root.path(), &Choice::default()).unwrap();
+        go_on(&mut results, 1);
+        let good = sample::outcome(&sample::plan(), 2, 1, 1, true);
+        let before = files(results.dir());
+        type Spoil = fn(&mut sample::Outcome);
+        let spoils: [(Spoil, &str); 7] = [
+            (
+                |o| o.trials[0].observation_pps = f64::NAN,
+                "does not read back",
+            ),
+            (|o| o.slices[0].time_s = f64::INFINITY, "does not read back"),
+            (|o| drop(o.trials.pop()), "has no trial"),
+            (|o| drop(o.slices.pop()), "slices are there"),
+            (|o| o.trials[0].attempt = 2, "is among its trials"),
+            (|o| o.block.block = 9, "the plan has no block 9"),
+            (
+                |o| *o = sample::outcome(&sample::plan(), 1, 1, 1, true),
+                "recorded before",
+            ),
+        ];
+        for (spoil, what) in spoils {
+            let mut outcome = good.clone();
+            spoil(&mut outcome);
+            let error = results
+                .append_block(&outcome.trials, &outcome.block, &outcome.slices)
+                .unwrap_err();
+            assert!(matches!(error, ArchiveError::BadOutcome { .. }), "{error}");
+            assert!(error.to_string().contains(what), "{error}");
+        }
+        assert_eq!(files(results.dir()), before);
+        results
+            .append_block(&good.trials, &good.block, &good.slices)
+            .unwrap();
+    }
+
+    #[test]
+    fn a_run_with_blocks_left_is_not_finished() {
+        let root = tempfile::tempdir().unwrap();
+        let mut results = open(root.path(), &Choice::default()).unwrap();
+        go_on(&mut results, SCRIPT.len() - 1);
+        let error = results.finish("20261121T085000Z").unwrap_err();
+        assert!(
+            matches!(error, ArchiveError::BlockMissing { block: 4, .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_block_that_was_given_up_has_no_row_and_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let mut results = open(root.path(), &Choice::default()).unwrap();
+        results.begin_session(sample::session(1)).unwrap();
+        for (block, valid) in [
+            (1, true),
+            (2, false),
+            (2, false),
+            (2, false),
+            (3, true),
+            (4, true),
+        ] {
+            append(&mut results, block, 1, valid).unwrap();
+        }
+        let dir = results.dir().to_owned();
+        assert_eq!(read(dir.join("none.inet.pps")).lines().count(), 3);
+        let finished = results.finish("20261121T085000Z").unwrap();
+        assert_eq!(finished.accepted_blocks, [1, 3, 4]);
+        assert_eq!(finished.given_up_blocks, [2]);
+    }
+
+    #[test]
+    fn leftovers_of_killed_runs_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = open(root.path(), &Choice::default())
+            .unwrap()
+            .dir()
+            .to_owned();
+        let abandoned = root.path().join("quickstart/.new-x");
+        fs::create_dir_all(abandoned.join("blocks")).unwrap();
+        fs::write(dir.join("blocks/.1.csv.77.tmp"), b"half").unwrap();
+        fs::remove_dir(dir.join("derived")).unwrap();
+        drop(open(root.path(), &Choice::default()).unwrap());
+        assert!(!abandoned.exists());
+        assert!(!dir.join("blocks/.1.csv.77.tmp").exists());
+        assert!(dir.join("derived").exists());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_read_is_passed_over_aloud() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = open(root.path(), &Choice::default())
+            .unwrap()
+            .dir()
+            .to_owned();
+        fs::write(dir.join("resolved.json"), b"{\"schema\": 2}").unwrap();
+        let results = open(root.path(), &Choice::default()).unwrap();
+        assert!(!results.is_continued());
+        let warnings = &results.loaded().warnings;
+        assert!(
+            matches!(&warnings[..], [ArchiveWarning::PassedOver { dir: passed, .. }] if *passed == dir)
+        );
+        let error = Results::load(&dir).unwrap_err();
+        assert!(
+            matches!(error, ArchiveError::NewerSchema { schema: 2, .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn an_experiment_changed_by_hand_is_not_continued() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = open(root.path(), &Choice::default())
+            .unwrap()
+            .dir()
+            .to_owned();
+        let path = dir.join("resolved.json");
+        let text = read(path.clone());
+        assert!(text.contains("\"slice_ms\": 100"), "{text}");
+        fs::write(path, text.replace("\"slice_ms\": 100", "\"slice_ms\": 900")).unwrap();
+        let error = open(root.path(), &Choice::default()).unwrap_err();
+        assert!(matches!(error, ArchiveError::Damaged { .. }), "{error}");
+    }
+
+    #[test]
+    fn results_are_found_by_path_label_and_name() {
+        let root = tempfile::tempdir().unwrap();
+        let (resolved, plan) = (sample::resolved(), sample::plan());
+        let mut run = sample::new_run(&resolved, &plan);
+        let first = Results::open_or_create(root.path(), &run, &NEW).unwrap();
+        run.started = "20261122T084253Z";
+        let second = Results::open_or_create(root.path(), &run, &NEW).unwrap();
+        let find = |name: &str| Results::find(root.path(), name);
+        assert_eq!(
+            find(&first.dir().display().to_string()).unwrap(),
+            first.dir()
+        );
+        assert_eq!(
+            find(&format!("quickstart/{}", sample::LABEL)).unwrap(),
+            first.dir()
+        );
+        assert_eq!(find("quickstart").unwrap(), second.dir());
+        let message = find("quickstrat").unwrap_err().to_string();
+        assert!(
+            message.contains("there are: quickstart/6.18.44-20261121T084253Z, quickstart/6.18")
+        );
+        let nowhere = Results::find(&root.path().join("nowhere"), "x").unwrap_err();
+        assert!(nowhere.to_string().contains("there are none"), "{nowhere}");
+    }
+
+    /// A file system of its own that can be filled up.
+    struct SmallDisk {
+        root: tempfile::TempDir,
+    }
+
+    impl SmallDisk {
+        const PAGE: u64 = 4096;
+
+        fn mount() -> Self {
+            let root = tempfile::tempdir().unwrap();
+            let mounted = Command::new("mount")
+                .args(["-t", "tmpfs", "-o", "size=512k", "fwdlab-test"])
+                .arg(root.path())
+                .status()
+                .unwrap();
+            assert!(mounted.success());
+            Self { root }
+        }
+
+        fn path(&self) -> &Path {
+            self.root.path()
+        }
+
+        /// Fills it up but for that many pages.
+        fn fill(&self, free_pages: u64) {
+            let mut ballast = fs::File::create(self.path().join("ballast")).unwrap();
+            while ballast.write_all(&[0; 4096]).is_ok() {}
+            let length = ballast.metadata().unwrap().len() / Self::PAGE * Self::PAGE;
+            ballast.set_len(length - free_pages * Self::PAGE).unwrap();
+        }
+
+        fn make_room(&self) {
+            fs::remove_file(self.path().join("ballast")).unwrap();
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let unmounted = Command::new("umount").arg(self.path()).status();
+            assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
+        }
+    }
+
+    #[test]
+    fn a_full_disk_loses_no_block_and_the_run_goes_on_when_there_is_room() {
+        testkit::require_root!();
+        testkit::require_tool!("mount", "umount");
+        let disk = SmallDisk::mount();
+        let mut failed_at = BTreeSet::new();
+        for free_pages in 0.. {
+            let root = disk.path().join(format!("run-{free_pages}"));
+            let mut results = open(&root, &Choice::default()).unwrap();
+            results.begin_session(sample::session(1)).unwrap();
+            let dir = results.dir().to_owned();
+
+            disk.fill(free_pages);
+            let outcome = append(&mut results, 1, 1, true);
+            let (is_whole, on_disk) = match &outcome {
+                Ok(()) => (true, ""),
+                Err(ArchiveError::DiskFull { path, .. }) => {
+                    failed_at.insert(path.extension().unwrap().display().to_string());
+                    (path.extension().unwrap() == "pps", "DiskFull")
+                }
+                Err(other) => panic!("{other:?}"),
+            };
+            // Before there is room again everything is readable, and holds what was recorded.
+            let loaded = Results::load(&dir).unwrap();
+            assert_eq!(loaded.attempts.len(), usize::from(is_whole), "{on_disk}");
+            assert_eq!(loaded.warnings, []);
+            disk.make_room();
+            drop(results);
+
+            let mut results = open(&root, &Choice::default()).unwrap();
+            assert!(results.is_continued());
+            go_on(&mut results, SCRIPT.len());
+            assert_eq!(read(dir.join("xdp.inet.pps")).lines().count(), 4);
+            assert_eq!(results.loaded().attempts.len(), SCRIPT.len());
+            let hidden = files(&dir).into_iter().find(|name| name.contains(".tmp"));
+            assert_eq!(hidden, None);
+            fs::remove_dir_all(&root).unwrap();
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        assert!(
+            failed_at.iter().eq(["csv", "jsonl", "pps"]),
+            "{failed_at:?}"
+        );
+    }
+
+    #[test]
+    fn on_a_full_disk_no_half_directory_appears() {
+        testkit::require_root!();
+        testkit::require_tool!("mount", "umount");
+        let disk = SmallDisk::mount();
+        let folder = disk.path().join("quickstart");
+        let mut failures = 0;
+        for free_pages in 0.. {
+            disk.fill(free_pages);
+            let opened = open(disk.path(), &NEW);
+            disk.make_room();
+            match opened {
+                Ok(_) => break,
+                Err(error) => {
+                    assert!(matches!(error, ArchiveError::DiskFull { .. }), "{error}");
+                    assert!(error.to_string().contains("make room"), "{error}");
+                    assert_eq!(entries(&folder).unwrap(), Vec::<PathBuf>::new());
+                    failures += 1;
+                }
+            }
+        }
+        assert!(failures >= 3, "{failures}");
+        assert_eq!(entries(&folder).unwrap().len(), 1);
+    }
+
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for path in entries(from).unwrap() {
+            let target = to.join(path.file_name().unwrap());
+            if path.is_dir() {
+                copy(&path, &target);
+            } else {
+                fs::copy(&path, &target).unwrap();
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn a_run_cut_anywhere_goes_on_to_the_same_observations(
+            attempts in 1..=SCRIPT.len(),
+            cut: prop::sample::Index,
+        ) {
+            let root = tempfile::tempdir().unwrap();
+            let mut whole = open(root.path(), &with_label("whole")).unwrap();
+            go_on(&mut whole, attempts);
+            go_on(&mut whole, SCRIPT.len());
+
+            let dir = root.path().join("quickstart/cut");
+            copy(whole.dir(), &dir);
+            let trials = dir.join(layout::TRIALS);
+            let bytes = fs::read(&trials).unwrap();
+            let kept = &bytes[..cut.index(bytes.len() + 1)];
+            fs::write(&trials, kept).unwrap();
+
+            let mut results = open(root.path(), &with_label("cut")).unwrap();
+            let is_torn = kept.last().is_some_and(|&byte| byte != b'\n');
+            prop_assert_eq!(results.loaded().warnings.len(), usize::from(is_torn));
+            let found = results.loaded().attempts.clone();
+            prop_assert_eq!(&found[..], &whole.loaded().attempts[..found.len()]);
+
+            go_on(&mut results, SCRIPT.len());
+            let reread = Results::load(&dir).unwrap();
+            prop_assert_eq!(reread.warnings, []);
+            prop_assert_eq!(reread.attempts.len(), SCRIPT.len());
+            for variant in ["none", "nft", "xdp"].map(VariantName::from_label) {
+                let family = fwdlab_model::AddressFamily::Inet;
+                let file = |dir| read(layout::observations(dir, &variant, family));
+                prop_assert_eq!(file(&dir), file(whole.dir()));
+            }
+        }
+
+        #[test]
+        fn any_bytes_in_any_file_are_read_or_refused(
+            name in prop::sample::select(vec![
+                "resolved.json", "plan.json", "trials.jsonl", "sessions/1.json", "blocks/1.csv",
+                "finished.json",
+            ]),
+            bytes: Vec<u8>,
+            position: prop::sample::Index,
+            is_spliced: bool,
+        ) {
+            let root = tempfile::tempdir().unwrap();
+            let mut results = open(root.path(), &with_label("fuzz")).unwrap();
+            go_on(&mut results, 1);
+            let path = results.dir().join(name);
+            let mut spoilt = fs::read(&path).unwrap_or_default();
+            if is_spliced {
+                let start = position.index(spoilt.len() + 1);
+                let end = (start + bytes.len()).min(spoilt.len());
+                spoilt.splice(start..end, bytes);
+            } else {
+                spoilt = bytes;
+            }
+            fs::write(&path, spoilt).unwrap();
+            let _ = Results::load(results.dir());
+            drop(results);
+            let _ = open(root.path(), &with_label("fuzz"));
+        }
+    }
+}

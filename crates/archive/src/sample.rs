@@ -1,0 +1,196 @@
+//! Runs for the tests.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::{
+    AddressFamily, BlockRecord, Comparison, Conservation, Design, Environment, FamilyOrder,
+    InvalidReason, Lab, LabKind, LoadRegime, Placement, Plan, PlannedBlock, Resolved,
+    SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord, Variant, VariantName,
+};
+
+use crate::results::NewRun;
+
+pub(crate) const BLOCKS: u32 = 4;
+pub(crate) const STARTED: &str = "20261121T084253Z";
+pub(crate) const KERNEL: &str = "6.18.44";
+pub(crate) const LABEL: &str = "6.18.44-20261121T084253Z";
+pub(crate) const SOURCE: &[u8] = b"question = \"Impact of a test\" # as given\n";
+
+fn variant_names() -> Vec<VariantName> {
+    ["none", "nft", "xdp"].map(VariantName::from_label).into()
+}
+
+pub(crate) fn resolved() -> Resolved {
+    let names = variant_names();
+    Resolved {
+        name: "quickstart".into(),
+        question: "Impact of a test".into(),
+        background: None,
+        factors: vec![],
+        variants: names
+            .iter()
+            .map(|name| Variant {
+                name: name.clone(),
+                label: name.to_string(),
+                levels: BTreeMap::new(),
+                control_of: None,
+                unavailable: None,
+            })
+            .collect(),
+        comparisons: vec![Comparison {
+            title: None,
+            baseline: names[0].clone(),
+            variants: names[1..].to_vec(),
+        }],
+        traffic: Traffic {
+            families: vec![AddressFamily::Inet],
+            frame_size: 64,
+            sources: 20,
+            destinations: 100,
+            regime: LoadRegime::SelfClocked,
+            intended_load_pps: None,
+        },
+        design: Design {
+            blocks: BLOCKS,
+            rounds: 2,
+            slice_ms: 100,
+            settle_ms: 50,
+            warm_up_ms: 1000,
+            seed: 42,
+            seed_was_drawn: true,
+            threshold_percent: 1.0,
+            confidence_percent: 95.0,
+        },
+        lab: Lab {
+            name: "here".into(),
+            description: None,
+            kind: LabKind::Netns,
+            load_cpu: None,
+            control_cpu: None,
+            bindings: BTreeMap::new(),
+        },
+    }
+}
+
+pub(crate) fn plan() -> Plan {
+    let mut reversed = variant_names();
+    reversed.reverse();
+    Plan {
+        seed: 42,
+        blocks: (1..=BLOCKS)
+            .map(|number| PlannedBlock {
+                number,
+                families: vec![FamilyOrder {
+                    family: AddressFamily::Inet,
+                    rounds: vec![variant_names(), reversed.clone()],
+                }],
+            })
+            .collect(),
+    }
+}
+
+pub(crate) fn new_run<'a>(resolved: &'a Resolved, plan: &'a Plan) -> NewRun<'a> {
+    NewRun {
+        resolved,
+        plan,
+        experiment_source: SOURCE,
+        kernel: KERNEL,
+        started: STARTED,
+    }
+}
+
+pub(crate) fn session(session: u32) -> SessionRecord {
+    SessionRecord {
+        schema: SCHEMA_VERSION,
+        session,
+        start: "2026-11-21T08:42:53Z".into(),
+        fwdlab: "0.1.0".into(),
+        environment: Environment {
+            kernel: "6.18.44 #1 SMP".into(),
+            cpu_model: "A CPU".into(),
+            cpus: 2,
+            ..Environment::default()
+        },
+        placement: Placement {
+            load_cpu: 1,
+            control_cpu: 0,
+        },
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) trials: Vec<TrialRecord>,
+    pub(crate) block: BlockRecord,
+    pub(crate) slices: Vec<SliceRecord>,
+}
+
+/// What a lab would measure; numbers depend on the block and the variant only.
+pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid: bool) -> Outcome {
+    let order = &plan.blocks[block as usize - 1].families[0];
+    let slices: Vec<SliceRecord> = (1_u32..)
+        .zip(&order.rounds)
+        .flat_map(|(round, row)| {
+            (0_u32..)
+                .zip(row)
+                .map(move |(position, variant)| SliceRecord {
+                    family: order.family,
+                    round,
+                    position,
+                    variant: variant.clone(),
+                    start_s: f64::from(round * 3 + position) * 0.15,
+                    time_s: 0.1,
+                    offered_frames: 130_001,
+                    forwarded_frames: 120_000 + u64::from(block),
+                    dropped_frames: 10_001 - u64::from(block),
+                    calibration_ns: 100_000,
+                    steal_s: 0.0,
+                    switch_s: 0.003,
+                })
+        })
+        .collect();
+    let trials = (0_u32..)
+        .zip(&order.rounds[0])
+        .map(|(position, variant)| TrialRecord {
+            schema: SCHEMA_VERSION,
+            session,
+            block,
+            attempt,
+            order: position,
+            variant: variant.clone(),
+            family: order.family,
+            start: "2026-11-21T08:43:00Z".into(),
+            measured_s: 0.2,
+            offered_frames: 260_002,
+            forwarded_frames: 240_000,
+            drops: BTreeMap::from([("nft".into(), 20_002)]),
+            observation_pps: 1_200_000.0 + f64::from(block * 10 + position) / 3.0,
+            pooled_pps: 1_200_000.1,
+            steal_s: 0.0,
+            calibration_ns: 1e5,
+            invalid: (!valid && position == 1)
+                .then_some(InvalidReason::Stolen {
+                    ratio: 0.1,
+                    bound: 0.01,
+                })
+                .into_iter()
+                .collect(),
+        })
+        .collect();
+    let block = BlockRecord {
+        schema: SCHEMA_VERSION,
+        session,
+        block,
+        attempt,
+        start: "2026-11-21T08:42:59Z".into(),
+        set_up_s: 0.7,
+        switch_s: 0.003,
+        conservation: BTreeMap::from([(order.family, Conservation::default())]),
+        generator_cost_ns: BTreeMap::from([(order.family, 81.25)]),
+    };
+    Outcome {
+        trials,
+        block,
+        slices,
+    }
+}

@@ -1,0 +1,197 @@
+//! `blocks/<n>.csv`: one row a slice.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::str::FromStr;
+
+use fwdlab_model::{AddressFamily, SliceRecord, VariantName};
+use serde::Deserialize;
+use serde::de::IntoDeserializer as _;
+use serde::de::value::{Error as WordError, StrDeserializer};
+
+use crate::error::{ArchiveError, Place};
+
+/// The first row of a slices file: the names of its columns.
+pub const SLICES_HEADER: &str = "family,round,position,variant,start_s,time_s,offered_frames,\
+forwarded_frames,dropped_frames,calibration_ns,steal_s,switch_s";
+
+/// Slices as the text of their file.
+///
+/// No cell needs quoting: names are of letters, digits, `.`, `_` and `-`. Numbers are as short as
+/// they can be while reading back as the same number.
+#[must_use]
+pub fn format_slices(slices: &[SliceRecord]) -> String {
+    let mut text = format!("{SLICES_HEADER}\n");
+    for slice in slices {
+        writeln!(
+            text,
+            "{},{},{},{},{},{},{},{},{},{},{},{}",
+            slice.family,
+            slice.round,
+            slice.position,
+            slice.variant,
+            slice.start_s,
+            slice.time_s,
+            slice.offered_frames,
+            slice.forwarded_frames,
+            slice.dropped_frames,
+            slice.calibration_ns,
+            slice.steal_s,
+            slice.switch_s
+        )
+        .expect("writing to memory does not fail");
+    }
+    text
+}
+
+/// The slices of a file's text; `path` is for the errors.
+///
+/// # Errors
+/// [`ArchiveError::Damaged`] with the line.
+pub fn parse_slices(path: &Path, text: &str) -> Result<Vec<SliceRecord>, ArchiveError> {
+    let mut lines = text.lines();
+    if lines.next() != Some(SLICES_HEADER) {
+        return Err(ArchiveError::damaged(
+            Place::line(path, 1),
+            format!("the columns are not {SLICES_HEADER:?}"),
+        ));
+    }
+    lines
+        .enumerate()
+        .map(|(index, line)| {
+            parse_row(line)
+                .map_err(|what| ArchiveError::damaged(Place::line(path, index + 2), what))
+        })
+        .collect()
+}
+
+fn parse_row(row: &str) -> Result<SliceRecord, String> {
+    let mut cells = Cells {
+        names: SLICES_HEADER.split(','),
+        cells: row.split(','),
+    };
+    let slice = SliceRecord {
+        family: cells.word::<AddressFamily>()?,
+        round: cells.number()?,
+        position: cells.number()?,
+        variant: cells.word::<VariantName>()?,
+        start_s: cells.seconds()?,
+        time_s: cells.seconds()?,
+        offered_frames: cells.number()?,
+        forwarded_frames: cells.number()?,
+        dropped_frames: cells.number()?,
+        calibration_ns: cells.number()?,
+        steal_s: cells.seconds()?,
+        switch_s: cells.seconds()?,
+    };
+    match cells.cells.next() {
+        Some(cell) => Err(format!("a cell too many ({cell:?})")),
+        None => Ok(slice),
+    }
+}
+
+/// The cells of a row, each with the name of its column.
+struct Cells<'a> {
+    names: std::str::Split<'static, char>,
+    cells: std::str::Split<'a, char>,
+}
+
+impl<'a> Cells<'a> {
+    fn next(&mut self) -> Result<(&'static str, &'a str), String> {
+        let name = self.names.next().unwrap_or_default();
+        match self.cells.next() {
+            Some(cell) => Ok((name, cell)),
+            None => Err(format!("{name}: there is no such cell")),
+        }
+    }
+
+    fn number<T: FromStr>(&mut self) -> Result<T, String> {
+        let (name, cell) = self.next()?;
+        cell.parse()
+            .map_err(|_| format!("{name}: not a number of its kind ({cell:?})"))
+    }
+
+    fn seconds(&mut self) -> Result<f64, String> {
+        let (name, cell) = self.next()?;
+        match cell.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(number),
+            _ => Err(format!("{name}: not a number of seconds ({cell:?})")),
+        }
+    }
+
+    /// A cell that is a word of the model, which says how it is read.
+    fn word<T: Deserialize<'a>>(&mut self) -> Result<T, String> {
+        let (name, cell) = self.next()?;
+        let word: StrDeserializer<'a, WordError> = cell.into_deserializer();
+        T::deserialize(word).map_err(|error| format!("{name}: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn slice() -> impl Strategy<Value = SliceRecord> {
+        let finite = || any::<f64>().prop_filter("finite", |number| number.is_finite());
+        (
+            (any::<bool>(), any::<u32>(), any::<u32>(), ".{0,12}"),
+            (finite(), finite(), any::<u64>(), any::<u64>()),
+            (any::<u64>(), any::<u64>(), finite(), finite()),
+        )
+            .prop_map(|(place, counts, rest)| SliceRecord {
+                family: if place.0 {
+                    AddressFamily::Inet
+                } else {
+                    AddressFamily::Inet6
+                },
+                round: place.1,
+                position: place.2,
+                variant: VariantName::from_label(&place.3),
+                start_s: counts.0,
+                time_s: counts.1,
+                offered_frames: counts.2,
+                forwarded_frames: counts.3,
+                dropped_frames: rest.0,
+                calibration_ns: rest.1,
+                steal_s: rest.2,
+                switch_s: rest.3,
+            })
+    }
+
+    #[test]
+    fn a_wrong_cell_is_named_with_its_line() {
+        let good = "inet,1,0,none,0.1,0.1,10,9,1,1000,0,0.01";
+        for (row, what) in [
+            ("", "family: unknown variant ``"),
+            ("inet,1", "position: there is no such cell"),
+            ("inet,1,0,../x,0,0,0,0,0,0,0,0", "variant: variant name"),
+            ("inet,1,0,none,NaN,0,0,0,0,0,0,0", "start_s: not a number"),
+            ("inet,-1,0,none,0,0,0,0,0,0,0,0", "round: not a number"),
+            ("inet,1,0,none,0,0,0,0,0,0,0,0,7", "a cell too many (\"7\")"),
+        ] {
+            let text = format!("{SLICES_HEADER}\n{good}\n{row}\n");
+            let error = parse_slices(Path::new("blocks/3.csv"), &text).unwrap_err();
+            let message = error.to_string();
+            assert!(message.starts_with("blocks/3.csv:3: "), "{message}");
+            assert!(message.contains(what), "{message}");
+        }
+        assert!(parse_slices(Path::new("x"), "").is_err());
+        assert!(parse_slices(Path::new("x"), "family,round\n").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn slices_read_back_as_written(slices in prop::collection::vec(slice(), 0..20)) {
+            let text = format_slices(&slices);
+            prop_assert_eq!(parse_slices(Path::new("x"), &text).unwrap(), slices);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text: String) {
+            let _ = parse_slices(Path::new("x"), &text);
+            let _ = parse_slices(Path::new("x"), &format!("{SLICES_HEADER}\n{text}"));
+        }
+    }
+}
