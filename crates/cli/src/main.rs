@@ -1,3 +1,43 @@
-//! The `fwdlab` command.
+//! The `fwdlab` command: arguments, the run loop, progress and exit codes.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod args;
+mod completions;
+mod exit;
+mod ministat;
+mod output;
+mod progress;
+mod report;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version go to standard output with code 0, complaints to standard error.
+            let _ = error.print();
+            return if error.use_stderr() {
+                exit::USER_ERROR
+            } else {
+                exit::DONE
+            }
+            .into();
+        }
+    };
+    let result = match arguments.command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Ministat { arguments } => ministat::ministat(&arguments),
+        Command::Completions { shell } => completions::completions(shell),
+    };
+    match result {
+        Ok(code) => code.into(),
+        Err(error) => exit::explain(&error).into(),
+    }
+}

@@ -1,0 +1,57 @@
+//! Exit codes, and which error gives which.
+
+use std::process::ExitCode;
+
+use fwdlab_archive::ArchiveError;
+use fwdlab_lab::LabError;
+use fwdlab_model::Diagnostics;
+use fwdlab_plan::PlanError;
+
+use crate::output;
+
+/// An exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code(pub(crate) u8);
+
+/// All done.
+pub(crate) const DONE: Code = Code(0);
+/// Done, but no comparison could be made, or fewer blocks stand than were planned.
+pub(crate) const GOAL_MISSED: Code = Code(1);
+/// The user's arguments or files cannot be used.
+pub(crate) const USER_ERROR: Code = Code(2);
+/// The lab failed.
+pub(crate) const LAB_ERROR: Code = Code(3);
+/// The user stopped the run; it can be continued.
+pub(crate) const INTERRUPTED: Code = Code(130);
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code.0)
+    }
+}
+
+/// Prints an error and tells its exit code.
+pub(crate) fn explain(error: &anyhow::Error) -> Code {
+    if let Some(diagnostics) = error.downcast_ref::<Diagnostics>() {
+        output::tell(&diagnostics.render(output::stderr_takes_colour()));
+        return USER_ERROR;
+    }
+    output::tell(&format!("error: {error:#}"));
+    for cause in error.chain() {
+        if let Some(error) = cause.downcast_ref::<LabError>() {
+            return if matches!(error, LabError::Interrupted) {
+                INTERRUPTED
+            } else {
+                LAB_ERROR
+            };
+        }
+        if let Some(error) = cause.downcast_ref::<PlanError>() {
+            let none_left = matches!(error, PlanError::NoComparison { .. });
+            return if none_left { GOAL_MISSED } else { USER_ERROR };
+        }
+        if cause.downcast_ref::<ArchiveError>().is_some() {
+            return USER_ERROR;
+        }
+    }
+    LAB_ERROR
+}

@@ -1,0 +1,54 @@
+//! What goes to the terminal, and how it looks there.
+
+use std::env;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use crate::exit::{Code, DONE};
+
+/// Prints a text to standard output.
+pub(crate) fn print(text: &str) -> anyhow::Result<Code> {
+    unless_nobody_reads(write(text).map(|()| DONE))
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// A reader that has seen enough (`fwdlab … | head`) is no error.
+pub(crate) fn unless_nobody_reads(result: io::Result<Code>) -> anyhow::Result<Code> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(DONE),
+        result => Ok(result?),
+    }
+}
+
+/// Tells the user something that is not the result.
+pub(crate) fn tell(text: &str) {
+    // Nobody is left to be told that standard error is closed.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Columns of the terminal at standard output; 80 where there is none.
+pub(crate) fn terminal_columns() -> usize {
+    console::Term::stdout()
+        .size_checked()
+        .map_or(80, |(_, columns)| usize::from(columns))
+}
+
+/// Whether standard output takes colours: a terminal, and the user does not mind.
+pub(crate) fn stdout_takes_colour() -> bool {
+    io::stdout().is_terminal() && user_takes_colour()
+}
+
+/// Whether standard error takes colours.
+pub(crate) fn stderr_takes_colour() -> bool {
+    io::stderr().is_terminal() && user_takes_colour()
+}
+
+/// See <https://no-color.org>.
+fn user_takes_colour() -> bool {
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
+}

@@ -1,0 +1,41 @@
+//! `fwdlab report`, and what a run publishes at its end.
+
+use std::path::Path;
+
+use fwdlab_archive::{Loaded, Results, write_derived, write_readme};
+use fwdlab_report::{Report, render};
+
+use crate::args::ReportArguments;
+use crate::exit::Code;
+use crate::output;
+
+pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Code> {
+    let directory = Results::find(&arguments.results, &arguments.directory)?;
+    let report = publish(&Results::load(&directory)?)?;
+    print(&report, &directory, arguments.json)
+}
+
+/// Writes README.md, the plots and report.json from the records.
+pub(crate) fn publish(loaded: &Loaded) -> anyhow::Result<Report> {
+    let report = Report::build(loaded)?;
+    for (name, text) in render::derived_files(&report)? {
+        write_derived(&loaded.dir, &name, text.as_bytes())?;
+    }
+    write_readme(&loaded.dir, render::readme(&report, "derived/").as_bytes())?;
+    Ok(report)
+}
+
+/// Prints a report for people, or for programs.
+pub(crate) fn print(report: &Report, directory: &Path, json: bool) -> anyhow::Result<Code> {
+    if json {
+        return output::print(&render::json(report)?);
+    }
+    let readme = directory.join("README.md");
+    let columns = output::terminal_columns();
+    output::print(&render::terminal(
+        report,
+        &readme,
+        columns,
+        output::stdout_takes_colour(),
+    ))
+}

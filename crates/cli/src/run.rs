@@ -1,0 +1,205 @@
+//! `fwdlab run`: the loop that measures block after block, and what surrounds it.
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use anyhow::Context as _;
+use fwdlab_archive::{Choice, NewRun, Results};
+use fwdlab_lab::{LabError, NetnsLab};
+use fwdlab_model::{Resolved, SCHEMA_VERSION, SessionRecord};
+use fwdlab_plan::{PlanRun, Summary};
+use fwdlab_sys::Interrupts;
+
+use crate::args::RunArguments;
+use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
+use crate::output::{self, tell};
+use crate::progress::{Progress, duration};
+use crate::report;
+
+pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
+    let (mut resolved, experiment_source) = read(arguments)?;
+    let interrupts = fwdlab_sys::watch_interrupts()?;
+    let mut lab = NetnsLab::open(&resolved, interrupts)?;
+    for name in lab.leftovers() {
+        tell(&format!(
+            "removed namespace {name}, left by a run that is gone"
+        ));
+    }
+    for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
+        if let Some(reason) = &reason {
+            tell(&format!(
+                "not available here, and not run: {}: {reason}",
+                variant.label
+            ));
+        }
+        variant.unavailable = reason;
+    }
+    let plan = fwdlab_plan::build(&resolved)?;
+
+    let environment = fwdlab_lab::environment();
+    let kernel = environment
+        .kernel
+        .split(' ')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let new_run = NewRun {
+        resolved: &resolved,
+        plan: &plan,
+        experiment_source: experiment_source.as_bytes(),
+        kernel: &kernel,
+        started: &jiff::Timestamp::now()
+            .strftime("%Y%m%dT%H%M%SZ")
+            .to_string(),
+    };
+    let choice = Choice {
+        label: arguments.label.as_deref(),
+        new: arguments.new,
+    };
+    let mut results = Results::open_or_create(&arguments.results, &new_run, &choice)?;
+    for warning in &results.loaded().warnings {
+        tell(&format!("warning: {warning}"));
+    }
+    let session = results.next_session();
+    results.begin_session(SessionRecord {
+        schema: SCHEMA_VERSION,
+        session,
+        start: jiff::Timestamp::now().to_string(),
+        fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
+        environment,
+        placement: lab.placement().clone(),
+    })?;
+
+    let mut plan_run = PlanRun::resume(results.loaded().plan.clone(), &results.loaded().records);
+    let mut progress = Progress::new(arguments.quiet, &resolved.design, &plan_run);
+    if !arguments.quiet {
+        introduce(&results, &plan_run, progress.left_s(&plan_run));
+    }
+    let measured = measure(
+        &mut lab,
+        &mut results,
+        &mut plan_run,
+        &mut progress,
+        session,
+        interrupts,
+    );
+    progress.finish();
+
+    // What was measured is shown even where something went wrong after it.
+    let published = report::publish(results.loaded());
+    let is_whole = measured?;
+    let report = published?;
+    let summary = plan_run.summary();
+    let directory = results.dir().to_owned();
+    if is_whole {
+        results.finish(&jiff::Timestamp::now().to_string())?;
+    }
+    report::print(&report, &directory, arguments.json)?;
+    conclude(&summary, is_whole)
+}
+
+/// Reads the experiment and its lab.
+fn read(arguments: &RunArguments) -> anyhow::Result<(Resolved, String)> {
+    let loaded = fwdlab_model::load(
+        &arguments.experiment,
+        arguments.lab.as_deref(),
+        &|path| fs::read_to_string(path),
+        drawn_seed(),
+    )?;
+    if !loaded.warnings.is_empty() {
+        tell(&loaded.warnings.render(output::stderr_takes_colour()));
+    }
+    let mut resolved = loaded.resolved;
+    if let Some(seed) = arguments.seed {
+        resolved.design.seed = seed;
+        resolved.design.seed_was_drawn = false;
+    }
+    Ok((resolved, loaded.experiment_source))
+}
+
+/// A seed that differs from run to run; the standard library draws its hash keys from the kernel.
+fn drawn_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
+    let loaded = results.loaded();
+    let blocks = plan_run.plan().blocks.len();
+    let open = plan_run.open_blocks().count();
+    tell(&loaded.resolved.question);
+    let where_to = loaded.dir.display();
+    if results.is_continued() {
+        tell(&format!(
+            "going on in {where_to}: {} of {blocks} blocks are done (--new starts afresh)",
+            blocks - open
+        ));
+    } else {
+        tell(&format!("measuring into {where_to}"));
+    }
+    tell(&format!(
+        "{} variants, {blocks} blocks of {} rounds, {} ms slices, seed {}; about {}",
+        loaded
+            .resolved
+            .variants
+            .iter()
+            .filter(|variant| variant.unavailable.is_none())
+            .count(),
+        loaded.resolved.design.rounds,
+        loaded.resolved.design.slice_ms,
+        loaded.plan.seed,
+        duration(left_s),
+    ));
+}
+
+/// Measures until the plan is carried out; whether it was.
+fn measure(
+    lab: &mut NetnsLab,
+    results: &mut Results,
+    plan_run: &mut PlanRun,
+    progress: &mut Progress,
+    session: u32,
+    interrupts: Interrupts,
+) -> anyhow::Result<bool> {
+    while let Some(request) = plan_run.poll_block() {
+        if interrupts.requests() > 0 {
+            return Ok(false);
+        }
+        progress.block_starts(&request, plan_run);
+        let mut was_told = false;
+        let outcome = lab.measure(&request.block, session, request.attempt, &mut |event| {
+            if interrupts.requests() > 0 && !was_told {
+                was_told = true;
+                progress.say("finishing this block; Ctrl-C once more stops now");
+            }
+            progress.event(&event);
+        });
+        let outcome = match outcome {
+            Err(LabError::Interrupted) => return Ok(false),
+            outcome => outcome.with_context(|| format!("block {}", request.block.number))?,
+        };
+        results.append_block(&outcome.trials, &outcome.block, &outcome.slices)?;
+        plan_run.handle_outcome(&outcome.trials, &outcome.block);
+        progress.block_ends(&outcome, plan_run);
+    }
+    Ok(true)
+}
+
+fn conclude(summary: &Summary, is_whole: bool) -> anyhow::Result<Code> {
+    if !is_whole {
+        tell(&format!(
+            "stopped with {} of {} blocks measured; the same `fwdlab run` goes on from there",
+            summary.accepted.len(),
+            summary.accepted.len() + summary.open.len() + summary.given_up.len(),
+        ));
+        return Ok(INTERRUPTED);
+    }
+    if summary.given_up.is_empty() {
+        return Ok(DONE);
+    }
+    tell(&format!(
+        "{} of the blocks stayed invalid however often they were measured; the report says why",
+        summary.given_up.len()
+    ));
+    Ok(GOAL_MISSED)
+}
