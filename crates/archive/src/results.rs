@@ -1061,28 +1061,30 @@ mod tests {
 
             disk.fill(free_pages);
             let outcome = append(&mut results, 1, 1, true);
-            let (is_whole, on_disk) = match &outcome {
-                Ok(()) => (true, ""),
+            let is_whole = match &outcome {
+                Ok(()) => true,
                 Err(ArchiveError::DiskFull { path, .. }) => {
-                    failed_at.insert(path.extension().unwrap().display().to_string());
-                    (path.extension().unwrap() == "pps", "DiskFull")
+                    let extension = path.extension().unwrap().display().to_string();
+                    failed_at.insert(extension.clone());
+                    extension == "pps"
                 }
                 Err(other) => panic!("{other:?}"),
             };
             // Before there is room again everything is readable, and holds what was recorded.
             let loaded = Results::load(&dir).unwrap();
-            assert_eq!(loaded.attempts.len(), usize::from(is_whole), "{on_disk}");
+            assert_eq!(loaded.attempts.len(), usize::from(is_whole));
             assert_eq!(loaded.warnings, []);
+            let is_unfinished = |name: &String| name.contains(".tmp");
+            assert_eq!(files(&dir).into_iter().find(is_unfinished), None);
             disk.make_room();
             drop(results);
 
             let mut results = open(&root, &Choice::default()).unwrap();
             assert!(results.is_continued());
+            assert_eq!(dir.join("xdp.inet.pps").exists(), is_whole);
             go_on(&mut results, SCRIPT.len());
             assert_eq!(read(dir.join("xdp.inet.pps")).lines().count(), 4);
             assert_eq!(results.loaded().attempts.len(), SCRIPT.len());
-            let hidden = files(&dir).into_iter().find(|name| name.contains(".tmp"));
-            assert_eq!(hidden, None);
             fs::remove_dir_all(&root).unwrap();
             if outcome.is_ok() {
                 break;
