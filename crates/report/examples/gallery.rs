@@ -1,0 +1,126 @@
+//! Writes reports of made-up runs into a folder, to be looked at: `gallery FOLDER`.
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+#[path = "../tests/synthetic/mod.rs"]
+mod synthetic;
+
+use std::error::Error;
+use std::path::Path;
+
+use fwdlab_model::AddressFamily;
+use fwdlab_report::{Report, render};
+use synthetic::Synthetic;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args().nth(1).ok_or("usage: gallery FOLDER")?;
+    let both = vec![AddressFamily::Inet, AddressFamily::Inet6];
+    let many = |count: usize, step: f64| -> Vec<(String, f64)> {
+        (0..count)
+            .map(|index| {
+                (
+                    format!("ruleset with {} rules", index * 10),
+                    -step * index as f64,
+                )
+            })
+            .collect()
+    };
+    let long = "nftables with a thousand stateless rules in one chain, every one of which looks \
+                at the source address and none of which ever matches";
+    let unbroken =
+        "net.netfilter.nf_conntrack_tcp_timeout_established_and_then_some_more_words=".repeat(3);
+    let cases = [
+        ("default", Synthetic::default()),
+        (
+            "two",
+            Synthetic {
+                variants: many(2, 3.0),
+                control: false,
+                ..Synthetic::default()
+            },
+        ),
+        (
+            "twelve",
+            Synthetic {
+                variants: many(12, 2.5),
+                families: both.clone(),
+                sessions: 2,
+                invalid: vec![(2, 1), (5, 3), (5, 4)],
+                ..Synthetic::default()
+            },
+        ),
+        (
+            "wide",
+            Synthetic {
+                block_noise_percent: 25.0,
+                families: both,
+                ..Synthetic::default()
+            },
+        ),
+        (
+            "unbounded",
+            Synthetic {
+                measured_blocks: 4,
+                ..Synthetic::default()
+            },
+        ),
+        (
+            "tiny",
+            Synthetic {
+                variants: many(4, 0.02),
+                block_noise_percent: 0.01,
+                round_noise_percent: 0.02,
+                ..Synthetic::default()
+            },
+        ),
+        (
+            "hostile",
+            Synthetic {
+                variants: vec![
+                    (long.to_owned(), 0.0),
+                    (unbroken, -60.0),
+                    (
+                        "<script>alert('x')</script> | `|` & \"q\"".to_owned(),
+                        900.0,
+                    ),
+                    (format!("{long}, {long}"), -97.0),
+                ],
+                question: "Is `this` | <b>that</b>?".to_owned(),
+                background: Some("First paragraph & <i>more</i>.\n\n# not a heading".to_owned()),
+                ..Synthetic::default()
+            },
+        ),
+        (
+            "none",
+            Synthetic {
+                measured_blocks: 0,
+                ..Synthetic::default()
+            },
+        ),
+        (
+            "long-run",
+            Synthetic {
+                planned_blocks: 60,
+                measured_blocks: 60,
+                ..Synthetic::default()
+            },
+        ),
+    ];
+    for (name, case) in cases {
+        let report = Report::build(&case.loaded())?;
+        let case_folder = Path::new(&folder).join(name);
+        let derived = case_folder.join("derived");
+        std::fs::create_dir_all(&derived)?;
+        for (name, text) in render::derived_files(&report)? {
+            std::fs::write(derived.join(name), text)?;
+        }
+        std::fs::write(
+            case_folder.join("README.md"),
+            render::readme(&report, "derived/"),
+        )?;
+        let readme = case_folder.join("README.md");
+        let text = render::terminal(&report, &readme, 80, false);
+        std::fs::write(case_folder.join("terminal.txt"), text)?;
+        println!("{}", case_folder.display());
+    }
+    Ok(())
+}

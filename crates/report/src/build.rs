@@ -1,0 +1,400 @@
+//! From the records of a run to its report.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fwdlab_archive::{ArchiveWarning, Loaded};
+use fwdlab_model::record::Fate;
+use fwdlab_model::{
+    AddressFamily, Conservation, Resolved, SessionRecord, TrialRecord, VariantName,
+};
+use fwdlab_stats::median;
+
+use crate::error::ReportError;
+use crate::evidence::{self, Scope};
+use crate::judge::judge;
+use crate::report::{
+    AgainSection, ComparisonSection, DesignSection, FactorSection, InvalidRow, InvalidSection,
+    LabSection, Progress, REPORT_SCHEMA_VERSION, Report, TrafficSection, TrialSection,
+    VariantSection, Warning,
+};
+use crate::text;
+
+impl Report {
+    /// Builds the report of a run, finished or not.
+    ///
+    /// # Errors
+    /// [`ReportError::NoSession`], and [`ReportError::Statistics`] for records that contradict
+    /// themselves.
+    pub fn build(loaded: &Loaded) -> Result<Self, ReportError> {
+        let resolved = &loaded.resolved;
+        let session = loaded.sessions.first().ok_or(ReportError::NoSession)?;
+        let progress = progress(loaded);
+        let mut warnings = run_warnings(loaded, progress);
+        let mut comparisons: Vec<ComparisonSection> = Vec::new();
+        let several = resolved.comparisons.len() * resolved.traffic.families.len() > 1;
+        for (index, comparison) in resolved.comparisons.iter().enumerate() {
+            for &family in &resolved.traffic.families {
+                let plot = if several {
+                    format!("effects-{}-{family}.svg", index + 1)
+                } else {
+                    "effects.svg".to_owned()
+                };
+                let (section, found) = judge(loaded, comparison, family, plot)?;
+                comparisons.push(section);
+                warnings.extend(found);
+            }
+        }
+        let warnings = merged(warnings);
+        Ok(Self {
+            schema: REPORT_SCHEMA_VERSION,
+            name: resolved.name.clone(),
+            question: text::one_line(&resolved.question),
+            background: resolved.background.clone(),
+            progress,
+            lab: lab_section(loaded, session),
+            traffic: traffic_section(resolved),
+            design: design_section(resolved),
+            factors: resolved.factors.iter().map(factor_section).collect(),
+            variants: resolved.variants.iter().map(variant_section).collect(),
+            comparisons,
+            trials: trial_sections(loaded),
+            conservation: conservation(loaded),
+            invalid: invalid_section(loaded),
+            warnings,
+            again: AgainSection {
+                command: format!(
+                    "fwdlab run {}.toml --seed {} --new",
+                    resolved.name, loaded.plan.seed
+                ),
+                experiment_hash: loaded.hash.clone(),
+            },
+        })
+    }
+}
+
+fn progress(loaded: &Loaded) -> Progress {
+    let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    let measured_blocks = number(loaded.accepted().len());
+    let planned_blocks = number(loaded.plan.blocks.len());
+    Progress {
+        measured_blocks,
+        planned_blocks,
+        is_finished: loaded.finished.is_some() || measured_blocks == planned_blocks,
+    }
+}
+
+/// One warning for all subjects of which the same is to be said.
+fn merged(warnings: Vec<Warning>) -> Vec<Warning> {
+    let mut merged: Vec<Warning> = Vec::new();
+    for warning in warnings {
+        let same = |other: &&mut Warning| {
+            (&other.code, &other.text, &other.remedy)
+                == (&warning.code, &warning.text, &warning.remedy)
+        };
+        let Some(other) = merged.iter_mut().find(same) else {
+            merged.push(warning);
+            continue;
+        };
+        for subject in warning.subjects {
+            if !other.subjects.contains(&subject) {
+                other.subjects.push(subject);
+            }
+        }
+    }
+    merged
+}
+
+fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, subject: Option<String>, text: String, remedy: &str| {
+        warnings.push(Warning {
+            code: code.to_owned(),
+            subjects: subject.into_iter().collect(),
+            text,
+            remedy: Some(remedy.to_owned()),
+        });
+    };
+    if !progress.is_finished {
+        warn(
+            "W201",
+            None,
+            format!(
+                "the run is not finished: {} of {} blocks are measured",
+                progress.measured_blocks, progress.planned_blocks
+            ),
+            "run the same command again; it goes on with the next block",
+        );
+    }
+    let given_up = loaded.blocks_without_accepted();
+    if progress.is_finished && !given_up.is_empty() {
+        let blocks: Vec<String> = given_up.iter().map(ToString::to_string).collect();
+        warn(
+            "W208",
+            None,
+            format!(
+                "given up, because every attempt was invalid: block {}",
+                blocks.join(", ")
+            ),
+            "remove what made the trials invalid and measure again",
+        );
+    }
+    for warning in &loaded.warnings {
+        // Its place is a path on the machine that reads, so it is said in other words.
+        if let ArchiveWarning::TornLine { bytes, .. } = warning {
+            warn(
+                "W209",
+                Some("trials.jsonl".to_owned()),
+                format!("the last line was cut short ({bytes} bytes) and does not count"),
+                "nothing is lost but the block that ran; it is measured again",
+            );
+        }
+    }
+    if loaded.sessions.len() > 1 {
+        warn(
+            "W202",
+            None,
+            format!(
+                "the blocks come from {} sessions; forwarding rates of different sessions can \
+                 differ, effects inside a block do not suffer",
+                loaded.sessions.len()
+            ),
+            "compare effects, not forwarding rates, across sessions",
+        );
+    }
+    let noise: BTreeSet<&String> = loaded
+        .sessions
+        .iter()
+        .flat_map(|session| &session.environment.noise_sources)
+        .collect();
+    for source in noise {
+        warn(
+            "W203",
+            Some("lab".to_owned()),
+            text::one_line(source),
+            "take it away, or rely on the intervals, which include it",
+        );
+    }
+    for variant in &loaded.resolved.variants {
+        if let Some(reason) = &variant.unavailable {
+            warn(
+                "W204",
+                Some(text::one_line(&variant.label)),
+                format!("not run: {}", text::one_line(reason)),
+                "run it in a lab that can have this variant",
+            );
+        }
+    }
+    let has_control = loaded
+        .resolved
+        .variants
+        .iter()
+        .any(|variant| variant.control_of.is_some());
+    if !has_control {
+        warn(
+            "W207",
+            None,
+            "there is no A/A control, so nothing shows how large an effect this lab finds where \
+             there is none"
+                .to_owned(),
+            "enter the baseline a second time as the control",
+        );
+    }
+    warnings
+}
+
+fn lab_section(loaded: &Loaded, session: &SessionRecord) -> LabSection {
+    let lab = &loaded.resolved.lab;
+    let environment = &session.environment;
+    LabSection {
+        name: lab.name.clone(),
+        description: lab.description.as_deref().map(text::one_line),
+        kind: lab.kind,
+        machine: environment.machine.as_deref().map(text::one_line),
+        cpu_model: text::one_line(&environment.cpu_model),
+        cpus: environment.cpus,
+        kernel: text::one_line(&environment.kernel),
+        load_cpu: session.placement.load_cpu,
+        control_cpu: session.placement.control_cpu,
+        facts: environment.facts.clone(),
+        generator_cost_ns: generator_cost(loaded),
+        fwdlab: session.fwdlab.clone(),
+        start: session.start.clone(),
+        sessions: u32::try_from(loaded.sessions.len()).unwrap_or(u32::MAX),
+    }
+}
+
+fn generator_cost(loaded: &Loaded) -> BTreeMap<AddressFamily, f64> {
+    let mut costs: BTreeMap<AddressFamily, Vec<f64>> = BTreeMap::new();
+    for attempt in evidence::attempts(loaded, Scope::Accepted) {
+        for (family, cost_ns) in &attempt.record.generator_cost_ns {
+            costs.entry(*family).or_default().push(*cost_ns);
+        }
+    }
+    costs
+        .into_iter()
+        .filter_map(|(family, costs)| Some((family, median(&costs)?)))
+        .collect()
+}
+
+fn traffic_section(resolved: &Resolved) -> TrafficSection {
+    let traffic = &resolved.traffic;
+    TrafficSection {
+        families: traffic.families.clone(),
+        flows: traffic.flows(),
+        sources: traffic.sources,
+        destinations: traffic.destinations,
+        frame_size: traffic.frame_size,
+        regime: traffic.regime,
+        intended_load_pps: traffic.intended_load_pps,
+    }
+}
+
+fn design_section(resolved: &Resolved) -> DesignSection {
+    let design = &resolved.design;
+    DesignSection {
+        rounds: design.rounds,
+        slice_ms: design.slice_ms,
+        settle_ms: design.settle_ms,
+        warm_up_ms: design.warm_up_ms,
+        seed: design.seed,
+        seed_was_drawn: design.seed_was_drawn,
+        threshold_percent: design.threshold_percent,
+        confidence_percent: design.confidence_percent,
+    }
+}
+
+fn factor_section(factor: &fwdlab_model::Factor) -> FactorSection {
+    FactorSection {
+        name: text::one_line(&factor.name),
+        description: factor.description.as_deref().map(text::one_line),
+        levels: factor.levels.iter().map(ToString::to_string).collect(),
+        default: factor.default.to_string(),
+    }
+}
+
+fn variant_section(variant: &fwdlab_model::Variant) -> VariantSection {
+    VariantSection {
+        name: variant.name.clone(),
+        label: text::one_line(&variant.label),
+        levels: variant
+            .levels
+            .iter()
+            .map(|(factor, level)| (text::one_line(factor), level.to_string()))
+            .collect(),
+        control_of: variant.control_of.clone(),
+        unavailable: variant.unavailable.as_deref().map(text::one_line),
+    }
+}
+
+fn trial_sections(loaded: &Loaded) -> Vec<TrialSection> {
+    loaded
+        .trials()
+        .map(|(trial, fate)| TrialSection {
+            session: trial.session,
+            block: trial.block,
+            attempt: trial.attempt,
+            order: trial.order,
+            variant: trial.variant.clone(),
+            family: trial.family,
+            forwarding_rate_pps: trial.observation_pps,
+            counts: fate == Fate::Accepted,
+            invalid: reasons(trial),
+        })
+        .collect()
+}
+
+fn reasons(trial: &TrialRecord) -> Vec<String> {
+    let texts = trial.invalid.iter().map(ToString::to_string);
+    texts.map(|text| text::one_line(&text)).collect()
+}
+
+fn conservation(loaded: &Loaded) -> BTreeMap<AddressFamily, Conservation> {
+    let mut totals: BTreeMap<AddressFamily, Conservation> = BTreeMap::new();
+    for attempt in evidence::attempts(loaded, Scope::Accepted) {
+        for (family, frames) in &attempt.record.conservation {
+            match totals.get_mut(family) {
+                None => {
+                    totals.insert(*family, frames.clone());
+                }
+                Some(total) => add(total, frames),
+            }
+        }
+    }
+    totals
+}
+
+fn add(total: &mut Conservation, frames: &Conservation) {
+    total.offered_frames += frames.offered_frames;
+    total.forwarded_frames += frames.forwarded_frames;
+    total.unaccounted_frames += frames.unaccounted_frames;
+    total.foreign_frames += frames.foreign_frames;
+    for (reason, dropped) in &frames.drops {
+        *total.drops.entry(reason.clone()).or_default() += dropped;
+    }
+    total.verification.checked_frames += frames.verification.checked_frames;
+    for (what, wrong) in &frames.verification.wrong_frames {
+        *total
+            .verification
+            .wrong_frames
+            .entry(what.clone())
+            .or_default() += wrong;
+    }
+    // Flows are distinct inside a block only, so the block that saw the fewest counts.
+    total.verification.flows_seen = total
+        .verification
+        .flows_seen
+        .min(frames.verification.flows_seen);
+}
+
+fn invalid_section(loaded: &Loaded) -> Option<InvalidSection> {
+    if loaded.trials().all(|(trial, _)| trial.invalid.is_empty()) {
+        return None;
+    }
+    let mut rows = Vec::new();
+    for &family in &loaded.resolved.traffic.families {
+        for variant in &loaded.resolved.variants {
+            if let Some(row) = invalid_row(loaded, &variant.name, family) {
+                rows.push(row);
+            }
+        }
+    }
+    Some(InvalidSection { rows })
+}
+
+fn invalid_row(
+    loaded: &Loaded,
+    variant: &VariantName,
+    family: AddressFamily,
+) -> Option<InvalidRow> {
+    let trials: Vec<&TrialRecord> = loaded
+        .trials()
+        .map(|(trial, _)| trial)
+        .filter(|trial| &trial.variant == variant && trial.family == family)
+        .collect();
+    let mut blocks_by_reason: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for trial in &trials {
+        for reason in reasons(trial) {
+            blocks_by_reason
+                .entry(reason)
+                .or_default()
+                .insert(trial.block);
+        }
+    }
+    let reasons = blocks_by_reason.into_iter().map(|(reason, blocks)| {
+        let noun = if blocks.len() == 1 { "block" } else { "blocks" };
+        let blocks: Vec<String> = blocks.iter().map(ToString::to_string).collect();
+        format!("{noun} {}: {reason}", blocks.join(", "))
+    });
+    let invalid = trials
+        .iter()
+        .filter(|trial| !trial.invalid.is_empty())
+        .count();
+    let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    (!trials.is_empty()).then(|| InvalidRow {
+        variant: variant.clone(),
+        family,
+        trials: number(trials.len()),
+        invalid: number(invalid),
+        reasons: reasons.collect(),
+    })
+}

@@ -1,0 +1,385 @@
+//! The plot of one comparison's effects: estimate, interval and the single blocks of each variant.
+
+use crate::format;
+use crate::report::{ComparisonSection, Effect, Report, Row};
+use crate::sentences;
+use crate::svg::{Anchor, Fill, Mark, Scale, Svg, Whisker, ticks, wrap};
+use crate::trials_plot::marks;
+
+const WIDTH: f64 = 860.0;
+const MARGIN: f64 = 20.0;
+const LABEL_WIDTH: f64 = 200.0;
+const PLOT_LEFT: f64 = 240.0;
+const PLOT_RIGHT: f64 = 634.0;
+const WORDS_LEFT: f64 = 654.0;
+const ROW_HEIGHT: f64 = 46.0;
+const LABEL_FONT: f64 = 12.0;
+const HEADING_FONT: f64 = 14.0;
+
+/// Wider than this, in natural logarithms, the axis is too bent for evenly spaced percentages.
+const STRAIGHT_SPAN_MAX: f64 = 0.6;
+
+/// Draws one comparison.
+pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> String {
+    let rows = rows_of(report, comparison);
+    let axis = Axis::new(report.design.threshold_percent, &rows);
+    let mut svg = Svg::new(WIDTH);
+
+    let heading = heading(report, comparison);
+    let mut y = 30.0;
+    for line in wrap(&heading, HEADING_FONT, WIDTH - 2.0 * MARGIN, 2) {
+        svg.titled_text("heading", Anchor::Start, MARGIN, y, &line, &heading);
+        y += 19.0;
+    }
+    if let Some(baseline) = comparison.baseline() {
+        let against = format!("against {}", baseline_words(report, baseline));
+        let line = wrap(&against, LABEL_FONT, WIDTH - 2.0 * MARGIN, 1).concat();
+        svg.titled_text("muted", Anchor::Start, MARGIN, y, &line, &against);
+        y += 16.0;
+    }
+
+    let top = y;
+    let bottom = top + rows.len().max(1) as f64 * ROW_HEIGHT;
+    axis.draw_behind(&mut svg, top, bottom);
+    for (index, row) in rows.iter().enumerate() {
+        let middle = top + (index as f64 + 0.5) * ROW_HEIGHT;
+        if row.is_control && index > 0 {
+            let above = middle - ROW_HEIGHT / 2.0;
+            svg.line("session", (MARGIN, above), (WIDTH - MARGIN, above));
+        }
+        draw_row(&mut svg, report, &axis, row, middle);
+    }
+    if rows.is_empty() {
+        let middle = top + ROW_HEIGHT / 2.0 + 4.0;
+        svg.text(
+            "muted",
+            Anchor::Start,
+            MARGIN,
+            middle,
+            "nothing was compared",
+        );
+    }
+
+    let mut y = bottom + 38.0;
+    let caption = "change of the forwarding rate (logarithmic axis)";
+    svg.text("small muted", Anchor::Middle, axis.middle(), y, caption);
+    y += 22.0;
+    for line in wrap(&key(report, &rows), 11.0, WIDTH - 2.0 * MARGIN, 3) {
+        svg.text("small muted", Anchor::Start, MARGIN, y, &line);
+        y += 15.0;
+    }
+    svg.finish(y + 3.0, &heading, &description(report, &rows))
+}
+
+/// A variant to be drawn, the control last.
+struct PlotRow<'a> {
+    row: &'a Row,
+    is_control: bool,
+    mark: Mark,
+}
+
+fn rows_of<'a>(report: &Report, comparison: &'a ComparisonSection) -> Vec<PlotRow<'a>> {
+    let marks = marks(report);
+    let control = comparison
+        .control
+        .iter()
+        .map(|control| (&control.row, true));
+    let variants = comparison.rows.iter().skip(1).map(|row| (row, false));
+    variants
+        .chain(control)
+        .map(|(row, is_control)| PlotRow {
+            row,
+            is_control,
+            mark: marks.get(&row.variant).copied().unwrap_or(Mark::Control),
+        })
+        .collect()
+}
+
+fn heading(report: &Report, comparison: &ComparisonSection) -> String {
+    sentences::heading(report, comparison).unwrap_or_else(|| report.question.clone())
+}
+
+fn baseline_words(report: &Report, baseline: &Row) -> String {
+    let label = report.label(&baseline.variant);
+    match (baseline.forwarding_rate_pps, baseline.cost_ns) {
+        (Some(pps), Some(ns)) => {
+            format!(
+                "{label}: {}, {} ns/packet",
+                format::rate(pps),
+                format::cost(ns)
+            )
+        }
+        _ => label.to_owned(),
+    }
+}
+
+fn draw_row(svg: &mut Svg, report: &Report, axis: &Axis, row: &PlotRow<'_>, middle: f64) {
+    let label = report.label(&row.row.variant);
+    let lines = wrap(label, LABEL_FONT, LABEL_WIDTH, 2);
+    let mut y = middle + 4.0 - (lines.len() as f64 - 1.0) * 7.5;
+    for line in lines {
+        svg.titled_text("", Anchor::Start, MARGIN, y, &line, label);
+        y += 15.0;
+    }
+    let Some(effect) = &row.row.effect else {
+        let unavailable = report
+            .variant(&row.row.variant)
+            .is_some_and(|variant| variant.unavailable.is_some());
+        let words = if unavailable {
+            "not available in this lab"
+        } else {
+            "no effect measured"
+        };
+        svg.text("muted", Anchor::Start, WORDS_LEFT, middle + 4.0, words);
+        return;
+    };
+    for block in &effect.blocks {
+        let title = format!(
+            "{label}, block {}: {} %",
+            block.block,
+            format::signed(
+                block.percent,
+                format::effect_decimals(effect.half_width_percent())
+            )
+        );
+        match axis.place(block.percent) {
+            Ok(x) => svg.point(row.mark, Fill::Faint, (x, middle + 12.0), 2.6, &title),
+            Err(beyond) => {
+                let (x, sign) = beyond.edge(axis);
+                svg.titled_text(
+                    "small muted",
+                    Anchor::Middle,
+                    x,
+                    middle + 16.0,
+                    sign,
+                    &title,
+                );
+            }
+        }
+    }
+    let from = axis.end(effect.interval.map(|ends| ends.low_percent), Beyond::Left);
+    let to = axis.end(effect.interval.map(|ends| ends.high_percent), Beyond::Right);
+    svg.whisker(row.mark, middle - 3.0, from, to);
+    let title = format!("{label}: {}", format::effect(effect));
+    if let Ok(x) = axis.place(effect.estimate_percent) {
+        svg.point(row.mark, Fill::Solid, (x, middle - 3.0), 5.0, &title);
+    }
+    let verdict = if row.is_control {
+        Some("A/A control")
+    } else {
+        row.row
+            .verdict
+            .as_ref()
+            .map(|verdict| verdict.words.as_str())
+    };
+    let y = middle + if verdict.is_some() { -3.0 } else { 4.0 };
+    svg.text(
+        "strong",
+        Anchor::Start,
+        WORDS_LEFT,
+        y,
+        &format::effect(effect),
+    );
+    if let Some(verdict) = verdict {
+        svg.text(
+            "small muted",
+            Anchor::Start,
+            WORDS_LEFT,
+            middle + 12.0,
+            verdict,
+        );
+    }
+}
+
+fn key(report: &Report, rows: &[PlotRow<'_>]) -> String {
+    let mut variants: Vec<String> = Vec::new();
+    let mut control = String::new();
+    for row in rows {
+        let Some(interval) = row.row.effect.as_ref().and_then(|effect| effect.interval) else {
+            continue;
+        };
+        let confidence = format!("{} %", format::short(interval.confidence_percent, 1));
+        if row.is_control {
+            control = format!(" (of the control: {confidence})");
+        } else if !variants.contains(&confidence) {
+            variants.push(confidence);
+        }
+    }
+    let interval = if variants.is_empty() {
+        "interval, which goes on for ever with so few blocks".to_owned()
+    } else {
+        format!("{} interval", variants.join(" or "))
+    };
+    format!(
+        "Large: Hodges-Lehmann estimate over the blocks, with its {interval}{control}. \
+         Small: single blocks. Band: ±{} %, the threshold below which a change does not matter.",
+        format::short(report.design.threshold_percent, 3)
+    )
+}
+
+fn description(report: &Report, rows: &[PlotRow<'_>]) -> String {
+    let sentences: Vec<String> = rows
+        .iter()
+        .filter_map(|row| {
+            let effect = row.row.effect.as_ref()?;
+            Some(format!(
+                "{}: {}",
+                report.label(&row.row.variant),
+                format::effect(effect)
+            ))
+        })
+        .collect();
+    sentences.join("; ")
+}
+
+/// The way in which a value leaves the plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beyond {
+    Left,
+    Right,
+}
+
+impl Beyond {
+    fn edge(self, axis: &Axis) -> (f64, &'static str) {
+        match self {
+            Self::Left => (axis.scale.pixels.0 + 5.0, "◂"),
+            Self::Right => (axis.scale.pixels.1 - 5.0, "▸"),
+        }
+    }
+}
+
+/// Effects on a logarithmic axis, so that a halving and a doubling are equally far from zero and
+/// a fast variant does not flatten the others.
+struct Axis {
+    scale: Scale,
+    threshold_percent: f64,
+}
+
+impl Axis {
+    fn new(threshold_percent: f64, rows: &[PlotRow<'_>]) -> Self {
+        let effects: Vec<&Effect> = rows
+            .iter()
+            .filter_map(|row| row.row.effect.as_ref())
+            .collect();
+        let mut low = logarithm(-threshold_percent).min(-1e-5);
+        let mut high = logarithm(threshold_percent).max(1e-5);
+        for effect in &effects {
+            let low_end = effect.interval.map(|ends| ends.low_percent);
+            let high_end = effect.interval.map(|ends| ends.high_percent);
+            for percent in [Some(effect.estimate_percent), low_end, high_end]
+                .into_iter()
+                .flatten()
+            {
+                low = low.min(logarithm(percent));
+                high = high.max(logarithm(percent));
+            }
+        }
+        // Single blocks may widen the plot, and an extreme one may not flatten the rest.
+        let reach = 0.5 * (high - low);
+        let (low_limit, high_limit) = (low - reach, high + reach);
+        for block in effects.iter().flat_map(|effect| &effect.blocks) {
+            let value = logarithm(block.percent);
+            if (low_limit..=high_limit).contains(&value) {
+                low = low.min(value);
+                high = high.max(value);
+            }
+        }
+        let air = 0.05 * (high - low);
+        Self {
+            scale: Scale {
+                values: (low - air, high + air),
+                pixels: (PLOT_LEFT, PLOT_RIGHT),
+            },
+            threshold_percent,
+        }
+    }
+
+    fn pixel(&self, percent: f64) -> f64 {
+        self.scale.pixel(logarithm(percent))
+    }
+
+    fn middle(&self) -> f64 {
+        f64::midpoint(self.scale.pixels.0, self.scale.pixels.1)
+    }
+
+    fn place(&self, percent: f64) -> Result<f64, Beyond> {
+        let value = logarithm(percent);
+        if self.scale.holds(value) {
+            Ok(self.scale.pixel(value))
+        } else if value < self.scale.values.0 {
+            Err(Beyond::Left)
+        } else {
+            Err(Beyond::Right)
+        }
+    }
+
+    fn end(&self, percent: Option<f64>, side: Beyond) -> Whisker {
+        match percent.map(|percent| self.place(percent)) {
+            Some(Ok(x)) => Whisker { x, open: false },
+            _ => Whisker {
+                x: match side {
+                    Beyond::Left => self.scale.pixels.0 + 2.0,
+                    Beyond::Right => self.scale.pixels.1 - 2.0,
+                },
+                open: true,
+            },
+        }
+    }
+
+    fn draw_behind(&self, svg: &mut Svg, top: f64, bottom: f64) {
+        let (left, right) = (
+            self.pixel(-self.threshold_percent).max(self.scale.pixels.0),
+            self.pixel(self.threshold_percent).min(self.scale.pixels.1),
+        );
+        svg.rect("threshold", left, top, right - left, bottom - top);
+        let (marks, decimals) = self.marks();
+        for percent in marks {
+            let x = self.pixel(percent);
+            let class = if percent.abs() < 1e-9 { "zero" } else { "grid" };
+            svg.line(class, (x, top), (x, bottom + 4.0));
+            let label = format!("{} %", format::signed(percent, decimals));
+            svg.text("small", Anchor::Middle, x, bottom + 18.0, &label);
+        }
+        svg.line(
+            "frame",
+            (self.scale.pixels.0, bottom),
+            (self.scale.pixels.1, bottom),
+        );
+    }
+
+    /// Percentages to be marked, zero always among them, and their decimals.
+    fn marks(&self) -> (Vec<f64>, usize) {
+        let (low, high) = self.scale.values;
+        let (low_percent, high_percent) = (percentage(low), percentage(high));
+        if high - low <= STRAIGHT_SPAN_MAX {
+            return ticks(low_percent, high_percent, 6);
+        }
+        // Coarse steps first; a finer one fills the gaps that are wide enough for its label.
+        let mut marks: Vec<f64> = vec![0.0];
+        for step in [10_000.0, 1000.0, 500.0, 100.0, 50.0, 10.0, 5.0] {
+            if (high_percent - low_percent) / step > 400.0 {
+                continue;
+            }
+            let mut percent = (low_percent / step).ceil() * step;
+            while percent <= high_percent {
+                let x = self.pixel(percent);
+                let far = |mark: &f64| (self.pixel(*mark) - x).abs() >= 58.0;
+                if percent > -100.0 && marks.iter().all(far) {
+                    marks.push(percent);
+                }
+                percent += step;
+            }
+        }
+        marks.sort_by(f64::total_cmp);
+        (marks, 0)
+    }
+}
+
+/// A change in percent as a natural logarithm; a loss of everything is kept finite.
+fn logarithm(percent: f64) -> f64 {
+    (percent / 100.0).max(-0.999_999).ln_1p()
+}
+
+fn percentage(logarithm: f64) -> f64 {
+    logarithm.exp_m1() * 100.0
+}

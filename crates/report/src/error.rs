@@ -1,0 +1,32 @@
+//! Why records make no report.
+
+use fwdlab_stats::{StatsError, ministat};
+
+/// Records from which no report can be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// Nothing says where it was measured.
+    #[error("sessions: no session record (0 seen); run the experiment first")]
+    NoSession,
+    /// A statistic refuses the records.
+    #[error("comparison with {comparison:?}: {source}")]
+    Statistics {
+        /// The baseline and the address family.
+        comparison: String,
+        /// What it refuses.
+        source: StatsError,
+    },
+    /// The text of `ministat` cannot be made.
+    #[error("ministat: {source}")]
+    Ministat {
+        /// Why.
+        source: ministat::Error,
+    },
+    /// The report cannot be written as JSON.
+    #[error("report.json: {source}")]
+    Json {
+        /// Why.
+        source: serde_json::Error,
+    },
+}

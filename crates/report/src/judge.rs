@@ -1,0 +1,517 @@
+//! From records to effects, verdicts and `ministat`'s text; all statistics are those of
+//! `fwdlab_stats`.
+
+use fwdlab_archive::{Loaded, format_observation};
+use fwdlab_model::record::Fate;
+use fwdlab_model::{AddressFamily, Comparison, VariantName};
+use fwdlab_stats::ministat::{self, Dataset, Layout};
+use fwdlab_stats::{
+    BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, Interval, StatsError,
+    VerdictSettings, block_effect, control_verdict, family_verdicts, log_ratio, median, percent,
+    variance_components,
+};
+
+use crate::error::ReportError;
+use crate::evidence::{self, Scope};
+use crate::format;
+use crate::report::{
+    BlockEffectSection, ComparisonSection, ControlSection, Effect, IntervalSection, NoiseSection,
+    Row, VerdictSection, Warning,
+};
+use crate::text;
+
+/// As many datasets as `ministat` has symbols for.
+const MINISTAT_DATASETS_MAX: usize = 7;
+
+/// Judges one comparison in one address family, and says what is to be warned of.
+pub(crate) fn judge(
+    loaded: &Loaded,
+    comparison: &Comparison,
+    family: AddressFamily,
+    plot: String,
+) -> Result<(ComparisonSection, Vec<Warning>), ReportError> {
+    let judge = Judge {
+        loaded,
+        comparison,
+        family,
+    };
+    let accepted = judge.family_of(Scope::Accepted)?;
+    let has_invalid = loaded
+        .attempts
+        .iter()
+        .any(|attempt| attempt.fate == Fate::Invalid);
+    let rows_with_all_trials = if has_invalid {
+        judge.family_of(Scope::AllTrials)?.rows
+    } else {
+        Vec::new()
+    };
+    let (ministat, ministat_note) = judge.ministat(&accepted.rows)?;
+    let mut warnings = accepted.warnings;
+    warnings.extend(judge.words_that_change(&accepted.rows, &rows_with_all_trials));
+    let section = ComparisonSection {
+        title: comparison.title.as_deref().map(text::one_line),
+        family,
+        rows: accepted.rows,
+        control: accepted.control,
+        family_size: accepted.family_size,
+        rows_with_all_trials,
+        ministat,
+        ministat_note,
+        plot,
+    };
+    Ok((section, warnings))
+}
+
+struct Judge<'a> {
+    loaded: &'a Loaded,
+    comparison: &'a Comparison,
+    family: AddressFamily,
+}
+
+/// A comparison judged on one scope of trials.
+struct Judged {
+    rows: Vec<Row>,
+    control: Option<ControlSection>,
+    family_size: usize,
+    warnings: Vec<Warning>,
+}
+
+/// The effects of one variant by block.
+struct Effects {
+    blocks: Vec<(u32, f64)>,
+    rounds: Vec<Vec<f64>>,
+}
+
+impl Effects {
+    fn log_ratios(&self) -> Vec<f64> {
+        self.blocks
+            .iter()
+            .map(|(_, log_ratio)| *log_ratio)
+            .collect()
+    }
+}
+
+impl Judge<'_> {
+    fn family_of(&self, scope: Scope) -> Result<Judged, ReportError> {
+        let mut warnings = Vec::new();
+        let baseline = self.plain_row(&self.comparison.baseline, scope);
+        let control = self.control(&baseline, scope, &mut warnings)?;
+
+        let mut effects = Vec::new();
+        for variant in &self.comparison.variants {
+            effects.push(self.effects(variant, scope, &mut warnings)?);
+        }
+        let with_effects: Vec<ComparisonEffects> = self
+            .comparison
+            .variants
+            .iter()
+            .zip(&effects)
+            .filter(|(_, effects)| !effects.blocks.is_empty())
+            .map(|(variant, effects)| ComparisonEffects {
+                name: self.subject(variant),
+                block_effects: effects.log_ratios(),
+            })
+            .collect();
+        let verdicts = family_verdicts(
+            &with_effects,
+            control.as_ref().map(|(_, verdict)| verdict),
+            &self.settings(),
+        )
+        .map_err(|source| self.error(source))?;
+        warnings.extend(verdicts.warnings.iter().map(Warning::from));
+
+        let mut judged = verdicts.comparisons.iter();
+        let mut rows = vec![baseline.clone()];
+        for (variant, effects) in self.comparison.variants.iter().zip(&effects) {
+            let mut row = self.plain_row(variant, scope);
+            if let Some(verdict) = (!effects.blocks.is_empty())
+                .then(|| judged.next())
+                .flatten()
+            {
+                row.effect = Some(self.effect(verdict, effects, &baseline)?);
+                row.verdict = Some(verdict_section(verdict));
+            }
+            rows.push(row);
+        }
+        Ok(Judged {
+            rows,
+            control: control.map(|(section, _)| section),
+            family_size: with_effects.len(),
+            warnings,
+        })
+    }
+
+    fn settings(&self) -> VerdictSettings {
+        let design = &self.loaded.resolved.design;
+        VerdictSettings {
+            confidence: design.confidence_percent / 100.0,
+            practical_threshold: design.threshold_percent / 100.0,
+        }
+    }
+
+    fn plain_row(&self, variant: &VariantName, scope: Scope) -> Row {
+        let observations = self.observations(variant, scope);
+        let forwarding_rate_pps = median(&observations);
+        Row {
+            variant: variant.clone(),
+            trials: u32::try_from(observations.len()).unwrap_or(u32::MAX),
+            forwarding_rate_pps,
+            cost_ns: forwarding_rate_pps
+                .filter(|pps| *pps > 0.0)
+                .map(|pps| 1e9 / pps),
+            effect: None,
+            verdict: None,
+        }
+    }
+
+    fn observations(&self, variant: &VariantName, scope: Scope) -> Vec<f64> {
+        evidence::attempts(self.loaded, scope)
+            .into_iter()
+            .filter_map(|attempt| evidence::trial(attempt, variant, self.family))
+            .map(|trial| trial.observation_pps)
+            .collect()
+    }
+
+    /// The effects of all blocks in which variant and baseline have a trial.
+    fn effects(
+        &self,
+        variant: &VariantName,
+        scope: Scope,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Effects, ReportError> {
+        let baseline = &self.comparison.baseline;
+        let mut effects = Effects {
+            blocks: Vec::new(),
+            rounds: Vec::new(),
+        };
+        for attempt in evidence::attempts(self.loaded, scope) {
+            let Some((trial, baseline_trial)) = evidence::trial(attempt, variant, self.family)
+                .zip(evidence::trial(attempt, baseline, self.family))
+            else {
+                continue;
+            };
+            let block = attempt.record.block;
+            let slices = evidence::slices(attempt, variant, self.family);
+            let baseline_slices = evidence::slices(attempt, baseline, self.family);
+            // Whole measurements have observations and no slices.
+            let effect = if slices.is_empty() && baseline_slices.is_empty() {
+                log_ratio(trial.observation_pps, baseline_trial.observation_pps).map(|ratio| {
+                    BlockEffect {
+                        log_ratio: ratio,
+                        round_log_ratios: vec![ratio],
+                        rounds_without_ratio: 0,
+                    }
+                })
+            } else {
+                block_effect(&slices, &baseline_slices)
+            };
+            match effect {
+                Ok(effect) => {
+                    effects.blocks.push((block, effect.log_ratio));
+                    effects.rounds.push(effect.round_log_ratios);
+                }
+                Err(
+                    reason @ (StatsError::NothingForwarded { .. }
+                    | StatsError::NoCommonRound { .. }),
+                ) => warnings.push(Warning {
+                    code: "W205".to_owned(),
+                    subjects: vec![self.subject(variant)],
+                    text: format!("block {block} has no effect and is left out: {reason}"),
+                    remedy: None,
+                }),
+                Err(source) => return Err(self.error(source)),
+            }
+        }
+        Ok(effects)
+    }
+
+    fn effect(
+        &self,
+        verdict: &ComparisonVerdict,
+        effects: &Effects,
+        baseline: &Row,
+    ) -> Result<Effect, ReportError> {
+        Ok(Effect {
+            estimate_percent: percent(verdict.estimate),
+            interval: verdict.direction_interval.map(interval_section),
+            size_interval: verdict.size_interval.map(interval_section),
+            mean_percent: percent(verdict.other_methods.student.mean),
+            p: verdict.adjusted_p.direction,
+            noise: self.noise(effects)?,
+            cost_difference_ns: cost_difference(baseline, verdict.estimate),
+            blocks: block_sections(effects),
+        })
+    }
+
+    fn noise(&self, effects: &Effects) -> Result<Option<NoiseSection>, ReportError> {
+        let components =
+            variance_components(&effects.rounds).map_err(|source| self.error(source))?;
+        Ok(components.map(|components| NoiseSection {
+            between_blocks_percent: percent(components.between_blocks_standard_deviation),
+            between_rounds_percent: percent(components.between_rounds_standard_deviation),
+        }))
+    }
+
+    fn control(
+        &self,
+        baseline: &Row,
+        scope: Scope,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Option<(ControlSection, ControlVerdict)>, ReportError> {
+        let Some(variant) = self
+            .loaded
+            .resolved
+            .variants
+            .iter()
+            .find(|variant| variant.control_of.as_ref() == Some(&self.comparison.baseline))
+        else {
+            return Ok(None);
+        };
+        let effects = self.effects(&variant.name, scope, warnings)?;
+        if effects.blocks.is_empty() {
+            return Ok(None);
+        }
+        let log_ratios = effects.log_ratios();
+        let verdict = control_verdict(&log_ratios).map_err(|source| self.error(source))?;
+        let mut row = self.plain_row(&variant.name, scope);
+        let mean = log_ratios.iter().sum::<f64>() / log_ratios.len() as f64;
+        row.effect = Some(Effect {
+            estimate_percent: percent(verdict.estimate),
+            interval: verdict.interval.map(interval_section),
+            size_interval: None,
+            mean_percent: percent(mean),
+            p: verdict.p,
+            noise: self.noise(&effects)?,
+            cost_difference_ns: cost_difference(baseline, verdict.estimate),
+            blocks: block_sections(&effects),
+        });
+        let control_warnings = verdict.warnings();
+        let too_few = control_warnings
+            .iter()
+            .any(|warning| matches!(warning, fwdlab_stats::Warning::ControlTooFewBlocks { .. }));
+        warnings.extend(control_warnings.iter().map(|warning| Warning {
+            subjects: vec![self.subject(&variant.name)],
+            ..Warning::from(warning)
+        }));
+        let passed = (!too_few).then_some(!verdict.failed);
+        let section = ControlSection {
+            sentence: control_sentence(row.effect.as_ref(), passed),
+            row,
+            passed,
+        };
+        Ok(Some((section, verdict)))
+    }
+
+    /// The blocks of `ministat`, and what there is to say where it and the verdicts differ.
+    fn ministat(&self, rows: &[Row]) -> Result<(Vec<String>, Option<String>), ReportError> {
+        let dataset = |variant: &VariantName| {
+            // As they stand in the `.pps` file, so that ministat prints the same text from it.
+            let observations = self
+                .observations(variant, Scope::Accepted)
+                .into_iter()
+                .filter_map(|pps| format_observation(pps).parse().ok())
+                .collect();
+            // Below three points ministat has nothing to say.
+            Dataset::new(self.label(variant), observations).ok()
+        };
+        let Some(baseline) = dataset(&self.comparison.baseline) else {
+            return Ok((Vec::new(), None));
+        };
+        let layout = Layout {
+            separate_bars: true,
+            ..Layout::default()
+        };
+        let variants = self.comparison.variants.iter();
+        let datasets: Vec<(&VariantName, Dataset)> = variants
+            .filter_map(|variant| Some((variant, dataset(variant)?)))
+            .collect();
+        let mut blocks = Vec::new();
+        for chunk in datasets.chunks(MINISTAT_DATASETS_MAX - 1) {
+            let others = chunk.iter().map(|(_, dataset)| dataset.clone());
+            let shown = std::iter::once(baseline.clone()).chain(others).collect();
+            let report = ministat::Report::new(shown, layout)
+                .map_err(|source| ReportError::Ministat { source })?;
+            blocks.push(report.to_string());
+        }
+
+        let mut only_ministat = Vec::new();
+        let mut only_verdict = Vec::new();
+        for (variant, dataset) in &datasets {
+            let proven =
+                ministat::Comparison::new(dataset, &baseline, layout.confidence).is_proven();
+            let row = rows.iter().find(|row| &row.variant == *variant);
+            let Some(verdict) = row.and_then(|row| row.verdict.as_ref()) else {
+                continue;
+            };
+            let words = format!("{} ({})", self.label(variant), verdict.words);
+            match (proven, verdict.shows_difference) {
+                (true, false) => only_ministat.push(words),
+                (false, true) => only_verdict.push(words),
+                _ => {}
+            }
+        }
+        Ok((blocks, self.ministat_note(&only_ministat, &only_verdict)))
+    }
+
+    fn ministat_note(&self, only_ministat: &[String], only_verdict: &[String]) -> Option<String> {
+        let mut parts = Vec::new();
+        if !only_verdict.is_empty() {
+            parts.push(format!(
+                "proves no difference where the verdict finds one: {}",
+                only_verdict.join("; ")
+            ));
+        }
+        if !only_ministat.is_empty() {
+            parts.push(format!(
+                "proves a difference where the verdict does not: {}",
+                only_ministat.join("; ")
+            ));
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        let several = match self.comparison.variants.len() {
+            0 | 1 => String::new(),
+            number => format!(", nor that {number} comparisons are made at once"),
+        };
+        Some(format!(
+            "ministat {}. It takes the trials for independent samples and knows neither that \
+             those of one block belong together (pairing){several}; the verdicts do.",
+            parts.join("; and ")
+        ))
+    }
+
+    /// Verdicts that would read otherwise with the invalid trials in.
+    fn words_that_change(&self, rows: &[Row], with_all_trials: &[Row]) -> Vec<Warning> {
+        let words = |row: &Row| {
+            let verdict = row.verdict.as_ref();
+            verdict
+                .map_or("no verdict", |verdict| verdict.words.as_str())
+                .to_owned()
+        };
+        rows.iter()
+            .zip(with_all_trials)
+            .filter(|(row, with_all)| words(row) != words(with_all))
+            .map(|(row, with_all)| Warning {
+                code: "W206".to_owned(),
+                subjects: vec![self.subject(&row.variant)],
+                text: format!(
+                    "the verdict rests on which trials count: {:?} with the valid ones, {:?} with all",
+                    words(row),
+                    words(with_all)
+                ),
+                remedy: Some("remove what made trials invalid and measure again".to_owned()),
+            })
+            .collect()
+    }
+
+    fn label(&self, variant: &VariantName) -> String {
+        self.loaded.resolved.variant(variant).map_or_else(
+            || variant.to_string(),
+            |variant| text::one_line(&variant.label),
+        )
+    }
+
+    /// The variant, with what tells it from the same variant in another comparison or family.
+    fn subject(&self, variant: &VariantName) -> String {
+        let mut subject = self.label(variant);
+        let resolved = &self.loaded.resolved;
+        if let (true, Some(title)) = (resolved.comparisons.len() > 1, &self.comparison.title) {
+            subject = format!("{}, {subject}", text::one_line(title));
+        }
+        if resolved.traffic.families.len() > 1 {
+            subject = format!("{subject}, {}", self.family.protocol());
+        }
+        subject
+    }
+
+    fn error(&self, source: StatsError) -> ReportError {
+        ReportError::Statistics {
+            comparison: format!(
+                "{} ({})",
+                self.label(&self.comparison.baseline),
+                self.family.protocol()
+            ),
+            source,
+        }
+    }
+}
+
+fn verdict_section(verdict: &ComparisonVerdict) -> VerdictSection {
+    let more_blocks = verdict.more_blocks.map(|blocks| blocks.to_string());
+    let below_control = verdict
+        .below_control
+        .then(|| "smaller than the A/A control's half-width".to_owned());
+    VerdictSection {
+        words: verdict.verdict.words().to_owned(),
+        shows_difference: verdict.verdict.shows_difference(),
+        leaves_open: verdict.verdict.leaves_open(),
+        notes: verdict
+            .correction_note()
+            .into_iter()
+            .chain(more_blocks)
+            .chain(below_control.filter(|_| verdict.verdict.shows_difference()))
+            .collect(),
+    }
+}
+
+fn interval_section(interval: Interval) -> IntervalSection {
+    IntervalSection {
+        low_percent: percent(interval.lower),
+        high_percent: percent(interval.upper),
+        confidence_percent: interval.attained_confidence * 100.0,
+    }
+}
+
+fn block_sections(effects: &Effects) -> Vec<BlockEffectSection> {
+    effects
+        .blocks
+        .iter()
+        .map(|&(block, log_ratio)| BlockEffectSection {
+            block,
+            percent: percent(log_ratio),
+        })
+        .collect()
+}
+
+/// The cost of a packet is the inverse of its rate, so the log ratio changes its sign.
+fn cost_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
+    baseline
+        .cost_ns
+        .map(|cost_ns| cost_ns * (-log_ratio).exp_m1())
+}
+
+fn control_sentence(effect: Option<&Effect>, passed: Option<bool>) -> String {
+    let Some(effect) = effect else {
+        return String::new();
+    };
+    let confidence = effect.interval.map_or(String::new(), |interval| {
+        format!(
+            " ({} % interval)",
+            format::short(interval.confidence_percent, 1)
+        )
+    });
+    let seen = format!(
+        "the baseline entered twice differs from itself by {}{confidence}",
+        format::effect(effect)
+    );
+    match passed {
+        Some(true) => format!("{seen}: no difference at the 1 % level, as it must be"),
+        Some(false) => format!(
+            "{seen}: a difference at the 1 % level where there is none, so this lab can show \
+             such effects falsely"
+        ),
+        None => format!("{seen}; with so few blocks the control cannot fail"),
+    }
+}
+
+impl From<&fwdlab_stats::Warning> for Warning {
+    fn from(warning: &fwdlab_stats::Warning) -> Self {
+        Self {
+            code: warning.code().to_owned(),
+            subjects: vec![warning.subject().to_owned()],
+            text: warning.text(),
+            remedy: None,
+        }
+    }
+}

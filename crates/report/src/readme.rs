@@ -1,0 +1,604 @@
+//! `README.md` of a run, in the form in which such results are published.
+
+use std::fmt::Write as _;
+
+use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime};
+
+use crate::format;
+use crate::report::{ComparisonSection, Report, Row, TrafficSection, Warning};
+use crate::sentences;
+use crate::text;
+
+/// Draws up the README; `plots` is the folder of the plots as seen from it, `""` or `"derived/"`.
+pub(crate) fn readme(report: &Report, plots: &str) -> String {
+    let mut page = Page {
+        report,
+        plots,
+        text: String::new(),
+    };
+    page.opening();
+    page.lab();
+    page.testing();
+    page.results();
+    page.ministat();
+    page.control();
+    page.trials();
+    page.warnings();
+    page.conservation();
+    page.invalid();
+    page.environment();
+    page.limits();
+    page.again();
+    page.text
+}
+
+struct Page<'a> {
+    report: &'a Report,
+    plots: &'a str,
+    text: String,
+}
+
+impl Page<'_> {
+    /// A line, or several, and their end.
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn paragraph(&mut self, lines: &str) {
+        self.line(lines);
+        self.line("");
+    }
+
+    fn item(&mut self, item: &str) {
+        let _ = writeln!(self.text, "  - {item}");
+    }
+
+    fn table(&mut self, header: &[&str], rows: &[Vec<String>]) {
+        self.line(&format!("| {} |", header.join(" | ")));
+        // The first column holds names, the others numbers or words.
+        let rule: Vec<&str> = header.iter().map(|_| "---").collect();
+        self.line(&format!("|{}|", rule.join("|")));
+        for row in rows {
+            self.line(&format!("| {} |", row.join(" | ")));
+        }
+        self.line("");
+    }
+
+    fn label(&self, row: &Row) -> String {
+        text::markdown(self.report.label(&row.variant))
+    }
+
+    fn opening(&mut self) {
+        self.paragraph(&format!("# {}", text::markdown(&self.report.question)));
+        if let Some(unfinished) = sentences::unfinished(self.report) {
+            self.paragraph(&format!("**{unfinished}**"));
+        }
+    }
+
+    fn lab(&mut self) {
+        let report = self.report;
+        let lab = &report.lab;
+        self.paragraph("Lab:");
+        if let Some(description) = &lab.description {
+            self.item(&text::markdown(description));
+        }
+        self.item(match lab.kind {
+            LabKind::Netns => {
+                "This machine's kernel between two veth pairs: tester and DUT in network \
+                 namespaces of their own"
+            }
+        });
+        let machine = match &lab.machine {
+            Some(machine) => format!("{machine} ({} x {})", lab.cpus, lab.cpu_model),
+            None => format!("{} x {}", lab.cpus, lab.cpu_model),
+        };
+        self.item(&text::markdown(&machine));
+        self.item(&text::markdown(&format!("Linux {}", lab.kernel)));
+        self.item(&flows(&report.traffic));
+        self.item(&load(report));
+        if report.traffic.regime == LoadRegime::SelfClocked {
+            let costs = sentences::generator_costs(report);
+            self.item(&costs.map_or_else(
+                || "Generator's own cost: not measured".to_owned(),
+                |costs| {
+                    format!(
+                        "Generator's own cost: {costs}, from the drop-at-ingress control; it is \
+                         part of every ns/packet below"
+                    )
+                },
+            ));
+        }
+        let design = &report.design;
+        self.item(&format!(
+            "{} (each a fresh set-up) of {}; slices of {} ms after {} ms of settling; \
+             {} ms of warm-up",
+            sentences::blocks(report),
+            format::counted(design.rounds.into(), "round"),
+            design.slice_ms,
+            design.settle_ms,
+            design.warm_up_ms
+        ));
+        let drawn = if design.seed_was_drawn {
+            " (drawn)"
+        } else {
+            ""
+        };
+        self.item(&format!("Seed of all orders: {}{drawn}", design.seed));
+        let sessions = match lab.sessions {
+            0 | 1 => String::new(),
+            sessions => format!(", in {sessions} sessions"),
+        };
+        self.item(&text::markdown(&format!(
+            "fwdlab {}, {}{sessions}",
+            lab.fwdlab, lab.start
+        )));
+        self.line("");
+    }
+
+    fn testing(&mut self) {
+        let report = self.report;
+        self.paragraph("Testing:");
+        for factor in &report.factors {
+            let levels: Vec<String> = factor
+                .levels
+                .iter()
+                .map(|level| {
+                    let mark = if *level == factor.default {
+                        " (default)"
+                    } else {
+                        ""
+                    };
+                    format!("{}{mark}", code_or_none(level))
+                })
+                .collect();
+            let description = factor
+                .description
+                .as_ref()
+                .map_or_else(String::new, |words| {
+                    format!(": {}", text::markdown(words.trim_end_matches('.')))
+                });
+            let name = text::code(&factor.name);
+            self.item(&format!(
+                "{name}{description}. Levels: {}",
+                levels.join(", ")
+            ));
+        }
+        self.line("");
+        let factors: Vec<String> = report
+            .factors
+            .iter()
+            .map(|f| text::markdown(&f.name))
+            .collect();
+        let mut header = vec!["variant"];
+        header.extend(factors.iter().map(String::as_str));
+        header.push("remark");
+        let rows: Vec<Vec<String>> = report
+            .variants
+            .iter()
+            .map(|variant| {
+                let mut cells = vec![text::markdown(&variant.label)];
+                cells.extend(report.factors.iter().map(|factor| {
+                    let level = variant.levels.get(&factor.name).unwrap_or(&factor.default);
+                    code_or_none(level)
+                }));
+                cells.push(match (&variant.control_of, &variant.unavailable) {
+                    (_, Some(reason)) => format!("not run: {}", text::markdown(reason)),
+                    (Some(of), None) => {
+                        format!("A/A control: {} again", text::markdown(report.label(of)))
+                    }
+                    (None, None) => String::new(),
+                });
+                cells
+            })
+            .collect();
+        self.table(&header, &rows);
+        if let Some(background) = &report.background {
+            self.paragraph(&text::markdown_lines(background));
+        }
+    }
+
+    fn results(&mut self) {
+        self.paragraph("# Results");
+        let report = self.report;
+        for comparison in &report.comparisons {
+            if let Some(heading) = sentences::heading(report, comparison) {
+                self.paragraph(&format!("## {}", text::markdown(&heading)));
+            }
+            self.findings(comparison);
+            self.results_table(&comparison.rows);
+            let alternative = text::markdown(&format!(
+                "Effects with their intervals, {}",
+                comparison.family.protocol()
+            ));
+            self.paragraph(&format!(
+                "![{alternative}]({}{})",
+                self.plots, comparison.plot
+            ));
+            self.details(comparison);
+        }
+        if report.comparisons.is_empty() {
+            self.paragraph("Nothing was compared.");
+        }
+    }
+
+    fn findings(&mut self, comparison: &ComparisonSection) {
+        let report = self.report;
+        let mut any = false;
+        for row in comparison.rows.iter().skip(1) {
+            if let Some(finding) = sentences::finding(row, comparison.baseline()) {
+                let label = self.label(row);
+                self.line(&format!("- **{label}**: {finding}"));
+                any = true;
+            }
+        }
+        if !any {
+            self.line("No verdict: no block holds a valid trial of both baseline and variant.");
+        }
+        self.line("");
+        if any {
+            self.paragraph(&sentences::reading(report, comparison));
+        }
+    }
+
+    fn results_table(&mut self, rows: &[Row]) {
+        let header = [
+            "variant",
+            "forwarding rate (pps)",
+            "ns/packet",
+            "effect",
+            "verdict",
+        ];
+        let cells: Vec<Vec<String>> = rows
+            .iter()
+            .enumerate()
+            .map(|(index, row)| {
+                let missing = || "–".to_owned();
+                let verdict = row.verdict.as_ref().map(|verdict| verdict.words.clone());
+                vec![
+                    self.label(row),
+                    row.forwarding_rate_pps
+                        .map_or_else(missing, format::rate_digits),
+                    row.cost_ns.map_or_else(missing, format::cost),
+                    row.effect.as_ref().map_or_else(missing, format::effect),
+                    verdict.unwrap_or_else(|| {
+                        if index == 0 {
+                            "baseline".to_owned()
+                        } else {
+                            missing()
+                        }
+                    }),
+                ]
+            })
+            .collect();
+        self.table(&header, &cells);
+    }
+
+    /// What a sceptic asks next, folded away.
+    fn details(&mut self, comparison: &ComparisonSection) {
+        let rows: Vec<&Row> = comparison
+            .rows
+            .iter()
+            .skip(1)
+            .chain(comparison.control.iter().map(|control| &control.row))
+            .collect();
+        let cells: Vec<Vec<String>> = rows
+            .iter()
+            .filter_map(|row| {
+                let effect = row.effect.as_ref()?;
+                let missing = || "–".to_owned();
+                let noise = |part: fn(&crate::report::NoiseSection) -> f64| {
+                    effect.noise.as_ref().map_or_else(missing, |noise| {
+                        format!("{} %", format::short(part(noise), 2))
+                    })
+                };
+                let size = effect.size_interval.map_or_else(missing, |ends| {
+                    let decimals = format::effect_decimals(effect.half_width_percent());
+                    let ends_text =
+                        format::interval(Some((ends.low_percent, ends.high_percent)), decimals);
+                    format!(
+                        "{ends_text} ({} %)",
+                        format::short(ends.confidence_percent, 1)
+                    )
+                });
+                Some(vec![
+                    self.label(row),
+                    effect.blocks.len().to_string(),
+                    size,
+                    fwdlab_stats::format_p(effect.p).replace('<', "\\<"),
+                    format!("{} %", format::signed(effect.mean_percent, 1)),
+                    noise(|noise| noise.between_blocks_percent),
+                    noise(|noise| noise.between_rounds_percent),
+                ])
+            })
+            .collect();
+        if cells.is_empty() {
+            return;
+        }
+        self.paragraph("<details><summary>Size, chance and noise</summary>");
+        self.table(
+            &[
+                "variant",
+                "blocks",
+                "interval of the size",
+                "p of the direction",
+                "mean",
+                "SD between blocks",
+                "SD between rounds",
+            ],
+            &cells,
+        );
+        self.paragraph(
+            "The p is corrected for the comparisons made at once (the control's is its own). The \
+             effect is the Hodges-Lehmann estimate over the blocks' effects, the mean stands \
+             beside it.",
+        );
+        self.paragraph("</details>");
+    }
+
+    fn ministat(&mut self) {
+        let report = self.report;
+        self.paragraph("## ministat");
+        self.paragraph("Unit: packets-per-second forwarded");
+        for comparison in &report.comparisons {
+            if let Some(heading) = sentences::heading(report, comparison) {
+                self.paragraph(&format!("### {}", text::markdown(&heading)));
+            }
+            if comparison.ministat.is_empty() {
+                self.paragraph("Fewer than three blocks: ministat has nothing to say yet.");
+            }
+            for block in &comparison.ministat {
+                self.line(&text::fenced(block));
+            }
+            if let Some(note) = &comparison.ministat_note {
+                self.paragraph(&text::markdown(note));
+            }
+        }
+    }
+
+    fn control(&mut self) {
+        let report = self.report;
+        let controls: Vec<String> = report
+            .comparisons
+            .iter()
+            .filter_map(|comparison| {
+                let control = comparison.control.as_ref()?;
+                let mut name = report.label(&control.row.variant).to_owned();
+                if let Some(heading) = sentences::heading(report, comparison) {
+                    name = format!("{name}, {heading}");
+                }
+                Some(format!(
+                    "- **{}**: {}.",
+                    text::markdown(&name),
+                    control.sentence
+                ))
+            })
+            .collect();
+        if controls.is_empty() {
+            return;
+        }
+        self.paragraph("## A/A control");
+        self.paragraph(&controls.join("\n"));
+    }
+
+    fn trials(&mut self) {
+        self.paragraph("## Trials in time order");
+        let plots = self.plots;
+        self.paragraph(&format!("![Every trial in time order]({plots}trials.svg)"));
+    }
+
+    fn warnings(&mut self) {
+        let report = self.report;
+        if report.warnings.is_empty() {
+            return;
+        }
+        self.paragraph("## Warnings");
+        let lines: Vec<String> = report.warnings.iter().map(warning_item).collect();
+        self.paragraph(&lines.join("\n"));
+    }
+
+    fn conservation(&mut self) {
+        let report = self.report;
+        if report.conservation.is_empty() {
+            return;
+        }
+        self.paragraph("## Where the frames went");
+        self.paragraph(
+            "From the generator's start to its end in every block, settling and warm-up included.",
+        );
+        let rows: Vec<Vec<String>> = report
+            .conservation
+            .iter()
+            .map(|(family, frames)| conservation_row(*family, frames, report.traffic.flows))
+            .collect();
+        self.table(
+            &[
+                "",
+                "offered",
+                "forwarded",
+                "dropped",
+                "unaccounted",
+                "verified",
+                "wrong",
+                "flows seen",
+                "foreign",
+            ],
+            &rows,
+        );
+        self.paragraph(
+            "Verified frames are checked completely by the sink. Foreign frames are not the \
+             tester's: neighbour and router discovery, MLD.",
+        );
+    }
+
+    fn invalid(&mut self) {
+        let report = self.report;
+        let Some(invalid) = &report.invalid else {
+            return;
+        };
+        self.paragraph("## Invalid trials");
+        self.paragraph(
+            "Judged by evidence that does not use the forwarding rate, and kept. The trials of a \
+             block are compared with one another, so a block with an invalid trial is left out of \
+             the results above as a whole and measured again.",
+        );
+        let rows: Vec<Vec<String>> = invalid
+            .rows
+            .iter()
+            .map(|row| {
+                let reasons: Vec<String> = row
+                    .reasons
+                    .iter()
+                    .map(|reason| text::markdown(reason))
+                    .collect();
+                vec![
+                    text::markdown(report.label(&row.variant)),
+                    row.family.protocol().to_owned(),
+                    format!("{} of {}", row.invalid, row.trials),
+                    reasons.join("; "),
+                ]
+            })
+            .collect();
+        self.table(&["variant", "family", "invalid", "why"], &rows);
+        for comparison in &report.comparisons {
+            if comparison.rows_with_all_trials.is_empty() {
+                continue;
+            }
+            let of = sentences::heading(report, comparison).map_or_else(String::new, |heading| {
+                format!(", {}", text::markdown(&heading))
+            });
+            self.paragraph(&format!("With all trials in{of}:"));
+            self.results_table(&comparison.rows_with_all_trials);
+        }
+    }
+
+    fn environment(&mut self) {
+        let report = self.report;
+        if report.lab.facts.is_empty() {
+            return;
+        }
+        self.paragraph("## Environment");
+        let rows: Vec<Vec<String>> = report
+            .lab
+            .facts
+            .iter()
+            .map(|(name, value)| vec![text::markdown(name), text::markdown(value)])
+            .collect();
+        self.table(&["fact", "value"], &rows);
+    }
+
+    fn limits(&mut self) {
+        self.paragraph("## What this lab is not");
+        self.paragraph(&sentences::limits(self.report).join(" "));
+    }
+
+    fn again(&mut self) {
+        let report = self.report;
+        self.paragraph("## Run it again");
+        self.line(&text::fenced(&report.again.command));
+        let file = text::code(&format!("{}.toml", report.name));
+        let hash = text::code(&report.again.experiment_hash);
+        self.paragraph(&format!(
+            "{file} is the file kept here as `experiment.toml`; `resolved.json` is the experiment \
+             and its lab ({}) with every default filled in (SHA-256 {hash}).",
+            text::markdown(&report.lab.name)
+        ));
+        self.line(
+            "The raw data stand beside this file: `trials.jsonl` (one line a trial), \
+             `blocks/*.csv` (every slice), `sessions/*.json` (the environment), and one \
+             `<variant>.<family>.pps` for ministat, whose rows are blocks and pair across files.",
+        );
+    }
+}
+
+fn code_or_none(level: &str) -> String {
+    match text::code(level) {
+        code if code.is_empty() => "(empty)".to_owned(),
+        code => code.replace('|', "\\|"),
+    }
+}
+
+fn warning_item(warning: &Warning) -> String {
+    let subject = match warning.subjects.join("; ") {
+        subjects if subjects.is_empty() => String::new(),
+        subjects => format!(" {}:", text::markdown(&subjects)),
+    };
+    let remedy = warning.remedy.as_ref().map_or_else(String::new, |remedy| {
+        format!("; {}", text::markdown(remedy))
+    });
+    format!(
+        "- **{}**{subject} {}{remedy}",
+        text::markdown(&warning.code),
+        text::markdown(&warning.text)
+    )
+}
+
+fn conservation_row(family: AddressFamily, frames: &Conservation, flows: u32) -> Vec<String> {
+    let dropped: u64 = frames.drops.values().sum();
+    let reasons: Vec<String> = frames
+        .drops
+        .iter()
+        .filter(|(_, dropped)| **dropped > 0)
+        .map(|(reason, dropped)| format!("{} {}", text::markdown(reason), format::count(*dropped)))
+        .collect();
+    let with_reasons = |total: u64, reasons: &[String]| {
+        if reasons.is_empty() {
+            format::count(total)
+        } else {
+            format!("{} ({})", format::count(total), reasons.join(", "))
+        }
+    };
+    let wrong: u64 = frames.verification.wrong_frames.values().sum();
+    let wrong_reasons: Vec<String> = frames
+        .verification
+        .wrong_frames
+        .iter()
+        .filter(|(_, wrong)| **wrong > 0)
+        .map(|(what, wrong)| format!("{} {}", text::markdown(what), format::count(*wrong)))
+        .collect();
+    vec![
+        family.protocol().to_owned(),
+        format::count(frames.offered_frames),
+        format::count(frames.forwarded_frames),
+        with_reasons(dropped, &reasons),
+        format::signed_count(frames.unaccounted_frames),
+        format::count(frames.verification.checked_frames),
+        with_reasons(wrong, &wrong_reasons),
+        format!("{} of {flows}", frames.verification.flows_seen),
+        format::count(frames.foreign_frames),
+    ]
+}
+
+fn flows(traffic: &TrafficSection) -> String {
+    let size = match traffic.frame_size {
+        64 => "smallest UDP packets".to_owned(),
+        size => format!("UDP packets in frames of {size} bytes"),
+    };
+    let families: Vec<&str> = traffic
+        .families
+        .iter()
+        .map(|family| family.protocol())
+        .collect();
+    format!(
+        "{} flows of {size} ({} sources x {} destinations), {}",
+        traffic.flows,
+        traffic.sources,
+        traffic.destinations,
+        families.join(" and ")
+    )
+}
+
+fn load(report: &Report) -> String {
+    let lab = &report.lab;
+    match (report.traffic.regime, report.traffic.intended_load_pps) {
+        (LoadRegime::SelfClocked, _) => format!(
+            "Load: self-clocked: generator, DUT and sink take turns on CPU {}; the harness runs \
+             on CPU {}",
+            lab.load_cpu, lab.control_cpu
+        ),
+        (LoadRegime::Paced, Some(pps)) => {
+            format!("Load: paced at {}", format::rate(pps as f64))
+        }
+        (LoadRegime::Paced, None) => "Load: paced".to_owned(),
+    }
+}

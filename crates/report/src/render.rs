@@ -1,0 +1,59 @@
+//! A report as files and as text; the same report gives the same bytes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::error::ReportError;
+use crate::report::{ComparisonSection, Report};
+
+/// `README.md`; `plots` is the folder of the plots as seen from it: `""` or `"derived/"`.
+#[must_use]
+pub fn readme(report: &Report, plots: &str) -> String {
+    crate::readme::readme(report, plots)
+}
+
+/// The plot of one comparison's effects; [`ComparisonSection::plot`] is its file's name.
+#[must_use]
+pub fn effects_svg(report: &Report, comparison: &ComparisonSection) -> String {
+    crate::effects_plot::effects_plot(report, comparison)
+}
+
+/// `trials.svg`: every trial in time order.
+#[must_use]
+pub fn trials_svg(report: &Report) -> String {
+    crate::trials_plot::trials_plot(report)
+}
+
+/// `report.json`.
+///
+/// # Errors
+/// [`ReportError::Json`].
+pub fn json(report: &Report) -> Result<String, ReportError> {
+    let mut text =
+        serde_json::to_string_pretty(report).map_err(|source| ReportError::Json { source })?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// What a run prints at its end, for a terminal of `width` columns; `readme` is where the README
+/// was written.
+#[must_use]
+pub fn terminal(report: &Report, readme: &Path, width: usize, colour: bool) -> String {
+    crate::terminal::terminal(report, readme, width, colour)
+}
+
+/// The files of `derived/` by their names: README.md, report.json and the plots.
+///
+/// # Errors
+/// [`ReportError::Json`].
+pub fn derived_files(report: &Report) -> Result<BTreeMap<String, String>, ReportError> {
+    let mut files = BTreeMap::from([
+        ("README.md".to_owned(), readme(report, "")),
+        ("report.json".to_owned(), json(report)?),
+        ("trials.svg".to_owned(), trials_svg(report)),
+    ]);
+    for comparison in &report.comparisons {
+        files.insert(comparison.plot.clone(), effects_svg(report, comparison));
+    }
+    Ok(files)
+}

@@ -1,0 +1,378 @@
+//! What a report says: every text and number that the renderers need.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime, VariantName};
+
+/// Version of `report.json`.
+pub const REPORT_SCHEMA_VERSION: u32 = 1;
+
+/// A run and what follows from it.
+///
+/// It is a pure function of the records: no clock, no look-up of the host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`REPORT_SCHEMA_VERSION`] of the writer.
+    pub schema: u32,
+    /// Short name of the experiment.
+    pub name: String,
+    /// The question as a title.
+    pub question: String,
+    /// What a reader should know before the results.
+    pub background: Option<String>,
+    /// How far the run is.
+    pub progress: Progress,
+    /// Where it was measured.
+    pub lab: LabSection,
+    /// What the tester sent.
+    pub traffic: TrafficSection,
+    /// How often, how long and in what order.
+    pub design: DesignSection,
+    /// The things that were varied.
+    pub factors: Vec<FactorSection>,
+    /// The combinations of levels, in the experiment's order.
+    pub variants: Vec<VariantSection>,
+    /// What came out, one entry a comparison and address family.
+    pub comparisons: Vec<ComparisonSection>,
+    /// Every trial in time order, invalid ones too.
+    pub trials: Vec<TrialSection>,
+    /// Where the frames of the accepted blocks went.
+    pub conservation: BTreeMap<AddressFamily, Conservation>,
+    /// Trials that other evidence than their forwarding rate speaks against.
+    pub invalid: Option<InvalidSection>,
+    /// What limits the results, with remedies.
+    pub warnings: Vec<Warning>,
+    /// How to measure it again.
+    pub again: AgainSection,
+}
+
+impl Report {
+    /// The variant of that name.
+    #[must_use]
+    pub fn variant(&self, name: &VariantName) -> Option<&VariantSection> {
+        self.variants.iter().find(|variant| &variant.name == name)
+    }
+
+    /// A variant's name for readers; its name in files where the report has no such variant.
+    #[must_use]
+    pub fn label<'a>(&'a self, name: &'a VariantName) -> &'a str {
+        self.variant(name)
+            .map_or(name.as_str(), |variant| variant.label.as_str())
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Blocks with a valid measurement.
+    pub measured_blocks: u32,
+    /// Blocks of the plan.
+    pub planned_blocks: u32,
+    /// Whether no more will be measured; some blocks may have been given up.
+    pub is_finished: bool,
+}
+
+/// Where it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabSection {
+    /// Short name of the lab.
+    pub name: String,
+    /// One line from the lab file.
+    pub description: Option<String>,
+    /// What kind of lab.
+    pub kind: LabKind,
+    /// Vendor and product, where the machine says.
+    pub machine: Option<String>,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Logical CPUs online.
+    pub cpus: u32,
+    /// Kernel release and version.
+    pub kernel: String,
+    /// CPU of generator, DUT and sink.
+    pub load_cpu: u32,
+    /// CPU of the harness.
+    pub control_cpu: u32,
+    /// Everything else that was found, by name.
+    pub facts: BTreeMap<String, String>,
+    /// The generator's own cost from the drop-at-ingress control, median over the blocks.
+    ///
+    /// Units: nanoseconds a packet.
+    pub generator_cost_ns: BTreeMap<AddressFamily, f64>,
+    /// Version of fwdlab that measured.
+    pub fwdlab: String,
+    /// Start of the first session, UTC.
+    pub start: String,
+    /// How many uninterrupted stretches of blocks there were.
+    pub sessions: u32,
+}
+
+/// What the tester sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrafficSection {
+    /// The strata.
+    pub families: Vec<AddressFamily>,
+    /// Distinct pairs of source and destination address.
+    pub flows: u32,
+    /// Source addresses.
+    pub sources: u16,
+    /// Destination addresses.
+    pub destinations: u16,
+    /// Ethernet bytes including FCS; 64 means the smallest valid frame of the family.
+    pub frame_size: u16,
+    /// How the load relates to what the DUT can forward.
+    pub regime: LoadRegime,
+    /// What was asked of the generator, where the regime is paced.
+    pub intended_load_pps: Option<u64>,
+}
+
+/// How often, how long and in what order.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DesignSection {
+    /// Rounds in a block.
+    pub rounds: u32,
+    /// Length of a slice.
+    pub slice_ms: u32,
+    /// What is discarded after each switch.
+    pub settle_ms: u32,
+    /// Load before the first round of a block.
+    pub warm_up_ms: u32,
+    /// Seed of all orders.
+    pub seed: u64,
+    /// Whether the seed was drawn because the file gave none.
+    pub seed_was_drawn: bool,
+    /// Smaller effects do not matter to the asker, in percent.
+    pub threshold_percent: f64,
+    /// Confidence of the verdicts, in percent.
+    pub confidence_percent: f64,
+}
+
+/// A thing that was varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactorSection {
+    /// Its name in the field's words.
+    pub name: String,
+    /// One sentence for the reader.
+    pub description: Option<String>,
+    /// The values it took.
+    pub levels: Vec<String>,
+    /// The value it had where a variant did not say.
+    pub default: String,
+}
+
+/// One combination of levels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VariantSection {
+    /// Its name in files.
+    pub name: VariantName,
+    /// Its name for readers.
+    pub label: String,
+    /// The level of every factor, by the factor's name.
+    pub levels: BTreeMap<String, String>,
+    /// The baseline that this variant is a second copy of.
+    pub control_of: Option<VariantName>,
+    /// Why the lab could not have it: listed, not run.
+    pub unavailable: Option<String>,
+}
+
+/// A baseline and what was compared with it, in one address family.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ComparisonSection {
+    /// Heading, where the experiment gives one.
+    pub title: Option<String>,
+    /// The stratum.
+    pub family: AddressFamily,
+    /// The baseline first, then the others, in the experiment's order, without the control.
+    pub rows: Vec<Row>,
+    /// The baseline under another name.
+    pub control: Option<ControlSection>,
+    /// How many verdicts are corrected together.
+    pub family_size: usize,
+    /// The same rows with invalid trials in; empty where all trials are valid.
+    pub rows_with_all_trials: Vec<Row>,
+    /// Exact text of ministat, at most seven datasets each, the baseline first.
+    pub ministat: Vec<String>,
+    /// Where ministat and the verdicts differ, and what ministat ignores.
+    pub ministat_note: Option<String>,
+    /// File name of the plot of the effects.
+    pub plot: String,
+}
+
+impl ComparisonSection {
+    /// The row of the baseline.
+    #[must_use]
+    pub fn baseline(&self) -> Option<&Row> {
+        self.rows.first()
+    }
+}
+
+/// One variant in one comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The variant.
+    pub variant: VariantName,
+    /// Trials that count.
+    pub trials: u32,
+    /// Median over the trials' observations.
+    pub forwarding_rate_pps: Option<f64>,
+    /// Time of a packet at that rate, in nanoseconds.
+    pub cost_ns: Option<f64>,
+    /// What it changes against the baseline; none for the baseline and where nothing was measured.
+    pub effect: Option<Effect>,
+    /// What is concluded; none where there is no effect.
+    pub verdict: Option<VerdictSection>,
+}
+
+/// A difference to the baseline, in percent of its forwarding rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// Hodges-Lehmann estimate over the block effects.
+    pub estimate_percent: f64,
+    /// The interval of the direction; none where the blocks are too few for one.
+    pub interval: Option<IntervalSection>,
+    /// The interval of the size, held against the threshold; none for the control.
+    pub size_interval: Option<IntervalSection>,
+    /// Mean over the block effects.
+    pub mean_percent: f64,
+    /// Probability of effects at least as clear by chance, corrected for the comparisons made at
+    /// once.
+    pub p: f64,
+    /// Standard deviation from block to block, beyond what the rounds explain, and from round to
+    /// round; none where there is nothing to tell them apart.
+    pub noise: Option<NoiseSection>,
+    /// What the estimate means for the cost of a packet, in nanoseconds.
+    pub cost_difference_ns: Option<f64>,
+    /// The effect of every block, in block order.
+    pub blocks: Vec<BlockEffectSection>,
+}
+
+impl Effect {
+    /// Half the interval's length, where there is one.
+    #[must_use]
+    pub fn half_width_percent(&self) -> Option<f64> {
+        self.interval
+            .map(|interval| (interval.high_percent - interval.low_percent) / 2.0)
+    }
+}
+
+/// An interval for a single comparison, in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IntervalSection {
+    /// Lower end.
+    pub low_percent: f64,
+    /// Upper end.
+    pub high_percent: f64,
+    /// The confidence that it really has.
+    pub confidence_percent: f64,
+}
+
+/// The two components of the noise, as standard deviations in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoiseSection {
+    /// Between fresh set-ups.
+    pub between_blocks_percent: f64,
+    /// Between rounds of one set-up.
+    pub between_rounds_percent: f64,
+}
+
+/// What one block says about an effect.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockEffectSection {
+    /// Number of the block.
+    pub block: u32,
+    /// Median over its rounds, in percent of the baseline's forwarding rate.
+    pub percent: f64,
+}
+
+/// What is concluded from an effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictSection {
+    /// The exclusive words.
+    pub words: String,
+    /// Whether they claim that there is an effect.
+    pub shows_difference: bool,
+    /// Whether they leave something open that more blocks could decide.
+    pub leaves_open: bool,
+    /// What the words leave open: correction for several comparisons, blocks that would decide.
+    pub notes: Vec<String>,
+}
+
+/// The A/A control: the baseline entered twice under another name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ControlSection {
+    /// The second copy, with its effect; it has no verdict.
+    pub row: Row,
+    /// Whether the copies agree at the control's level; none where too few blocks could tell.
+    pub passed: Option<bool>,
+    /// What the control says, in a sentence.
+    pub sentence: String,
+}
+
+/// One trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialSection {
+    /// Its session.
+    pub session: u32,
+    /// Its block.
+    pub block: u32,
+    /// The attempt at that block.
+    pub attempt: u32,
+    /// Place of its first slice in the block's first round, from 0.
+    pub order: u32,
+    /// The variant.
+    pub variant: VariantName,
+    /// The address family.
+    pub family: AddressFamily,
+    /// The observation.
+    pub forwarding_rate_pps: f64,
+    /// Whether the verdicts rest on it: its whole block is valid and was not cut short.
+    pub counts: bool,
+    /// What speaks against it; empty where it is valid.
+    pub invalid: Vec<String>,
+}
+
+/// Trials that other evidence than their forwarding rate speaks against.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvalidSection {
+    /// One entry a variant and family that was run, in the experiment's order.
+    pub rows: Vec<InvalidRow>,
+}
+
+/// The invalid trials of one variant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InvalidRow {
+    /// The variant.
+    pub variant: VariantName,
+    /// The address family.
+    pub family: AddressFamily,
+    /// All trials, retried ones too.
+    pub trials: u32,
+    /// Those that are invalid.
+    pub invalid: u32,
+    /// What speaks against them, each once, with the blocks.
+    pub reasons: Vec<String>,
+}
+
+/// Something that limits the results.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Warning {
+    /// Stable code.
+    pub code: String,
+    /// What it is about; none where it is the whole run.
+    pub subjects: Vec<String>,
+    /// What is the case.
+    pub text: String,
+    /// What can be done about it, where the text does not say.
+    pub remedy: Option<String>,
+}
+
+/// How to measure it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgainSection {
+    /// The command.
+    pub command: String,
+    /// SHA-256 of the resolved experiment.
+    pub experiment_hash: String,
+}

@@ -1,0 +1,121 @@
+//! Sentences that more than one renderer shows; none of them holds a name that others chose.
+
+use fwdlab_model::LabKind;
+
+use crate::format;
+use crate::report::{ComparisonSection, Report, Row};
+
+/// `8 blocks`, or `3 of 8 blocks` while the run goes on.
+pub(crate) fn blocks(report: &Report) -> String {
+    let progress = report.progress;
+    let planned = format::counted(progress.planned_blocks.into(), "block");
+    if progress.measured_blocks == progress.planned_blocks {
+        planned
+    } else {
+        format!("{} of {planned}", progress.measured_blocks)
+    }
+}
+
+/// That the run is not finished, where it is not.
+pub(crate) fn unfinished(report: &Report) -> Option<String> {
+    (!report.progress.is_finished)
+        .then(|| format!("This run is not finished: {} are measured.", blocks(report)))
+}
+
+/// What tells this comparison from the report's others; none for the only one. It may hold the
+/// experiment's own title.
+pub(crate) fn heading(report: &Report, comparison: &ComparisonSection) -> Option<String> {
+    let family = (report.traffic.families.len() > 1).then(|| comparison.family.protocol());
+    match (&comparison.title, family) {
+        (Some(title), Some(family)) => Some(format!("{title}: {family}")),
+        (Some(title), None) => Some(title.clone()),
+        (None, Some(family)) => Some(family.to_owned()),
+        (None, None) => None,
+    }
+}
+
+/// The finding on one variant: verdict, effect, rates and cost.
+pub(crate) fn finding(row: &Row, baseline: Option<&Row>) -> Option<String> {
+    let effect = row.effect.as_ref()?;
+    let verdict = row.verdict.as_ref()?;
+    let confidence = effect.interval.map_or_else(
+        || "no interval with so few blocks".to_owned(),
+        |interval| {
+            format!(
+                "{} % interval",
+                format::short(interval.confidence_percent, 1)
+            )
+        },
+    );
+    let mut finding = format!(
+        "{}: {} ({confidence})",
+        verdict.words,
+        format::effect(effect)
+    );
+    let from = baseline.and_then(|baseline| baseline.forwarding_rate_pps);
+    if let (Some(from), Some(to)) = (from, row.forwarding_rate_pps) {
+        finding.push_str(&format!(", {} -> {}", format::rate(from), format::rate(to)));
+    }
+    if let Some(difference) = effect.cost_difference_ns {
+        let difference = format::cost_difference(difference);
+        finding.push_str(&format!(", {difference} ns/packet"));
+    }
+    for note in &verdict.notes {
+        finding.push_str("; ");
+        finding.push_str(note);
+    }
+    Some(finding)
+}
+
+/// How the table and its verdicts are to be read.
+pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String {
+    let design = &report.design;
+    let correction = match comparison.family_size {
+        0 | 1 => String::new(),
+        size => format!(
+            " The words are corrected for {size} comparisons, each interval is for its own alone."
+        ),
+    };
+    format!(
+        "A change of less than {} % does not matter to the asker; the words hold at {} % \
+         confidence.{correction} Forwarding rate and ns/packet are medians over the blocks; the \
+         effect compares each variant with the baseline inside every block.",
+        format::short(design.threshold_percent, 3),
+        format::short(design.confidence_percent, 2)
+    )
+}
+
+/// The generator's own cost by family, where it was measured.
+pub(crate) fn generator_costs(report: &Report) -> Option<String> {
+    let costs: Vec<String> = report
+        .lab
+        .generator_cost_ns
+        .iter()
+        .map(|(family, cost_ns)| {
+            format!(
+                "{} ns/packet ({})",
+                format::cost(*cost_ns),
+                family.protocol()
+            )
+        })
+        .collect();
+    (!costs.is_empty()).then(|| costs.join(", "))
+}
+
+/// What must not be concluded.
+pub(crate) fn limits(report: &Report) -> Vec<String> {
+    match report.lab.kind {
+        LabKind::Netns => vec![
+            "No network card: veth pairs and live frames, so no DMA, no driver rings, no \
+             interrupt moderation and no receive-side scaling."
+                .to_owned(),
+            "The result is the CPU cost of the forwarding path of this kernel on this machine, \
+             with the generator and the sink on the same core; a virtual machine adds its \
+             hypervisor."
+                .to_owned(),
+            "Forwarding rates here do not carry over to hardware; which variant costs more, and \
+             roughly how many ns/packet, often does."
+                .to_owned(),
+        ],
+    }
+}

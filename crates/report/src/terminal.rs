@@ -1,0 +1,315 @@
+//! What a run prints at its end.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crate::format;
+use crate::report::{ComparisonSection, Effect, Report, Row};
+use crate::sentences;
+use crate::text::{columns, cut_to_columns, one_line, wrap_to_columns};
+
+/// Narrower than this nothing can be laid out; text then sticks out.
+const WIDTH_MIN: usize = 40;
+const LABEL_MAX: usize = 28;
+const PLOT_MIN: usize = 16;
+
+/// Draws up the text for a terminal of `width` columns, with colours where it shows them;
+/// `readme` is where the README was written.
+pub(crate) fn terminal(report: &Report, readme: &Path, width: usize, colour: bool) -> String {
+    let mut screen = Screen {
+        report,
+        width: width.max(WIDTH_MIN),
+        colour,
+        text: String::new(),
+    };
+    screen.wrapped("", &report.question, Style::Bold);
+    if let Some(unfinished) = sentences::unfinished(report) {
+        screen.wrapped("", &unfinished, Style::Yellow);
+    }
+    for comparison in &report.comparisons {
+        screen.comparison(comparison);
+    }
+    screen.warnings();
+    screen.line("");
+    let readme = one_line(&readme.display().to_string());
+    screen.line(&format!("Report: {readme}"));
+    screen.text
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Plain,
+    Bold,
+    Dim,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+impl Style {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Cyan => "36",
+        }
+    }
+}
+
+struct Screen<'a> {
+    report: &'a Report,
+    width: usize,
+    colour: bool,
+    text: String,
+}
+
+impl Screen<'_> {
+    fn styled(&self, text: &str, style: Style) -> String {
+        if self.colour && style != Style::Plain {
+            format!("\x1b[{}m{text}\x1b[0m", style.code())
+        } else {
+            text.to_owned()
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// A text in lines, the first behind `lead`, the others indented as far.
+    fn wrapped(&mut self, lead: &str, text: &str, style: Style) {
+        let indent = columns(lead);
+        let room = self.width.saturating_sub(indent).max(20);
+        for (index, line) in wrap_to_columns(text, room).iter().enumerate() {
+            let lead = if index == 0 {
+                lead.to_owned()
+            } else {
+                " ".repeat(indent)
+            };
+            let line = self.styled(line, style);
+            self.line(&format!("{lead}{line}"));
+        }
+    }
+
+    fn comparison(&mut self, comparison: &ComparisonSection) {
+        let report = self.report;
+        self.line("");
+        if let Some(heading) = sentences::heading(report, comparison) {
+            self.wrapped("", &heading, Style::Bold);
+        }
+        if let Some(baseline) = comparison.baseline() {
+            let label = report.label(&baseline.variant).to_owned();
+            match (baseline.forwarding_rate_pps, baseline.cost_ns) {
+                (Some(pps), Some(ns)) => {
+                    let (pps, ns) = (format::rate(pps), format::cost(ns));
+                    let words = format!("Baseline {label}: {pps}, {ns} ns/packet");
+                    self.wrapped("", &words, Style::Plain);
+                }
+                _ => self.wrapped("", &format!("Baseline {label}: not measured"), Style::Plain),
+            }
+        }
+        for row in comparison.rows.iter().skip(1) {
+            let label = report.label(&row.variant).to_owned();
+            let Some(finding) = sentences::finding(row, comparison.baseline()) else {
+                self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
+                continue;
+            };
+            let style = match row.verdict.as_ref() {
+                Some(verdict) if verdict.leaves_open => Style::Yellow,
+                Some(verdict) if verdict.shows_difference => Style::Cyan,
+                _ => Style::Green,
+            };
+            self.wrapped("  ", &label, Style::Bold);
+            self.wrapped("    ", &finding, style);
+        }
+        if let Some(control) = &comparison.control {
+            let style = if control.passed == Some(false) {
+                Style::Yellow
+            } else {
+                Style::Dim
+            };
+            let sentence = format!("A/A control: {}", control.sentence);
+            self.wrapped("  ", &sentence, style);
+        }
+        self.plot(comparison);
+        for block in &comparison.ministat {
+            self.line("");
+            // ministat's text is what it is, also on a narrower terminal.
+            for line in block.lines() {
+                let _ = writeln!(self.text, "{line}");
+            }
+        }
+        if let Some(note) = &comparison.ministat_note {
+            self.wrapped("", note, Style::Dim);
+        }
+    }
+
+    /// The intervals of a comparison, one line a variant, over one axis.
+    fn plot(&mut self, comparison: &ComparisonSection) {
+        let control = comparison.control.iter().map(|control| &control.row);
+        let rows: Vec<(&Row, &Effect)> = comparison
+            .rows
+            .iter()
+            .skip(1)
+            .chain(control)
+            .filter_map(|row| Some((row, row.effect.as_ref()?)))
+            .collect();
+        if rows.is_empty() {
+            return;
+        }
+        let labels: Vec<String> = rows
+            .iter()
+            .map(|(row, _)| cut_to_columns(self.report.label(&row.variant), LABEL_MAX))
+            .collect();
+        let estimates: Vec<String> = rows
+            .iter()
+            .map(|(_, effect)| {
+                let decimals = format::effect_decimals(effect.half_width_percent());
+                format!("{} %", format::signed(effect.estimate_percent, decimals))
+            })
+            .collect();
+        let widest = |texts: &[String]| texts.iter().map(|text| columns(text)).max().unwrap_or(0);
+        let (label_width, estimate_width) = (widest(&labels), widest(&estimates));
+        let plot_width = self
+            .width
+            .saturating_sub(label_width + estimate_width + 6)
+            .max(PLOT_MIN);
+        let threshold_percent = self.report.design.threshold_percent;
+        let axis = Axis::new(&rows, threshold_percent, plot_width);
+        self.line("");
+        for (((_, effect), label), estimate) in rows.iter().zip(&labels).zip(&estimates) {
+            let pad = " ".repeat(label_width - columns(label));
+            let gap = " ".repeat(estimate_width - columns(estimate));
+            let bar = axis.bar(effect);
+            self.line(&format!("  {label}{pad}  {bar}  {gap}{estimate}"));
+        }
+        let indent = " ".repeat(label_width + 4);
+        let line = format!("{indent}{}", axis.labels());
+        let line = self.styled(&line, Style::Dim);
+        self.line(&line);
+    }
+
+    fn warnings(&mut self) {
+        let report = self.report;
+        if report.warnings.is_empty() {
+            return;
+        }
+        self.line("");
+        for warning in &report.warnings {
+            let subject = match warning.subjects.join("; ") {
+                subjects if subjects.is_empty() => subjects,
+                subjects => format!("{subjects}: "),
+            };
+            let remedy = warning
+                .remedy
+                .as_ref()
+                .map_or_else(String::new, |remedy| format!("; {remedy}"));
+            let lead = format!("{}  ", warning.code);
+            let text = format!("{subject}{}{remedy}", warning.text);
+            self.wrapped(&lead, &text, Style::Yellow);
+        }
+    }
+}
+
+/// Effects on a logarithmic axis of characters.
+struct Axis {
+    low: f64,
+    high: f64,
+    width: usize,
+    threshold_percent: f64,
+}
+
+impl Axis {
+    fn new(rows: &[(&Row, &Effect)], threshold_percent: f64, width: usize) -> Self {
+        let mut low = logarithm(-threshold_percent);
+        let mut high = logarithm(threshold_percent);
+        for (_, effect) in rows {
+            let ends = effect
+                .interval
+                .map_or([effect.estimate_percent; 2], |ends| {
+                    [ends.low_percent, ends.high_percent]
+                });
+            for percent in ends.into_iter().chain([effect.estimate_percent]) {
+                low = low.min(logarithm(percent));
+                high = high.max(logarithm(percent));
+            }
+        }
+        Self {
+            low,
+            high,
+            width,
+            threshold_percent,
+        }
+    }
+
+    fn column(&self, percent: f64) -> usize {
+        let span = (self.high - self.low).max(f64::MIN_POSITIVE);
+        let part = ((logarithm(percent) - self.low) / span).clamp(0.0, 1.0);
+        let last = self.width - 1;
+        // Counted instead of cast: a plot is a few dozen columns wide.
+        (0..last)
+            .find(|column| part * last as f64 - 0.5 < *column as f64)
+            .unwrap_or(last)
+    }
+
+    fn bar(&self, effect: &Effect) -> String {
+        let mut cells = vec![' '; self.width];
+        let band = self.column(-self.threshold_percent)..=self.column(self.threshold_percent);
+        for column in band {
+            cells[column] = '░';
+        }
+        cells[self.column(0.0)] = '│';
+        let (from, to, ends) = match effect.interval {
+            Some(ends) => (
+                self.column(ends.low_percent),
+                self.column(ends.high_percent),
+                ['├', '┤'],
+            ),
+            None => (0, self.width - 1, ['◄', '►']),
+        };
+        if from < to {
+            for cell in &mut cells[from..=to] {
+                *cell = '─';
+            }
+            cells[from] = ends[0];
+            cells[to] = ends[1];
+        }
+        cells[self.column(effect.estimate_percent)] = '●';
+        cells.into_iter().collect()
+    }
+
+    /// The ends of the axis and zero, each under its column where there is room.
+    fn labels(&self) -> String {
+        let decimals = if self.high - self.low < 0.05 { 1 } else { 0 };
+        let label = |value: f64| format!("{} %", format::signed(value.exp_m1() * 100.0, decimals));
+        let mut cells = vec![' '; self.width];
+        let mut taken = vec![false; self.width];
+        let mut place = |text: &str, middle: usize| {
+            let length = columns(text);
+            let start = middle
+                .saturating_sub(length / 2)
+                .min(self.width.saturating_sub(length));
+            let end = (start + length).min(self.width);
+            let near = start.saturating_sub(1)..(end + 1).min(self.width);
+            if taken[near].iter().any(|taken| *taken) {
+                return;
+            }
+            for (cell, character) in cells[start..end].iter_mut().zip(text.chars()) {
+                *cell = character;
+            }
+            taken[start..end].fill(true);
+        };
+        place("0", self.column(0.0));
+        place(&label(self.low), 0);
+        place(&label(self.high), self.width - 1);
+        cells.into_iter().collect()
+    }
+}
+
+fn logarithm(percent: f64) -> f64 {
+    (percent / 100.0).max(-0.999_999).ln_1p()
+}

@@ -1,0 +1,211 @@
+//! Names that others chose, made inert for each place where they are shown.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// One line without anything that acts instead of being read.
+///
+/// White space becomes one space; controls (terminal escapes among them), marks that turn the
+/// writing direction and characters that XML cannot hold become U+FFFD.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.extend(word.chars().map(visible));
+    }
+    line
+}
+
+fn visible(character: char) -> char {
+    let acts = character.is_control()
+        || matches!(character,
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}')
+        || matches!(character, '\u{fffe}' | '\u{ffff}');
+    if acts { '\u{fffd}' } else { character }
+}
+
+/// One line of Markdown that shows exactly this text, also inside a table's cell.
+///
+/// An underscore between letters is left alone, so that `iflib.simple_tx` stays readable.
+pub(crate) fn markdown(text: &str) -> String {
+    let line = one_line(text);
+    let characters: Vec<char> = line.chars().collect();
+    let mut escaped = String::new();
+    for (index, &character) in characters.iter().enumerate() {
+        let before = index.checked_sub(1).map(|index| characters[index]);
+        let after = characters.get(index + 1).copied();
+        let joined = |neighbour: Option<char>| neighbour.is_some_and(char::is_alphanumeric);
+        let acts = match character {
+            '\\' | '`' | '*' | '[' | ']' | '<' | '|' | '~' | '$' => true,
+            '_' => !(joined(before) && joined(after)),
+            '&' => after.is_some_and(|after| after.is_ascii_alphabetic() || after == '#'),
+            // Only at the start of a line do these make a heading, a list, a quote or a rule.
+            '#' | '+' | '-' | '>' | '=' => before.is_none(),
+            '.' | ')' => {
+                after.is_none_or(char::is_whitespace)
+                    && index > 0
+                    && characters[..index].iter().all(char::is_ascii_digit)
+            }
+            _ => false,
+        };
+        if acts {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// Several lines of Markdown that show exactly this text, its paragraphs kept.
+pub(crate) fn markdown_lines(text: &str) -> String {
+    text.trim()
+        .lines()
+        .map(markdown)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// A fenced block: its fence is longer than any run of backticks inside.
+pub(crate) fn fenced(text: &str) -> String {
+    let mut longest = 0;
+    let mut run = 0;
+    for character in text.chars() {
+        run = if character == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat((longest + 1).max(3));
+    format!("{fence}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}
+
+/// A code span that shows exactly this text on one line.
+pub(crate) fn code(text: &str) -> String {
+    let line = one_line(text);
+    if line.is_empty() {
+        return String::new();
+    }
+    let mut longest = 0;
+    let mut run = 0;
+    for character in line.chars() {
+        run = if character == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat(longest + 1);
+    if longest > 0 {
+        format!("{fence} {line} {fence}")
+    } else {
+        format!("{fence}{line}{fence}")
+    }
+}
+
+/// The text for an XML attribute or element.
+pub(crate) fn xml(text: &str) -> String {
+    let mut escaped = String::new();
+    for character in one_line(text).chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// Columns that the text takes on a terminal.
+pub(crate) fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// The text cut to that many terminal columns, with an ellipsis where something is missing.
+pub(crate) fn cut_to_columns(text: &str, columns_max: usize) -> String {
+    if columns(text) <= columns_max {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    let mut used = 1;
+    for character in text.chars() {
+        used += character.width().unwrap_or(0);
+        if used > columns_max {
+            break;
+        }
+        cut.push(character);
+    }
+    format!("{}…", cut.trim_end())
+}
+
+/// The text in lines of at most that many columns; a longer word is broken.
+pub(crate) fn wrap_to_columns(text: &str, columns_max: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    // Only the breaking space separates words: groups of digits stay together.
+    let words = text.split(' ').filter(|word| !word.is_empty());
+    for word in words.flat_map(|word| broken(word, columns_max)) {
+        match lines.last_mut() {
+            Some(line) if columns(line) + 1 + columns(&word) <= columns_max => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
+    }
+    lines
+}
+
+fn broken(word: &str, columns_max: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for character in word.chars() {
+        let width = character.width().unwrap_or(0);
+        match pieces.last_mut() {
+            Some(piece) if columns(piece) + width <= columns_max => piece.push(character),
+            _ => pieces.push(character.to_string()),
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_shows_what_was_written() {
+        for (text, expected) in [
+            ("iflib.simple_tx=0 and x", "iflib.simple_tx=0 and x"),
+            ("a|b", "a\\|b"),
+            ("`x` <img src=x>", "\\`x\\` \\<img src=x>"),
+            ("*bold* _it_", "\\*bold\\* \\_it\\_"),
+            ("# title\n\n- item", "\\# title - item"),
+            ("1. one", "1\\. one"),
+            ("[x](http://y)", "\\[x\\](http://y)"),
+            ("AT&T &amp;", "AT\\&T \\&amp;"),
+            ("-21", "\\-21"),
+            ("a\u{1b}[31m", "a\u{fffd}\\[31m"),
+            ("\u{202e}evil", "\u{fffd}evil"),
+        ] {
+            assert_eq!(markdown(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_fence_cannot_be_closed_from_inside() {
+        assert_eq!(fenced("x a\n"), "```\nx a\n```\n");
+        assert_eq!(fenced("```\nx\n````"), "`````\n```\nx\n````\n`````\n");
+        assert_eq!(code("a`b``c"), "``` a`b``c ```");
+        assert_eq!(code("a b"), "`a b`");
+    }
+
+    #[test]
+    fn terminal_text_is_cut_and_wrapped_by_columns() {
+        assert_eq!(cut_to_columns("abcdef", 6), "abcdef");
+        assert_eq!(cut_to_columns("abcdef", 5), "abcd…");
+        assert_eq!(cut_to_columns("漢字漢字", 5), "漢字…");
+        assert_eq!(wrap_to_columns("aa bb cc", 5), ["aa bb", "cc"]);
+        assert_eq!(wrap_to_columns("aa bbbbbbb c", 5), ["aa", "bbbbb", "bb c"]);
+        assert_eq!(
+            wrap_to_columns("1\u{202f}000 pps", 5),
+            ["1\u{202f}000", "pps"]
+        );
+    }
+}

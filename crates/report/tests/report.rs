@@ -1,0 +1,375 @@
+//! Reports of made-up runs: their text, that it is always the same, and that no name can act.
+
+mod synthetic;
+
+use std::path::Path;
+
+use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
+use fwdlab_model::record::Fate;
+use fwdlab_model::{AddressFamily, SCHEMA_VERSION};
+use fwdlab_report::{Report, ReportError, render};
+use fwdlab_stats::ministat;
+use proptest::prelude::*;
+use synthetic::Synthetic;
+
+fn report_of(run: &Synthetic) -> Report {
+    Report::build(&run.loaded()).expect("made-up records are sound")
+}
+
+fn named(labels: &[&str]) -> Vec<(String, f64)> {
+    labels
+        .iter()
+        .enumerate()
+        .map(|(index, label)| ((*label).to_owned(), -2.0 * index as f64))
+        .collect()
+}
+
+fn codes(report: &Report) -> Vec<&str> {
+    report
+        .warnings
+        .iter()
+        .map(|warning| warning.code.as_str())
+        .collect()
+}
+
+/// Five variants, the A/A control among them, 8 blocks of 10 rounds.
+#[test]
+fn a_finished_run() {
+    let report = report_of(&Synthetic::default());
+    insta::assert_snapshot!("readme", render::readme(&report, "derived/"));
+    insta::assert_snapshot!(
+        "effects.svg",
+        render::effects_svg(&report, &report.comparisons[0])
+    );
+    insta::assert_snapshot!("trials.svg", render::trials_svg(&report));
+    let terminal = render::terminal(&report, Path::new("results/x/README.md"), 80, false);
+    insta::assert_snapshot!("terminal", terminal);
+}
+
+#[test]
+fn a_run_that_is_not_finished_says_how_far_it_is() {
+    let report = report_of(&Synthetic {
+        measured_blocks: 3,
+        ..Synthetic::default()
+    });
+    let readme = render::readme(&report, "");
+    assert!(readme.contains("This run is not finished: 3 of 8 blocks are measured."));
+    assert!(codes(&report).contains(&"W201"));
+    assert!(readme.contains("[-∞, +∞]"));
+    let report = report_of(&Synthetic {
+        measured_blocks: 0,
+        ..Synthetic::default()
+    });
+    let readme = render::readme(&report, "");
+    assert!(readme.contains("0 of 8 blocks"));
+    assert!(readme.contains("No verdict"));
+}
+
+#[test]
+fn without_a_session_there_is_no_report() {
+    let loaded = Loaded {
+        sessions: Vec::new(),
+        ..Synthetic::default().loaded()
+    };
+    assert!(matches!(
+        Report::build(&loaded),
+        Err(ReportError::NoSession)
+    ));
+}
+
+#[test]
+fn the_same_records_give_the_same_bytes() {
+    let run = Synthetic {
+        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        invalid: vec![(2, 1)],
+        ..Synthetic::default()
+    };
+    let here = Report::build(&run.loaded()).unwrap();
+    let elsewhere = Loaded {
+        dir: "/somewhere/else".into(),
+        ..run.loaded()
+    };
+    let elsewhere = Report::build(&elsewhere).unwrap();
+    assert_eq!(
+        render::derived_files(&here).unwrap(),
+        render::derived_files(&elsewhere).unwrap()
+    );
+    let json = render::json(&here).unwrap();
+    let read: Report = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, here);
+}
+
+#[test]
+fn invalid_blocks_are_shown_and_judged_a_second_time() {
+    let report = report_of(&Synthetic {
+        invalid: vec![(2, 1), (5, 0)],
+        ..Synthetic::default()
+    });
+    let comparison = &report.comparisons[0];
+    assert_eq!(comparison.rows[1].trials, 8);
+    assert_eq!(comparison.rows_with_all_trials[1].trials, 10);
+    let invalid = report.invalid.as_ref().unwrap();
+    assert_eq!(invalid.rows[1].invalid, 1);
+    assert_eq!(invalid.rows[1].trials, 10);
+    assert!(invalid.rows[1].reasons[0].starts_with("block 2: the hypervisor took"));
+    // A block is judged as one, so all its five trials are hollow.
+    assert_eq!(
+        report.trials.iter().filter(|trial| !trial.counts).count(),
+        10
+    );
+    assert!(render::readme(&report, "").contains("With all trials in"));
+    let svg = render::trials_svg(&report);
+    assert!(svg.contains("hollow") && svg.contains("2′"));
+}
+
+#[test]
+fn a_block_given_up_and_a_torn_line_are_warned_of() {
+    let mut loaded = Synthetic {
+        invalid: vec![(3, 1)],
+        ..Synthetic::default()
+    }
+    .loaded();
+    loaded
+        .attempts
+        .retain(|attempt| attempt.record.block != 3 || attempt.fate == Fate::Invalid);
+    loaded.finished = Some(Finished {
+        schema: SCHEMA_VERSION,
+        finished: "2026-11-21T10:00:00Z".to_owned(),
+        accepted_blocks: vec![1, 2, 4, 5, 6, 7, 8],
+        given_up_blocks: vec![3],
+    });
+    loaded.warnings.push(ArchiveWarning::TornLine {
+        place: Place {
+            path: "/here/trials.jsonl".into(),
+            line: Some(9),
+        },
+        bytes: 17,
+    });
+    let report = Report::build(&loaded).unwrap();
+    assert!(report.progress.is_finished);
+    assert!(codes(&report).contains(&"W208") && codes(&report).contains(&"W209"));
+    let readme = render::readme(&report, "");
+    assert!(readme.contains("7 of 8 blocks") && !readme.contains("not finished"));
+    assert!(!readme.contains("/here"));
+}
+
+#[test]
+fn more_than_seven_variants_share_the_baseline_in_several_blocks() {
+    let labels: Vec<String> = (0..12).map(|number| format!("variant {number}")).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let report = report_of(&Synthetic {
+        variants: named(&labels),
+        ..Synthetic::default()
+    });
+    let blocks = &report.comparisons[0].ministat;
+    assert_eq!(blocks.len(), 2);
+    assert!(
+        blocks
+            .iter()
+            .all(|block| block.starts_with("x variant 0\n+ "))
+    );
+    let datasets = |block: &str| {
+        block
+            .lines()
+            .filter(|line| line.contains(" variant "))
+            .count()
+    };
+    assert_eq!([datasets(&blocks[0]), datasets(&blocks[1])], [7, 6]);
+}
+
+/// What ministat prints from the `.pps` files is what stands in the README, names apart.
+#[test]
+fn ministat_sees_what_the_files_hold() {
+    let run = Synthetic::default();
+    let loaded = run.loaded();
+    let datasets = loaded.resolved.variants.iter().take(4).map(|variant| {
+        let rows = loaded.accepted().into_iter().map(|attempt| {
+            let mut trials = attempt.trials.iter();
+            let trial = trials.find(|trial| trial.variant == variant.name).unwrap();
+            format_observation(trial.observation_pps)
+        });
+        let points = rows.map(|row| row.parse().unwrap()).collect();
+        ministat::Dataset::new(&variant.label, points).unwrap()
+    });
+    let layout = ministat::Layout {
+        separate_bars: true,
+        ..ministat::Layout::default()
+    };
+    let expected = ministat::Report::new(datasets.collect(), layout).unwrap();
+    let report = report_of(&run);
+    assert_eq!(report.comparisons[0].ministat, [expected.to_string()]);
+    assert!(render::readme(&report, "").contains(&expected.to_string()));
+}
+
+/// A variant that the lab cannot have is listed and not judged.
+#[test]
+fn an_unavailable_variant_is_listed() {
+    let mut loaded = Synthetic::default().loaded();
+    let gone = loaded.resolved.variants[3].name.clone();
+    loaded.resolved.variants[3].unavailable = Some("no <XDP> here".to_owned());
+    for attempt in &mut loaded.attempts {
+        attempt.trials.retain(|trial| trial.variant != gone);
+        attempt.slices.retain(|slice| slice.variant != gone);
+    }
+    let report = Report::build(&loaded).unwrap();
+    assert!(codes(&report).contains(&"W204"));
+    assert_eq!(report.comparisons[0].family_size, 2);
+    assert_eq!(report.comparisons[0].rows[3].verdict, None);
+    assert!(render::readme(&report, "").contains("not run: no \\<XDP> here"));
+    let svg = render::effects_svg(&report, &report.comparisons[0]);
+    assert!(svg.contains("not available in this lab"));
+}
+
+/// A variant that forwards nothing has no effect in percent, and the report says so.
+#[test]
+fn a_variant_that_forwards_nothing_is_said_to() {
+    let mut loaded = Synthetic::default().loaded();
+    let silent = loaded.resolved.variants[1].name.clone();
+    for attempt in &mut loaded.attempts {
+        for trial in attempt
+            .trials
+            .iter_mut()
+            .filter(|trial| trial.variant == silent)
+        {
+            trial.observation_pps = 0.0;
+        }
+        for slice in attempt
+            .slices
+            .iter_mut()
+            .filter(|slice| slice.variant == silent)
+        {
+            slice.forwarded_frames = 0;
+        }
+    }
+    let report = Report::build(&loaded).unwrap();
+    assert!(codes(&report).contains(&"W205"));
+    assert_eq!(report.comparisons[0].rows[1].effect, None);
+    assert_eq!(report.comparisons[0].rows[1].cost_ns, None);
+    let document = render::trials_svg(&report);
+    roxmltree::Document::parse(&document).unwrap();
+}
+
+#[test]
+fn where_ministat_and_the_verdict_differ_the_readme_says_why() {
+    // The blocks differ by 3 %, the effect is 1.5 %: only pairing finds it.
+    let report = report_of(&Synthetic {
+        variants: vec![
+            ("plain".to_owned(), 0.0),
+            ("a little slower".to_owned(), -1.5),
+        ],
+        block_noise_percent: 0.05,
+        round_noise_percent: 0.2,
+        ..Synthetic::default()
+    });
+    let comparison = &report.comparisons[0];
+    assert_eq!(
+        comparison.rows[1].verdict.as_ref().unwrap().words,
+        "different"
+    );
+    assert!(comparison.ministat[0].contains("No difference proven"));
+    let note = comparison.ministat_note.as_ref().unwrap();
+    assert!(note.contains("a little slower (different)") && note.contains("pairing"));
+    assert!(render::readme(&report, "").contains(note));
+}
+
+#[test]
+fn comparisons_and_families_have_a_plot_each() {
+    let report = report_of(&Synthetic {
+        titles: vec![Some("First".to_owned()), Some("Second".to_owned())],
+        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        ..Synthetic::default()
+    });
+    let files = render::derived_files(&report).unwrap();
+    let readme = render::readme(&report, "derived/");
+    for plot in ["1-inet", "1-inet6", "2-inet", "2-inet6"] {
+        let name = format!("effects-{plot}.svg");
+        assert!(files.contains_key(&name));
+        assert!(readme.contains(&format!("](derived/{name})")));
+    }
+    assert!(readme.contains("## Second: IPv6"));
+}
+
+#[test]
+fn a_terminal_of_eighty_columns_holds_every_line() {
+    let report = report_of(&Synthetic {
+        measured_blocks: 5,
+        ..Synthetic::default()
+    });
+    let text = render::terminal(&report, Path::new("README.md"), 80, false);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 80, "{line:?}");
+    }
+    assert!(!text.contains('\x1b'));
+    assert!(render::terminal(&report, Path::new("README.md"), 80, true).contains("\x1b[1m"));
+}
+
+/// Cells of a table's row: bars that are not escaped, less one.
+fn cells(row: &str) -> usize {
+    let mut bars = 0;
+    let mut escaped = false;
+    for character in row.chars() {
+        bars += usize::from(character == '|' && !escaped);
+        escaped = character == '\\' && !escaped;
+    }
+    bars - 1
+}
+
+fn hostile() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        r#"[|`<>&"'\\*_\[\]#~$!(){}a-z .=\-\n\r\t]{0,60}"#,
+        Just("</text><script>alert(1)</script>".to_owned()),
+        Just("]]><!--".to_owned()),
+        Just("\u{1b}[2J\u{202e}\u{0}".to_owned()),
+        Just("```\n# heading\n```".to_owned()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn no_name_can_act(label in hostile(), other in hostile(), question in hostile()) {
+        let report = report_of(&Synthetic {
+            variants: vec![(label, 0.0), (other, -5.0)],
+            question,
+            measured_blocks: 3,
+            rounds: 2,
+            ..Synthetic::default()
+        });
+        for svg in [
+            render::effects_svg(&report, &report.comparisons[0]),
+            render::trials_svg(&report),
+        ] {
+            let document = roxmltree::Document::parse(&svg).unwrap();
+            let allowed = [
+                "svg", "title", "desc", "style", "rect", "line", "path", "polyline", "circle",
+                "text",
+            ];
+            for node in document.descendants().filter(roxmltree::Node::is_element) {
+                prop_assert!(allowed.contains(&node.tag_name().name()));
+            }
+        }
+        let readme = render::readme(&report, "");
+        let mut columns = None;
+        let mut fence: Option<String> = None;
+        for line in readme.lines() {
+            let ticks: String = line.chars().take_while(|character| *character == '`').collect();
+            match &fence {
+                Some(open) if line == open => fence = None,
+                None if ticks.len() >= 3 && ticks == line => fence = Some(ticks),
+                None if line.starts_with('|') => {
+                    let here = cells(line);
+                    prop_assert_eq!(*columns.get_or_insert(here), here, "{}", line);
+                }
+                _ => columns = None,
+            }
+        }
+        prop_assert!(fence.is_none());
+        let headings = readme.lines().filter(|line| line.starts_with("# ")).count();
+        // A question of nothing but white space leaves its heading empty.
+        prop_assert!(headings <= 2);
+        let terminal = render::terminal(&report, Path::new("README.md"), 80, false);
+        prop_assert!(!terminal.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+    }
+}

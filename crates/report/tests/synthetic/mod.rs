@@ -1,0 +1,380 @@
+//! Records of a run that never was: seeded, with the noise of a real machine.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use fwdlab_archive::{Attempt, Loaded};
+use fwdlab_model::record::fates;
+use fwdlab_model::{
+    AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design, Environment, Factor,
+    FamilyOrder, InvalidReason, Lab, LabKind, Level, LoadRegime, Placement, Plan, PlannedBlock,
+    Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord, Variant,
+    VariantName, Verification,
+};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64;
+
+/// A run to be made up.
+#[derive(Clone, Debug)]
+pub(crate) struct Synthetic {
+    /// Label and true effect of each variant, in percent; the first is the baseline.
+    pub(crate) variants: Vec<(String, f64)>,
+    pub(crate) families: Vec<AddressFamily>,
+    /// Whether the baseline is entered twice.
+    pub(crate) control: bool,
+    pub(crate) planned_blocks: u32,
+    pub(crate) measured_blocks: u32,
+    pub(crate) rounds: u32,
+    /// Standard deviations of the log rate, in percent.
+    pub(crate) block_noise_percent: f64,
+    pub(crate) round_noise_percent: f64,
+    /// Block and index of variant of the trials that are invalid.
+    pub(crate) invalid: Vec<(u32, usize)>,
+    /// Titles of comparisons; each has the same variants.
+    pub(crate) titles: Vec<Option<String>>,
+    pub(crate) question: String,
+    pub(crate) background: Option<String>,
+    pub(crate) sessions: u32,
+}
+
+impl Default for Synthetic {
+    fn default() -> Self {
+        Self {
+            variants: [
+                ("no filter", 0.0),
+                ("nftables, 10 stateless rules", -21.4),
+                ("nftables conntrack", -28.9),
+                ("XDP fib forwarding", 143.0),
+            ]
+            .map(|(label, effect)| (label.to_owned(), effect))
+            .to_vec(),
+            families: vec![AddressFamily::Inet],
+            control: true,
+            planned_blocks: 8,
+            measured_blocks: 8,
+            rounds: 10,
+            block_noise_percent: 0.4,
+            round_noise_percent: 2.0,
+            invalid: Vec::new(),
+            titles: vec![None],
+            question: "Impact of a packet filter on this machine's IPv4 forwarding".to_owned(),
+            background: None,
+            sessions: 1,
+        }
+    }
+}
+
+impl Synthetic {
+    pub(crate) fn loaded(&self) -> Loaded {
+        let resolved = self.resolved();
+        let mut random = Random(Pcg64::seed_from_u64(7));
+        let mut measured = Vec::new();
+        for block in 1..=self.measured_blocks {
+            if self.invalid.iter().any(|(invalid, _)| *invalid == block) {
+                measured.push(self.measure(block, 1, &resolved, &mut random));
+                measured.push(self.measure(block, 2, &resolved, &mut random));
+            } else {
+                measured.push(self.measure(block, 1, &resolved, &mut random));
+            }
+        }
+        let mut records = Vec::new();
+        for (block, trials, _) in &measured {
+            records.extend(trials.iter().cloned().map(Record::Trial));
+            records.push(Record::Block(block.clone()));
+        }
+        let fates = fates(&records);
+        let of_blocks = records
+            .iter()
+            .zip(fates)
+            .filter(|(record, _)| matches!(record, Record::Block(_)));
+        let attempts = measured
+            .into_iter()
+            .zip(of_blocks)
+            .map(|((record, trials, slices), (_, fate))| Attempt {
+                record,
+                fate,
+                trials,
+                slices,
+            })
+            .collect();
+        Loaded {
+            dir: PathBuf::from("results/quickstart/made-up"),
+            hash: resolved.hash(),
+            started: "2026-11-21T09:00:00Z".to_owned(),
+            kernel: "6.18.5".to_owned(),
+            plan: self.plan(&resolved),
+            sessions: (1..=self.sessions).map(session).collect(),
+            records,
+            attempts,
+            finished: None,
+            warnings: Vec::new(),
+            resolved,
+        }
+    }
+
+    fn names(&self) -> Vec<VariantName> {
+        // Numbered, because hostile labels may share a name.
+        let names = self.variants.iter().enumerate();
+        names
+            .map(|(index, (label, _))| VariantName::from_label(label).numbered(index))
+            .collect()
+    }
+
+    fn resolved(&self) -> Resolved {
+        let names = self.names();
+        let level = |index: usize| Level::Text(format!("level-{index}"));
+        let mut variants: Vec<Variant> = self
+            .variants
+            .iter()
+            .enumerate()
+            .map(|(index, (label, _))| Variant {
+                name: names[index].clone(),
+                label: label.clone(),
+                levels: BTreeMap::from([("filter".to_owned(), level(index))]),
+                control_of: None,
+                unavailable: None,
+            })
+            .collect();
+        if self.control {
+            variants.push(Variant {
+                name: control_name(),
+                label: format!("{} (again)", self.variants[0].0),
+                levels: variants[0].levels.clone(),
+                control_of: Some(names[0].clone()),
+                unavailable: None,
+            });
+        }
+        Resolved {
+            name: "quickstart".to_owned(),
+            question: self.question.clone(),
+            background: self.background.clone(),
+            factors: vec![Factor {
+                name: "filter".to_owned(),
+                description: Some("What looks at every packet on its way".to_owned()),
+                levels: (0..self.variants.len()).map(level).collect(),
+                default: level(0),
+            }],
+            comparisons: self
+                .titles
+                .iter()
+                .map(|title| Comparison {
+                    title: title.clone(),
+                    baseline: names[0].clone(),
+                    variants: names[1..].to_vec(),
+                })
+                .collect(),
+            variants,
+            traffic: Traffic {
+                families: self.families.clone(),
+                frame_size: 64,
+                sources: 20,
+                destinations: 100,
+                regime: LoadRegime::SelfClocked,
+                intended_load_pps: None,
+            },
+            design: Design {
+                blocks: self.planned_blocks,
+                rounds: self.rounds,
+                slice_ms: 100,
+                settle_ms: 50,
+                warm_up_ms: 500,
+                seed: 42,
+                seed_was_drawn: true,
+                threshold_percent: 1.0,
+                confidence_percent: 95.0,
+            },
+            lab: Lab {
+                name: "local".to_owned(),
+                description: Some("A laptop on the kitchen table".to_owned()),
+                kind: LabKind::Netns,
+                load_cpu: None,
+                control_cpu: None,
+                bindings: BTreeMap::from([("filter".to_owned(), Binding::Nft(BTreeMap::new()))]),
+            },
+        }
+    }
+
+    fn plan(&self, resolved: &Resolved) -> Plan {
+        let order: Vec<VariantName> = resolved.variants.iter().map(|v| v.name.clone()).collect();
+        let families = self.families.iter().map(|&family| FamilyOrder {
+            family,
+            rounds: vec![order.clone(); self.rounds as usize],
+        });
+        let families: Vec<FamilyOrder> = families.collect();
+        Plan {
+            seed: 42,
+            blocks: (1..=self.planned_blocks)
+                .map(|number| PlannedBlock {
+                    number,
+                    families: families.clone(),
+                })
+                .collect(),
+        }
+    }
+
+    fn measure(
+        &self,
+        block: u32,
+        attempt: u32,
+        resolved: &Resolved,
+        random: &mut Random,
+    ) -> (BlockRecord, Vec<TrialRecord>, Vec<SliceRecord>) {
+        let variants = &resolved.variants;
+        let mut trials = Vec::new();
+        let per_session = self.measured_blocks.div_ceil(self.sessions).max(1);
+        let session = (block - 1) / per_session + 1;
+        let mut slices = Vec::new();
+        let mut conservation = BTreeMap::new();
+        for &family in &self.families {
+            let baseline_pps = match family {
+                AddressFamily::Inet => 2_410_000.0,
+                AddressFamily::Inet6 => 2_050_000.0,
+            } * random.normal_percent(3.0);
+            let mut forwarded_in_block = 0;
+            let shift = random.below(count(variants.len()));
+            for (index, variant) in variants.iter().enumerate() {
+                let effect = self.variants.get(index).map_or(0.0, |(_, effect)| *effect);
+                let set_up = random.normal_percent(self.block_noise_percent);
+                let pps = baseline_pps * (1.0 + effect / 100.0) * set_up;
+                let mut rates = Vec::new();
+                let mut forwarded_frames = 0;
+                for round in 1..=self.rounds {
+                    let rate = pps * random.normal_percent(self.round_noise_percent);
+                    let frames = whole(rate * 0.1);
+                    rates.push(frames as f64 / 0.1);
+                    forwarded_frames += frames;
+                    slices.push(SliceRecord {
+                        family,
+                        round,
+                        position: count(index),
+                        variant: variant.name.clone(),
+                        start_s: f64::from(round) * 0.75,
+                        time_s: 0.1,
+                        offered_frames: frames,
+                        forwarded_frames: frames,
+                        dropped_frames: 0,
+                        calibration_ns: 10_000,
+                        steal_s: 0.0,
+                        switch_s: 0.004,
+                    });
+                }
+                rates.sort_by(f64::total_cmp);
+                let invalid = if attempt == 1 && self.invalid.contains(&(block, index)) {
+                    vec![InvalidReason::Stolen {
+                        ratio: 0.083,
+                        bound: 0.05,
+                    }]
+                } else {
+                    Vec::new()
+                };
+                forwarded_in_block += forwarded_frames;
+                let order = (count(index) + shift) % count(variants.len());
+                trials.push(TrialRecord {
+                    schema: SCHEMA_VERSION,
+                    session,
+                    block,
+                    attempt,
+                    order,
+                    variant: variant.name.clone(),
+                    family,
+                    start: format!("2026-11-21T09:{block:02}:00Z"),
+                    measured_s: 0.1 * f64::from(self.rounds),
+                    offered_frames: forwarded_frames,
+                    forwarded_frames,
+                    drops: BTreeMap::new(),
+                    observation_pps: f64::midpoint(
+                        rates[(rates.len() - 1) / 2],
+                        rates[rates.len() / 2],
+                    ),
+                    pooled_pps: forwarded_frames as f64 / (0.1 * f64::from(self.rounds)),
+                    steal_s: 0.0,
+                    calibration_ns: 10_000.0,
+                    invalid,
+                });
+            }
+            let frames = Conservation {
+                offered_frames: forwarded_in_block + 1200,
+                forwarded_frames: forwarded_in_block,
+                drops: BTreeMap::from([("switching".to_owned(), 1200)]),
+                unaccounted_frames: 0,
+                foreign_frames: 3,
+                verification: Verification {
+                    checked_frames: forwarded_in_block / 64,
+                    wrong_frames: BTreeMap::new(),
+                    flows_seen: 2000,
+                },
+            };
+            conservation.insert(family, frames);
+        }
+        let record = BlockRecord {
+            schema: SCHEMA_VERSION,
+            session,
+            block,
+            attempt,
+            start: format!("2026-11-21T09:{block:02}:00Z"),
+            set_up_s: 0.4,
+            switch_s: 0.004,
+            conservation,
+            generator_cost_ns: self
+                .families
+                .iter()
+                .map(|&family| (family, 48.2 + f64::from(block) * 0.1))
+                .collect(),
+        };
+        (record, trials, slices)
+    }
+}
+
+pub(crate) fn control_name() -> VariantName {
+    VariantName::from_label("control")
+}
+
+fn session(number: u32) -> SessionRecord {
+    SessionRecord {
+        schema: SCHEMA_VERSION,
+        session: number,
+        start: "2026-11-21T09:00:00Z".to_owned(),
+        fwdlab: "0.1.0".to_owned(),
+        environment: Environment {
+            kernel: "6.18.5 #1 SMP PREEMPT_DYNAMIC".to_owned(),
+            cpu_model: "Example CPU at 3.0 GHz".to_owned(),
+            cpus: 2,
+            machine: Some("Example Works Model 7".to_owned()),
+            facts: BTreeMap::from([
+                ("clock source".to_owned(), "tsc".to_owned()),
+                ("hypervisor".to_owned(), "kvm".to_owned()),
+            ]),
+            noise_sources: vec!["the machine is a virtual one".to_owned()],
+        },
+        placement: Placement {
+            load_cpu: 1,
+            control_cpu: 0,
+        },
+    }
+}
+
+fn whole(value: f64) -> u64 {
+    format!("{value:.0}").parse().expect("digits are a number")
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).expect("a made-up run is small")
+}
+
+struct Random(Pcg64);
+
+impl Random {
+    fn uniform(&mut self) -> f64 {
+        f64::from(self.0.next_u32()) / f64::from(u32::MAX)
+    }
+
+    fn below(&mut self, limit: u32) -> u32 {
+        self.0.next_u32() % limit
+    }
+
+    /// A factor around 1; the sum of twelve uniform numbers is normal enough.
+    fn normal_percent(&mut self, standard_deviation_percent: f64) -> f64 {
+        let sum: f64 = (0..12).map(|_| self.uniform()).sum();
+        ((sum - 6.0) * standard_deviation_percent / 100.0).exp()
+    }
+}
