@@ -105,6 +105,8 @@ pub(crate) fn session(session: u32) -> SessionRecord {
         session,
         start: "2026-11-21T08:42:53Z".into(),
         fwdlab: "0.1.0".into(),
+        experiment_path: "experiments/sample.toml".into(),
+        lab_path: None,
         environment: Environment {
             kernel: "6.18.44 #1 SMP".into(),
             cpu_model: "A CPU".into(),

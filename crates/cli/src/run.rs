@@ -67,6 +67,11 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
         session,
         start: jiff::Timestamp::now().to_string(),
         fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
+        experiment_path: arguments.experiment.display().to_string(),
+        lab_path: arguments
+            .lab
+            .as_ref()
+            .map(|path| path.display().to_string()),
         environment,
         placement: lab.placement().clone(),
     })?;
@@ -86,17 +91,18 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     );
     progress.finish();
 
-    // What was measured is shown even where something went wrong after it.
-    let published = report::publish(results.loaded());
-    let is_whole = measured?;
-    let report = published?;
-    let summary = plan_run.summary();
     let directory = results.dir().to_owned();
-    if is_whole {
+    if let Ok(true) = measured {
         results.finish(&jiff::Timestamp::now().to_string())?;
     }
-    report::print(&report, &directory, arguments.json)?;
-    conclude(&summary, is_whole)
+    // What was measured is published even where something went wrong after it; the report of a
+    // finished run can be made again at any time.
+    let published = Results::load(&directory)
+        .map_err(Into::into)
+        .and_then(|loaded| report::publish(&loaded));
+    let is_whole = measured?;
+    report::print(&published?, &directory, arguments.json)?;
+    conclude(&plan_run.summary(), is_whole)
 }
 
 /// Reads the experiment and its lab.

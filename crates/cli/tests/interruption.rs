@@ -1,5 +1,6 @@
 //! A run that is killed, interrupted or out of space loses at most its running block, leaves
 //! nothing behind, and goes on where it was.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;

@@ -24,13 +24,15 @@ pub fn environment() -> Environment {
             "clock source",
             "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         ),
-        ("kernel command line", "/proc/cmdline"),
         ("BPF JIT", "/proc/sys/net/core/bpf_jit_enable"),
         ("load average", "/proc/loadavg"),
     ] {
         if let Some(value) = text(path) {
             facts.insert(name.to_owned(), value);
         }
+    }
+    if let Some(parameters) = text("/proc/cmdline").and_then(|line| boot_parameters(&line)) {
+        facts.insert("boot parameters".to_owned(), parameters);
     }
     if let Some(hypervisor) = hypervisor(&cpuinfo) {
         facts.insert("hypervisor".to_owned(), hypervisor);
@@ -70,6 +72,27 @@ fn steal_ticks(stat: &str, cpu: u32) -> Option<f64> {
         })?
         .split_ascii_whitespace();
     fields.nth(7)?.parse().ok()
+}
+
+/// Boot parameters that change how fast a kernel forwards. The others stay unrecorded: a command
+/// line may hold what is not for publication.
+fn boot_parameters(line: &str) -> Option<String> {
+    const TELLING: [&str; 9] = [
+        "mitigations",
+        "isolcpus",
+        "nohz_full",
+        "rcu_nocbs",
+        "intel_pstate",
+        "amd_pstate",
+        "intel_idle.max_cstate",
+        "processor.max_cstate",
+        "idle",
+    ];
+    let telling: Vec<_> = line
+        .split_ascii_whitespace()
+        .filter(|word| TELLING.contains(&word.split('=').next().unwrap_or_default()))
+        .collect();
+    (!telling.is_empty()).then(|| telling.join(" "))
 }
 
 fn text(path: &str) -> Option<String> {
@@ -139,6 +162,16 @@ mod tests {
         assert_eq!(steal_ticks(stat, 0), Some(42.0));
         assert_eq!(steal_ticks(stat, 10), Some(7.0));
         assert_eq!(steal_ticks(stat, 1), None);
+    }
+
+    #[test]
+    fn only_telling_boot_parameters_are_recorded() {
+        let line = "root=/dev/sda1 token=secret mitigations=off isolcpus=2-3 quiet";
+        assert_eq!(
+            boot_parameters(line).as_deref(),
+            Some("mitigations=off isolcpus=2-3")
+        );
+        assert_eq!(boot_parameters("quiet"), None);
     }
 
     #[test]

@@ -302,6 +302,10 @@ pub struct SessionRecord {
     pub start: String,
     /// Version of fwdlab.
     pub fwdlab: String,
+    /// Path of the experiment file, as it was given.
+    pub experiment_path: String,
+    /// Path of the lab file, where one was given beside the experiment.
+    pub lab_path: Option<String>,
     /// What was found on the machine.
     pub environment: Environment,
     /// Who runs where.

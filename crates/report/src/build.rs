@@ -62,13 +62,33 @@ impl Report {
             invalid: invalid_section(loaded),
             warnings,
             again: AgainSection {
-                command: format!(
-                    "fwdlab run {}.toml --seed {} --new",
-                    resolved.name, loaded.plan.seed
-                ),
+                command: command(session, loaded.plan.seed),
                 experiment_hash: loaded.hash.clone(),
             },
         })
+    }
+}
+
+/// The command line that repeats a run: the same files, the same orders, a directory of its own.
+fn command(session: &SessionRecord, seed: u64) -> String {
+    let experiment = shell_word(&session.experiment_path);
+    let lab = session
+        .lab_path
+        .as_ref()
+        .map(|path| format!(" --lab {}", shell_word(path)))
+        .unwrap_or_default();
+    format!("fwdlab run {experiment}{lab} --seed {seed} --new")
+}
+
+/// A word as a POSIX shell takes it literally.
+fn shell_word(word: &str) -> String {
+    let is_plain = |character: char| {
+        character.is_alphanumeric() || matches!(character, '.' | '_' | '-' | '/' | '+' | ',' | '@')
+    };
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", text::one_line(word).replace('\'', r"'\''"))
     }
 }
 

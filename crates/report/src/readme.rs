@@ -496,11 +496,10 @@ impl Page<'_> {
         let report = self.report;
         self.paragraph("## Run it again");
         self.line(&text::fenced(&report.again.command));
-        let file = text::code(&format!("{}.toml", report.name));
         let hash = text::code(&report.again.experiment_hash);
         self.paragraph(&format!(
-            "{file} is the file kept here as `experiment.toml`; `resolved.json` is the experiment \
-             and its lab ({}) with every default filled in (SHA-256 {hash}).",
+            "`experiment.toml` is a copy of the experiment file; `resolved.json` is the experiment and \
+             its lab ({}) with every default filled in (SHA-256 {hash}).",
             text::markdown(&report.lab.name)
         ));
         self.line(

@@ -335,6 +335,8 @@ fn session(number: u32) -> SessionRecord {
         session: number,
         start: "2026-11-21T09:00:00Z".to_owned(),
         fwdlab: "0.1.0".to_owned(),
+        experiment_path: "experiments/packet filter.toml".to_owned(),
+        lab_path: Some("labs/netns.toml".to_owned()),
         environment: Environment {
             kernel: "6.18.5 #1 SMP PREEMPT_DYNAMIC".to_owned(),
             cpu_model: "Example CPU at 3.0 GHz".to_owned(),
