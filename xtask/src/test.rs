@@ -1,60 +1,59 @@
 //! Runs every test that can run here, and says what did not.
 
+use std::env;
 use std::fmt::{self, Display};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
 use crate::command::{self, cargo};
 
-/// Crates whose tests own the machine while they run: lab set-ups, and traffic that is counted.
+// All packages at once: what is built for some of them alone is built with other features. Cargo
+// runs one test program at a time, so only what is inside one has to be told to take turns.
+const TEST_PROGRAMS: &str = "test --workspace --no-fail-fast --tests";
+const DOCTESTS: &str = "test --workspace --no-fail-fast --doc";
+
+/// Packages whose tests own the machine while they run: lab set-ups, and traffic that is counted.
 const ONE_TEST_AT_A_TIME: &[&str] = &["fwdlab-lab", "fwdlab-traffic", "fwdlab"];
 
 /// The environment variable that names the file to which tests append what they skip
 /// (`crates/testkit`).
 const SKIPPED_LOG: &str = "FWDLAB_SKIPPED_LOG";
 
+/// Runs all tests and prints what became of them.
+///
+/// # Errors
+/// One fails, or cannot be built; with `CI=true` also where one is skipped.
 pub(crate) fn run() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let skipped_log = folder.path().join("skipped");
     fs::write(&skipped_log, "")?;
 
-    let mut together = vec!["test", "--workspace", "--no-fail-fast"];
-    let mut alone = vec!["test", "--no-fail-fast"];
-    for package in ONE_TEST_AT_A_TIME {
-        together.extend(["--exclude", package]);
-        alone.extend(["--package", package]);
-    }
-    alone.extend(["--", "--test-threads=1"]);
-
     let mut tally = Tally::default();
-    let mut failed_runs = Vec::new();
-    for arguments in [together, alone] {
-        let mut cargo = cargo(arguments);
+    let mut all_went_well = true;
+    for (arguments, configuration) in [(TEST_PROGRAMS, Some(runner()?)), (DOCTESTS, None)] {
+        println!("$ cargo {arguments}");
+        let mut cargo = cargo(arguments.split(' '));
         cargo.env(SKIPPED_LOG, &skipped_log);
-        println!("$ {}", command::line(&cargo));
-        if !run_and_count(&mut cargo, &mut tally)? {
-            failed_runs.push(command::line(&cargo));
+        if let Some(configuration) = configuration {
+            cargo.args(["--config", &configuration]);
         }
+        all_went_well &= run_and_count(&mut cargo, &mut tally)?;
     }
     tally.count_skips(&fs::read_to_string(&skipped_log)?);
 
-    if !failed_runs.is_empty() && tally.failed == 0 {
+    if !all_went_well && tally.failed == 0 {
         // No total: it would count only the tests that were reached.
-        bail!(
-            "no test failed, but not all could be built or run: {}",
-            failed_runs.join(", ")
-        );
+        bail!("test: no test failed, but not all could be built and run to their end");
     }
     println!("\n{tally}");
     if tally.failed > 0 {
         bail!("test: {} failed", tally.failed);
     }
-    if std::env::var("CI").is_ok_and(|value| value == "true" || value == "1")
-        && !tally.skipped.is_empty()
-    {
+    if !tally.skipped.is_empty() && env::var("CI").is_ok_and(|ci| ci == "true" || ci == "1") {
         bail!(
             "test: {} skipped; with CI=true everything has to run",
             tally.skipped.len()
@@ -63,8 +62,29 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
+/// The configuration with which cargo starts each test program through this chore's other half.
+fn runner() -> Result<String> {
+    let this_program = env::current_exe()?;
+    Ok(format!(
+        r#"target."cfg(all())".runner=[{this_program:?},"run-test"]"#
+    ))
+}
+
+/// Becomes a test program that cargo wants to run, having said how many tests may run at once in it.
+///
+/// # Errors
+/// It cannot be started; otherwise this does not return.
+pub(crate) fn run_program(program: &str, arguments: &[&str]) -> Result<()> {
+    let mut test = Command::new(program);
+    test.args(arguments);
+    if env::var("CARGO_PKG_NAME").is_ok_and(|name| ONE_TEST_AT_A_TIME.contains(&name.as_str())) {
+        test.env("RUST_TEST_THREADS", "1");
+    }
+    Err(test.exec()).with_context(|| format!("{program}: cannot be started"))
+}
+
 /// Passes on what `cargo test` prints and counts it; whether all went well.
-fn run_and_count(cargo: &mut std::process::Command, tally: &mut Tally) -> Result<bool> {
+fn run_and_count(cargo: &mut Command, tally: &mut Tally) -> Result<bool> {
     let mut child = cargo
         .stdout(Stdio::piped())
         .spawn()
