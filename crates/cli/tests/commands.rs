@@ -46,7 +46,10 @@ fn without_privilege_a_run_says_what_it_needs_and_leaves_nothing() {
         .unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{stderr}");
-    assert!(stderr.contains("needs root") && stderr.contains("sudo"), "{stderr}");
+    assert!(
+        stderr.contains("needs root") && stderr.contains("sudo"),
+        "{stderr}"
+    );
     assert!(!scratch.path().join("results").exists());
 }
 
@@ -68,8 +71,14 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 #[test]
 fn every_shell_gets_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let output = Command::new(FWDLAB).args(["completions", shell]).output().unwrap();
+        let output = Command::new(FWDLAB)
+            .args(["completions", shell])
+            .output()
+            .unwrap();
         assert!(output.status.success());
-        assert!(String::from_utf8_lossy(&output.stdout).contains("ministat"), "{shell}");
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("ministat"),
+            "{shell}"
+        );
     }
 }

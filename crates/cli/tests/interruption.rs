@@ -87,13 +87,20 @@ fn blocks_measured(records: &str) -> Vec<u64> {
         .collect()
 }
 
+/// Namespaces of runs that are gone; others may be measuring on this machine.
 fn leftovers() -> Vec<String> {
     let Ok(entries) = fs::read_dir("/run/netns") else {
         return Vec::new();
     };
+    let is_left_over = |name: &String| {
+        let pid = name
+            .strip_prefix("fwdlab-")
+            .and_then(|rest| rest.split('-').next());
+        pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+    };
     entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.starts_with("fwdlab-"))
+        .filter(is_left_over)
         .collect()
 }
 
