@@ -17,6 +17,13 @@ pub fn rate(pps: f64) -> String {
     format!("{} pps", significant(pps, 3))
 }
 
+/// A difference of forwarding rates for sentences, signed: `-368 kpps`.
+#[must_use]
+pub fn rate_difference(pps: f64) -> String {
+    let sign = if pps < 0.0 { '-' } else { '+' };
+    format!("{sign}{}", rate(pps.abs()))
+}
+
 /// A forwarding rate for tables: four significant digits, grouped, without the unit: `2 412 000`.
 #[must_use]
 pub fn rate_digits(pps: f64) -> String {

@@ -238,6 +238,7 @@ impl Judge<'_> {
             mean_percent: percent(verdict.other_methods.student.mean),
             p: verdict.adjusted_p.direction,
             noise: self.noise(effects)?,
+            rate_difference_pps: rate_difference(baseline, verdict.estimate),
             cost_difference_ns: cost_difference(baseline, verdict.estimate),
             blocks: block_sections(effects),
         })
@@ -282,6 +283,7 @@ impl Judge<'_> {
             mean_percent: percent(mean),
             p: verdict.p,
             noise: self.noise(&effects)?,
+            rate_difference_pps: rate_difference(baseline, verdict.estimate),
             cost_difference_ns: cost_difference(baseline, verdict.estimate),
             blocks: block_sections(&effects),
         });
@@ -472,6 +474,12 @@ fn block_sections(effects: &Effects) -> Vec<BlockEffectSection> {
             percent: percent(log_ratio),
         })
         .collect()
+}
+
+fn rate_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
+    baseline
+        .forwarding_rate_pps
+        .map(|rate_pps| rate_pps * log_ratio.exp_m1())
 }
 
 /// The cost of a packet is the inverse of its rate, so the log ratio changes its sign.

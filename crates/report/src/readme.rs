@@ -226,7 +226,7 @@ impl Page<'_> {
         let report = self.report;
         let mut any = false;
         for row in comparison.rows.iter().skip(1) {
-            if let Some(finding) = sentences::finding(row, comparison.baseline()) {
+            if let Some(finding) = sentences::finding(row) {
                 let label = self.label(row);
                 self.line(&format!("- **{label}**: {finding}"));
                 any = true;

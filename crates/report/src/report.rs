@@ -242,7 +242,9 @@ pub struct Effect {
     /// Standard deviation from block to block, beyond what the rounds explain, and from round to
     /// round; none where there is nothing to tell them apart.
     pub noise: Option<NoiseSection>,
-    /// What the estimate means for the cost of a packet, in nanoseconds.
+    /// What the estimate means for the baseline's forwarding rate, in frames per second.
+    pub rate_difference_pps: Option<f64>,
+    /// What the estimate means for the baseline's cost of a packet, in nanoseconds.
     pub cost_difference_ns: Option<f64>,
     /// The effect of every block, in block order.
     pub blocks: Vec<BlockEffectSection>,

@@ -34,8 +34,8 @@ pub(crate) fn heading(report: &Report, comparison: &ComparisonSection) -> Option
     }
 }
 
-/// The finding on one variant: verdict, effect, rates and cost.
-pub(crate) fn finding(row: &Row, baseline: Option<&Row>) -> Option<String> {
+/// The finding on one variant: verdict, effect, and what it makes of the baseline.
+pub(crate) fn finding(row: &Row) -> Option<String> {
     let effect = row.effect.as_ref()?;
     let verdict = row.verdict.as_ref()?;
     let confidence = effect.interval.map_or_else(
@@ -52,9 +52,8 @@ pub(crate) fn finding(row: &Row, baseline: Option<&Row>) -> Option<String> {
         verdict.words,
         format::effect(effect)
     );
-    let from = baseline.and_then(|baseline| baseline.forwarding_rate_pps);
-    if let (Some(from), Some(to)) = (from, row.forwarding_rate_pps) {
-        finding.push_str(&format!(", {} -> {}", format::rate(from), format::rate(to)));
+    if let Some(difference) = effect.rate_difference_pps {
+        finding.push_str(&format!(", {}", format::rate_difference(difference)));
     }
     if let Some(difference) = effect.cost_difference_ns {
         let difference = format::cost_difference(difference);
@@ -78,8 +77,10 @@ pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String
     };
     format!(
         "A change of less than {} % does not matter to the asker; the words hold at {} % \
-         confidence.{correction} Forwarding rate and ns/packet are medians over the blocks; the \
-         effect compares each variant with the baseline inside every block.",
+         confidence.{correction} The effect compares each variant with the \
+         baseline inside every block, and the differences in pps and ns/packet are what it makes of \
+         the baseline's; the table's forwarding rates and ns/packet are medians over the blocks, \
+         between which the machine itself may change.",
         format::short(design.threshold_percent, 3),
         format::short(design.confidence_percent, 2)
     )

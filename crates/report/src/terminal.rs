@@ -114,7 +114,7 @@ impl Screen<'_> {
         }
         for row in comparison.rows.iter().skip(1) {
             let label = report.label(&row.variant).to_owned();
-            let Some(finding) = sentences::finding(row, comparison.baseline()) else {
+            let Some(finding) = sentences::finding(row) else {
                 self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
                 continue;
             };
