@@ -27,6 +27,7 @@ cargo xtask <chore>
   tidy          crate edges, dead links, stray words and files
   bpf           build the eBPF objects from their sources
   bpf --check   fail unless the committed objects do what their sources say
+  bench <name>  measure fwdlab itself against the goals in docs/performance.md (`bench --help`)
 ";
 
 fn main() -> ExitCode {

@@ -1,0 +1,86 @@
+//! Benches: what the figures in docs/performance.md are measured with.
+//!
+//! To be run as `cargo xtask bench NAME`, which builds it as fwdlab ships. Whatever is compared is
+//! measured in pairs, one right after the other, because machines drift from moment to moment; the
+//! ratios of the pairs give an interval. Nothing here fails because something is slow: a figure
+//! that misses its goal is a figure.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line program talks to its terminal"
+)]
+
+mod bench;
+mod counter;
+mod figure;
+mod generator;
+mod harness;
+mod pairs;
+mod trafgen;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+
+use bench::Bench;
+use figure::Report;
+
+/// Measures fwdlab itself, against the goals that docs/performance.md states.
+#[derive(Parser)]
+#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The generator: its rate beside trafgen's, its cost, its pacing
+    Gen(generator::Settings),
+    /// The harness: what it costs the rate that it measures, and how fast it switches
+    Lab(harness::Settings),
+}
+
+#[derive(Args)]
+struct Output {
+    /// Also write all observations into a JSON file
+    #[arg(long, global = true, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Also put the table into a Markdown file, in place of the one of an earlier run
+    #[arg(long, global = true, value_name = "FILE")]
+    into: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let bench = Bench::open()?;
+    let (name, figures) = match &arguments.command {
+        Command::Gen(settings) => ("gen", generator::run(&bench, settings)?),
+        Command::Lab(settings) => ("lab", harness::run(&bench, settings)?),
+    };
+    let report = Report::new(name, &bench, figures);
+    print!("{}", report.markdown());
+    if let Some(file) = &arguments.output.json {
+        fs::write(file, serde_json::to_string_pretty(&report)? + "\n")
+            .with_context(|| file.display().to_string())?;
+    }
+    if let Some(document) = &arguments.output.into {
+        report.put_into(document)?;
+    }
+    Ok(())
+}
