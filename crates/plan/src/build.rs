@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{FamilyOrder, Plan, PlannedBlock, Resolved, Variant, VariantName};
-use fwdlab_stats::StatsError;
+use fwdlab_stats::{CONTROL_CONFIDENCE, StatsError};
 
 use crate::orders::{Generator, rounds};
 
@@ -93,15 +93,30 @@ pub fn variants_run(resolved: &Resolved) -> Vec<&Variant> {
 /// # Errors
 /// [`PlanError::NoComparison`], [`PlanError::UnknownVariant`], [`PlanError::Confidence`].
 pub fn minimum_blocks(resolved: &Resolved) -> Result<usize, PlanError> {
-    fwdlab_stats::minimum_blocks(
-        most_compared(resolved)?,
-        resolved.design.confidence_percent / 100.0,
-    )
-    .map_err(PlanError::Confidence)
+    let (compared, confidence) = most_compared(resolved)?;
+    fwdlab_stats::minimum_blocks(compared, confidence).map_err(PlanError::Confidence)
 }
 
-/// The most variants that are compared with one baseline.
-fn most_compared(resolved: &Resolved) -> Result<usize, PlanError> {
+/// The most variants that are compared with one baseline, and the confidence asked of them; an
+/// experiment that only compares a baseline with itself has its A/A control.
+fn most_compared(resolved: &Resolved) -> Result<(usize, f64), PlanError> {
+    let asks_for_none = resolved
+        .comparisons
+        .iter()
+        .all(|comparison| comparison.variants.is_empty());
+    let has_control = variants_run(resolved)
+        .iter()
+        .any(|variant| variant.control_of.is_some());
+    if asks_for_none && has_control {
+        return Ok((1, CONTROL_CONFIDENCE));
+    }
+    Ok((
+        most_variants(resolved)?,
+        resolved.design.confidence_percent / 100.0,
+    ))
+}
+
+fn most_variants(resolved: &Resolved) -> Result<usize, PlanError> {
     let run = |name: &VariantName| match resolved.variant(name) {
         Some(variant) => Ok(variant.unavailable.is_none()),
         None => Err(PlanError::UnknownVariant {
@@ -162,11 +177,12 @@ pub fn build(resolved: &Resolved) -> Result<Plan, PlanError> {
     }
     let minimum = minimum_blocks(resolved)?;
     if (design.blocks as usize) < minimum {
+        let (compared, confidence) = most_compared(resolved)?;
         return Err(PlanError::TooFewBlocks {
             blocks: design.blocks,
             minimum,
-            compared: most_compared(resolved)?,
-            confidence_percent: design.confidence_percent,
+            compared,
+            confidence_percent: confidence * 100.0,
         });
     }
 
@@ -282,6 +298,24 @@ pub(crate) mod tests {
             }
         }
         lines.join("\n")
+    }
+
+    #[test]
+    fn a_baseline_alone_is_compared_with_itself_by_its_control() {
+        let mut resolved = experiment(2, 8, 10);
+        resolved.comparisons[0].variants.clear();
+        assert!(matches!(
+            build(&resolved),
+            Err(PlanError::NoComparison { .. })
+        ));
+        resolved.variants[1].control_of = Some(name(0));
+        assert_eq!(build(&resolved).unwrap().blocks.len(), 8);
+        resolved.design.blocks = 7;
+        let error = build(&resolved).unwrap_err();
+        assert!(
+            matches!(error, PlanError::TooFewBlocks { minimum: 8, .. }),
+            "{error}"
+        );
     }
 
     #[test]
