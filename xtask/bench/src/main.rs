@@ -16,6 +16,7 @@ mod counter;
 mod figure;
 mod generator;
 mod harness;
+mod ministat;
 mod noise;
 mod pairs;
 mod trafgen;
@@ -46,6 +47,8 @@ enum Command {
     Gen(generator::Settings),
     /// The harness: what it costs the rate that it measures, and how fast it switches
     Lab(harness::Settings),
+    /// ministat: ours beside the one that is installed
+    Ministat(ministat::Settings),
     /// The noise: how wide the intervals of whole runs are, and whether they hold what they should
     Noise(noise::Settings),
 }
@@ -75,6 +78,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     let (name, figures) = match &arguments.command {
         Command::Gen(settings) => ("gen", generator::run(&bench, settings)?),
         Command::Lab(settings) => ("lab", harness::run(&bench, settings)?),
+        Command::Ministat(settings) => ("ministat", ministat::run(&bench, settings)?),
         Command::Noise(settings) => ("noise", noise::run(&bench, settings)?),
     };
     let report = Report::new(name, &bench, figures);

@@ -135,7 +135,7 @@ fn figure(what: &str, intervals: &[Interval], truth: f64, truth_words: &str) -> 
 }
 
 /// Builds the program as users do, and tells where it is: beside this one.
-fn build() -> Result<PathBuf> {
+pub(crate) fn build() -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
         .args(["build", "--quiet", "--release", "--package", "fwdlab"])

@@ -1,0 +1,135 @@
+//! The main job, as the README has it: from the experiment file to a published result.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn fwdlab(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fwdlab"))
+        .args(arguments)
+        .current_dir(REPOSITORY)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(output: &Output) -> String {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    format!("{}\n{stdout}{stderr}", output.status)
+}
+
+#[test]
+fn the_quickstart_publishes_its_result() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let scratch = tempfile::tempdir().unwrap();
+    let results = scratch.path().to_str().unwrap();
+    let output = fwdlab(&[
+        "run",
+        "experiments/quickstart.toml",
+        "--results",
+        results,
+        "--label",
+        "test",
+        "--seed",
+        "1",
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let directory = scratch.path().join("quickstart/test");
+
+    // The terminal: a verdict in words with pps and ns/packet, and the ministat block.
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    for expected in [
+        "nftables, conntrack",
+        "different: -",
+        "different: +",
+        "pps",
+        "ns/packet",
+    ] {
+        assert!(stdout.contains(expected), "{expected:?} is not in {stdout}");
+    }
+    assert!(
+        stdout.contains("    N           Min           Max"),
+        "{stdout}"
+    );
+
+    // The README: as the published results of this field have it.
+    let readme = fs::read_to_string(directory.join("README.md")).unwrap();
+    let question = "# Impact of a packet filter on this machine's IPv4 forwarding\n";
+    assert!(readme.starts_with(question), "{readme}");
+    for expected in [
+        "2000 flows of smallest UDP packets",
+        "self-clocked",
+        "## ministat",
+        "Unit: packets-per-second forwarded",
+        "(derived/effects.svg)",
+        "(derived/trials.svg)",
+        "## What this lab is not",
+        "fwdlab run experiments/quickstart.toml --seed 1 --new",
+    ] {
+        assert!(readme.contains(expected), "{expected:?} is not in {readme}");
+    }
+    assert_block_is_what_ministat_prints(&readme, &directory);
+
+    // The same records make the same bytes.
+    let before = published(&directory);
+    let again = fwdlab(&["report", directory.to_str().unwrap()]);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again));
+    assert_eq!(String::from_utf8_lossy(&again.stdout), stdout);
+    assert_eq!(before, published(&directory));
+
+    // A finished run never changes.
+    let refused = fwdlab(&[
+        "run",
+        "experiments/quickstart.toml",
+        "--results",
+        results,
+        "--label",
+        "test",
+        "--seed",
+        "1",
+    ]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(
+        text(&refused).contains("finished and never changes"),
+        "{}",
+        text(&refused)
+    );
+}
+
+/// The block in the README is what `fwdlab ministat` prints for the `.pps` files beside it, but for
+/// the names of the datasets.
+fn assert_block_is_what_ministat_prints(readme: &str, directory: &Path) {
+    let files: Vec<PathBuf> = [
+        "no-packet-filter",
+        "nftables-10-stateless-rules",
+        "nftables-conntrack",
+        "xdp-fib-forwarding",
+    ]
+    .iter()
+    .map(|name| directory.join(format!("{name}.inet.pps")))
+    .collect();
+    let mut arguments = vec!["ministat", "-s"];
+    arguments.extend(files.iter().map(|file| file.to_str().unwrap()));
+    let output = fwdlab(&arguments);
+    assert!(output.status.success(), "{}", text(&output));
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (names, block) = printed.split_at(printed.find("+---").unwrap());
+    assert_eq!(names.lines().count(), files.len());
+    assert!(readme.contains(block), "{block}\nis not in\n{readme}");
+}
+
+/// Everything that follows from the records, by path.
+fn published(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let derived = fs::read_dir(directory.join("derived")).unwrap();
+    derived
+        .map(|entry| entry.unwrap().path())
+        .chain([directory.join("README.md")])
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect()
+}
