@@ -1,13 +1,17 @@
 //! A fixed loop on the load CPU: how fast is that core right now?
 
 use std::hint::black_box;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Instant;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use crate::LabError;
 
 /// Steps of the loop: about a fifth of a millisecond, well inside the settle window.
 const STEPS: u32 = 200_000;
+
+/// How long the loop may be kept from its CPU: whatever runs there does so before every thread
+/// that this process may start, and would never let go.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A thread on the load CPU that runs the loop when asked.
 ///
@@ -16,6 +20,7 @@ const STEPS: u32 = 200_000;
 pub(crate) struct Calibrator {
     requests: SyncSender<()>,
     times_ns: Receiver<u64>,
+    cpu: u32,
 }
 
 impl Calibrator {
@@ -33,17 +38,31 @@ impl Calibrator {
             while incoming.recv().is_ok() && outgoing.send(time_of_loop_ns()).is_ok() {}
         });
         started.recv().expect("the thread answers before it ends")?;
-        Ok(Self { requests, times_ns })
+        Ok(Self {
+            requests,
+            times_ns,
+            cpu,
+        })
     }
 
     /// The loop's time now.
-    pub(crate) fn time_ns(&self) -> u64 {
+    ///
+    /// # Errors
+    /// `CpuTaken` where the load CPU is kept from it.
+    pub(crate) fn time_ns(&self) -> Result<u64, LabError> {
         self.requests
             .send(())
             .expect("the thread lives as long as this value");
-        self.times_ns
-            .recv()
-            .expect("the thread answers every request")
+        match self.times_ns.recv_timeout(PATIENCE) {
+            Ok(time_ns) => Ok(time_ns),
+            Err(RecvTimeoutError::Timeout) => Err(LabError::CpuTaken {
+                cpu: self.cpu,
+                seconds: PATIENCE.as_secs(),
+            }),
+            Err(RecvTimeoutError::Disconnected) => {
+                unreachable!("the thread answers every request")
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{LabError, Topology};
 pub(crate) type Drops = BTreeMap<String, u64>;
 
 /// Drop counters of the IPv4 stack: section of `/proc/net/{snmp,netstat}`, counter.
-const INET: [(&str, &str); 7] = [
+const INET: [(&str, &str); 8] = [
     ("Ip", "InHdrErrors"),
     ("Ip", "InAddrErrors"),
     ("Ip", "InDiscards"),
@@ -21,6 +21,7 @@ const INET: [(&str, &str); 7] = [
     ("Ip", "OutNoRoutes"),
     ("Ip", "FragFails"),
     ("IpExt", "InNoRoutes"),
+    ("TcpExt", "IPReversePathFilter"),
 ];
 
 /// Drop counters of the IPv6 stack: lines of `/proc/net/snmp6`.
@@ -44,10 +45,7 @@ pub(crate) fn drops(
     programs: &[(&str, &CountingProgram, u32)],
 ) -> Result<Drops, LabError> {
     let mut drops = Drops::new();
-    for (name, state) in topology.interface_states()? {
-        drops.insert(format!("{name} rx_dropped"), state.rx_dropped);
-        drops.insert(format!("{name} tx_dropped"), state.tx_dropped);
-    }
+    drops.extend(topology.cable_drops()?);
     for &(reason, program, kind) in programs {
         drops.insert(reason.to_owned(), program.frames(kind)?);
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use fwdlab_model::{Binding, Lab, Level, Variant, VariantName, XdpProgram};
@@ -175,7 +176,10 @@ impl Settings {
                 }
                 Binding::Nft(rulesets) => {
                     let ruleset = rulesets.get(&level.to_string()).ok_or_else(unbound)?;
-                    settings.ruleset.get_or_insert_default().push_str(ruleset);
+                    let all = settings.ruleset.get_or_insert_default();
+                    all.push_str(ruleset);
+                    // The last line of a file need not end as one; the next ruleset starts its own.
+                    all.push('\n');
                 }
                 Binding::Xdp(programs) => {
                     settings.xdp = Some(*programs.get(&level.to_string()).ok_or_else(unbound)?);
@@ -223,6 +227,9 @@ fn nft(topology: &Topology, arguments: &[&str], script: &str) -> Result<String, 
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Ctrl-C at the terminal asks this process to finish what is running; it must not end
+            // the command in the middle of it.
+            .process_group(0)
             .spawn()?;
         let mut stdin = child.stdin.take().expect("it was piped");
         // nft may end before it has read all; then its status tells why.

@@ -95,6 +95,17 @@ pub enum LabError {
         /// Those there are.
         cpus: String,
     },
+    /// Something keeps the load CPU to itself.
+    #[error(
+        "CPU {cpu}: it was not to be had for {seconds} s; do not run this at a real-time priority, or \
+         choose another load_cpu in the lab file"
+    )]
+    CpuTaken {
+        /// The load CPU.
+        cpu: u32,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// The user asked to stop now.
     #[error("stopped on request")]
     Interrupted,

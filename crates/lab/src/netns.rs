@@ -74,7 +74,6 @@ impl NetnsLab {
         }
         let leftovers = fwdlab_sys::remove_leftovers()?;
         let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
-        fwdlab_sys::pin_this_thread(placement.control_cpu)?;
         let calibrator = Calibrator::start(placement.load_cpu)?;
         Ok(Self {
             resolved: resolved.clone(),
@@ -123,6 +122,7 @@ impl NetnsLab {
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<BlockOutcome, LabError> {
+        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
         on_event(LabEvent::SetUp);
         let started = Instant::now();
         let start = now_utc();
@@ -366,14 +366,13 @@ impl<'a> Measurement<'a> {
         let generator = running.stop()?;
         let offered_frames = generator.offered_frames()?;
         let mut drops = Drops::new();
-        let counts = settled(
+        let (counts, dropped) = settled(
             || {
                 drops = difference(&drops_before, &self.drops(family)?);
-                Ok(sink.counts()?)
+                Ok((sink.counts()?, drops.values().sum::<u64>()))
             },
-            |counts| counts.forwarded_frames >= offered_frames,
+            |(counts, dropped)| counts.forwarded_frames + dropped >= offered_frames,
         )?;
-        let dropped: u64 = drops.values().sum();
         Ok(FamilyOutcome {
             conservation: Conservation {
                 offered_frames,
@@ -428,13 +427,7 @@ impl<'a> Measurement<'a> {
         self.switch(name)?;
         let switched = Instant::now();
         // All that disturbs happens inside the settle window.
-        let calibration_ns = self.calibrator.time_ns();
-        let variant = self.variant(name);
-        let moved = match self.dut.read_back(&mut self.topology, variant) {
-            Ok(()) => None,
-            Err(error @ LabError::ReadBack { .. }) => Some(error.to_string()),
-            Err(error) => return Err(error),
-        };
+        let calibration_ns = self.calibrator.time_ns()?;
         let drops_before = self.drops(family)?;
         let steal_before_s = steal_s(self.placement.load_cpu);
         sleep_until(switched + settle);
@@ -445,6 +438,13 @@ impl<'a> Measurement<'a> {
 
         let steal_s = steal_s(self.placement.load_cpu) - steal_before_s;
         let dropped = difference(&drops_before, &self.drops(family)?);
+        // At the slice's end, so that what was changed inside it is seen too.
+        let variant = self.variant(name);
+        let moved = match self.dut.read_back(&mut self.topology, variant) {
+            Ok(()) => None,
+            Err(error @ LabError::ReadBack { .. }) => Some(error.to_string()),
+            Err(error) => return Err(error),
+        };
         let slice = SliceRecord {
             family,
             round,
@@ -527,8 +527,8 @@ fn edge(running: &RunningGenerator, sink: &Sink) -> Result<Edge, LabError> {
     })
 }
 
-/// Reads until it is enough or stays the same, for a bounded time.
-fn settled<T: PartialEq>(
+/// Reads until it is enough, for a bounded time.
+fn settled<T>(
     mut read: impl FnMut() -> Result<T, LabError>,
     is_enough: impl Fn(&T) -> bool,
 ) -> Result<T, LabError> {

@@ -241,21 +241,24 @@ impl Topology {
         Ok(self.dut_netlink.interface_state(self.dut_in)?.xdp_program)
     }
 
-    /// All four interfaces with what they have counted, in the direction of the traffic.
-    pub(crate) fn interface_states(
-        &mut self,
-    ) -> Result<[(&'static str, InterfaceState); 4], LabError> {
+    /// Frames lost on each cable so far, in the direction of the traffic.
+    ///
+    /// A veth counts a redirected frame that finds its peer's ring full at both ends. What it counts
+    /// at one end only is, at the sending end, a frame of the kernel's own path, and at the receiving
+    /// end one that an XDP program there could not redirect. The first cable has no such sender, the
+    /// second no such receiver, so the larger of the two counts is the number of frames.
+    pub(crate) fn cable_drops(&mut self) -> Result<[(String, u64); 2], LabError> {
+        let tester_out = self.tester_netlink.interface_state(self.tester_out)?;
+        let dut_in = self.dut_netlink.interface_state(self.dut_in)?;
+        let dut_out = self.dut_netlink.interface_state(self.dut_out)?;
+        let tester_in = self.tester_netlink.interface_state(self.tester_in)?;
+        let cable = |from, sent: InterfaceState, to, received: InterfaceState| {
+            let frames = sent.tx_dropped.max(received.rx_dropped);
+            (format!("between {from} and {to}"), frames)
+        };
         Ok([
-            (
-                TESTER_OUT,
-                self.tester_netlink.interface_state(self.tester_out)?,
-            ),
-            (DUT_IN, self.dut_netlink.interface_state(self.dut_in)?),
-            (DUT_OUT, self.dut_netlink.interface_state(self.dut_out)?),
-            (
-                TESTER_IN,
-                self.tester_netlink.interface_state(self.tester_in)?,
-            ),
+            cable(TESTER_OUT, tester_out, DUT_IN, dut_in),
+            cable(DUT_OUT, dut_out, TESTER_IN, tester_in),
         ])
     }
 

@@ -1,13 +1,14 @@
 //! Where a thread runs, and how urgently.
 
 use std::io;
+use std::marker::PhantomData;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 use crate::SysError;
 
-/// CPUs that this process may run on, in ascending order.
+/// CPUs that the calling thread may run on, in ascending order.
 ///
 /// # Errors
 /// When the kernel does not say.
@@ -27,8 +28,40 @@ pub fn online_cpus() -> Result<Vec<u32>, SysError> {
 pub fn pin_this_thread(cpu: u32) -> Result<(), SysError> {
     let what = || format!("moving a thread to CPU {cpu}");
     let mut set = CpuSet::new();
-    set.set(cpu as usize).map_err(|errno| SysError::new(what(), errno))?;
+    set.set(cpu as usize)
+        .map_err(|errno| SysError::new(what(), errno))?;
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|errno| SysError::new(what(), errno))
+}
+
+/// Keeps the thread that made it on one CPU until the value goes.
+#[derive(Debug)]
+pub struct PinnedThread {
+    previous: CpuSet,
+    // What is put back is the affinity of the thread that drops it, so it must be the same one.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl PinnedThread {
+    /// Lets the calling thread run on one CPU only, for now.
+    ///
+    /// # Errors
+    /// Those of [`pin_this_thread`].
+    pub fn to_cpu(cpu: u32) -> Result<Self, SysError> {
+        let previous = sched_getaffinity(Pid::from_raw(0))
+            .map_err(|errno| SysError::new("reading the CPUs this thread may use", errno))?;
+        pin_this_thread(cpu)?;
+        Ok(Self {
+            previous,
+            _not_send: PhantomData,
+        })
+    }
+}
+
+impl Drop for PinnedThread {
+    fn drop(&mut self) {
+        // Fails only if these CPUs have gone meanwhile; the kernel then chooses others itself.
+        let _ = sched_setaffinity(Pid::from_raw(0), &self.previous);
+    }
 }
 
 /// Lets the calling thread run before every ordinary one on its CPU; whether that was granted.
@@ -54,13 +87,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_thread_pinned_for_now_gets_its_cpus_back() {
+        std::thread::spawn(|| {
+            let cpus = online_cpus().unwrap();
+            let last = *cpus.last().unwrap();
+            let pinned = PinnedThread::to_cpu(last).unwrap();
+            assert_eq!(online_cpus().unwrap(), [last]);
+            drop(pinned);
+            assert_eq!(online_cpus().unwrap(), cpus);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
     fn a_thread_can_be_pinned_to_a_cpu_it_may_use_and_to_no_other() {
         std::thread::spawn(|| {
             let cpus = online_cpus().unwrap();
             let last = *cpus.last().unwrap();
             pin_this_thread(last).unwrap();
             assert_eq!(online_cpus().unwrap(), [last]);
-            assert!(pin_this_thread(1023).unwrap_err().to_string().contains("CPU 1023"));
+            assert!(
+                pin_this_thread(1023)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("CPU 1023")
+            );
         })
         .join()
         .unwrap();

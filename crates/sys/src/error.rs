@@ -12,7 +12,10 @@ pub struct SysError {
 
 impl SysError {
     pub(crate) fn new(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
-        Self { what: what.into(), source: source.into() }
+        Self {
+            what: what.into(),
+            source: source.into(),
+        }
     }
 }
 

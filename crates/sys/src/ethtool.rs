@@ -25,15 +25,23 @@ pub fn enable_gro(interface: &str) -> Result<(), SysError> {
     let what = || format!("turning GRO on for interface {interface}");
     let mut name = [0; libc::IFNAMSIZ];
     if interface.len() >= name.len() {
-        return Err(SysError::new(what(), io::Error::from(io::ErrorKind::InvalidInput)));
+        return Err(SysError::new(
+            what(),
+            io::Error::from(io::ErrorKind::InvalidInput),
+        ));
     }
     for (slot, &byte) in name.iter_mut().zip(interface.as_bytes()) {
         *slot = libc::c_char::from_ne_bytes([byte]);
     }
-    let mut value = EthtoolValue { command: ETHTOOL_SGRO, data: 1 };
+    let mut value = EthtoolValue {
+        command: ETHTOOL_SGRO,
+        data: 1,
+    };
     let request = libc::ifreq {
         ifr_name: name,
-        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: (&raw mut value).cast() },
+        ifr_ifru: libc::__c_anonymous_ifr_ifru {
+            ifru_data: (&raw mut value).cast(),
+        },
     };
     // SAFETY: a plain system call; its result is checked before it is used.
     let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
@@ -44,8 +52,7 @@ pub fn enable_gro(interface: &str) -> Result<(), SysError> {
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     // SAFETY: SIOCETHTOOL reads an `ifreq` whose data points to an `ethtool_value`; both outlive
     // the call, and the name is terminated because its last byte was never written.
-    let result =
-        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw const request) };
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw const request) };
     if result < 0 {
         return Err(SysError::new(what(), io::Error::last_os_error()));
     }

@@ -35,8 +35,11 @@ extern "C" fn do_nothing(_: i32) {}
 /// # Errors
 /// When the kernel refuses the handlers.
 pub fn watch_interrupts() -> Result<Interrupts, SysError> {
-    let action =
-        SigAction::new(SigHandler::Handler(count_request), SaFlags::SA_RESTART, SigSet::empty());
+    let action = SigAction::new(
+        SigHandler::Handler(count_request),
+        SaFlags::SA_RESTART,
+        SigSet::empty(),
+    );
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // SAFETY: the handler only adds to an atomic, which is async-signal-safe.
         unsafe { sigaction(signal, &action) }
@@ -58,7 +61,11 @@ pub struct WakeUp(());
 /// When the kernel refuses the handler.
 pub fn enable_wake_ups() -> Result<WakeUp, SysError> {
     // No SA_RESTART: the interrupted system call is to return.
-    let action = SigAction::new(SigHandler::Handler(do_nothing), SaFlags::empty(), SigSet::empty());
+    let action = SigAction::new(
+        SigHandler::Handler(do_nothing),
+        SaFlags::empty(),
+        SigSet::empty(),
+    );
     // SAFETY: the handler does nothing.
     unsafe { sigaction(WAKE_UP, &action) }
         .map_err(|errno| SysError::new("preparing to wake threads", errno))?;

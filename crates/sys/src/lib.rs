@@ -7,7 +7,7 @@ mod ethtool;
 mod interrupt;
 mod namespace;
 
-pub use cpu::{online_cpus, pin_this_thread, prefer_this_thread};
+pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use error::SysError;
 pub use ethtool::enable_gro;
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
@@ -82,7 +83,9 @@ impl NetworkNamespace {
                 self.enter()?;
                 Ok(closure())
             });
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }
 
@@ -120,13 +123,21 @@ pub fn remove_leftovers() -> Result<Vec<String>, SysError> {
         Err(error) => return Err(SysError::new(format!("listing {DIRECTORY}"), error)),
     };
     let mut removed = Vec::new();
-    for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-        let Some((pid, started)) = owner(&name) else { continue };
+    for name in entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+    {
+        let Some((pid, started)) = owner(&name) else {
+            continue;
+        };
         if start_time(pid) == Some(started) {
             continue;
         }
         remove(&Path::new(DIRECTORY).join(&name)).map_err(|errno| {
-            SysError::new(format!("removing namespace {name} of a run that is gone"), errno)
+            SysError::new(
+                format!("removing namespace {name} of a run that is gone"),
+                errno,
+            )
         })?;
         removed.push(name);
     }
@@ -154,10 +165,15 @@ fn start_time(pid: u32) -> Option<u64> {
 fn remove(path: &Path) -> nix::Result<()> {
     match umount2(path, MntFlags::MNT_DETACH) {
         // Not a mount point: the process was killed between making the file and mounting it.
-        Ok(()) | Err(nix::errno::Errno::EINVAL) => {}
+        Ok(()) | Err(Errno::EINVAL) => {}
+        // Another run that has just started was faster.
+        Err(Errno::ENOENT) => return Ok(()),
         Err(errno) => return Err(errno),
     }
-    nix::unistd::unlink(path)
+    match nix::unistd::unlink(path) {
+        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Makes the directory what `ip netns` expects: a shared mount, so that names made here are seen in
@@ -173,9 +189,15 @@ fn share_directory() -> Result<(), SysError> {
         return Ok(());
     }
     let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
-    mount(Some(DIRECTORY), DIRECTORY, None::<&str>, flags, None::<&str>)
-        .and_then(|()| share())
-        .map_err(|errno| SysError::new(what(), errno))
+    mount(
+        Some(DIRECTORY),
+        DIRECTORY,
+        None::<&str>,
+        flags,
+        None::<&str>,
+    )
+    .and_then(|()| share())
+    .map_err(|errno| SysError::new(what(), errno))
 }
 
 #[cfg(test)]
@@ -185,8 +207,13 @@ mod tests {
     #[test]
     fn only_names_of_ours_have_an_owner() {
         assert_eq!(owner("fwdlab-12-345-dut"), Some((12, 345)));
-        for name in ["fwdlab-12-345", "fwdlab-12-345-", "fwdlab-x-1-dut", "other-12-345-dut", "dut"]
-        {
+        for name in [
+            "fwdlab-12-345",
+            "fwdlab-12-345-",
+            "fwdlab-x-1-dut",
+            "other-12-345-dut",
+            "dut",
+        ] {
             assert_eq!(owner(name), None, "{name}");
         }
     }

@@ -95,8 +95,19 @@ impl Generator {
     /// When the kernel refuses to run the program.
     pub fn send(&mut self, frames: u32) -> Result<(), TrafficError> {
         self.prepare(Pace::SelfClocked)?;
-        run(&self.program, &self.seed_frame, frames)
-            .map_err(|error| TrafficError::bpf("running the generator", error))
+        let mut left = frames;
+        while left > 0 {
+            match run(&self.program, &self.seed_frame, left) {
+                Ok(()) => break,
+                // A signal ends the system call between two batches; the flows go on where it did.
+                Err(error) if is_interrupted(&error) => {
+                    let offered = u32::try_from(self.offered_frames()?).unwrap_or(u32::MAX);
+                    left = frames.saturating_sub(offered);
+                }
+                Err(error) => return Err(TrafficError::bpf("running the generator", error)),
+            }
+        }
+        Ok(())
     }
 
     /// Starts sending on a CPU; the count of offered frames begins at 0.
@@ -121,8 +132,8 @@ impl Generator {
             Ok(())
         });
         Ok(RunningGenerator {
-            generator: self,
-            thread,
+            generator: Some(self),
+            thread: Some(thread),
             stop,
         })
     }
@@ -151,10 +162,11 @@ impl Generator {
     }
 }
 
-/// A generator that sends.
+/// A generator that sends until it is stopped or its value goes.
 pub struct RunningGenerator {
-    generator: Generator,
-    thread: JoinHandle<Result<(), TrafficError>>,
+    // Both are there until `stop` takes them.
+    generator: Option<Generator>,
+    thread: Option<JoinHandle<Result<(), TrafficError>>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -164,28 +176,48 @@ impl RunningGenerator {
     /// # Errors
     /// When the kernel does not say.
     pub fn offered_frames(&self) -> Result<u64, TrafficError> {
-        self.generator.offered_frames()
+        self.generator
+            .as_ref()
+            .expect("only `stop` takes it, and the value with it")
+            .offered_frames()
     }
 
     /// Whether it still sends; it ends by itself only on an error, which [`stop`](Self::stop) tells.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        !self.thread.is_finished()
+        self.thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
     }
 
     /// Stops sending.
     ///
     /// # Errors
     /// Why it had stopped before.
-    pub fn stop(self) -> Result<Generator, TrafficError> {
-        self.stop.store(true, Ordering::Relaxed);
-        match self.generator.wake_up.until_finished(self.thread) {
-            Ok(Ok(())) => Ok(self.generator),
-            Ok(Err(error)) => Err(TrafficError::GeneratorStopped {
+    pub fn stop(mut self) -> Result<Generator, TrafficError> {
+        match self.end() {
+            Some((generator, Ok(Ok(())))) => Ok(generator),
+            Some((_, Ok(Err(error)))) => Err(TrafficError::GeneratorStopped {
                 what: error.to_string(),
             }),
-            Err(panic) => std::panic::resume_unwind(panic),
+            Some((_, Err(panic))) => std::panic::resume_unwind(panic),
+            None => unreachable!("only `stop` ends it, and the value with it"),
         }
+    }
+
+    /// Ends the thread, once.
+    fn end(&mut self) -> Option<(Generator, std::thread::Result<Result<(), TrafficError>>)> {
+        let (generator, thread) = (self.generator.take()?, self.thread.take()?);
+        self.stop.store(true, Ordering::Relaxed);
+        let result = generator.wake_up.until_finished(thread);
+        Some((generator, result))
+    }
+}
+
+impl Drop for RunningGenerator {
+    fn drop(&mut self) {
+        // Whoever gives up in the middle of a block must not leave the load running.
+        self.end();
     }
 }
 

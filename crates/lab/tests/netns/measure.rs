@@ -1,0 +1,178 @@
+//! A whole block, from the set-up to the records.
+
+use fwdlab_lab::{LabError, LabEvent, NetnsLab};
+use fwdlab_model::{
+    AddressFamily, Binding, InvalidReason, LoadRegime, SCHEMA_VERSION, VariantName, XdpProgram,
+};
+
+use crate::rig::{
+    FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, measure,
+    own_namespaces, own_the_machine, rulesets, run, wait_until,
+};
+
+#[test]
+fn a_block_of_both_families_is_measured_as_planned() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let rules = forward_chain("udp dport 5001 drop\ntcp dport 23 drop");
+    let levels = [("none", ""), ("two rules", rules.as_str())];
+    let resolved = experiment(&FAMILIES, rulesets(&levels), &["none", "two rules"]);
+    let mut events = Vec::new();
+    let outcome = measure(&resolved, &mut |event| {
+        events.push(match event {
+            LabEvent::SetUp => "set-up",
+            LabEvent::Ready { .. } => "ready",
+            LabEvent::Slice(_) => "slice",
+        });
+    })
+    .unwrap();
+
+    let mut expected = vec!["set-up", "ready"];
+    expected.extend(["slice"; 8]);
+    assert_eq!(events, expected);
+
+    let order: Vec<_> = outcome
+        .slices
+        .iter()
+        .map(|slice| {
+            (
+                slice.family,
+                slice.round,
+                slice.position,
+                slice.variant.as_str(),
+            )
+        })
+        .collect();
+    let mut planned = Vec::new();
+    for family in FAMILIES {
+        planned.extend([
+            (family, 1, 0, "none"),
+            (family, 1, 1, "two-rules"),
+            (family, 2, 0, "two-rules"),
+            (family, 2, 1, "none"),
+        ]);
+    }
+    assert_eq!(order, planned);
+    let mut end_s = outcome.block.set_up_s;
+    for slice in &outcome.slices {
+        assert!(slice.start_s >= end_s, "{slice:?}");
+        assert!(slice.time_s >= 0.1 && slice.switch_s > 0.0, "{slice:?}");
+        assert!(slice.forwarded_frames > 0 && slice.offered_frames > 0);
+        assert_eq!(slice.dropped_frames, 0);
+        assert!(slice.calibration_ns > 0);
+        end_s = slice.start_s + slice.time_s;
+    }
+
+    assert_eq!(outcome.trials.len(), 4);
+    for (trial, (family, order)) in outcome.trials.iter().zip([
+        (FAMILIES[0], 0),
+        (FAMILIES[0], 1),
+        (FAMILIES[1], 0),
+        (FAMILIES[1], 1),
+    ]) {
+        assert_eq!((trial.family, trial.order), (family, order));
+        assert_eq!((trial.schema, trial.session), (SCHEMA_VERSION, 7));
+        assert_eq!((trial.block, trial.attempt), (3, 2));
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+        let own = outcome
+            .slices
+            .iter()
+            .filter(|slice| slice.family == family && slice.variant == trial.variant);
+        let forwarded: u64 = own.map(|slice| slice.forwarded_frames).sum();
+        assert_eq!(trial.forwarded_frames, forwarded);
+        assert!(trial.observation_pps > 0.0 && trial.pooled_pps > 0.0);
+    }
+
+    assert_eq!((outcome.block.block, outcome.block.session), (3, 7));
+    for family in FAMILIES {
+        let conservation = &outcome.block.conservation[&family];
+        assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+        // The only drops are the generator's yardstick's.
+        let reasons: Vec<_> = conservation.drops.keys().collect();
+        assert_eq!(reasons, ["drop-at-ingress control"]);
+        assert!(conservation.verification.checked_frames > 0);
+        assert_eq!(conservation.verification.wrong_frames.len(), 0);
+        assert!(outcome.block.generator_cost_ns[&family] > 0.0);
+    }
+    assert_eq!(own_namespaces(std::process::id()), Vec::<String>::new());
+}
+
+#[test]
+fn a_paced_block_of_the_xdp_forwarder_loses_nothing() {
+    testkit::require_root!();
+    let programs = [
+        ("kernel".to_owned(), XdpProgram::Off),
+        ("fib".to_owned(), XdpProgram::Fib),
+    ];
+    let binding = Binding::Xdp(programs.into_iter().collect());
+    let mut resolved = experiment(&[AddressFamily::Inet6], binding, &["fib", "kernel"]);
+    resolved.traffic.regime = LoadRegime::Paced;
+    resolved.traffic.intended_load_pps = Some(100_000);
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let conservation = &outcome.block.conservation[&AddressFamily::Inet6];
+    assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+    assert_eq!(conservation.verification.wrong_frames.len(), 0);
+    for trial in &outcome.trials {
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+        // Never faster than asked; a busy machine may make it slower.
+        #[expect(clippy::cast_precision_loss, reason = "some ten thousand frames")]
+        let offered_pps = trial.offered_frames as f64 / trial.measured_s;
+        assert!(offered_pps < 102_000.0, "{offered_pps}");
+    }
+}
+
+#[test]
+fn the_lab_is_opened_twice_in_one_thread_with_the_same_placement() {
+    testkit::require_root!();
+    let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
+    let _machine = own_the_machine();
+    let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+    let cpus = fwdlab_sys::online_cpus().unwrap();
+    let mut first = NetnsLab::open(&resolved, interrupts).unwrap();
+    first.measure(&block(&resolved), 1, 1, &mut |_| ()).unwrap();
+    assert_eq!(fwdlab_sys::online_cpus().unwrap(), cpus);
+    let second = NetnsLab::open(&resolved, interrupts).unwrap();
+    assert_eq!(first.placement(), second.placement());
+    assert_eq!(first.placement().load_cpu, cpus[0]);
+    assert_eq!(second.unavailable().unwrap(), [None]);
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused() {
+    testkit::require_root!();
+    let mut resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
+    resolved.lab.load_cpu = Some(1000);
+    let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+    let Err(error) = NetnsLab::open(&resolved, interrupts) else {
+        panic!("there is no CPU 1000");
+    };
+    assert!(matches!(error, LabError::Cpu { cpu: 1000, .. }), "{error}");
+}
+
+#[test]
+fn a_block_that_fails_under_load_leaves_nothing_running() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
+    let _machine = own_the_machine();
+    let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+    let mut lab = NetnsLab::open(&resolved, interrupts).unwrap();
+    let before = threads();
+    let error = lab
+        .measure(&block(&resolved), 1, 1, &mut |event| {
+            if let LabEvent::Slice(slice) = event {
+                assert_eq!(slice.variant, VariantName::from_label("a"));
+                run(&["ip", "-n", &dut_namespace(), "link", "del", "dut-in"]);
+            }
+        })
+        .unwrap_err();
+    assert!(matches!(error, LabError::Netlink { .. }), "{error}");
+    // A thread that has just been joined may be listed for a moment.
+    wait_until("no thread is left", || threads() <= before);
+    assert_eq!(own_namespaces(std::process::id()), Vec::<String>::new());
+}
+
+/// How many threads this process has.
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}

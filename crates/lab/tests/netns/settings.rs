@@ -1,0 +1,121 @@
+//! The DUT's settings are what was asked, or the trial says what they were.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fwdlab_lab::{LabError, LabEvent};
+use fwdlab_model::{AddressFamily, Binding, InvalidReason};
+
+use crate::rig::{
+    dut_namespace, evidence_against, experiment, forward_chain, measure, own_namespaces,
+    own_the_machine, rulesets, run_in,
+};
+
+const FAMILY: [AddressFamily; 1] = [AddressFamily::Inet];
+
+#[test]
+fn a_value_that_the_kernel_refuses_is_named_with_its_file() {
+    testkit::require_root!();
+    let binding = Binding::Sysctl("net.ipv4.ip_default_ttl".into());
+    let error = measure(&experiment(&FAMILY, binding, &["300"]), &mut |_| ()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "writing \"/proc/sys/net/ipv4/ip_default_ttl\": Invalid argument (os error 22)"
+    );
+    assert_eq!(own_namespaces(std::process::id()), Vec::<String>::new());
+}
+
+#[test]
+fn a_value_that_reads_back_otherwise_is_refused() {
+    testkit::require_root!();
+    // The kernel takes the number, and shows it in its own way.
+    let binding = Binding::Sysctl("net.ipv4.conf.{dut-in}.log_martians".into());
+    let error = measure(&experiment(&FAMILY, binding, &["0x1"]), &mut |_| ()).unwrap_err();
+    assert!(matches!(error, LabError::ReadBack { .. }), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "net/ipv4/conf/dut-in/log_martians was set to \"0x1\" and reads back as \"1\""
+    );
+}
+
+#[test]
+fn a_ruleset_that_nft_refuses_is_told_with_its_complaint() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let wrong = forward_chain("no such rule");
+    let resolved = experiment(&FAMILY, rulesets(&[("wrong", &wrong)]), &["wrong"]);
+    let error = measure(&resolved, &mut |_| ()).unwrap_err();
+    let LabError::Command {
+        command,
+        status,
+        stderr,
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(command, "nft -f -");
+    assert_eq!(status, "exit status: 1");
+    assert!(stderr.contains("syntax error"), "{stderr}");
+    assert_eq!(own_namespaces(std::process::id()), Vec::<String>::new());
+}
+
+#[test]
+fn a_ruleset_that_another_process_flushes_makes_its_trials_invalid() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "ip");
+    let rule = forward_chain("udp dport 5001 drop");
+    let levels = [("none", ""), ("one rule", rule.as_str())];
+    let mut resolved = experiment(&FAMILY, rulesets(&levels), &["none", "one rule"]);
+    resolved.design.slice_ms = 300;
+    let is_over = AtomicBool::new(false);
+    let outcome = std::thread::scope(|scope| {
+        let outcome = measure(&resolved, &mut |event| {
+            if let LabEvent::Ready { .. } = event {
+                let dut = dut_namespace();
+                let is_over = &is_over;
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        // Fails only where the block has just ended.
+                        let _ = Command::new("ip")
+                            .args(["netns", "exec", &dut, "nft", "flush", "ruleset"])
+                            .output();
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                });
+            }
+            if let LabEvent::Slice(slice) = event {
+                // The last slice; behind it the namespace goes.
+                is_over.store((slice.round, slice.position) == (2, 1), Ordering::Relaxed);
+            }
+        });
+        is_over.store(true, Ordering::Relaxed);
+        outcome
+    })
+    .unwrap();
+    let [none, one_rule] = &outcome.trials[..] else {
+        panic!("{:?}", outcome.trials);
+    };
+    assert_eq!(evidence_against(none), Vec::<&InvalidReason>::new());
+    let [InvalidReason::SettingsMoved { what }] = evidence_against(one_rule)[..] else {
+        panic!("{:?}", one_rule.invalid);
+    };
+    assert!(what.starts_with("the nft ruleset was set to"), "{what}");
+}
+
+#[test]
+fn the_rulesets_that_come_with_fwdlab_load() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let _machine = own_the_machine();
+    let namespace = fwdlab_sys::NetworkNamespace::create("rulesets").unwrap();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs/rulesets");
+    let mut rulesets = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(path.extension().unwrap(), "nft", "{path:?}");
+        run_in(&namespace, &["nft", "-c", "-f", path.to_str().unwrap()]);
+        rulesets += 1;
+    }
+    assert!(rulesets >= 2);
+}

@@ -1,0 +1,356 @@
+//! Generator and sink at the two ends of one cable, with no router between them: every frame arrives
+//! as it was sent, so what the sink finds wrong is known beforehand.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs::File;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::AddressFamily;
+use fwdlab_packet::MacAddress;
+use fwdlab_sys::NetworkNamespace;
+use fwdlab_traffic::{Frames, Generator, Link, Pace, Sink, TrafficError, drop_control};
+
+const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
+const FLOWS: u32 = 2000;
+
+/// Where the generator sends.
+const NEAR_END: &str = "near";
+/// Where the sink counts.
+const FAR_END: &str = "far";
+
+const fn link(last: u8) -> Link {
+    Link {
+        source: MacAddress([2, 0, 0, 0, last, 1]),
+        destination: MacAddress([2, 0, 0, 0, last, 2]),
+    }
+}
+
+/// A veth pair in a namespace of its own.
+struct Cable {
+    namespace: NetworkNamespace,
+    near_index: u32,
+    // Tests of other programs want the same CPU; it is this one's until the file is dropped.
+    _machine: File,
+}
+
+impl Cable {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join("fwdlab-tests-own-the-machine");
+        let machine = File::create(path).unwrap();
+        machine.lock().unwrap();
+        let namespace = NetworkNamespace::create("cable").unwrap();
+        let near_index = namespace
+            .run(|| {
+                let pair = [
+                    "link", "add", NEAR_END, "type", "veth", "peer", "name", FAR_END,
+                ];
+                ip(&pair);
+                fwdlab_sys::enable_gro(FAR_END).unwrap();
+                for end in [NEAR_END, FAR_END] {
+                    // No address, so that the ends send nothing of their own.
+                    ip(&["link", "set", end, "addrgenmode", "none", "up"]);
+                }
+                let index = ip(&["-o", "link", "show", NEAR_END]);
+                index.split(':').next().unwrap().parse().unwrap()
+            })
+            .unwrap();
+        Self {
+            namespace,
+            near_index,
+            _machine: machine,
+        }
+    }
+
+    fn generator(&self, frames: &Frames) -> Generator {
+        self.namespace
+            .run(|| Generator::load(frames, self.near_index))
+            .unwrap()
+            .unwrap()
+    }
+
+    fn sink(&self, frames: &Frames) -> Sink {
+        let mut sink = Sink::load(frames).unwrap();
+        self.namespace
+            .run(|| sink.attach(FAR_END))
+            .unwrap()
+            .unwrap();
+        sink
+    }
+}
+
+fn ip(arguments: &[&str]) -> String {
+    let output = Command::new("ip").args(arguments).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ip {arguments:?}: {stderr}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The frames over the cable; the sink expects them to have come over another link.
+fn frames(family: AddressFamily, expected: Link) -> Frames {
+    Frames::new(family, 20, 100, 64, link(1), expected).unwrap()
+}
+
+/// Waits until something holds; a minute is for machines that are busy with something else.
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        let waited = start.elapsed();
+        assert!(waited < Duration::from_secs(60), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn wait_for(sink: &Sink, frames: u64) {
+    wait_until("the frames arrive", || {
+        sink.counts().unwrap().forwarded_frames >= frames
+    });
+}
+
+#[test]
+fn as_many_frames_as_asked_arrive_from_all_flows_in_turn() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    for family in FAMILIES {
+        let cable = Cable::new();
+        let frames = frames(family, link(1));
+        let mut generator = cable.generator(&frames);
+        let mut sink = cable.sink(&frames);
+        for (sent, flows) in [(1, 1), (100, 100), (2000, 2000), (5000, 2000)] {
+            sink.reset_to_check_all().unwrap();
+            generator.send(sent).unwrap();
+            wait_for(&sink, sent.into());
+            let counts = sink.counts().unwrap();
+            assert_eq!(counts.forwarded_frames, u64::from(sent));
+            assert_eq!(counts.checked_frames, u64::from(sent));
+            assert_eq!(counts.foreign_frames, 0);
+            assert_eq!(sink.flows_seen().unwrap(), flows);
+            assert_eq!(generator.offered_frames().unwrap(), u64::from(sent));
+        }
+    }
+}
+
+#[test]
+fn every_nth_frame_is_checked_and_every_flow_gets_its_turn() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let frames = frames(AddressFamily::Inet, link(1));
+    let every = frames.check_every();
+    let mut generator = cable.generator(&frames);
+    // The batches of one call are all taken by the CPU that runs it.
+    let sink = cable.sink(&frames);
+    let cpu = fwdlab_sys::PinnedThread::to_cpu(fwdlab_sys::online_cpus().unwrap()[0]).unwrap();
+    generator.send(FLOWS * every).unwrap();
+    drop(cpu);
+    wait_for(&sink, u64::from(FLOWS * every));
+    let verification = sink.verification().unwrap();
+    assert_eq!(verification.checked_frames, u64::from(FLOWS));
+    assert_eq!(verification.flows_seen, FLOWS);
+}
+
+#[test]
+fn what_is_wrong_is_named_in_the_order_in_which_it_is_looked_for() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let other_source = Link {
+        source: MacAddress([2, 0, 0, 0, 1, 9]),
+        ..link(1)
+    };
+    let other_destination = Link {
+        destination: MacAddress([2, 0, 0, 0, 9, 2]),
+        ..link(1)
+    };
+    for family in FAMILIES {
+        let cable = Cable::new();
+        let mut generator = cable.generator(&frames(family, link(1)));
+        // Nobody took one off the TTL; that is looked at behind the MAC addresses.
+        for (expected, kind) in [
+            (link(1), "TTL"),
+            (link(2), "MAC address"),
+            (other_source, "MAC address"),
+            (other_destination, "MAC address"),
+        ] {
+            let mut sink = cable.sink(&frames(family, expected));
+            sink.reset_to_check_all().unwrap();
+            generator.send(FLOWS).unwrap();
+            wait_for(&sink, FLOWS.into());
+            let counts = sink.counts().unwrap();
+            let wrong: Vec<_> = counts.wrong_frames_by_kind().collect();
+            assert_eq!(wrong, [(kind, u64::from(FLOWS))], "{family}");
+            assert_eq!(counts.wrong_frames(), u64::from(FLOWS));
+        }
+        let fewer = Frames::new(family, 3, 7, 64, link(1), link(1)).unwrap();
+        let mut sink = cable.sink(&fewer);
+        sink.reset_to_check_all().unwrap();
+        generator.send(FLOWS).unwrap();
+        wait_for(&sink, FLOWS.into());
+        let counts = sink.counts().unwrap();
+        let wrong: Vec<_> = counts.wrong_frames_by_kind().collect();
+        assert_eq!(wrong, [("flow", u64::from(FLOWS) - 21), ("TTL", 21)]);
+    }
+}
+
+#[test]
+fn the_other_family_is_foreign() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    for (sent, expected) in [(FAMILIES[0], FAMILIES[1]), (FAMILIES[1], FAMILIES[0])] {
+        let cable = Cable::new();
+        let mut generator = cable.generator(&frames(sent, link(1)));
+        let sink = cable.sink(&frames(expected, link(1)));
+        generator.send(FLOWS).unwrap();
+        wait_until("the frames arrive", || {
+            sink.counts().unwrap().foreign_frames >= FLOWS.into()
+        });
+        let counts = sink.counts().unwrap();
+        assert_eq!((counts.forwarded_frames, counts.checked_frames), (0, 0));
+        assert_eq!(counts.foreign_frames, u64::from(FLOWS));
+    }
+}
+
+#[test]
+fn the_drop_control_counts_every_frame_and_lets_none_through() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let mut generator = cable.generator(&frames(AddressFamily::Inet, link(1)));
+    let mut control = drop_control().unwrap();
+    let attach = || control.xdp.attach(FAR_END);
+    cable.namespace.run(attach).unwrap().unwrap();
+    assert!(control.xdp.is_attached());
+    generator.send(3000).unwrap();
+    wait_until("the frames are dropped", || {
+        control.frames(0).unwrap() >= 3000
+    });
+    assert_eq!(control.frames(0).unwrap(), 3000);
+    // One program at a time: the other is told, and comes on when the first has gone.
+    let attach = || drop_control().unwrap().xdp.attach(FAR_END);
+    let error = cable.namespace.run(attach).unwrap().unwrap_err();
+    assert!(error.to_string().starts_with("attaching drop to far: "));
+    control.xdp.detach();
+    assert!(!control.xdp.is_attached());
+    cable.namespace.run(attach).unwrap().unwrap();
+}
+
+#[test]
+fn a_signal_does_not_change_what_is_sent() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    const FRAMES: u32 = 5000;
+    let cable = Cable::new();
+    let frames = frames(AddressFamily::Inet6, link(1));
+    let mut generator = cable.generator(&frames);
+    let sink = cable.sink(&frames);
+    let wake_up = fwdlab_sys::enable_wake_ups().unwrap();
+    let thread = std::thread::spawn(move || {
+        generator.send(FRAMES).unwrap();
+        generator.offered_frames().unwrap()
+    });
+    // Signals come twice a millisecond until it has sent all: a batch or two between each.
+    assert_eq!(wake_up.until_finished(thread).unwrap(), u64::from(FRAMES));
+    wait_for(&sink, FRAMES.into());
+    assert_eq!(sink.counts().unwrap().forwarded_frames, u64::from(FRAMES));
+}
+
+#[test]
+fn a_generator_sends_until_it_is_stopped_and_can_start_again() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let frames = frames(AddressFamily::Inet, link(1));
+    let mut generator = cable.generator(&frames);
+    let mut sink = cable.sink(&frames);
+    let load_cpu = fwdlab_sys::online_cpus().unwrap()[0];
+    for pace in [Pace::SelfClocked, Pace::Pps(50_000)] {
+        sink.reset().unwrap();
+        let running = generator.start(load_cpu, pace).unwrap();
+        wait_until("it sends", || running.offered_frames().unwrap() > 5000);
+        assert!(running.is_running());
+        generator = running.stop().unwrap();
+        let offered = generator.offered_frames().unwrap();
+        wait_for(&sink, offered);
+        assert_eq!(sink.counts().unwrap().forwarded_frames, offered);
+        assert_eq!(generator.offered_frames().unwrap(), offered);
+    }
+}
+
+#[test]
+fn a_paced_generator_is_never_ahead_of_its_time() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let generator = cable.generator(&frames(AddressFamily::Inet, link(1)));
+    let load_cpu = fwdlab_sys::online_cpus().unwrap()[0];
+    let start = Instant::now();
+    let running = generator.start(load_cpu, Pace::Pps(30_000)).unwrap();
+    for _ in 0..10 {
+        std::thread::sleep(Duration::from_millis(20));
+        let offered = running.offered_frames().unwrap();
+        let most = start.elapsed().as_micros() * 30_000 / 1_000_000 + 1;
+        assert!(u128::from(offered) <= most, "{offered} of {most}");
+    }
+    assert!(running.stop().unwrap().offered_frames().unwrap() > 0);
+}
+
+#[test]
+fn a_generator_that_is_dropped_stops() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let frames = frames(AddressFamily::Inet, link(1));
+    let generator = cable.generator(&frames);
+    let sink = cable.sink(&frames);
+    let load_cpu = fwdlab_sys::online_cpus().unwrap()[0];
+    let running = generator.start(load_cpu, Pace::SelfClocked).unwrap();
+    wait_for(&sink, 1000);
+    drop(running);
+    // The last batch was sent before the thread ended, and nothing is sent without it.
+    let last = sink.counts().unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(sink.counts().unwrap(), last);
+}
+
+#[test]
+fn a_generator_that_cannot_run_says_why() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let frames = frames(AddressFamily::Inet, link(1));
+    let running = cable
+        .generator(&frames)
+        .start(1000, Pace::SelfClocked)
+        .unwrap();
+    wait_until("it has ended", || !running.is_running());
+    let Err(error) = running.stop() else {
+        panic!("there is no CPU 1000");
+    };
+    assert!(matches!(error, TrafficError::GeneratorStopped { .. }));
+    assert!(
+        error
+            .to_string()
+            .starts_with("the generator stopped by itself: moving a thread to CPU 1000: "),
+        "{error}"
+    );
+
+    let load = || Generator::load(&frames, 1_000_000);
+    let Err(error) = cable.namespace.run(load).unwrap() else {
+        panic!("there is no such interface");
+    };
+    assert!(
+        error
+            .to_string()
+            .starts_with("generator: naming the interface: "),
+        "{error}"
+    );
+    let mut sink = Sink::load(&frames).unwrap();
+    let attach = || sink.attach("nowhere");
+    let error = cable.namespace.run(attach).unwrap().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("attaching count to nowhere: "),
+        "{error}"
+    );
+}
