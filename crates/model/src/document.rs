@@ -130,7 +130,11 @@ impl<'a> Reading<'a> {
             .and_then(|integer| T::try_from(integer).ok())
             .filter(|integer| bounds.contains(integer));
         if integer.is_none() {
-            let expected = format!("a whole number from {} to {}", bounds.start(), bounds.end());
+            let expected = if bounds.start() == bounds.end() {
+                bounds.start().to_string()
+            } else {
+                format!("a whole number from {} to {}", bounds.start(), bounds.end())
+            };
             self.expected(value, what, &expected);
         }
         integer

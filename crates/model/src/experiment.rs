@@ -38,8 +38,8 @@ const DESIGN_KEYS: &[&str] = &[
     "control",
 ];
 
-/// The smallest and the largest Ethernet frame without a VLAN tag, FCS included (IEEE 802.3).
-const FRAME_SIZE: RangeInclusive<u16> = 64..=1518;
+/// The smallest Ethernet frame, FCS included (IEEE 802.3): the only one that the generator sends.
+const FRAME_SIZE: RangeInclusive<u16> = 64..=64;
 /// What the generator's map of templates holds: one for each flow.
 const FLOWS_MAX: u16 = 2048;
 /// At less, a short slice holds too few frames to be a measurement.
@@ -425,7 +425,6 @@ mod tests {
             ("slice_ms", 10, 60_000),
             ("settle_ms", 0, 60_000),
             ("warm_up_ms", 0, 60_000),
-            ("frame_size", 64, 1518),
             ("sources", 1, 2048),
             ("destinations", 1, 2048),
         ] {

@@ -67,11 +67,11 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
             results.path(),
         )?;
         for (intervals, variant) in effects.iter_mut().zip(VARIANTS) {
-            intervals.push(interval(&report, variant)?);
+            intervals.push(interval(row(&report, variant)?)?);
         }
         for _ in 0..settings.controls_each {
             let report = measure(bench, &program, "xtask/bench/control.toml", results.path())?;
-            controls.push(interval(&report, "no-packet-filter-again")?);
+            controls.push(interval(&report["comparisons"][0]["control"]["row"])?);
         }
     }
     let mut figures: Vec<Figure> = VARIANTS
@@ -165,14 +165,17 @@ fn measure(bench: &Bench, program: &Path, experiment: &str, results: &Path) -> R
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The effect of a variant in a report's only comparison.
-fn interval(report: &Value, variant: &str) -> Result<Interval> {
-    let rows = report["comparisons"][0]["rows"]
-        .as_array()
-        .context("report: no rows")?;
-    let row = rows.iter().find(|row| row["variant"] == variant);
-    let effect = &row.with_context(|| format!("report: no {variant}"))?["effect"];
-    let number = |value: &Value| value.as_f64().with_context(|| format!("report: {variant}"));
+/// What a report's only comparison says of a variant.
+fn row<'a>(report: &'a Value, variant: &str) -> Result<&'a Value> {
+    let rows = report["comparisons"][0]["rows"].as_array();
+    rows.and_then(|rows| rows.iter().find(|row| row["variant"] == variant))
+        .with_context(|| format!("report: no {variant}"))
+}
+
+/// The effect in a report's row.
+fn interval(row: &Value) -> Result<Interval> {
+    let effect = &row["effect"];
+    let number = |value: &Value| value.as_f64().context("report: no effect with an interval");
     Ok(Interval {
         estimate: number(&effect["estimate_percent"])?,
         low: number(&effect["interval"]["low_percent"])?,
