@@ -205,7 +205,11 @@ fn a_frame_that_finds_a_ring_full_is_counted_once() {
         let conservation = &outcome.block.conservation[&AddressFamily::Inet];
         let reasons: Vec<_> = conservation.drops.keys().collect();
         assert_eq!(reasons, [reason, "drop-at-ingress control"]);
-        assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+        // The ring may also have been full for one of the DUT's own frames (neighbour discovery, MLD).
+        assert!(
+            (-9..=0).contains(&conservation.unaccounted_frames) && conservation.drops[reason] > 9,
+            "{conservation:?}"
+        );
     }
 }
 

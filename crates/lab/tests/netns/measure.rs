@@ -114,10 +114,12 @@ fn a_paced_block_of_the_xdp_forwarder_loses_nothing() {
     assert_eq!(conservation.verification.wrong_frames.len(), 0);
     for trial in &outcome.trials {
         assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
-        // Never faster than asked; a busy machine may make it slower.
+        // Never ahead of its time; the pacer makes up for 20 ms that it was kept from its CPU, so that
+        // much may be sent in each of the trial's two slices that was due before.
         #[expect(clippy::cast_precision_loss, reason = "some ten thousand frames")]
-        let offered_pps = trial.offered_frames as f64 / trial.measured_s;
-        assert!(offered_pps < 102_000.0, "{offered_pps}");
+        let offered_frames = trial.offered_frames as f64;
+        let due_frames = 100_000.0 * (trial.measured_s + 2.0 * 0.02);
+        assert!(offered_frames < due_frames * 1.01, "{trial:?}");
     }
 }
 
