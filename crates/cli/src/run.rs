@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{LabError, NetnsLab};
+use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
 use fwdlab_model::{Resolved, SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_sys::Interrupts;
@@ -61,6 +61,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     for warning in &results.loaded().warnings {
         tell(&format!("warning: {warning}"));
     }
+    let _claim = MachineClaim::acquire()?;
     let session = results.next_session();
     results.begin_session(SessionRecord {
         schema: SCHEMA_VERSION,

@@ -106,6 +106,16 @@ pub enum LabError {
         /// How long it was waited for.
         seconds: u64,
     },
+    /// Another run loads this machine.
+    #[error(
+        "another fwdlab{} measures on this machine, and two loads would spoil each other; wait until \
+         it has ended",
+        pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+    )]
+    MachineTaken {
+        /// The process, where it says.
+        pid: Option<u32>,
+    },
     /// The user asked to stop now.
     #[error("stopped on request")]
     Interrupted,

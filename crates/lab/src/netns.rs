@@ -426,11 +426,11 @@ impl<'a> Measurement<'a> {
         let start_utc = now_utc();
         self.switch(name)?;
         let switched = Instant::now();
-        // All that disturbs happens inside the settle window.
+        // What disturbs the load happens inside the settle window; reading counters does not.
         let calibration_ns = self.calibrator.time_ns()?;
+        sleep_until(switched + settle);
         let drops_before = self.drops(family)?;
         let steal_before_s = steal_s(self.placement.load_cpu);
-        sleep_until(switched + settle);
 
         let start = edge(running, sink)?;
         sleep(Duration::from_millis(self.resolved.design.slice_ms.into()));
