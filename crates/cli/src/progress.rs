@@ -39,7 +39,7 @@ impl Progress {
         } else {
             ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr())
         };
-        let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} %  {msg}")
+        let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} %  {wide_msg}")
             .expect("the template is fixed");
         bar.set_style(style);
         let now = Instant::now();

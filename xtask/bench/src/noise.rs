@@ -27,11 +27,11 @@ const VARIANTS: [&str; 2] = ["nftables-10-stateless-rules", "nftables-conntrack"
 #[derive(Args)]
 pub(crate) struct Settings {
     /// Runs of the quickstart
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 10)]
     quickstarts: u32,
-    /// Runs that compare the quickstart's baseline with itself, for each quickstart
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
-    controls_each: u32,
+    /// Runs that compare the quickstart's baseline with itself
+    #[arg(long, default_value_t = 20)]
+    controls: u32,
 }
 
 /// An interval of an effect, in percent.
@@ -58,42 +58,47 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
     let results = tempfile::tempdir()?;
     let mut effects = [Vec::new(), Vec::new()];
     let mut controls = Vec::new();
-    for number in 1..=settings.quickstarts {
-        eprintln!("quickstart {number} of {}", settings.quickstarts);
-        let report = measure(
-            bench,
-            &program,
-            "experiments/quickstart.toml",
-            results.path(),
-        )?;
-        for (intervals, variant) in effects.iter_mut().zip(VARIANTS) {
-            intervals.push(interval(row(&report, variant)?)?);
-        }
-        for _ in 0..settings.controls_each {
+    // Spread over each other, so that both kinds see the same weather.
+    let total = settings.quickstarts + settings.controls;
+    let due = |kind: u32, runs: u32| u64::from(kind) * u64::from(runs) / u64::from(total.max(1));
+    for number in 1..=total {
+        eprintln!("run {number} of {total}");
+        if due(settings.quickstarts, number) > due(settings.quickstarts, number - 1) {
+            let report = measure(
+                bench,
+                &program,
+                "experiments/quickstart.toml",
+                results.path(),
+            )?;
+            for (intervals, variant) in effects.iter_mut().zip(VARIANTS) {
+                intervals.push(interval(row(&report, variant)?)?);
+            }
+        } else {
             let report = measure(bench, &program, "xtask/bench/control.toml", results.path())?;
             controls.push(interval(row(&report, "no-packet-filter-once-more")?)?);
         }
     }
-    let mut figures: Vec<Figure> = VARIANTS
-        .iter()
-        .zip(&effects)
-        .map(|(variant, intervals)| {
-            let estimates: Vec<_> = intervals.iter().map(|interval| interval.estimate).collect();
-            let what = format!("{} quickstarts: {variant}", intervals.len());
-            figure(
-                &what,
-                intervals,
-                median(&estimates),
-                "the median of their estimates",
-            )
-        })
-        .collect();
+    let mut figures = Vec::new();
+    for (variant, intervals) in VARIANTS.iter().zip(&effects) {
+        let estimates: Vec<_> = intervals.iter().map(|interval| interval.estimate).collect();
+        let what = format!("{} quickstarts: {variant}", intervals.len());
+        figures.extend(figure(
+            &what,
+            intervals,
+            median(&estimates),
+            "the median of their estimates",
+        ));
+    }
     let what = format!("{} A/A runs", controls.len());
-    figures.push(figure(&what, &controls, 0.0, "0"));
+    figures.extend(figure(&what, &controls, 0.0, "0"));
     Ok(figures)
 }
 
-fn figure(what: &str, intervals: &[Interval], truth: f64, truth_words: &str) -> Figure {
+/// How wide some intervals are and how many hold what they should; nothing for none.
+fn figure(what: &str, intervals: &[Interval], truth: f64, truth_words: &str) -> Option<Figure> {
+    if intervals.is_empty() {
+        return None;
+    }
     let half_widths: Vec<_> = intervals
         .iter()
         .map(|interval| interval.half_width())
@@ -114,7 +119,7 @@ fn figure(what: &str, intervals: &[Interval], truth: f64, truth_words: &str) -> 
     let is_met = half_width <= HALF_WIDTH_PERCENT_MAX && holding >= holding_min;
     let narrowest = half_widths.iter().copied().fold(f64::INFINITY, f64::min);
     let widest = half_widths.iter().copied().fold(0.0, f64::max);
-    Figure {
+    Some(Figure {
         what: what.to_owned(),
         goal: format!(
             "median half-width at most {HALF_WIDTH_PERCENT_MAX} %; at least {holding_min} of \
@@ -131,7 +136,7 @@ fn figure(what: &str, intervals: &[Interval], truth: f64, truth_words: &str) -> 
             .iter()
             .map(|interval| json!([interval.low, interval.estimate, interval.high]))
             .collect(),
-    }
+    })
 }
 
 /// Builds the program as users do, and tells where it is: beside this one.
