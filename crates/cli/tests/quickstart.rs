@@ -29,7 +29,7 @@ fn the_quickstart_publishes_its_result() {
     testkit::require_tool!("nft");
     let scratch = tempfile::tempdir().unwrap();
     let results = scratch.path().to_str().unwrap();
-    let output = fwdlab(&[
+    let run = [
         "run",
         "experiments/quickstart.toml",
         "--results",
@@ -38,7 +38,8 @@ fn the_quickstart_publishes_its_result() {
         "test",
         "--seed",
         "1",
-    ]);
+    ];
+    let output = fwdlab(&run);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let directory = scratch.path().join("quickstart/test");
 
@@ -84,16 +85,7 @@ fn the_quickstart_publishes_its_result() {
     assert_eq!(before, published(&directory));
 
     // A finished run never changes.
-    let refused = fwdlab(&[
-        "run",
-        "experiments/quickstart.toml",
-        "--results",
-        results,
-        "--label",
-        "test",
-        "--seed",
-        "1",
-    ]);
+    let refused = fwdlab(&run);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     assert!(
         text(&refused).contains("finished and never changes"),

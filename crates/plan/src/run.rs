@@ -58,7 +58,7 @@ pub struct Summary {
 /// ```
 /// # use fwdlab_plan::PlanRun;
 /// # let (plan, records) = (fwdlab_model::Plan { seed: 1, blocks: vec![] }, vec![]);
-/// # let measure = |_| -> (Vec<fwdlab_model::TrialRecord>, fwdlab_model::BlockRecord) { todo!() };
+/// # let measure = |_| -> (Vec<fwdlab_model::TrialRecord>, fwdlab_model::BlockRecord) { unreachable!("no blocks") };
 /// let mut run = PlanRun::resume(plan, &records);
 /// while let Some(request) = run.poll_block() {
 ///     let (trials, block) = measure(request);
