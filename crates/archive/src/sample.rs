@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{
     AddressFamily, BlockRecord, Comparison, Conservation, Design, Environment, FamilyOrder,
-    InvalidReason, Lab, LabKind, LoadRegime, Placement, Plan, PlannedBlock, Resolved,
+    InvalidReason, Lab, LabKind, LoadRegime, Placement, Plan, PlannedBlock, RateBasis, Resolved,
     SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord, Variant, VariantName,
 };
 
@@ -144,6 +144,8 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
                     time_s: 0.1,
                     offered_frames: 130_001,
                     forwarded_frames: 120_000 + u64::from(block),
+                    undisturbed_s: 0.09,
+                    undisturbed_frames: 108_000,
                     dropped_frames: 10_001 - u64::from(block),
                     calibration_ns: 100_000,
                     steal_s: 0.0,
@@ -166,6 +168,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             offered_frames: 260_002,
             forwarded_frames: 240_000,
             drops: BTreeMap::from([("nft".into(), 20_002)]),
+            undisturbed_s: 0.18,
             observation_pps: 1_200_000.0 + f64::from(block * 10 + position) / 3.0,
             pooled_pps: 1_200_000.1,
             steal_s: 0.0,
@@ -189,6 +192,8 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
         switch_s: 0.003,
         conservation: BTreeMap::from([(order.family, Conservation::default())]),
         generator_cost_ns: BTreeMap::from([(order.family, 81.25)]),
+        undisturbed_loop_ns: 690.0,
+        rate_basis: BTreeMap::from([(order.family, RateBasis::Undisturbed)]),
     };
     Outcome {
         trials,

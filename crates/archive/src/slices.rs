@@ -13,7 +13,7 @@ use crate::error::{ArchiveError, Place};
 
 /// The first row of a slices file: the names of its columns.
 pub const SLICES_HEADER: &str = "family,round,position,variant,start_s,time_s,offered_frames,\
-forwarded_frames,dropped_frames,calibration_ns,steal_s,switch_s";
+forwarded_frames,undisturbed_s,undisturbed_frames,dropped_frames,calibration_ns,steal_s,switch_s";
 
 /// Slices as the text of their file.
 ///
@@ -25,7 +25,7 @@ pub fn format_slices(slices: &[SliceRecord]) -> String {
     for slice in slices {
         writeln!(
             text,
-            "{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             slice.family,
             slice.round,
             slice.position,
@@ -34,6 +34,8 @@ pub fn format_slices(slices: &[SliceRecord]) -> String {
             slice.time_s,
             slice.offered_frames,
             slice.forwarded_frames,
+            slice.undisturbed_s,
+            slice.undisturbed_frames,
             slice.dropped_frames,
             slice.calibration_ns,
             slice.steal_s,
@@ -79,6 +81,8 @@ fn parse_row(row: &str) -> Result<SliceRecord, String> {
         time_s: cells.seconds()?,
         offered_frames: cells.number()?,
         forwarded_frames: cells.number()?,
+        undisturbed_s: cells.seconds()?,
+        undisturbed_frames: cells.number()?,
         dropped_frames: cells.number()?,
         calibration_ns: cells.number()?,
         steal_s: cells.seconds()?,
@@ -138,9 +142,10 @@ mod tests {
         (
             (any::<bool>(), any::<u32>(), any::<u32>(), ".{0,12}"),
             (finite(), finite(), any::<u64>(), any::<u64>()),
+            (finite(), any::<u64>()),
             (any::<u64>(), any::<u64>(), finite(), finite()),
         )
-            .prop_map(|(place, counts, rest)| SliceRecord {
+            .prop_map(|(place, counts, undisturbed, rest)| SliceRecord {
                 family: if place.0 {
                     AddressFamily::Inet
                 } else {
@@ -153,6 +158,8 @@ mod tests {
                 time_s: counts.1,
                 offered_frames: counts.2,
                 forwarded_frames: counts.3,
+                undisturbed_s: undisturbed.0,
+                undisturbed_frames: undisturbed.1,
                 dropped_frames: rest.0,
                 calibration_ns: rest.1,
                 steal_s: rest.2,
@@ -162,14 +169,20 @@ mod tests {
 
     #[test]
     fn a_wrong_cell_is_named_with_its_line() {
-        let good = "inet,1,0,none,0.1,0.1,10,9,1,1000,0,0.01";
+        let good = "inet,1,0,none,0.1,0.1,10,9,0.09,8,1,1000,0,0.01";
         for (row, what) in [
             ("", "family: unknown variant ``"),
             ("inet,1", "position: there is no such cell"),
-            ("inet,1,0,../x,0,0,0,0,0,0,0,0", "variant: variant name"),
-            ("inet,1,0,none,NaN,0,0,0,0,0,0,0", "start_s: not a number"),
-            ("inet,-1,0,none,0,0,0,0,0,0,0,0", "round: not a number"),
-            ("inet,1,0,none,0,0,0,0,0,0,0,0,7", "a cell too many (\"7\")"),
+            ("inet,1,0,../x,0,0,0,0,0,0,0,0,0,0", "variant: variant name"),
+            (
+                "inet,1,0,none,NaN,0,0,0,0,0,0,0,0,0",
+                "start_s: not a number",
+            ),
+            ("inet,-1,0,none,0,0,0,0,0,0,0,0,0,0", "round: not a number"),
+            (
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,7",
+                "a cell too many (\"7\")",
+            ),
         ] {
             let text = format!("{SLICES_HEADER}\n{good}\n{row}\n");
             let error = parse_slices(Path::new("blocks/3.csv"), &text).unwrap_err();

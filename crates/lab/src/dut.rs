@@ -1,13 +1,11 @@
 //! The DUT's settings: each factor's level applied through its mechanism, and read back.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
 
 use fwdlab_model::{Binding, Lab, Level, Variant, VariantName, XdpProgram};
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
+use crate::nftables::{self, Generation, nft};
 use crate::topology::{DUT_IN, DUT_OUT};
 use crate::{LabError, Topology};
 
@@ -29,6 +27,8 @@ pub(crate) struct Dut<'a> {
     pub(crate) forwarder: CountingProgram,
     /// Each variant's ruleset as nft listed it when it was first applied.
     rulesets: BTreeMap<VariantName, String>,
+    /// Of the ruleset that was read back last; opened when a variant first has one.
+    generation: Option<Generation>,
 }
 
 impl<'a> Dut<'a> {
@@ -37,6 +37,7 @@ impl<'a> Dut<'a> {
             lab,
             forwarder: fib_forwarder()?,
             rulesets: BTreeMap::new(),
+            generation: None,
         })
     }
 
@@ -72,33 +73,83 @@ impl<'a> Dut<'a> {
         variant: &Variant,
     ) -> Result<(), LabError> {
         let settings = Settings::of(self.lab, variant)?;
-        for (setting, asked) in settings.sysctls {
-            let seen = topology.read_dut_setting(&setting)?;
-            if !seen.split_whitespace().eq(asked.split_whitespace()) {
+        if let Some(ruleset) = &settings.ruleset {
+            // Noted before the ruleset is listed: what changes after this is seen by `prove_unmoved`.
+            match &mut self.generation {
+                Some(generation) => generation.note()?,
+                none => *none = Some(Generation::open(topology.dut())?),
+            }
+            self.read_ruleset_back(topology, variant, ruleset)?;
+        }
+        self.read_plain_settings_back(topology, &settings)
+    }
+
+    /// Fails where any level of a variant is another one than when it was read back; a ruleset counts
+    /// as moved even where it was moved back.
+    ///
+    /// Fast enough to be asked after every slice.
+    pub(crate) fn prove_unmoved(
+        &mut self,
+        topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<(), LabError> {
+        let settings = Settings::of(self.lab, variant)?;
+        if let (Some(ruleset), Some(generation)) = (&settings.ruleset, &mut self.generation) {
+            let noted = generation.noted();
+            let seen = generation.ask()?;
+            if seen != noted {
+                // Says what it is now, where it is another one.
+                self.read_ruleset_back(topology, variant, ruleset)?;
                 return Err(LabError::ReadBack {
-                    setting,
-                    asked,
-                    seen: seen.trim().into(),
+                    setting: "the generation of the nft ruleset".into(),
+                    asked: noted.to_string(),
+                    seen: seen.to_string(),
                 });
             }
         }
-        if let Some(ruleset) = settings.ruleset {
-            let seen = nft(topology, &["--stateless", "list", "ruleset"], "")?;
-            let known = self
-                .rulesets
-                .entry(variant.name.clone())
-                .or_insert_with(|| seen.clone());
-            let listed = !seen.trim().is_empty();
-            if *known != seen || listed == ruleset.trim().is_empty() {
-                let asked = if known.trim().is_empty() {
-                    ruleset
-                } else {
-                    known.clone()
-                };
+        self.read_plain_settings_back(topology, &settings)
+    }
+
+    fn read_ruleset_back(
+        &mut self,
+        topology: &Topology,
+        variant: &Variant,
+        ruleset: &str,
+    ) -> Result<(), LabError> {
+        let seen = nft(topology, &["--stateless", "list", "ruleset"], "")?;
+        let known = self
+            .rulesets
+            .entry(variant.name.clone())
+            .or_insert_with(|| seen.clone());
+        let listed = !seen.trim().is_empty();
+        if *known == seen && listed != ruleset.trim().is_empty() {
+            return Ok(());
+        }
+        let asked = if known.trim().is_empty() {
+            ruleset.to_owned()
+        } else {
+            known.clone()
+        };
+        Err(LabError::ReadBack {
+            setting: "the nft ruleset".into(),
+            asked,
+            seen,
+        })
+    }
+
+    /// All that is read by looking at it: sysctls and the XDP program.
+    fn read_plain_settings_back(
+        &self,
+        topology: &mut Topology,
+        settings: &Settings,
+    ) -> Result<(), LabError> {
+        for (setting, asked) in &settings.sysctls {
+            let seen = topology.read_dut_setting(setting)?;
+            if !seen.split_whitespace().eq(asked.split_whitespace()) {
                 return Err(LabError::ReadBack {
-                    setting: "the nft ruleset".into(),
-                    asked,
-                    seen,
+                    setting: setting.clone(),
+                    asked: asked.clone(),
+                    seen: seen.trim().into(),
                 });
             }
         }
@@ -130,7 +181,7 @@ pub(crate) fn unavailable(
     if settings
         .ruleset
         .is_some_and(|ruleset| !ruleset.trim().is_empty())
-        && !nft_is_installed()
+        && !nftables::is_installed()
     {
         return Ok(Some(
             "nft is not installed; install it (apt-get install nftables)".into(),
@@ -210,46 +261,6 @@ fn sysctl_value(level: &Level) -> String {
     }
 }
 
-fn nft_is_installed() -> bool {
-    Command::new("nft").arg("--version").output().is_ok()
-}
-
-/// Runs nft in the DUT's namespace: arguments as they are, the script on its standard input.
-fn nft(topology: &Topology, arguments: &[&str], script: &str) -> Result<String, LabError> {
-    let failed = |status: String, stderr: &[u8]| LabError::Command {
-        command: format!("nft {}", arguments.join(" ")),
-        status,
-        stderr: last_lines(&String::from_utf8_lossy(stderr)),
-    };
-    let output = topology.dut().run(|| {
-        let mut child = Command::new("nft")
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C at the terminal asks this process to finish what is running; it must not end
-            // the command in the middle of it.
-            .process_group(0)
-            .spawn()?;
-        let mut stdin = child.stdin.take().expect("it was piped");
-        // nft may end before it has read all; then its status tells why.
-        let _ = stdin.write_all(script.as_bytes());
-        drop(stdin);
-        child.wait_with_output()
-    })?;
-    let output = output.map_err(|error| failed(error.to_string(), b""))?;
-    if !output.status.success() {
-        return Err(failed(output.status.to_string(), &output.stderr));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn last_lines(text: &str) -> String {
-    const LINES_MAX: usize = 20;
-    let lines: Vec<_> = text.lines().collect();
-    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,12 +273,5 @@ mod tests {
         );
         assert_eq!(sysctl_value(&Level::Boolean(true)), "1");
         assert_eq!(sysctl_value(&Level::Integer(2)), "2");
-    }
-
-    #[test]
-    fn complaints_are_cut_to_their_end() {
-        let text: String = (0..30).map(|line| format!("{line}\n")).collect();
-        assert!(last_lines(&text).starts_with("10\n"));
-        assert!(last_lines(&text).ends_with("29"));
     }
 }

@@ -1,17 +1,19 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod calibration;
 mod counters;
 mod dut;
 mod environment;
 mod error;
+mod interference;
 mod kernel_file;
 mod machine;
 mod netlink;
 mod netns;
+mod nftables;
 mod topology;
 mod validity;
+mod watch;
 
 pub use dut::fib_forwarder;
 pub use environment::environment;

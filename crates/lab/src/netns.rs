@@ -11,12 +11,13 @@ use fwdlab_model::{
 use fwdlab_sys::Interrupts;
 use fwdlab_traffic::{CountingProgram, Generator, Pace, RunningGenerator, Sink, drop_control};
 
-use crate::calibration::Calibrator;
 use crate::counters::{Drops, difference, drops};
 use crate::dut::{Dut, FORWARDER_DROPPED, unavailable};
 use crate::environment::steal_s;
+use crate::interference::{rate_basis, tell_undisturbed};
 use crate::topology::{DUT_IN, TESTER_IN};
 use crate::validity::{self, TrialEvidence};
+use crate::watch::{Sample, prove_cpu_is_free, watch};
 use crate::{LabError, Topology};
 
 /// How long frames may be under way after the generator has stopped.
@@ -29,7 +30,6 @@ const CONTROL_MS: u64 = 100;
 pub struct NetnsLab {
     resolved: Resolved,
     placement: Placement,
-    calibrator: Calibrator,
     interrupts: Interrupts,
     leftovers: Vec<String>,
 }
@@ -55,7 +55,7 @@ pub enum LabEvent<'a> {
         /// Length of the set-up.
         set_up: Duration,
     },
-    /// A slice was measured.
+    /// A slice was measured; what was disturbed of it shows at the end of the block.
     Slice(&'a SliceRecord),
 }
 
@@ -74,11 +74,10 @@ impl NetnsLab {
         }
         let leftovers = fwdlab_sys::remove_leftovers()?;
         let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
-        let calibrator = Calibrator::start(placement.load_cpu)?;
+        prove_cpu_is_free(placement.load_cpu)?;
         Ok(Self {
             resolved: resolved.clone(),
             placement,
-            calibrator,
             interrupts,
             leftovers,
         })
@@ -129,13 +128,13 @@ impl NetnsLab {
         let mut measurement = Measurement {
             resolved: &self.resolved,
             placement: &self.placement,
-            calibrator: &self.calibrator,
             interrupts: self.interrupts,
             started,
             topology: Topology::build()?,
             dut: Dut::new(&self.resolved.lab)?,
             control: drop_control()?,
             slices: Vec::new(),
+            samples: Vec::new(),
             evidence: BTreeMap::new(),
         };
         let mut families = Vec::new();
@@ -153,8 +152,12 @@ impl NetnsLab {
             generator_cost_ns.insert(order.family, outcome.generator_cost_ns);
         }
         let Measurement {
-            slices, evidence, ..
+            mut slices,
+            samples,
+            evidence,
+            ..
         } = measurement;
+        let undisturbed_loop_ns = tell_undisturbed(&mut slices, &samples);
 
         let block = BlockRecord {
             schema: SCHEMA_VERSION,
@@ -166,6 +169,8 @@ impl NetnsLab {
             switch_s: median(slices.iter().map(|slice| slice.switch_s)),
             conservation,
             generator_cost_ns,
+            undisturbed_loop_ns,
+            rate_basis: rate_basis(planned, &slices),
         };
         let trials = self.trials(planned, &block, &slices, evidence);
         Ok(BlockOutcome {
@@ -198,6 +203,7 @@ impl NetnsLab {
                     .unwrap_or_default();
                 let measured_s: f64 = own.iter().map(|slice| slice.time_s).sum();
                 let forwarded_frames: u64 = own.iter().map(|slice| slice.forwarded_frames).sum();
+                let basis = block.rate_basis[&order.family];
                 let mut trial = TrialRecord {
                     schema: SCHEMA_VERSION,
                     session: block.session,
@@ -211,9 +217,11 @@ impl NetnsLab {
                     offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
                     forwarded_frames,
                     drops: evidence.drops.clone(),
+                    undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
                     observation_pps: median(
                         own.iter()
-                            .map(|slice| as_f64(slice.forwarded_frames) / slice.time_s),
+                            .filter_map(|slice| slice.counted(basis))
+                            .map(|(frames, time_s)| as_f64(frames) / time_s),
                     ),
                     pooled_pps: as_f64(forwarded_frames) / measured_s,
                     steal_s: own.iter().map(|slice| slice.steal_s).sum(),
@@ -237,13 +245,14 @@ impl NetnsLab {
 struct Measurement<'a> {
     resolved: &'a Resolved,
     placement: &'a Placement,
-    calibrator: &'a Calibrator,
     interrupts: Interrupts,
     started: Instant,
     topology: Topology,
     dut: Dut<'a>,
     control: CountingProgram,
     slices: Vec<SliceRecord>,
+    /// Those of each slice.
+    samples: Vec<Vec<Sample>>,
     evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
 }
 
@@ -257,13 +266,6 @@ struct Family {
 struct FamilyOutcome {
     conservation: Conservation,
     generator_cost_ns: f64,
-}
-
-/// Counters at the edge of a slice.
-struct Edge {
-    at: Instant,
-    offered_frames: u64,
-    forwarded_frames: u64,
 }
 
 impl<'a> Measurement<'a> {
@@ -426,36 +428,46 @@ impl<'a> Measurement<'a> {
         let start_utc = now_utc();
         self.switch(name)?;
         let switched = Instant::now();
-        // What disturbs the load happens inside the settle window; reading counters does not.
-        let calibration_ns = self.calibrator.time_ns()?;
+        let variant = self.variant(name);
+        let moved = moved(self.dut.read_back(&mut self.topology, variant))?;
         sleep_until(switched + settle);
         let drops_before = self.drops(family)?;
         let steal_before_s = steal_s(self.placement.load_cpu);
 
-        let start = edge(running, sink)?;
-        sleep(Duration::from_millis(self.resolved.design.slice_ms.into()));
-        let end = edge(running, sink)?;
+        let length = Duration::from_millis(self.resolved.design.slice_ms.into());
+        let samples = watch(self.placement.load_cpu, length, || {
+            // The sink's last, so that its count is the closest to the sample's time.
+            let offered_frames = running.offered_frames()?;
+            Ok((offered_frames, sink.counts()?.forwarded_frames))
+        })?;
+        let (start, end) = (samples[0], samples[samples.len() - 1]);
 
         let steal_s = steal_s(self.placement.load_cpu) - steal_before_s;
         let dropped = difference(&drops_before, &self.drops(family)?);
         // At the slice's end, so that what was changed inside it is seen too.
-        let variant = self.variant(name);
-        let moved = match self.dut.read_back(&mut self.topology, variant) {
-            Ok(()) => None,
-            Err(error @ LabError::ReadBack { .. }) => Some(error.to_string()),
-            Err(error) => return Err(error),
+        let moved = match moved {
+            None => self::moved(self.dut.prove_unmoved(&mut self.topology, variant))?,
+            moved => moved,
         };
+        let time_s = (end.at - start.at).as_secs_f64();
+        let forwarded_frames = end.forwarded_frames - start.forwarded_frames;
         let slice = SliceRecord {
             family,
             round,
             position,
             variant: name.clone(),
             start_s: (start.at - self.started).as_secs_f64(),
-            time_s: (end.at - start.at).as_secs_f64(),
+            time_s,
             offered_frames: end.offered_frames - start.offered_frames,
-            forwarded_frames: end.forwarded_frames - start.forwarded_frames,
+            forwarded_frames,
+            undisturbed_s: time_s,
+            undisturbed_frames: forwarded_frames,
             dropped_frames: dropped.values().sum(),
-            calibration_ns,
+            calibration_ns: samples
+                .iter()
+                .map(|sample| sample.loop_ns)
+                .min()
+                .unwrap_or_default(),
             steal_s,
             switch_s: (switched - switching).as_secs_f64(),
         };
@@ -473,6 +485,7 @@ impl<'a> Measurement<'a> {
         if !running.is_running() {
             evidence.generator_stopped = true;
         }
+        self.samples.push(samples);
         Ok(slice)
     }
 
@@ -514,17 +527,13 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// Reads both sides; the clock is read on both sides of the sink's counter, so that a pause of this
-/// thread in between moves the edge by half of it only.
-fn edge(running: &RunningGenerator, sink: &Sink) -> Result<Edge, LabError> {
-    let before = Instant::now();
-    let counts = sink.counts()?;
-    let after = Instant::now();
-    Ok(Edge {
-        at: before + (after - before) / 2,
-        offered_frames: running.offered_frames()?,
-        forwarded_frames: counts.forwarded_frames,
-    })
+/// What was read back where it was not the variant's.
+fn moved(read_back: Result<(), LabError>) -> Result<Option<String>, LabError> {
+    match read_back {
+        Ok(()) => Ok(None),
+        Err(error @ LabError::ReadBack { .. }) => Ok(Some(error.to_string())),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads until it is enough, for a bounded time.

@@ -125,6 +125,7 @@ mod tests {
             offered_frames: 100_000,
             forwarded_frames: 100_000,
             drops: BTreeMap::new(),
+            undisturbed_s: 1.0,
             observation_pps: 1e5,
             pooled_pps: 1e5,
             steal_s: 0.0,

@@ -14,8 +14,8 @@ pub mod words;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use record::{
-    BlockRecord, Conservation, Environment, InvalidReason, Placement, Record, SCHEMA_VERSION,
-    SessionRecord, SliceRecord, TrialRecord, Verification,
+    BlockRecord, Conservation, Environment, InvalidReason, Placement, RateBasis, Record,
+    SCHEMA_VERSION, SessionRecord, SliceRecord, TrialRecord, Verification,
 };
 pub use resolve::{Loaded, Read, load};
 pub use resolved::{

@@ -49,13 +49,16 @@ pub struct TrialRecord {
     pub forwarded_frames: u64,
     /// Frames dropped during its slices, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// The observation: median over the slices of forwarded frames / slice time.
+    /// The part of `measured_s` in which nothing outside disturbed the load CPU, in seconds.
+    pub undisturbed_s: f64,
+    /// The observation: median over the slices of forwarded frames / slice time, on the block's
+    /// [`RateBasis`].
     pub observation_pps: f64,
-    /// All forwarded frames / all slice time.
+    /// All forwarded frames / all slice time, disturbed or not.
     pub pooled_pps: f64,
     /// CPU time that the hypervisor took from the load CPU during its slices, in seconds.
     pub steal_s: f64,
-    /// Median of the calibration loop's time at its slices' edges, in nanoseconds.
+    /// Median over its slices of the calibration loop's shortest time, in nanoseconds.
     pub calibration_ns: f64,
     /// Empty where the trial is valid.
     pub invalid: Vec<InvalidReason>,
@@ -178,6 +181,21 @@ pub struct BlockRecord {
     pub conservation: BTreeMap<AddressFamily, Conservation>,
     /// The generator's own cost, from the drop-at-ingress control, in ns/packet, by family.
     pub generator_cost_ns: BTreeMap<AddressFamily, f64>,
+    /// The calibration loop's time where nothing disturbs it, in nanoseconds.
+    pub undisturbed_loop_ns: f64,
+    /// Which part of the slices the observations rest on, by family.
+    pub rate_basis: BTreeMap<AddressFamily, RateBasis>,
+}
+
+/// Which part of its slices a block's forwarding rates rest on; one for all its trials, so that they
+/// stay comparable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateBasis {
+    /// What was left undisturbed; slices with hardly any are left out.
+    Undisturbed,
+    /// All of the time, because too little of it was undisturbed.
+    AllTime,
 }
 
 /// What has become of a record.
@@ -281,14 +299,35 @@ pub struct SliceRecord {
     pub offered_frames: u64,
     /// Frames that reached the sink.
     pub forwarded_frames: u64,
+    /// The part of `time_s` in which nothing outside disturbed the load CPU, in seconds.
+    pub undisturbed_s: f64,
+    /// Frames that reached the sink in that part.
+    pub undisturbed_frames: u64,
     /// Frames dropped, all reasons.
     pub dropped_frames: u64,
-    /// The calibration loop's time on the load CPU at the slice's start, in nanoseconds.
+    /// The calibration loop's shortest time on the load CPU during the slice, in nanoseconds.
     pub calibration_ns: u64,
     /// CPU time that the hypervisor took from the load CPU during the slice, in seconds.
     pub steal_s: f64,
     /// Time to switch to this variant, before the settle window, in seconds.
     pub switch_s: f64,
+}
+
+/// A slice of which less was undisturbed says nothing about the undisturbed rate.
+pub const UNDISTURBED_RATIO_MIN: f64 = 0.1;
+
+impl SliceRecord {
+    /// Frames forwarded, and seconds that it took, on which its forwarding rate rests; none where
+    /// that is to be undisturbed time and there was hardly any.
+    #[must_use]
+    pub fn counted(&self, basis: RateBasis) -> Option<(u64, f64)> {
+        match basis {
+            RateBasis::AllTime => Some((self.forwarded_frames, self.time_s)),
+            RateBasis::Undisturbed => (self.undisturbed_s > 0.0
+                && self.undisturbed_s >= self.time_s * UNDISTURBED_RATIO_MIN)
+                .then_some((self.undisturbed_frames, self.undisturbed_s)),
+        }
+    }
 }
 
 /// `sessions/<n>.json`: an uninterrupted stretch of blocks on an untouched lab.
@@ -375,6 +414,7 @@ mod tests {
             offered_frames: 1,
             forwarded_frames: 1,
             drops: BTreeMap::new(),
+            undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,
             steal_s: 0.0,
@@ -397,6 +437,8 @@ mod tests {
             switch_s: 0.001,
             conservation: BTreeMap::new(),
             generator_cost_ns: BTreeMap::new(),
+            undisturbed_loop_ns: 1.0,
+            rate_basis: BTreeMap::new(),
         })
     }
 

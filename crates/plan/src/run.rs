@@ -240,6 +240,8 @@ mod tests {
             switch_s: 0.0,
             conservation: BTreeMap::new(),
             generator_cost_ns: BTreeMap::new(),
+            undisturbed_loop_ns: 1.0,
+            rate_basis: BTreeMap::new(),
         };
         (trials, block)
     }
@@ -263,6 +265,7 @@ mod tests {
             offered_frames: 1,
             forwarded_frames: 1,
             drops: BTreeMap::new(),
+            undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,
             steal_s: 0.0,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, Resolved, SessionRecord, TrialRecord, VariantName,
+    AddressFamily, Conservation, RateBasis, Resolved, SessionRecord, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
 
@@ -13,9 +13,9 @@ use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::judge::judge;
 use crate::report::{
-    AgainSection, ComparisonSection, DesignSection, FactorSection, InvalidRow, InvalidSection,
-    LabSection, Progress, REPORT_SCHEMA_VERSION, Report, TrafficSection, TrialSection,
-    VariantSection, Warning,
+    AgainSection, ComparisonSection, DesignSection, DisturbanceSection, FactorSection, InvalidRow,
+    InvalidSection, LabSection, Progress, REPORT_SCHEMA_VERSION, Report, TrafficSection,
+    TrialSection, VariantSection, Warning,
 };
 use crate::text;
 
@@ -59,6 +59,7 @@ impl Report {
             comparisons,
             trials: trial_sections(loaded),
             conservation: conservation(loaded),
+            disturbance: disturbance(loaded),
             invalid: invalid_section(loaded),
             warnings,
             again: AgainSection {
@@ -201,6 +202,22 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
                 Some(text::one_line(&variant.label)),
                 format!("not run: {}", text::one_line(reason)),
                 "run it in a lab that can have this variant",
+            );
+        }
+    }
+    for (family, disturbance) in disturbance(loaded) {
+        let blocks = &disturbance.blocks_over_all_time;
+        if !blocks.is_empty() {
+            let blocks: Vec<String> = blocks.iter().map(ToString::to_string).collect();
+            warn(
+                "W211",
+                (loaded.resolved.traffic.families.len() > 1).then(|| family.protocol().to_owned()),
+                format!(
+                    "the load CPU was disturbed for so long that the rates of some blocks rest on \
+                     disturbed time too: block {}",
+                    blocks.join(", ")
+                ),
+                "measure at a quieter time, or on a machine of one's own",
             );
         }
     }
@@ -364,6 +381,24 @@ fn add(total: &mut Conservation, frames: &Conservation) {
         .verification
         .flows_seen
         .min(frames.verification.flows_seen);
+}
+
+fn disturbance(loaded: &Loaded) -> BTreeMap<AddressFamily, DisturbanceSection> {
+    let section = |&family: &AddressFamily| {
+        let ratio = evidence::disturbed_ratio(loaded, family).filter(|ratio| *ratio > 0.0)?;
+        let blocks_over_all_time = evidence::attempts(loaded, Scope::Accepted)
+            .into_iter()
+            .filter(|attempt| attempt.record.rate_basis.get(&family) == Some(&RateBasis::AllTime))
+            .map(|attempt| attempt.record.block)
+            .collect();
+        let section = DisturbanceSection {
+            percent: ratio * 100.0,
+            blocks_over_all_time,
+        };
+        Some((family, section))
+    };
+    let families = &loaded.resolved.traffic.families;
+    families.iter().filter_map(section).collect()
 }
 
 fn invalid_section(loaded: &Loaded) -> Option<InvalidSection> {

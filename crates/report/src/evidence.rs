@@ -2,7 +2,7 @@
 
 use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AddressFamily, TrialRecord, VariantName};
+use fwdlab_model::{AddressFamily, RateBasis, TrialRecord, VariantName};
 
 /// Which attempts at blocks are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub(crate) enum Scope {
     Accepted,
     /// The invalid attempts too.
     AllTrials,
+    /// The valid attempts, with the disturbed time of their slices.
+    AllTime,
 }
 
 /// The attempts in scope, in block order.
@@ -19,7 +21,7 @@ pub(crate) fn attempts(loaded: &Loaded, scope: Scope) -> Vec<&Attempt> {
         .attempts
         .iter()
         .filter(|attempt| match scope {
-            Scope::Accepted => attempt.fate == Fate::Accepted,
+            Scope::Accepted | Scope::AllTime => attempt.fate == Fate::Accepted,
             Scope::AllTrials => attempt.fate != Fate::Superseded,
         })
         .collect();
@@ -39,20 +41,43 @@ pub(crate) fn trial<'a>(
         .find(|trial| &trial.variant == variant && trial.family == family)
 }
 
-/// The slices of one variant and family in one attempt, as the statistics take them.
+/// The slices of one variant and family in one attempt, as the statistics take them: what their
+/// forwarding rates rest on.
 pub(crate) fn slices(
     attempt: &Attempt,
     variant: &VariantName,
     family: AddressFamily,
+    scope: Scope,
 ) -> Vec<fwdlab_stats::Slice> {
+    // A record without a basis is of a lab that knows nothing of disturbances.
+    let basis = match (scope, attempt.record.rate_basis.get(&family)) {
+        (Scope::Accepted | Scope::AllTrials, Some(&basis)) => basis,
+        (Scope::AllTime, _) | (_, None) => RateBasis::AllTime,
+    };
     attempt
         .slices
         .iter()
         .filter(|slice| &slice.variant == variant && slice.family == family)
-        .map(|slice| fwdlab_stats::Slice {
-            round: slice.round,
-            forwarded_frames: slice.forwarded_frames,
-            duration_s: slice.time_s,
+        .filter_map(|slice| {
+            let (forwarded_frames, duration_s) = slice.counted(basis)?;
+            Some(fwdlab_stats::Slice {
+                round: slice.round,
+                forwarded_frames,
+                duration_s,
+            })
         })
         .collect()
+}
+
+/// The part of the measured time, over the attempts that stand, in which the load CPU was disturbed;
+/// none without measured time.
+pub(crate) fn disturbed_ratio(loaded: &Loaded, family: AddressFamily) -> Option<f64> {
+    let (mut measured_s, mut undisturbed_s) = (0.0, 0.0);
+    for attempt in attempts(loaded, Scope::Accepted) {
+        for trial in attempt.trials.iter().filter(|trial| trial.family == family) {
+            measured_s += trial.measured_s;
+            undisturbed_s += trial.undisturbed_s;
+        }
+    }
+    (measured_s > 0.0).then(|| (1.0 - undisturbed_s / measured_s).max(0.0))
 }

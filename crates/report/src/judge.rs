@@ -45,9 +45,38 @@ pub(crate) fn judge(
     } else {
         Vec::new()
     };
+    let is_disturbed = evidence::disturbed_ratio(loaded, family).is_some_and(|ratio| ratio > 0.0);
+    let rows_over_all_time = if is_disturbed {
+        let judged = judge.family_of(Scope::AllTime)?;
+        let control = judged.control.map(|control| control.row);
+        judged.rows.into_iter().chain(control).collect()
+    } else {
+        Vec::new()
+    };
     let (ministat, ministat_note) = judge.ministat(&accepted.rows)?;
     let mut warnings = accepted.warnings;
-    warnings.extend(judge.words_that_change(&accepted.rows, &rows_with_all_trials));
+    warnings.extend(judge.words_that_change(
+        &accepted.rows,
+        &rows_with_all_trials,
+        &Sensitivity {
+            code: "W206",
+            rests_on: "which trials count",
+            here: "the valid ones",
+            there: "all",
+            remedy: "remove what made trials invalid and measure again",
+        },
+    ));
+    warnings.extend(judge.words_that_change(
+        &accepted.rows,
+        &rows_over_all_time,
+        &Sensitivity {
+            code: "W210",
+            rests_on: "leaving out the time in which the load CPU was disturbed",
+            here: "the undisturbed time",
+            there: "all of it",
+            remedy: "measure on a quieter machine, or more blocks",
+        },
+    ));
     let section = ComparisonSection {
         title: comparison.title.as_deref().map(text::one_line),
         family,
@@ -55,6 +84,7 @@ pub(crate) fn judge(
         control: accepted.control,
         family_size: accepted.family_size,
         rows_with_all_trials,
+        rows_over_all_time,
         ministat,
         ministat_note,
         plot,
@@ -66,6 +96,15 @@ struct Judge<'a> {
     loaded: &'a Loaded,
     comparison: &'a Comparison,
     family: AddressFamily,
+}
+
+/// A choice of what counts, and the words to say that a verdict hangs on it.
+struct Sensitivity {
+    code: &'static str,
+    rests_on: &'static str,
+    here: &'static str,
+    there: &'static str,
+    remedy: &'static str,
 }
 
 /// A comparison judged on one scope of trials.
@@ -167,8 +206,15 @@ impl Judge<'_> {
     fn observations(&self, variant: &VariantName, scope: Scope) -> Vec<f64> {
         evidence::attempts(self.loaded, scope)
             .into_iter()
-            .filter_map(|attempt| evidence::trial(attempt, variant, self.family))
-            .map(|trial| trial.observation_pps)
+            .filter_map(|attempt| {
+                let trial = evidence::trial(attempt, variant, self.family)?;
+                if scope == Scope::AllTime {
+                    let slices = evidence::slices(attempt, variant, self.family, scope);
+                    let observation = fwdlab_stats::observation(&slices).ok()?;
+                    return Some(observation.median_forwarding_rate_pps);
+                }
+                Some(trial.observation_pps)
+            })
             .collect()
     }
 
@@ -191,8 +237,8 @@ impl Judge<'_> {
                 continue;
             };
             let block = attempt.record.block;
-            let slices = evidence::slices(attempt, variant, self.family);
-            let baseline_slices = evidence::slices(attempt, baseline, self.family);
+            let slices = evidence::slices(attempt, variant, self.family, scope);
+            let baseline_slices = evidence::slices(attempt, baseline, self.family, scope);
             // Whole measurements have observations and no slices.
             let effect = if slices.is_empty() && baseline_slices.is_empty() {
                 log_ratio(trial.observation_pps, baseline_trial.observation_pps).map(|ratio| {
@@ -383,26 +429,37 @@ impl Judge<'_> {
         ))
     }
 
-    /// Verdicts that would read otherwise with the invalid trials in.
-    fn words_that_change(&self, rows: &[Row], with_all_trials: &[Row]) -> Vec<Warning> {
+    /// Verdicts that would read otherwise with what does not count.
+    fn words_that_change(
+        &self,
+        rows: &[Row],
+        others: &[Row],
+        sensitivity: &Sensitivity,
+    ) -> Vec<Warning> {
         let words = |row: &Row| {
             let verdict = row.verdict.as_ref();
             verdict
                 .map_or("no verdict", |verdict| verdict.words.as_str())
                 .to_owned()
         };
+        let Sensitivity {
+            rests_on,
+            here,
+            there,
+            ..
+        } = sensitivity;
         rows.iter()
-            .zip(with_all_trials)
-            .filter(|(row, with_all)| words(row) != words(with_all))
-            .map(|(row, with_all)| Warning {
-                code: "W206".to_owned(),
+            .zip(others)
+            .filter(|(row, other)| words(row) != words(other))
+            .map(|(row, other)| Warning {
+                code: sensitivity.code.to_owned(),
                 subjects: vec![self.subject(&row.variant)],
                 text: format!(
-                    "the verdict rests on which trials count: {:?} with the valid ones, {:?} with all",
+                    "the verdict rests on {rests_on}: {:?} with {here}, {:?} with {there}",
                     words(row),
-                    words(with_all)
+                    words(other)
                 ),
-                remedy: Some("remove what made trials invalid and measure again".to_owned()),
+                remedy: Some(sensitivity.remedy.to_owned()),
             })
             .collect()
     }

@@ -25,6 +25,7 @@ pub(crate) fn readme(report: &Report, plots: &str) -> String {
     page.trials();
     page.warnings();
     page.conservation();
+    page.disturbance();
     page.invalid();
     page.environment();
     page.limits();
@@ -119,6 +120,12 @@ impl Page<'_> {
             design.settle_ms,
             design.warm_up_ms
         ));
+        if let Some(disturbed) = sentences::disturbed(report) {
+            self.item(&format!(
+                "Left out: {disturbed} of the slices' time, in which something else slowed the \
+                 core of the load CPU"
+            ));
+        }
         let drawn = if design.seed_was_drawn {
             " (drawn)"
         } else {
@@ -428,6 +435,55 @@ impl Page<'_> {
         self.paragraph(
             "Verified frames are checked completely by the sink. Foreign frames are not the \
              tester's: neighbour and router discovery, MLD.",
+        );
+    }
+
+    /// The same effects with nothing left out, for whoever does not trust what was.
+    fn disturbance(&mut self) {
+        let report = self.report;
+        let Some(disturbed) = sentences::disturbed(report) else {
+            return;
+        };
+        self.paragraph("## Disturbed time");
+        self.paragraph(&format!(
+            "Every millisecond a short calibration loop is timed on the load CPU. Where it takes \
+             longer than undisturbed, something else had a part of the core: {disturbed} of the \
+             slices' time. That time is left out of every forwarding rate above, whatever was \
+             forwarded in it. With nothing left out:"
+        ));
+        let mut rows = Vec::new();
+        for comparison in &report.comparisons {
+            let heading = sentences::heading(report, comparison);
+            let control = comparison.control.as_ref().map(|control| &control.row);
+            let counted = comparison.rows.iter().chain(control);
+            for (row, over_all_time) in counted.zip(&comparison.rows_over_all_time).skip(1) {
+                let label = self.label(row);
+                let effect = |row: &Row| {
+                    let effect = row.effect.as_ref();
+                    effect.map_or_else(|| "–".to_owned(), format::effect)
+                };
+                let words = |row: &Row| {
+                    let verdict = row.verdict.as_ref();
+                    verdict.map_or_else(|| "–".to_owned(), |verdict| verdict.words.clone())
+                };
+                rows.push(vec![
+                    heading.as_ref().map_or(label.clone(), |heading| {
+                        format!("{}, {label}", text::markdown(heading))
+                    }),
+                    effect(row),
+                    effect(over_all_time),
+                    words(over_all_time),
+                ]);
+            }
+        }
+        self.table(
+            &[
+                "variant",
+                "effect, undisturbed",
+                "over all of the time",
+                "its verdict",
+            ],
+            &rows,
         );
     }
 

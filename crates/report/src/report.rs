@@ -40,6 +40,8 @@ pub struct Report {
     pub trials: Vec<TrialSection>,
     /// Where the frames of the accepted blocks went.
     pub conservation: BTreeMap<AddressFamily, Conservation>,
+    /// Time in which the load CPU was disturbed from outside; none where it never was.
+    pub disturbance: BTreeMap<AddressFamily, DisturbanceSection>,
     /// Trials that other evidence than their forwarding rate speaks against.
     pub invalid: Option<InvalidSection>,
     /// What limits the results, with remedies.
@@ -192,6 +194,9 @@ pub struct ComparisonSection {
     pub family_size: usize,
     /// The same rows with invalid trials in; empty where all trials are valid.
     pub rows_with_all_trials: Vec<Row>,
+    /// The same rows and behind them the control's, with disturbed time in; empty where nothing
+    /// disturbed the load CPU.
+    pub rows_over_all_time: Vec<Row>,
     /// Exact text of ministat, at most seven datasets each, the baseline first.
     pub ministat: Vec<String>,
     /// Where ministat and the verdicts differ, and what ministat ignores.
@@ -333,6 +338,15 @@ pub struct TrialSection {
     pub counts: bool,
     /// What speaks against it; empty where it is valid.
     pub invalid: Vec<String>,
+}
+
+/// How much of the measured time was disturbed, as the calibration loop on the load CPU tells.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DisturbanceSection {
+    /// The disturbed part, over the blocks that stand.
+    pub percent: f64,
+    /// Blocks of which too little was undisturbed, so that their rates rest on all of the time.
+    pub blocks_over_all_time: Vec<u32>,
 }
 
 /// Trials that other evidence than their forwarding rate speaks against.

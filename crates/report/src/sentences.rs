@@ -103,6 +103,19 @@ pub(crate) fn generator_costs(report: &Report) -> Option<String> {
     (!costs.is_empty()).then(|| costs.join(", "))
 }
 
+/// How much of the time was disturbed, by family; none where nothing was.
+pub(crate) fn disturbed(report: &Report) -> Option<String> {
+    let parts: Vec<String> = report
+        .disturbance
+        .iter()
+        .map(|(family, disturbance)| {
+            let percent = format::short(disturbance.percent, 1);
+            format!("{percent} % ({})", family.protocol())
+        })
+        .collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 /// What must not be concluded.
 pub(crate) fn limits(report: &Report) -> Vec<String> {
     match report.lab.kind {

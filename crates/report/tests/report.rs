@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AddressFamily, SCHEMA_VERSION};
+use fwdlab_model::{AddressFamily, RateBasis, SCHEMA_VERSION};
 use fwdlab_report::{Report, ReportError, render};
 use fwdlab_stats::ministat;
 use proptest::prelude::*;
@@ -120,6 +120,61 @@ fn invalid_blocks_are_shown_and_judged_a_second_time() {
     assert!(render::readme(&report, "").contains("With all trials in"));
     let svg = render::trials_svg(&report);
     assert!(svg.contains("hollow") && svg.contains("2′"));
+}
+
+/// A neighbour halves the rate in half of the time of many slices; where nothing is left out, that
+/// widens the interval.
+#[test]
+fn disturbed_time_is_left_out_and_shown_beside() {
+    let mut loaded = Synthetic {
+        variants: vec![("plain".to_owned(), 0.0), ("slower".to_owned(), -4.0)],
+        block_noise_percent: 0.05,
+        round_noise_percent: 0.05,
+        ..Synthetic::default()
+    }
+    .loaded();
+    for attempt in &mut loaded.attempts {
+        let block = attempt.record.block;
+        for (number, slice) in (block..).zip(&mut attempt.slices) {
+            if number * 7 % 5 < 2 {
+                slice.undisturbed_s = slice.time_s / 2.0;
+                slice.undisturbed_frames = slice.forwarded_frames / 2;
+                slice.forwarded_frames = slice.forwarded_frames * 3 / 4;
+            }
+        }
+        for trial in &mut attempt.trials {
+            let own = attempt
+                .slices
+                .iter()
+                .filter(|slice| (slice.family, &slice.variant) == (trial.family, &trial.variant));
+            trial.undisturbed_s = own.map(|slice| slice.undisturbed_s).sum();
+        }
+    }
+    let report = Report::build(&loaded).unwrap();
+    let comparison = &report.comparisons[0];
+    let family = comparison.family;
+    assert!((report.disturbance[&family].percent - 20.0).abs() < 2.0);
+    assert!(report.disturbance[&family].blocks_over_all_time.is_empty());
+    let half_width = |rows: &[fwdlab_report::Row]| {
+        let effect = rows[1].effect.as_ref().unwrap();
+        effect.half_width_percent().unwrap()
+    };
+    assert!(half_width(&comparison.rows) * 2.0 < half_width(&comparison.rows_over_all_time));
+    // The baseline, the variant and the control.
+    assert_eq!(comparison.rows_over_all_time.len(), 3);
+    let readme = render::readme(&report, "");
+    assert!(readme.contains("## Disturbed time"), "{readme}");
+    assert!(!codes(&report).contains(&"W211"));
+
+    // Blocks with too little undisturbed time say so.
+    for attempt in &mut loaded.attempts {
+        if attempt.record.block < 3 {
+            attempt.record.rate_basis.insert(family, RateBasis::AllTime);
+        }
+    }
+    let report = Report::build(&loaded).unwrap();
+    assert_eq!(report.disturbance[&family].blocks_over_all_time, [1, 2]);
+    assert!(codes(&report).contains(&"W211"));
 }
 
 #[test]
@@ -239,6 +294,7 @@ fn a_variant_that_forwards_nothing_is_said_to() {
             .filter(|slice| slice.variant == silent)
         {
             slice.forwarded_frames = 0;
+            slice.undisturbed_frames = 0;
         }
     }
     let report = Report::build(&loaded).unwrap();

@@ -223,6 +223,8 @@ mod tests {
             time_s: 0.1,
             offered_frames: 0,
             forwarded_frames: 0,
+            undisturbed_s: 0.1,
+            undisturbed_frames: 0,
             dropped_frames: 0,
             calibration_ns: 0,
             steal_s: 0.0,

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use fwdlab_lab::{LabError, LabEvent};
+use fwdlab_lab::{BlockOutcome, LabError, LabEvent};
 use fwdlab_model::{AddressFamily, Binding, InvalidReason};
 
 use crate::rig::{
@@ -64,12 +64,41 @@ fn a_ruleset_that_nft_refuses_is_told_with_its_complaint() {
 fn a_ruleset_that_another_process_flushes_makes_its_trials_invalid() {
     testkit::require_root!();
     testkit::require_tool!("nft", "ip");
+    let outcome = measure_beside("flush ruleset");
+    let [none, one_rule] = &outcome.trials[..] else {
+        panic!("{:?}", outcome.trials);
+    };
+    assert_eq!(evidence_against(none), Vec::<&InvalidReason>::new());
+    let [InvalidReason::SettingsMoved { what }] = evidence_against(one_rule)[..] else {
+        panic!("{:?}", one_rule.invalid);
+    };
+    assert!(what.starts_with("the nft ruleset was set to"), "{what}");
+}
+
+#[test]
+fn a_ruleset_that_another_process_moves_and_moves_back_makes_its_trials_invalid() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "ip");
+    let outcome = measure_beside("add table ip passing\ndelete table ip passing");
+    for trial in &outcome.trials {
+        let [InvalidReason::SettingsMoved { what }] = evidence_against(trial)[..] else {
+            panic!("{:?}", trial.invalid);
+        };
+        assert!(
+            what.starts_with("the generation of the nft ruleset was"),
+            "{what}"
+        );
+    }
+}
+
+/// Measures a block of two rulesets while another process, in all its slices, gives nft a script.
+fn measure_beside(script: &str) -> BlockOutcome {
     let rule = forward_chain("udp dport 5001 drop");
     let levels = [("none", ""), ("one rule", rule.as_str())];
     let mut resolved = experiment(&FAMILY, rulesets(&levels), &["none", "one rule"]);
     resolved.design.slice_ms = 300;
     let is_over = AtomicBool::new(false);
-    let outcome = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let outcome = measure(&resolved, &mut |event| {
             if let LabEvent::Ready { .. } = event {
                 let dut = dut_namespace();
@@ -78,7 +107,7 @@ fn a_ruleset_that_another_process_flushes_makes_its_trials_invalid() {
                     while !is_over.load(Ordering::Relaxed) {
                         // Fails only where the block has just ended.
                         let _ = Command::new("ip")
-                            .args(["netns", "exec", &dut, "nft", "flush", "ruleset"])
+                            .args(["netns", "exec", &dut, "nft", script])
                             .output();
                         std::thread::sleep(Duration::from_millis(20));
                     }
@@ -92,15 +121,7 @@ fn a_ruleset_that_another_process_flushes_makes_its_trials_invalid() {
         is_over.store(true, Ordering::Relaxed);
         outcome
     })
-    .unwrap();
-    let [none, one_rule] = &outcome.trials[..] else {
-        panic!("{:?}", outcome.trials);
-    };
-    assert_eq!(evidence_against(none), Vec::<&InvalidReason>::new());
-    let [InvalidReason::SettingsMoved { what }] = evidence_against(one_rule)[..] else {
-        panic!("{:?}", one_rule.invalid);
-    };
-    assert!(what.starts_with("the nft ruleset was set to"), "{what}");
+    .unwrap()
 }
 
 #[test]

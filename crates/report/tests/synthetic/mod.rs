@@ -8,8 +8,8 @@ use fwdlab_model::record::fates;
 use fwdlab_model::{
     AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design, Environment, Factor,
     FamilyOrder, InvalidReason, Lab, LabKind, Level, LoadRegime, Placement, Plan, PlannedBlock,
-    Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord, Variant,
-    VariantName, Verification,
+    RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord,
+    Variant, VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -252,6 +252,8 @@ impl Synthetic {
                         time_s: 0.1,
                         offered_frames: frames,
                         forwarded_frames: frames,
+                        undisturbed_s: 0.1,
+                        undisturbed_frames: frames,
                         dropped_frames: 0,
                         calibration_ns: 10_000,
                         steal_s: 0.0,
@@ -282,6 +284,7 @@ impl Synthetic {
                     offered_frames: forwarded_frames,
                     forwarded_frames,
                     drops: BTreeMap::new(),
+                    undisturbed_s: 0.1 * f64::from(self.rounds),
                     observation_pps: f64::midpoint(
                         rates[(rates.len() - 1) / 2],
                         rates[rates.len() / 2],
@@ -319,6 +322,12 @@ impl Synthetic {
                 .families
                 .iter()
                 .map(|&family| (family, 48.2 + f64::from(block) * 0.1))
+                .collect(),
+            undisturbed_loop_ns: 690.0,
+            rate_basis: self
+                .families
+                .iter()
+                .map(|&family| (family, RateBasis::Undisturbed))
                 .collect(),
         };
         (record, trials, slices)

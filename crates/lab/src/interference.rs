@@ -1,0 +1,150 @@
+//! What of a block was left undisturbed, and whether its forwarding rates can rest on that.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::{AddressFamily, PlannedBlock, RateBasis, SliceRecord, VariantName};
+
+use crate::watch::Sample;
+
+/// The part of a trial's slices that must say something about the undisturbed rate.
+const SLICES_RATIO_MIN: f64 = 0.5;
+
+/// Writes into a block's slices what was left undisturbed of them, and tells the calibration loop's
+/// undisturbed time.
+///
+/// Shape: the samples of each slice, in the slices' order.
+pub(crate) fn tell_undisturbed(slices: &mut [SliceRecord], samples: &[Vec<Sample>]) -> f64 {
+    let loops_ns: Vec<u64> = samples
+        .iter()
+        .flatten()
+        .map(|sample| sample.loop_ns)
+        .collect();
+    let undisturbed_loop_ns = fwdlab_stats::undisturbed_loop_ns(&loops_ns).unwrap_or_default();
+    for (slice, samples) in slices.iter_mut().zip(samples) {
+        let samples: Vec<_> = samples
+            .iter()
+            .map(|sample| fwdlab_stats::Sample {
+                at_s: (sample.at - samples[0].at).as_secs_f64(),
+                forwarded_frames: sample.forwarded_frames,
+                loop_ns: sample.loop_ns,
+            })
+            .collect();
+        let part = fwdlab_stats::undisturbed(&samples, undisturbed_loop_ns);
+        slice.undisturbed_s = part.duration_s;
+        slice.undisturbed_frames = part.forwarded_frames;
+    }
+    undisturbed_loop_ns
+}
+
+/// On what each family's rates rest: on what was left undisturbed, where every trial has enough of it.
+pub(crate) fn rate_basis(
+    planned: &PlannedBlock,
+    slices: &[SliceRecord],
+) -> BTreeMap<AddressFamily, RateBasis> {
+    let has_enough = |family, name: &VariantName| {
+        let own = || {
+            slices
+                .iter()
+                .filter(|slice| slice.family == family && &slice.variant == name)
+        };
+        let undisturbed = own()
+            .filter(|slice| slice.counted(RateBasis::Undisturbed).is_some())
+            .count();
+        #[expect(clippy::cast_precision_loss, reason = "counts of slices are small")]
+        let ratio = undisturbed as f64 / own().count() as f64;
+        ratio >= SLICES_RATIO_MIN
+    };
+    planned
+        .families
+        .iter()
+        .map(|order| {
+            let mut variants = order.rounds[0].iter();
+            let basis = if variants.all(|name| has_enough(order.family, name)) {
+                RateBasis::Undisturbed
+            } else {
+                RateBasis::AllTime
+            };
+            (order.family, basis)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use fwdlab_model::FamilyOrder;
+
+    use super::*;
+
+    const FAMILY: AddressFamily = AddressFamily::Inet;
+
+    fn slice(variant: &str, round: u32) -> SliceRecord {
+        SliceRecord {
+            family: FAMILY,
+            round,
+            position: 0,
+            variant: VariantName::from_label(variant),
+            start_s: 0.0,
+            time_s: 0.1,
+            offered_frames: 0,
+            forwarded_frames: 0,
+            undisturbed_s: 0.1,
+            undisturbed_frames: 0,
+            dropped_frames: 0,
+            calibration_ns: 700,
+            steal_s: 0.0,
+            switch_s: 0.0,
+        }
+    }
+
+    #[test]
+    fn the_reference_is_that_of_the_whole_block() {
+        let start = Instant::now();
+        let samples = |loops_ns: [u64; 3]| -> Vec<Sample> {
+            (0_u32..)
+                .zip(loops_ns)
+                .map(|(number, loop_ns)| Sample {
+                    at: start + Duration::from_millis(50) * number,
+                    offered_frames: 0,
+                    forwarded_frames: u64::from(number) * 7,
+                    loop_ns,
+                })
+                .collect()
+        };
+        let mut slices = [slice("a", 1), slice("b", 1)];
+        let samples = [samples([700, 710, 1100]), samples([1100, 1100, 1100])];
+        let loop_ns = tell_undisturbed(&mut slices, &samples);
+        assert!((loop_ns - 700.0).abs() < f64::EPSILON);
+        assert_eq!(slices[0].undisturbed_frames, 7);
+        assert!((slices[0].undisturbed_s - 0.05).abs() < 1e-9);
+        assert_eq!(slices[1].undisturbed_frames, 0);
+    }
+
+    #[test]
+    fn one_trial_without_undisturbed_time_decides_for_its_family() {
+        let names = ["a", "b"].map(VariantName::from_label);
+        let planned = PlannedBlock {
+            number: 1,
+            families: vec![FamilyOrder {
+                family: FAMILY,
+                rounds: vec![names.to_vec(); 2],
+            }],
+        };
+        let mut slices = ["a", "b"]
+            .iter()
+            .flat_map(|name| [slice(name, 1), slice(name, 2)])
+            .collect::<Vec<_>>();
+        assert_eq!(
+            rate_basis(&planned, &slices)[&FAMILY],
+            RateBasis::Undisturbed
+        );
+        slices[2].undisturbed_s = 0.0;
+        assert_eq!(
+            rate_basis(&planned, &slices)[&FAMILY],
+            RateBasis::Undisturbed
+        );
+        slices[3].undisturbed_s = 0.009;
+        assert_eq!(rate_basis(&planned, &slices)[&FAMILY], RateBasis::AllTime);
+    }
+}

@@ -1,0 +1,241 @@
+//! nftables in the DUT's namespace: its command, and the generation of its ruleset.
+
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use fwdlab_sys::NetworkNamespace;
+use netlink_sys::protocols::NETLINK_NETFILTER;
+use netlink_sys::{Socket, SocketAddr};
+
+use crate::{LabError, Topology};
+
+/// The number of the ruleset that the kernel counts up with every transaction.
+///
+/// Asking for it takes some microseconds, listing the ruleset some milliseconds.
+pub(crate) struct Generation {
+    socket: Socket,
+    noted: u32,
+    sequence_number: u32,
+    namespace: String,
+}
+
+impl Generation {
+    /// Opens nfnetlink in a namespace and notes the generation.
+    pub(crate) fn open(namespace: &NetworkNamespace) -> Result<Self, LabError> {
+        let open = || {
+            let mut socket = Socket::new(NETLINK_NETFILTER)?;
+            socket.bind_auto()?;
+            socket.connect(&SocketAddr::new(0, 0))?;
+            Ok(socket)
+        };
+        let socket = namespace
+            .run(open)?
+            .map_err(|source| error(namespace.name(), source))?;
+        let mut generation = Self {
+            socket,
+            noted: 0,
+            sequence_number: 0,
+            namespace: namespace.name().to_owned(),
+        };
+        generation.note()?;
+        Ok(generation)
+    }
+
+    /// Remembers the generation as it is now.
+    pub(crate) fn note(&mut self) -> Result<(), LabError> {
+        self.noted = self.ask()?;
+        Ok(())
+    }
+
+    /// What was remembered.
+    pub(crate) fn noted(&self) -> u32 {
+        self.noted
+    }
+
+    /// The generation as it is now.
+    pub(crate) fn ask(&mut self) -> Result<u32, LabError> {
+        self.request()
+            .map_err(|source| error(&self.namespace, source))
+    }
+
+    fn request(&mut self) -> io::Result<u32> {
+        self.sequence_number = self.sequence_number.wrapping_add(1);
+        self.socket.send(&get_generation(self.sequence_number), 0)?;
+        let mut answer = [0; 1024];
+        loop {
+            let length = self.socket.recv(&mut &mut answer[..], 0)?;
+            // An answer to an earlier, interrupted request may still be in the socket.
+            if let Some(generation) = generation_in(&answer[..length], self.sequence_number) {
+                return generation;
+            }
+        }
+    }
+}
+
+fn error(namespace: &str, source: io::Error) -> LabError {
+    LabError::Netlink {
+        namespace: namespace.to_owned(),
+        what: "asking nftables for its generation".into(),
+        source,
+    }
+}
+
+const HEADER_SIZE: usize = 16;
+/// `struct nfgenmsg`, between a message's header and its attributes.
+const FAMILY_HEADER_SIZE: usize = 4;
+const NFNL_SUBSYS_NFTABLES: u16 = 10;
+const NFT_MSG_NEWGEN: u16 = 15;
+const NFT_MSG_GETGEN: u16 = 16;
+const NFTA_GEN_ID: u16 = 1;
+const NLMSG_ERROR: u16 = 2;
+const NLM_F_REQUEST: u16 = 1;
+
+/// The request `NFT_MSG_GETGEN`.
+fn get_generation(sequence_number: u32) -> [u8; HEADER_SIZE + FAMILY_HEADER_SIZE] {
+    let mut message = [0; HEADER_SIZE + FAMILY_HEADER_SIZE];
+    let length = u32::try_from(message.len()).expect("it is 20");
+    message[0..4].copy_from_slice(&length.to_ne_bytes());
+    message[4..6].copy_from_slice(&(NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETGEN).to_ne_bytes());
+    message[6..8].copy_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+    message[8..12].copy_from_slice(&sequence_number.to_ne_bytes());
+    message
+}
+
+/// The generation in an answer, or the kernel's refusal; nothing where it answers another request.
+fn generation_in(answer: &[u8], sequence_number: u32) -> Option<io::Result<u32>> {
+    let damaged = || Some(Err(io::ErrorKind::InvalidData.into()));
+    let half = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
+    let word = |at: usize| answer.get(at..at + 4)?.try_into().ok();
+    let (Some(kind), Some(sequence)) = (half(4), word(8)) else {
+        return damaged();
+    };
+    if u32::from_ne_bytes(sequence) != sequence_number {
+        return None;
+    }
+    if kind == NLMSG_ERROR {
+        let Some(code) = word(HEADER_SIZE) else {
+            return damaged();
+        };
+        let errno = i32::from_ne_bytes(code).saturating_neg();
+        return Some(Err(io::Error::from_raw_os_error(errno)));
+    }
+    if kind != NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN {
+        return damaged();
+    }
+    let mut at = HEADER_SIZE + FAMILY_HEADER_SIZE;
+    while let (Some(length), Some(kind)) = (half(at), half(at + 2)) {
+        if kind == NFTA_GEN_ID {
+            return match word(at + 4) {
+                Some(generation) => Some(Ok(u32::from_be_bytes(generation))),
+                None => damaged(),
+            };
+        }
+        // Attributes begin at multiples of four; one shorter than its header would never end.
+        at += usize::from(length.max(4)).next_multiple_of(4);
+    }
+    damaged()
+}
+
+/// Whether there is a command to set rulesets with.
+pub(crate) fn is_installed() -> bool {
+    Command::new("nft").arg("--version").output().is_ok()
+}
+
+/// Runs nft in the DUT's namespace: arguments as they are, the script on its standard input.
+pub(crate) fn nft(
+    topology: &Topology,
+    arguments: &[&str],
+    script: &str,
+) -> Result<String, LabError> {
+    let failed = |status: String, stderr: &[u8]| LabError::Command {
+        command: format!("nft {}", arguments.join(" ")),
+        status,
+        stderr: last_lines(&String::from_utf8_lossy(stderr)),
+    };
+    let output = topology.dut().run(|| {
+        let mut child = Command::new("nft")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C at the terminal asks this process to finish what is running; it must not end
+            // the command in the middle of it.
+            .process_group(0)
+            .spawn()?;
+        let mut stdin = child.stdin.take().expect("it was piped");
+        // nft may end before it has read all; then its status tells why.
+        let _ = stdin.write_all(script.as_bytes());
+        drop(stdin);
+        child.wait_with_output()
+    })?;
+    let output = output.map_err(|error| failed(error.to_string(), b""))?;
+    if !output.status.success() {
+        return Err(failed(output.status.to_string(), &output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn last_lines(text: &str) -> String {
+    const LINES_MAX: usize = 20;
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What Linux 6.18 answered to request 7: generation 1, a process and its name.
+    const ANSWER: &str = "300000000f0a00000700000094370000000000010800010000000001\
+                          08000200000037940c000300707974686f6e3300";
+
+    /// What it answered to request 8, of a kind that there is not.
+    const REFUSAL: &str = "28000000020000000800000094370000eaffffff14000000630a0100080000000000\
+                           000000000000";
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: Vec<u8> = hex
+            .chars()
+            .filter_map(|digit| digit.to_digit(16))
+            .map(|digit| u8::try_from(digit).unwrap())
+            .collect();
+        digits
+            .chunks(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect()
+    }
+
+    #[test]
+    fn the_generation_is_found_among_the_attributes() {
+        let answer = bytes(ANSWER);
+        assert_eq!(generation_in(&answer, 7).unwrap().unwrap(), 1);
+        assert!(generation_in(&answer, 8).is_none());
+    }
+
+    #[test]
+    fn a_refusal_is_the_kernels_error() {
+        let error = generation_in(&bytes(REFUSAL), 8).unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_read_or_refused(answer: Vec<u8>, sequence_number: u32) {
+            let _ = generation_in(&answer, sequence_number);
+            let mut own = get_generation(sequence_number).to_vec();
+            own[4..6].copy_from_slice(&(NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN).to_ne_bytes());
+            own.extend(answer);
+            let _ = generation_in(&own, sequence_number);
+        }
+    }
+
+    #[test]
+    fn complaints_are_cut_to_their_end() {
+        let text: String = (0..30).map(|line| format!("{line}\n")).collect();
+        assert!(last_lines(&text).starts_with("10\n"));
+        assert!(last_lines(&text).ends_with("29"));
+    }
+}

@@ -1,0 +1,179 @@
+//! Watches the load from its own CPU: frames so far, and how fast that core is at the moment.
+
+use std::hint::black_box;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::LabError;
+
+/// Time from one sample to the next. What disturbs a core on a shared host comes and goes within some
+/// milliseconds; a sample costs the load about 5 microseconds.
+const SAMPLE_EVERY: Duration = Duration::from_millis(1);
+
+/// Steps of the calibration loop: about a microsecond.
+const LOOP_STEPS: u64 = 1000;
+
+/// How long the load CPU may be kept from this process before it gives up: what runs there goes
+/// before every thread that it may start, and would never let go.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One look at the load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) at: Instant,
+    pub(crate) offered_frames: u64,
+    pub(crate) forwarded_frames: u64,
+    pub(crate) loop_ns: u64,
+}
+
+/// Makes sure that threads of this process get the CPU at all.
+///
+/// # Errors
+/// `CpuTaken` where they do not, or `Sys` where there is no such CPU.
+pub(crate) fn prove_cpu_is_free(cpu: u32) -> Result<(), LabError> {
+    let (sender, answer) = sync_channel(1);
+    std::thread::spawn(move || {
+        let pinned = fwdlab_sys::pin_this_thread(cpu);
+        let _ = fwdlab_sys::prefer_this_thread();
+        // Nobody listens any more where it took too long.
+        let _ = sender.send(pinned);
+    });
+    match answer.recv_timeout(PATIENCE) {
+        Ok(pinned) => Ok(pinned?),
+        Err(RecvTimeoutError::Timeout) => Err(LabError::CpuTaken {
+            cpu,
+            seconds: PATIENCE.as_secs(),
+        }),
+        Err(RecvTimeoutError::Disconnected) => unreachable!("the thread answers before it ends"),
+    }
+}
+
+/// Samples the load for a while; the first and the last sample are the edges of that time.
+///
+/// The samples are taken by a thread on the load CPU that goes, where it may, before every ordinary
+/// thread: the load stands still meanwhile, so that the loop's time is that of the loop alone, and
+/// what keeps the load from its CPU keeps the samples from it too.
+///
+/// # Errors
+/// Those of `frames`, which tells offered and forwarded frames so far.
+pub(crate) fn watch(
+    cpu: u32,
+    length: Duration,
+    frames: impl Fn() -> Result<(u64, u64), LabError> + Send,
+) -> Result<Vec<Sample>, LabError> {
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(move || {
+            fwdlab_sys::pin_this_thread(cpu)?;
+            // Where it may not, it takes its turn with the load.
+            let _ = fwdlab_sys::prefer_this_thread();
+            let mut samples = Vec::new();
+            let first = sample(&frames)?;
+            let (start, end) = (first.at, first.at + length);
+            let mut last = first.at;
+            samples.push(first);
+            while last < end {
+                // A sample that comes late does not make the next one late.
+                let due = start + SAMPLE_EVERY * ticks(last - start).saturating_add(1);
+                sleep(due.min(end).saturating_duration_since(Instant::now()));
+                let sample = sample(&frames)?;
+                last = sample.at;
+                samples.push(sample);
+            }
+            Ok(samples)
+        });
+        watching
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Whole sample times in a time.
+fn ticks(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos() / SAMPLE_EVERY.as_nanos()).unwrap_or(u32::MAX)
+}
+
+/// The clock is read on both sides of the counters, so that a pause of this thread in between moves the
+/// sample by half of it only.
+fn sample(frames: impl Fn() -> Result<(u64, u64), LabError>) -> Result<Sample, LabError> {
+    let before = Instant::now();
+    let (offered_frames, forwarded_frames) = frames()?;
+    let after = Instant::now();
+    Ok(Sample {
+        at: before + (after - before) / 2,
+        offered_frames,
+        forwarded_frames,
+        loop_ns: loop_ns(),
+    })
+}
+
+/// How long the calibration loop takes now: several chains of dependent steps side by side, enough to
+/// keep the core's arithmetic units busy, so that whoever shares the core makes it slower.
+fn loop_ns() -> u64 {
+    // Once without the clock, so that fetching the code is no part of the time.
+    black_box(chains(LOOP_STEPS / 10));
+    let start = Instant::now();
+    black_box(chains(LOOP_STEPS));
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[inline(never)]
+fn chains(steps: u64) -> u64 {
+    let [mut a, mut b, mut c, mut d, mut e, mut f] = black_box([1_u64, 2, 3, 4, 5, 6]);
+    for step in 0..steps {
+        a = black_box(a.rotate_left(5) ^ step);
+        b = b.rotate_left(7).wrapping_add(step);
+        c = (c ^ step).wrapping_add(13);
+        d = d.rotate_left(11) ^ step;
+        e = e.wrapping_add(step) ^ 77;
+        f = f.rotate_left(3).wrapping_sub(step);
+    }
+    a ^ b ^ c ^ d ^ e ^ f
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn the_first_and_the_last_sample_are_the_edges() {
+        let cpu = fwdlab_sys::online_cpus().unwrap()[0];
+        let frames = AtomicU64::new(0);
+        let length = Duration::from_millis(20);
+        let samples = watch(cpu, length, || {
+            let forwarded = frames.fetch_add(1, Ordering::Relaxed);
+            Ok((forwarded + 7, forwarded))
+        })
+        .unwrap();
+        let (first, last) = (samples[0], samples[samples.len() - 1]);
+        assert!(last.at - first.at >= length);
+        assert!(
+            samples.len() >= 2 && samples.len() <= 22,
+            "{}",
+            samples.len()
+        );
+        assert!(samples.windows(2).all(|pair| pair[0].at < pair[1].at));
+        for (number, sample) in (0..).zip(&samples) {
+            assert_eq!(sample.forwarded_frames, number);
+            assert_eq!(sample.offered_frames, number + 7);
+            assert!(sample.loop_ns > 0);
+        }
+    }
+
+    #[test]
+    fn an_error_ends_the_watch() {
+        let cpu = fwdlab_sys::online_cpus().unwrap()[0];
+        let result = watch(cpu, Duration::from_secs(3600), || {
+            Err(LabError::Interrupted)
+        });
+        assert!(matches!(result, Err(LabError::Interrupted)));
+    }
+
+    #[test]
+    fn a_cpu_that_is_free_is_found_free() {
+        prove_cpu_is_free(fwdlab_sys::online_cpus().unwrap()[0]).unwrap();
+        assert!(prove_cpu_is_free(100_000).is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! Which part of a slice was left undisturbed, as a calibration loop on the load CPU tells.
+//!
+//! A neighbour that the load knows nothing of, on the other thread of its core or elsewhere on the
+//! host, takes part of the core away for milliseconds at a time. A short loop that keeps the core's
+//! arithmetic units busy then takes longer, by a half and more. The loop knows nothing of the frames,
+//! so that leaving out what it calls disturbed favours no forwarding rate.
+
+/// The undisturbed time of the loop is the one that one of so many loops undercuts: not the very
+/// fastest, which a clock's error may have shortened.
+const LOOPS_PER_FASTER_ONE: usize = 100;
+
+/// A loop that takes longer than this times its undisturbed time was disturbed.
+pub const DISTURBED_RATIO: f64 = 1.05;
+
+/// One look at the load, taken on the load CPU.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    /// When.
+    ///
+    /// Units: seconds since any fixed moment.
+    pub at_s: f64,
+    /// Frames that had reached the sink.
+    pub forwarded_frames: u64,
+    /// How long the calibration loop took then.
+    pub loop_ns: u64,
+}
+
+/// What was left undisturbed of a slice.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Undisturbed {
+    /// Frames that reached the sink in it.
+    pub forwarded_frames: u64,
+    /// How long it was.
+    pub duration_s: f64,
+}
+
+/// The calibration loop's time where nothing disturbs it, from the loops of a whole block.
+///
+/// Shape: any order. `None` without loops.
+#[must_use]
+pub fn undisturbed_loop_ns(loops_ns: &[u64]) -> Option<f64> {
+    let mut sorted = loops_ns.to_vec();
+    sorted.sort_unstable();
+    sorted
+        .get(sorted.len() / LOOPS_PER_FASTER_ONE)
+        .map(|&time| time as f64)
+}
+
+/// The part of a slice between samples neither of which was disturbed.
+///
+/// Shape: samples in the order of their time, the first and the last at the slice's edges.
+#[must_use]
+pub fn undisturbed(samples: &[Sample], undisturbed_loop_ns: f64) -> Undisturbed {
+    let longest_ns = undisturbed_loop_ns * DISTURBED_RATIO;
+    samples
+        .windows(2)
+        .filter(|pair| {
+            pair.iter()
+                .all(|sample| sample.loop_ns as f64 <= longest_ns)
+        })
+        .fold(Undisturbed::default(), |sum, pair| Undisturbed {
+            forwarded_frames: sum.forwarded_frames + pair[1].forwarded_frames
+                - pair[0].forwarded_frames,
+            duration_s: sum.duration_s + pair[1].at_s - pair[0].at_s,
+        })
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::float_cmp,
+    reason = "these results are exact, down to the last bit"
+)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn samples(loops_ns: &[u64]) -> Vec<Sample> {
+        (0_u32..)
+            .zip(loops_ns)
+            .map(|(number, &loop_ns)| Sample {
+                at_s: f64::from(number),
+                forwarded_frames: u64::from(number) * 1000,
+                loop_ns,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_undisturbed_loop_is_among_the_fastest() {
+        assert_eq!(undisturbed_loop_ns(&[]), None);
+        assert_eq!(undisturbed_loop_ns(&[700]), Some(700.0));
+        let mut loops_ns = vec![1100; 900];
+        loops_ns.extend([690; 99]);
+        // One that a clock's error shortened.
+        loops_ns.push(10);
+        assert_eq!(undisturbed_loop_ns(&loops_ns), Some(690.0));
+    }
+
+    #[test]
+    fn a_disturbed_sample_takes_what_lies_on_both_its_sides() {
+        let part = undisturbed(&samples(&[700, 700, 1000, 735, 736, 700, 690]), 700.0);
+        assert_eq!((part.forwarded_frames, part.duration_s), (2000, 2.0));
+        assert_eq!(undisturbed(&samples(&[700]), 700.0), Undisturbed::default());
+        assert_eq!(undisturbed(&[], 700.0), Undisturbed::default());
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_never_more_than_the_whole(
+            loops_ns in prop::collection::vec(600_u64..1500, 2..200),
+        ) {
+            let samples = samples(&loops_ns);
+            let reference_ns = undisturbed_loop_ns(&loops_ns).unwrap();
+            let part = undisturbed(&samples, reference_ns);
+            let last = samples.last().unwrap();
+            prop_assert!(part.duration_s <= last.at_s);
+            prop_assert!(part.forwarded_frames <= last.forwarded_frames);
+            // Nothing is disturbed by a reference that no loop exceeds.
+            let all = undisturbed(&samples, 1500.0);
+            prop_assert_eq!(all.forwarded_frames, last.forwarded_frames);
+        }
+    }
+}
