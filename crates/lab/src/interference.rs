@@ -106,7 +106,6 @@ mod tests {
                 .zip(loops_ns)
                 .map(|(number, loop_ns)| Sample {
                     at: start + Duration::from_millis(50) * number,
-                    offered_frames: 0,
                     forwarded_frames: u64::from(number) * 7,
                     loop_ns,
                 })

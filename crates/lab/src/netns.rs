@@ -17,7 +17,7 @@ use crate::environment::steal_s;
 use crate::interference::{rate_basis, tell_undisturbed};
 use crate::topology::{DUT_IN, TESTER_IN};
 use crate::validity::{self, TrialEvidence};
-use crate::watch::{Sample, prove_cpu_is_free, watch};
+use crate::watch::{Sample, Watch, prove_cpu_is_free, watch};
 use crate::{LabError, Topology};
 
 /// How long frames may be under way after the generator has stopped.
@@ -435,11 +435,15 @@ impl<'a> Measurement<'a> {
         let steal_before_s = steal_s(self.placement.load_cpu);
 
         let length = Duration::from_millis(self.resolved.design.slice_ms.into());
-        let samples = watch(self.placement.load_cpu, length, || {
-            // The sink's last, so that its count is the closest to the sample's time.
-            let offered_frames = running.offered_frames()?;
-            Ok((offered_frames, sink.counts()?.forwarded_frames))
-        })?;
+        let Watch {
+            samples,
+            offered_frames,
+        } = watch(
+            self.placement.load_cpu,
+            length,
+            || Ok(sink.counts()?.forwarded_frames),
+            || Ok(running.offered_frames()?),
+        )?;
         let (start, end) = (samples[0], samples[samples.len() - 1]);
 
         let steal_s = steal_s(self.placement.load_cpu) - steal_before_s;
@@ -458,7 +462,7 @@ impl<'a> Measurement<'a> {
             variant: name.clone(),
             start_s: (start.at - self.started).as_secs_f64(),
             time_s,
-            offered_frames: end.offered_frames - start.offered_frames,
+            offered_frames,
             forwarded_frames,
             undisturbed_s: time_s,
             undisturbed_frames: forwarded_frames,

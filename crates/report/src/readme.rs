@@ -446,8 +446,8 @@ impl Page<'_> {
         };
         self.paragraph("## Disturbed time");
         self.paragraph(&format!(
-            "Every millisecond a short calibration loop is timed on the load CPU. Where it takes \
-             longer than undisturbed, something else had a part of the core: {disturbed} of the \
+            "A short calibration loop is timed on the load CPU throughout every slice. Where it \
+             takes longer than undisturbed, something else had a part of the core: {disturbed} of the \
              slices' time. That time is left out of every forwarding rate above, whatever was \
              forwarded in it. With nothing left out:"
         ));

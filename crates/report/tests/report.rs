@@ -122,8 +122,8 @@ fn invalid_blocks_are_shown_and_judged_a_second_time() {
     assert!(svg.contains("hollow") && svg.contains("2′"));
 }
 
-/// A neighbour halves the rate in half of the time of many slices; where nothing is left out, that
-/// widens the interval.
+/// A neighbour slows every slice for half of its time, each by another amount; where nothing is left
+/// out, that widens the interval.
 #[test]
 fn disturbed_time_is_left_out_and_shown_beside() {
     let mut loaded = Synthetic {
@@ -136,11 +136,9 @@ fn disturbed_time_is_left_out_and_shown_beside() {
     for attempt in &mut loaded.attempts {
         let block = attempt.record.block;
         for (number, slice) in (block..).zip(&mut attempt.slices) {
-            if number * 7 % 5 < 2 {
-                slice.undisturbed_s = slice.time_s / 2.0;
-                slice.undisturbed_frames = slice.forwarded_frames / 2;
-                slice.forwarded_frames = slice.forwarded_frames * 3 / 4;
-            }
+            slice.undisturbed_s = slice.time_s / 2.0;
+            slice.undisturbed_frames = slice.forwarded_frames / 2;
+            slice.forwarded_frames -= slice.forwarded_frames / 200 * u64::from(number * 37 % 50);
         }
         for trial in &mut attempt.trials {
             let own = attempt
@@ -153,7 +151,7 @@ fn disturbed_time_is_left_out_and_shown_beside() {
     let report = Report::build(&loaded).unwrap();
     let comparison = &report.comparisons[0];
     let family = comparison.family;
-    assert!((report.disturbance[&family].percent - 20.0).abs() < 2.0);
+    assert!((report.disturbance[&family].percent - 50.0).abs() < 0.1);
     assert!(report.disturbance[&family].blocks_over_all_time.is_empty());
     let half_width = |rows: &[fwdlab_report::Row]| {
         let effect = rows[1].effect.as_ref().unwrap();
