@@ -42,14 +42,7 @@ pub(crate) fn resolved() -> Resolved {
             baseline: names[0].clone(),
             variants: names[1..].to_vec(),
         }],
-        traffic: Traffic {
-            families: vec![AddressFamily::Inet],
-            frame_size: 64,
-            sources: 20,
-            destinations: 100,
-            regime: LoadRegime::SelfClocked,
-            intended_load_pps: None,
-        },
+        traffic: Traffic::default(),
         design: Design {
             blocks: BLOCKS,
             rounds: 2,
@@ -61,14 +54,7 @@ pub(crate) fn resolved() -> Resolved {
             threshold_percent: 1.0,
             confidence_percent: 95.0,
         },
-        lab: Lab {
-            name: "here".into(),
-            description: None,
-            kind: LabKind::Netns,
-            load_cpu: None,
-            control_cpu: None,
-            bindings: BTreeMap::new(),
-        },
+        lab: Lab::netns("here"),
     }
 }
 

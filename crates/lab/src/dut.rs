@@ -232,6 +232,10 @@ impl Settings {
                     // The last line of a file need not end as one; the next ruleset starts its own.
                     all.push('\n');
                 }
+                Binding::Ethtool { .. }
+                | Binding::Sysfs { .. }
+                | Binding::Routes
+                | Binding::Command(_) => return Err(unbound()),
                 Binding::Xdp(programs) => {
                     settings.xdp = Some(*programs.get(&level.to_string()).ok_or_else(unbound)?);
                 }

@@ -196,9 +196,7 @@ impl Topology {
         };
         Ok(Frames::new(
             family,
-            traffic.sources,
-            traffic.destinations,
-            traffic.frame_size,
+            traffic,
             tester_to_dut,
             dut_to_sink,
         )?)

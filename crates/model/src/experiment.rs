@@ -41,7 +41,7 @@ const DESIGN_KEYS: &[&str] = &[
 /// The smallest Ethernet frame, FCS included (IEEE 802.3): the only one that the generator sends.
 const FRAME_SIZE: RangeInclusive<u16> = 64..=64;
 /// What the generator's map of templates holds: one for each flow.
-const FLOWS_MAX: u16 = 2048;
+const FLOWS_MAX: u32 = 2048;
 /// At less, a short slice holds too few frames to be a measurement.
 const INTENDED_LOAD_PPS: RangeInclusive<u64> = 1_000..=100_000_000;
 
@@ -268,14 +268,7 @@ fn comparison(reading: &mut Reading<'_>, table: &Table<'_>) -> ComparisonEntry {
 }
 
 fn traffic_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Traffic {
-    let mut traffic = Traffic {
-        families: vec![AddressFamily::Inet],
-        frame_size: *FRAME_SIZE.start(),
-        sources: 20,
-        destinations: 100,
-        regime: LoadRegime::SelfClocked,
-        intended_load_pps: None,
-    };
+    let mut traffic = Traffic::default();
     let Some(table) = table else { return traffic };
     if let Some(families) = table
         .value("families")
@@ -284,10 +277,11 @@ fn traffic_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Traffic {
         traffic.families = families;
     }
     let mut integer = |key, bounds, default| table.integer(reading, key, bounds).unwrap_or(default);
-    traffic.frame_size = integer("frame_size", FRAME_SIZE, traffic.frame_size);
-    traffic.sources = integer("sources", 1..=FLOWS_MAX, traffic.sources);
-    traffic.destinations = integer("destinations", 1..=FLOWS_MAX, traffic.destinations);
-    if traffic.flows() > u32::from(FLOWS_MAX) {
+    traffic.frame_sizes[0].bytes = integer("frame_size", FRAME_SIZE, *FRAME_SIZE.start());
+    let mut count = |key, default| table.integer(reading, key, 1..=FLOWS_MAX).unwrap_or(default);
+    traffic.sources = count("sources", traffic.sources);
+    traffic.destinations = count("destinations", traffic.destinations);
+    if traffic.flows() > FLOWS_MAX {
         let span = table
             .value("destinations")
             .or_else(|| table.value("sources"))

@@ -19,6 +19,7 @@ pub use record::{
 };
 pub use resolve::{Loaded, Read, load};
 pub use resolved::{
-    Binding, Comparison, Design, Factor, Lab, LabKind, Resolved, Traffic, Variant, XdpProgram,
+    Binding, CommandBinding, Comparison, Design, Direction, DutInterface, Factor, FirstAddresses,
+    FrameSize, Lab, LabKind, PortRange, Resolved, Traffic, Variant, XdpProgram,
 };
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

@@ -180,7 +180,9 @@ fn resolve(
             description: lab.description,
             kind: lab.kind,
             load_cpu: lab.load_cpu,
+            dut_cpu: None,
             control_cpu: lab.control_cpu,
+            link_gbps: None,
             bindings: bindings?,
         },
     })

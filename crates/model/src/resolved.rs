@@ -1,6 +1,7 @@
 //! The experiment and its lab with every default filled in: what a run does, and what is hashed.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -98,23 +99,108 @@ pub struct Comparison {
 pub struct Traffic {
     /// The strata, measured one after the other inside a block.
     pub families: Vec<AddressFamily>,
-    /// Ethernet bytes including FCS; 64 means the smallest valid frame of the family.
-    pub frame_size: u16,
+    /// The sizes of the frames, sent in turn.
+    pub frame_sizes: Vec<FrameSize>,
     /// Source addresses.
-    pub sources: u16,
-    /// Destination addresses; flows = sources x destinations.
-    pub destinations: u16,
+    pub sources: u32,
+    /// Destination addresses.
+    pub destinations: u32,
+    /// Source ports of UDP.
+    pub source_ports: PortRange,
+    /// Destination ports of UDP.
+    pub destination_ports: PortRange,
+    /// Where each family's addresses begin, where the experiment says; the lab chooses otherwise.
+    pub first_addresses: BTreeMap<AddressFamily, FirstAddresses>,
+    /// Through which of the DUT's ports the frames come in.
+    pub direction: Direction,
     /// How the load relates to what the DUT can forward.
     pub regime: LoadRegime,
     /// What is asked of the generator, in frames per second; only where the regime is paced.
     pub intended_load_pps: Option<u64>,
+    /// Frames that a paced generator sends back to back; 1 is an even spacing.
+    pub burst_frames: u32,
+}
+
+impl Default for Traffic {
+    /// What is sent where an experiment says nothing: 2000 IPv4 flows of the smallest frames,
+    /// self-clocked.
+    fn default() -> Self {
+        let port = PortRange {
+            first: 2000,
+            last: 2000,
+        };
+        Self {
+            families: vec![AddressFamily::Inet],
+            frame_sizes: vec![FrameSize {
+                bytes: 64,
+                share: 1,
+            }],
+            sources: 20,
+            destinations: 100,
+            source_ports: port,
+            destination_ports: port,
+            first_addresses: BTreeMap::new(),
+            direction: Direction::Forward,
+            regime: LoadRegime::SelfClocked,
+            intended_load_pps: None,
+            burst_frames: 1,
+        }
+    }
+}
+
+/// A size of frame and how often it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameSize {
+    /// Ethernet bytes including FCS; 64 means the smallest valid frame of the family.
+    pub bytes: u16,
+    /// Frames of this size in each turn of all sizes.
+    pub share: u16,
+}
+
+/// Consecutive ports of UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortRange {
+    /// The first.
+    pub first: u16,
+    /// The last, not below the first.
+    pub last: u16,
+}
+
+impl PortRange {
+    /// How many ports there are.
+    #[must_use]
+    pub fn count(self) -> u32 {
+        u32::from(self.last - self.first) + 1
+    }
+}
+
+/// Where one family's ranges of addresses begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstAddresses {
+    /// The first source address.
+    pub source: Option<IpAddr>,
+    /// The first destination address.
+    pub destination: Option<IpAddr>,
+}
+
+/// Through which of the DUT's ports frames come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Through the one that faces the generator.
+    Forward,
+    /// Through both, each flow in both directions.
+    Both,
 }
 
 impl Traffic {
     /// How many flows the tester sends.
     #[must_use]
     pub fn flows(&self) -> u32 {
-        u32::from(self.sources) * u32::from(self.destinations)
+        self.sources
+            .saturating_mul(self.destinations)
+            .saturating_mul(self.source_ports.count())
+            .saturating_mul(self.destination_ports.count())
     }
 }
 
@@ -142,7 +228,7 @@ pub struct Design {
 }
 
 /// Where it is measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lab {
     /// Short name, from the lab file's name.
     pub name: String,
@@ -152,10 +238,31 @@ pub struct Lab {
     pub kind: LabKind,
     /// CPU on which generator, DUT and sink take turns; the lab chooses where none is given.
     pub load_cpu: Option<u32>,
+    /// CPU on which the DUT forwards, where it is another one than the generator's.
+    pub dut_cpu: Option<u32>,
     /// CPU of the harness.
     pub control_cpu: Option<u32>,
+    /// Speed of the links, in Gbit/s, where they have one.
+    pub link_gbps: Option<f64>,
     /// How each factor of the experiment is set, by the factor's name.
     pub bindings: BTreeMap<String, Binding>,
+}
+
+impl Lab {
+    /// A lab of this machine's kernel that leaves everything to itself.
+    #[must_use]
+    pub fn netns(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: None,
+            kind: LabKind::Netns,
+            load_cpu: None,
+            dut_cpu: None,
+            control_cpu: None,
+            link_gbps: None,
+            bindings: BTreeMap::new(),
+        }
+    }
 }
 
 /// The kinds of lab that can be driven.
@@ -177,6 +284,48 @@ pub enum Binding {
     Nft(BTreeMap<String, String>),
     /// The XDP program on the DUT's receiving interface for each level.
     Xdp(BTreeMap<String, XdpProgram>),
+    /// A feature as `ethtool -k` names it, of one of the DUT's interfaces or both; the level is
+    /// `true` or `false`.
+    Ethtool {
+        /// The feature.
+        feature: String,
+        /// Which interfaces.
+        interfaces: Vec<DutInterface>,
+    },
+    /// A file below `/sys/class/net/<interface>/`; the level is its value.
+    Sysfs {
+        /// Path below the interface's directory.
+        file: String,
+        /// Which interfaces.
+        interfaces: Vec<DutInterface>,
+    },
+    /// The level is the number of routes in the DUT's table, those of the lab included.
+    Routes,
+    /// The user's own programs, run in the DUT's namespace; `{level}` in an argument stands for the
+    /// level.
+    Command(CommandBinding),
+}
+
+/// An interface of the DUT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DutInterface {
+    /// The one that faces the generator.
+    DutIn,
+    /// The one that faces the sink.
+    DutOut,
+}
+
+/// Programs that set a factor, each an argument vector that no shell sees.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandBinding {
+    /// Sets the level.
+    #[serde(rename = "do")]
+    pub apply: Vec<String>,
+    /// Takes the level back.
+    pub undo: Vec<String>,
+    /// Prints something that holds the level, where there is such a program.
+    pub check: Option<Vec<String>>,
 }
 
 /// The XDP programs that a DUT can run on its receiving interface.

@@ -48,6 +48,8 @@ pub enum LoadRegime {
     SelfClocked,
     /// Offered below what the DUT can forward.
     Paced,
+    /// Offered above what the DUT can forward.
+    Overload,
 }
 
 impl fmt::Display for LoadRegime {
@@ -55,6 +57,7 @@ impl fmt::Display for LoadRegime {
         f.write_str(match self {
             Self::SelfClocked => "self-clocked",
             Self::Paced => "paced",
+            Self::Overload => "overload",
         })
     }
 }

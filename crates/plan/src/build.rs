@@ -247,14 +247,7 @@ pub(crate) mod tests {
                 baseline: name(0),
                 variants: (1..variants).map(name).collect(),
             }],
-            traffic: Traffic {
-                families: vec![AddressFamily::Inet],
-                frame_size: 64,
-                sources: 20,
-                destinations: 100,
-                regime: LoadRegime::SelfClocked,
-                intended_load_pps: None,
-            },
+            traffic: Traffic::default(),
             design: Design {
                 blocks,
                 rounds,
@@ -266,14 +259,7 @@ pub(crate) mod tests {
                 threshold_percent: 1.0,
                 confidence_percent: 95.0,
             },
-            lab: Lab {
-                name: "here".into(),
-                description: None,
-                kind: LabKind::Netns,
-                load_cpu: None,
-                control_cpu: None,
-                bindings: BTreeMap::new(),
-            },
+            lab: Lab::netns("here"),
         }
     }
 

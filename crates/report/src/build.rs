@@ -14,7 +14,7 @@ use crate::evidence::{self, Scope};
 use crate::judge::judge;
 use crate::report::{
     AgainSection, ComparisonSection, DesignSection, DisturbanceSection, FactorSection, InvalidRow,
-    InvalidSection, LabSection, Progress, REPORT_SCHEMA_VERSION, Report, TrafficSection,
+    InvalidSection, LabSection, Progress, REPORT_SCHEMA_VERSION, Report,
     TrialSection, VariantSection, Warning,
 };
 use crate::text;
@@ -52,7 +52,7 @@ impl Report {
             background: resolved.background.clone(),
             progress,
             lab: lab_section(loaded, session),
-            traffic: traffic_section(resolved),
+            traffic: resolved.traffic.clone(),
             design: design_section(resolved),
             factors: resolved.factors.iter().map(factor_section).collect(),
             variants: resolved.variants.iter().map(variant_section).collect(),
@@ -271,19 +271,6 @@ fn generator_cost(loaded: &Loaded) -> BTreeMap<AddressFamily, f64> {
         .into_iter()
         .filter_map(|(family, costs)| Some((family, median(&costs)?)))
         .collect()
-}
-
-fn traffic_section(resolved: &Resolved) -> TrafficSection {
-    let traffic = &resolved.traffic;
-    TrafficSection {
-        families: traffic.families.clone(),
-        flows: traffic.flows(),
-        sources: traffic.sources,
-        destinations: traffic.destinations,
-        frame_size: traffic.frame_size,
-        regime: traffic.regime,
-        intended_load_pps: traffic.intended_load_pps,
-    }
 }
 
 fn design_section(resolved: &Resolved) -> DesignSection {

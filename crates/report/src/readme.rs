@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime};
+use fwdlab_model::{
+    AddressFamily, Conservation, Direction, FrameSize, LabKind, LoadRegime, Traffic,
+};
 
 use crate::format;
-use crate::report::{ComparisonSection, Report, Row, TrafficSection, Warning};
+use crate::report::{ComparisonSection, Report, Row, Warning};
 use crate::sentences;
 use crate::text;
 
@@ -416,7 +418,7 @@ impl Page<'_> {
         let rows: Vec<Vec<String>> = report
             .conservation
             .iter()
-            .map(|(family, frames)| conservation_row(*family, frames, report.traffic.flows))
+            .map(|(family, frames)| conservation_row(*family, frames, report.traffic.flows()))
             .collect();
         self.table(
             &[
@@ -624,21 +626,43 @@ fn conservation_row(family: AddressFamily, frames: &Conservation, flows: u32) ->
     ]
 }
 
-fn flows(traffic: &TrafficSection) -> String {
-    let size = match traffic.frame_size {
-        64 => "smallest UDP packets".to_owned(),
-        size => format!("UDP packets in frames of {size} bytes"),
+fn flows(traffic: &Traffic) -> String {
+    let size = match traffic.frame_sizes[..] {
+        [FrameSize { bytes: 64, .. }] => "smallest UDP packets".to_owned(),
+        [FrameSize { bytes, .. }] => format!("UDP packets in frames of {bytes} bytes"),
+        ref sizes => {
+            let sizes: Vec<String> = sizes
+                .iter()
+                .map(|size| format!("{} x {}", size.share, size.bytes))
+                .collect();
+            format!("UDP packets in frames of {} bytes", sizes.join(", "))
+        }
     };
     let families: Vec<&str> = traffic
         .families
         .iter()
         .map(|family| family.protocol())
         .collect();
+    let mut parts = vec![
+        format!("{} sources", traffic.sources),
+        format!("{} destinations", traffic.destinations),
+    ];
+    for (ports, what) in [
+        (traffic.source_ports, "source ports"),
+        (traffic.destination_ports, "destination ports"),
+    ] {
+        if ports.count() > 1 {
+            parts.push(format!("{} {what}", ports.count()));
+        }
+    }
+    let both = match traffic.direction {
+        Direction::Forward => "",
+        Direction::Both => ", in both directions",
+    };
     format!(
-        "{} flows of {size} ({} sources x {} destinations), {}",
-        traffic.flows,
-        traffic.sources,
-        traffic.destinations,
+        "{} flows of {size} ({}), {}{both}",
+        traffic.flows(),
+        parts.join(" x "),
         families.join(" and ")
     )
 }
@@ -655,5 +679,9 @@ fn load(report: &Report) -> String {
             format!("Load: paced at {}", format::rate(pps as f64))
         }
         (LoadRegime::Paced, None) => "Load: paced".to_owned(),
+        (LoadRegime::Overload, _) => format!(
+            "Load: overload: the generator on CPU {} offers more than the DUT forwards",
+            lab.load_cpu
+        ),
     }
 }

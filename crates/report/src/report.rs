@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime, VariantName};
+use fwdlab_model::{AddressFamily, Conservation, LabKind, Traffic, VariantName};
 
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
@@ -27,7 +27,7 @@ pub struct Report {
     /// Where it was measured.
     pub lab: LabSection,
     /// What the tester sent.
-    pub traffic: TrafficSection,
+    pub traffic: Traffic,
     /// How often, how long and in what order.
     pub design: DesignSection,
     /// The things that were varied.
@@ -109,25 +109,6 @@ pub struct LabSection {
     pub start: String,
     /// How many uninterrupted stretches of blocks there were.
     pub sessions: u32,
-}
-
-/// What the tester sent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrafficSection {
-    /// The strata.
-    pub families: Vec<AddressFamily>,
-    /// Distinct pairs of source and destination address.
-    pub flows: u32,
-    /// Source addresses.
-    pub sources: u16,
-    /// Destination addresses.
-    pub destinations: u16,
-    /// Ethernet bytes including FCS; 64 means the smallest valid frame of the family.
-    pub frame_size: u16,
-    /// How the load relates to what the DUT can forward.
-    pub regime: LoadRegime,
-    /// What was asked of the generator, where the regime is paced.
-    pub intended_load_pps: Option<u64>,
 }
 
 /// How often, how long and in what order.

@@ -1,6 +1,6 @@
 //! The frames that the tester sends, and those that a correct router makes of them.
 
-use fwdlab_model::AddressFamily;
+use fwdlab_model::{AddressFamily, Traffic};
 use fwdlab_packet::{AddressRange, Flows, MacAddress, UdpFrame, forwarded};
 
 use crate::TrafficError;
@@ -34,23 +34,22 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Makes the frames of `sources` x `destinations` flows, from the tester to the DUT over one
+    /// Makes the frames of the traffic's flows, from the tester to the DUT over one
     /// link and from the DUT to the sink over another.
     ///
     /// # Errors
     /// `TooManyFlows`, `FrameSize`.
     pub fn new(
         family: AddressFamily,
-        sources: u16,
-        destinations: u16,
-        frame_size: u16,
+        traffic: &Traffic,
         tester_to_dut: Link,
         dut_to_sink: Link,
     ) -> Result<Self, TrafficError> {
-        let flows = u32::from(sources) * u32::from(destinations);
+        let flows = traffic.flows();
         if flows > FLOWS_MAX {
             return Err(TrafficError::TooManyFlows { flows });
         }
+        let frame_size = traffic.frame_sizes[0].bytes;
         if frame_size != 64 {
             return Err(TrafficError::FrameSize { frame_size });
         }
@@ -60,8 +59,8 @@ impl Frames {
         };
         let range = |usual: AddressRange, count| AddressRange::new(usual.first(), count);
         let flows = Flows::new(
-            range(usual.sources(), u32::from(sources))?,
-            range(usual.destinations(), u32::from(destinations))?,
+            range(usual.sources(), traffic.sources)?,
+            range(usual.destinations(), traffic.destinations)?,
         )?;
         let mut sent = Vec::new();
         let mut expected = Vec::new();
@@ -160,6 +159,8 @@ fn greatest_common_divisor(a: u32, b: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::FrameSize;
+
     use super::*;
 
     fn link(last: u8) -> Link {
@@ -172,7 +173,7 @@ mod tests {
     #[test]
     fn every_flow_has_its_frame_of_the_smallest_size() {
         for (family, length) in [(AddressFamily::Inet, 60), (AddressFamily::Inet6, 62)] {
-            let frames = Frames::new(family, 20, 100, 64, link(1), link(2)).unwrap();
+            let frames = Frames::new(family, &Traffic::default(), link(1), link(2)).unwrap();
             assert_eq!(frames.sent().len(), 2000);
             assert!(frames.sent().iter().all(|frame| frame.len() == length));
             let mut distinct = frames.expected().to_vec();
@@ -185,15 +186,12 @@ mod tests {
     #[test]
     fn checked_frames_visit_every_flow() {
         for (sources, destinations) in [(20, 100), (1, 1), (1, 63), (2, 32), (16, 128), (30, 7)] {
-            let frames = Frames::new(
-                AddressFamily::Inet,
+            let traffic = Traffic {
                 sources,
                 destinations,
-                64,
-                link(1),
-                link(2),
-            )
-            .unwrap();
+                ..Traffic::default()
+            };
+            let frames = Frames::new(AddressFamily::Inet, &traffic, link(1), link(2)).unwrap();
             let flows = frames.flows().count();
             let mut seen = vec![false; flows as usize];
             for check in 0..flows {
@@ -206,8 +204,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_refused() {
-        let frames = |sources, size| {
-            Frames::new(AddressFamily::Inet, sources, 100, size, link(1), link(2)).unwrap_err()
+        let frames = |sources, bytes| {
+            let traffic = Traffic {
+                sources,
+                frame_sizes: vec![FrameSize { bytes, share: 1 }],
+                ..Traffic::default()
+            };
+            Frames::new(AddressFamily::Inet, &traffic, link(1), link(2)).unwrap_err()
         };
         assert!(matches!(
             frames(21, 64),

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::AddressFamily;
+use fwdlab_model::{AddressFamily, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{Frames, Generator, Link, Pace, Sink, TrafficError, drop_control};
@@ -89,7 +89,7 @@ fn ip(arguments: &[&str]) -> String {
 
 /// The frames over the cable; the sink expects them to have come over another link.
 fn frames(family: AddressFamily, expected: Link) -> Frames {
-    Frames::new(family, 20, 100, 64, link(1), expected).unwrap()
+    Frames::new(family, &Traffic::default(), link(1), expected).unwrap()
 }
 
 /// Waits until something holds; a minute is for machines that are busy with something else.
@@ -181,7 +181,12 @@ fn what_is_wrong_is_named_in_the_order_in_which_it_is_looked_for() {
             assert_eq!(wrong, [(kind, u64::from(FLOWS))], "{family}");
             assert_eq!(counts.wrong_frames(), u64::from(FLOWS));
         }
-        let fewer = Frames::new(family, 3, 7, 64, link(1), link(1)).unwrap();
+        let traffic = Traffic {
+            sources: 3,
+            destinations: 7,
+            ..Traffic::default()
+        };
+        let fewer = Frames::new(family, &traffic, link(1), link(1)).unwrap();
         let mut sink = cable.sink(&fewer);
         sink.reset_to_check_all().unwrap();
         generator.send(FLOWS).unwrap();

@@ -54,14 +54,7 @@ pub(crate) struct Settings {
 pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
     bench.leave_load_cpu()?;
     let topology = Topology::build()?;
-    let traffic = Traffic {
-        families: vec![AddressFamily::Inet],
-        frame_size: 64,
-        sources: 20,
-        destinations: 100,
-        regime: LoadRegime::SelfClocked,
-        intended_load_pps: None,
-    };
+    let traffic = Traffic::default();
     let frames = topology.frames(AddressFamily::Inet, &traffic)?;
     let bench = GeneratorBench {
         bench,

@@ -206,13 +206,9 @@ pub(crate) fn own_namespaces(pid: u32) -> Vec<String> {
 /// The quickstart's traffic.
 pub(crate) fn traffic(families: &[AddressFamily]) -> Traffic {
     Traffic {
-        families: families.to_vec(),
-        frame_size: 64,
-        sources: 20,
-        destinations: 100,
-        regime: LoadRegime::SelfClocked,
-        intended_load_pps: None,
-    }
+families: families.to_vec(),
+..Traffic::default()
+}
 }
 
 /// An experiment with one factor, whose levels are the variants.
@@ -251,12 +247,8 @@ pub(crate) fn experiment(
             confidence_percent: 95.0,
         },
         lab: Lab {
-            name: "netns".into(),
-            description: None,
-            kind: LabKind::Netns,
-            load_cpu: None,
-            control_cpu: None,
             bindings: BTreeMap::from([("factor".into(), binding)]),
+            ..Lab::netns("netns")
         },
     }
 }

@@ -165,13 +165,9 @@ impl Synthetic {
                 .collect(),
             variants,
             traffic: Traffic {
-                families: self.families.clone(),
-                frame_size: 64,
-                sources: 20,
-                destinations: 100,
-                regime: LoadRegime::SelfClocked,
-                intended_load_pps: None,
-            },
+families: self.families.clone(),
+..Traffic::default()
+},
             design: Design {
                 blocks: self.planned_blocks,
                 rounds: self.rounds,
@@ -184,12 +180,9 @@ impl Synthetic {
                 confidence_percent: 95.0,
             },
             lab: Lab {
-                name: "local".to_owned(),
                 description: Some("A laptop on the kitchen table".to_owned()),
-                kind: LabKind::Netns,
-                load_cpu: None,
-                control_cpu: None,
                 bindings: BTreeMap::from([("filter".to_owned(), Binding::Nft(BTreeMap::new()))]),
+                ..Lab::netns("local")
             },
         }
     }
