@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Make README.md, plots and report.json of a results directory again from its records
     Report(ReportArguments),
+    /// Put back what a run that was killed has left changed
+    Restore(RestoreArguments),
     /// Compare samples the way FreeBSD's ministat does, byte for byte
     #[command(disable_help_flag = true)]
     Ministat {
@@ -70,6 +72,19 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
     /// Print the report as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArguments {
+    /// Only say what is left, and change nothing
+    #[arg(long, conflicts_with = "forget")]
+    pub(crate) list: bool,
+    /// Strike what cannot be put back out of the journal, once it was seen to by hand
+    #[arg(long)]
+    pub(crate) forget: bool,
+    /// Print what is left, or what became of it, as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -8,6 +8,7 @@ mod ministat;
 mod output;
 mod progress;
 mod report;
+mod restore;
 mod run;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Restore(arguments) => restore::restore(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Ministat { arguments } => ministat::ministat(&arguments),
         Command::Completions { shell } => completions::completions(shell),

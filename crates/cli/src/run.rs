@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
+use fwdlab_lab::{Journal, LabError, MachineClaim, NetnsLab};
 use fwdlab_model::{Resolved, SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_sys::Interrupts;
@@ -20,11 +20,10 @@ use crate::report;
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     let (mut resolved, experiment_source) = read(arguments)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
-    let mut lab = NetnsLab::open(&resolved, interrupts)?;
-    for name in lab.leftovers() {
-        tell(&format!(
-            "removed namespace {name}, left by a run that is gone"
-        ));
+    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
+    let mut lab = NetnsLab::open(&resolved, journal, interrupts)?;
+    for leftover in lab.leftovers() {
+        tell(&leftover.to_string());
     }
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
         if let Some(reason) = &reason {

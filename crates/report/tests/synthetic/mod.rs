@@ -165,9 +165,9 @@ impl Synthetic {
                 .collect(),
             variants,
             traffic: Traffic {
-families: self.families.clone(),
-..Traffic::default()
-},
+                families: self.families.clone(),
+                ..Traffic::default()
+            },
             design: Design {
                 blocks: self.planned_blocks,
                 rounds: self.rounds,
@@ -352,6 +352,7 @@ fn session(number: u32) -> SessionRecord {
         },
         placement: Placement {
             load_cpu: 1,
+            dut_cpu: None,
             control_cpu: 0,
         },
     }
