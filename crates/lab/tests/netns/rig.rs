@@ -10,7 +10,7 @@ use fwdlab_lab::{
 };
 use fwdlab_model::{
     AddressFamily, Binding, Design, FamilyOrder, InvalidReason, Lab, LabKind, Level, LoadRegime,
-    PlannedBlock, Resolved, Traffic, TrialRecord, Variant, VariantName,
+    Order, PlannedBlock, Resolved, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
@@ -241,6 +241,7 @@ pub(crate) fn experiment(
             slice_ms: 100,
             settle_ms: 50,
             warm_up_ms: 50,
+            order: Order::Random,
             seed: 0,
             seed_was_drawn: false,
             threshold_percent: 1.0,
@@ -250,6 +251,7 @@ pub(crate) fn experiment(
             bindings: BTreeMap::from([("factor".into(), binding)]),
             ..Lab::netns("netns")
         },
+        references: vec![],
     }
 }
 
