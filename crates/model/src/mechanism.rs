@@ -158,7 +158,11 @@ fn values(
     Some(levels(reading, value, &what, |reading, value, what| {
         let written = match value.get_ref() {
             DeValue::Integer(_) => reading.integer(value, what, i64::MIN..=i64::MAX)?.to_string(),
-            _ => reading.line(value, what)?.into_inner(),
+            DeValue::String(_) => reading.line(value, what)?.into_inner(),
+            _ => {
+                reading.expected(value, what, "one line of text or a whole number");
+                return None;
+            }
         };
         Some(written)
     }))
@@ -233,25 +237,28 @@ fn interfaces(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<Vec<DutInt
 
 fn command(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<CommandBinding> {
     let table = reading.table(value, what, COMMAND_KEYS)?;
-    let apply = table
-        .required(reading, "do")
-        .and_then(|value| arguments(reading, value, &table.what("do")));
-    let undo = table
-        .required(reading, "undo")
-        .and_then(|value| arguments(reading, value, &table.what("undo")));
-    let check = match table.value("check") {
-        Some(value) => Some(arguments(reading, value, &table.what("check"))?),
-        None => None,
-    };
-    let (apply, undo) = (apply?, undo?);
-    if !apply.iter().any(|argument| argument.contains(LEVEL)) {
-        let span = table.value("do").map_or(table.span.clone(), Spanned::span);
+    let given = ["do", "undo", "check"].map(|key| {
+        let value = if key == "check" {
+            table.value(key)
+        } else {
+            table.required(reading, key)
+        };
+        value.map(|value| (value.span(), arguments(reading, value, &table.what(key))))
+    });
+    let [apply, undo, check] = given;
+    if let Some((span, Some(arguments))) = &apply
+        && !arguments.iter().any(|argument| argument.contains(LEVEL))
+    {
+        let message = format!("{} does the same for every level", table.what("do"));
         reading
-            .error(span, format!("{} does the same for every level", table.what("do")))
+            .error(span.clone(), message)
             .with_help(format!("`{LEVEL}` in an argument stands for the level"));
-        return None;
     }
-    Some(CommandBinding { apply, undo, check })
+    Some(CommandBinding {
+        apply: apply?.1?,
+        undo: undo?.1?,
+        check: check.and_then(|(_, arguments)| arguments),
+    })
 }
 
 /// A program and its arguments; no shell sees them.
@@ -311,7 +318,6 @@ fn is_sysctl_part(part: &str) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use super::*;
     use crate::diagnostic::{Diagnostics, Source};
     use crate::lab_file::LabFile;
 
