@@ -5,13 +5,14 @@ use fwdlab_archive::{Choice, NewRun, Results};
 use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
 use fwdlab_model::{SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::{PlanRun, Summary};
+use fwdlab_report::format::duration;
 use fwdlab_sys::Interrupts;
 
 use crate::args::RunArguments;
 use crate::experiment;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
 use crate::output::tell;
-use crate::progress::{Progress, duration};
+use crate::progress::Progress;
 use crate::report;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
