@@ -69,7 +69,7 @@ pub(crate) fn regime_unavailable(resolved: &Resolved, placement: &Placement) -> 
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{Design, Lab, Traffic};
+    use fwdlab_model::{Design, Lab, Order, Traffic};
 
     use super::*;
 
@@ -91,12 +91,14 @@ mod tests {
                 slice_ms: 1,
                 settle_ms: 1,
                 warm_up_ms: 1,
+                order: Order::Random,
                 seed: 0,
                 seed_was_drawn: false,
                 threshold_percent: 1.0,
                 confidence_percent: 95.0,
             },
             lab: Lab::netns("netns"),
+            references: Vec::new(),
         }
     }
 

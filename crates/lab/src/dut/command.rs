@@ -93,15 +93,16 @@ fn arguments(template: &[String], level: &Level) -> Vec<String> {
 /// Whether a text holds a level as a word of its own: `10` does not hold `1`.
 fn holds(text: &str, level: &str) -> bool {
     let is_of_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    // A level that itself begins or ends with a sign borders on anything.
+    let is_joined = |outside, inside| is_of_word(outside) && is_of_word(inside);
     if level.is_empty() {
         return text.trim().is_empty();
     }
     text.match_indices(level).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let after = text[at + level.len()..].chars().next();
-        // A level that itself begins or ends with a sign borders on anything.
-        !(is_of_word(before) && is_of_word(level.chars().next()))
-            && !(is_of_word(after) && is_of_word(level.chars().next_back()))
+        let (first, last) = (level.chars().next(), level.chars().next_back());
+        !is_joined(before, first) && !is_joined(after, last)
     })
 }
 

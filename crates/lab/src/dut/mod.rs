@@ -147,7 +147,9 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>>
     for (factor, binding) in &resolved.lab.bindings {
         let factor = factor.clone();
         match binding {
-            Binding::Sysctl(key) => mechanisms.push(Box::new(sysctl::Sysctl::new(factor, key))),
+            Binding::Sysctl { key, values } => {
+                mechanisms.push(Box::new(sysctl::Sysctl::new(factor, key, values.clone())));
+            }
             Binding::Ethtool {
                 feature,
                 interfaces,
@@ -157,10 +159,15 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>>
                 interfaces,
                 resolved.traffic.direction,
             ))),
-            Binding::Sysfs { file, interfaces } => mechanisms.push(Box::new(sysfs::Sysfs::new(
+            Binding::Sysfs {
+                file,
+                interfaces,
+                values,
+            } => mechanisms.push(Box::new(sysfs::Sysfs::new(
                 factor,
                 file.clone(),
                 interfaces,
+                values.clone(),
                 placement,
             ))),
             Binding::Routes => mechanisms.push(Box::new(routes::Routes::new(factor))),
@@ -180,15 +187,6 @@ fn unbound_level(factor: &str, level: &Level) -> LabError {
     LabError::Unbound {
         factor: factor.to_owned(),
         level: level.to_string(),
-    }
-}
-
-/// A level as the kernel's files want it.
-fn kernel_value(level: &Level) -> String {
-    match level {
-        Level::Boolean(value) => u8::from(*value).to_string(),
-        Level::Integer(value) => value.to_string(),
-        Level::Text(value) => value.clone(),
     }
 }
 

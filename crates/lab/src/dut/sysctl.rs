@@ -1,8 +1,8 @@
 //! A key under `net.` in the DUT's namespace.
 
-use fwdlab_model::Variant;
+use fwdlab_model::{Values, Variant};
 
-use super::{Mechanism, Site, kernel_value, moved};
+use super::{Mechanism, Site, moved};
 use crate::topology::{DUT_IN, DUT_OUT};
 use crate::{LabError, Topology};
 
@@ -10,13 +10,15 @@ pub(super) struct Sysctl {
     factor: String,
     /// Path under `/proc/sys`.
     setting: String,
+    values: Values,
 }
 
 impl Sysctl {
-    pub(super) fn new(factor: String, key: &str) -> Self {
+    pub(super) fn new(factor: String, key: &str, values: Values) -> Self {
         Self {
             factor,
             setting: path(key),
+            values,
         }
     }
 }
@@ -37,14 +39,14 @@ impl Mechanism for Sysctl {
             return Ok(());
         };
         site.topology
-            .write_dut_setting(&self.setting, &kernel_value(level))
+            .write_dut_setting(&self.setting, &self.values.value(level))
     }
 
     fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
         let Some(level) = variant.levels.get(&self.factor) else {
             return Ok(());
         };
-        let asked = kernel_value(level);
+        let asked = self.values.value(level);
         let seen = site.topology.read_dut_setting(&self.setting)?;
         if seen.split_whitespace().eq(asked.split_whitespace()) {
             Ok(())
@@ -69,7 +71,6 @@ fn path(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_model::Level;
 
     #[test]
     fn sysctl_keys_name_files_and_interfaces() {
@@ -77,7 +78,5 @@ mod tests {
             path("net.ipv4.conf.{dut-in}.rp_filter"),
             "net/ipv4/conf/dut-in/rp_filter"
         );
-        assert_eq!(kernel_value(&Level::Boolean(true)), "1");
-        assert_eq!(kernel_value(&Level::Integer(2)), "2");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::{Component, Path};
 
-use fwdlab_model::{DutInterface, Placement, Variant};
+use fwdlab_model::{DutInterface, Placement, Values, Variant};
 
-use super::{Mechanism, Site, kernel_value, moved, names};
+use super::{Mechanism, Site, moved, names};
 use crate::topology::DUT_IN;
 use crate::{LabError, Topology};
 
@@ -16,6 +16,7 @@ pub(super) struct Sysfs {
     /// Path below the interface's directory.
     file: String,
     interfaces: Vec<&'static str>,
+    values: Values,
     forwarding_cpu: u32,
     /// Whether the lab itself has the DUT forward in a thread.
     lab_needs_thread: bool,
@@ -26,12 +27,14 @@ impl Sysfs {
         factor: String,
         file: String,
         interfaces: &[DutInterface],
+        values: Values,
         placement: &Placement,
     ) -> Self {
         Self {
             factor,
             file,
             interfaces: names(interfaces),
+            values,
             forwarding_cpu: placement.forwarding_cpu(),
             lab_needs_thread: placement.dut_cpu.is_some(),
         }
@@ -59,7 +62,7 @@ impl Mechanism for Sysfs {
         }
         for interface in &self.interfaces {
             let is_lab_s = self.file == THREADED && *interface == DUT_IN && self.lab_needs_thread;
-            if is_lab_s && kernel_value(level) != "1" {
+            if is_lab_s && self.values.value(level) != "1" {
                 return Ok(Some(format!(
                     "with a CPU of its own the DUT forwards in a thread, which {} = {level} would end",
                     self.path(interface)
@@ -79,7 +82,7 @@ impl Mechanism for Sysfs {
         let Some(level) = variant.levels.get(&self.factor) else {
             return Ok(());
         };
-        let value = kernel_value(level);
+        let value = self.values.value(level);
         for interface in &self.interfaces {
             site.topology
                 .write_dut_sysfs(interface, &self.file, &value)?;
@@ -95,7 +98,7 @@ impl Mechanism for Sysfs {
         let Some(level) = variant.levels.get(&self.factor) else {
             return Ok(());
         };
-        let asked = kernel_value(level);
+        let asked = self.values.value(level);
         for interface in &self.interfaces {
             let seen = site.topology.read_dut_sysfs(interface, &self.file)?;
             if !is_same(&asked, &seen) {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, CommandBinding, DutInterface, InvalidReason, Level, Resolved,
+    AddressFamily, Binding, CommandBinding, DutInterface, InvalidReason, Level, Resolved, Values,
 };
 
 use crate::rig::{
@@ -162,6 +162,7 @@ fn a_file_of_an_interface_is_switched_under_load() {
     let binding = Binding::Sysfs {
         file: "tx_queue_len".into(),
         interfaces: vec![DutInterface::DutIn, DutInterface::DutOut],
+        values: Values::default(),
     };
     let question = [
         "sh",
@@ -188,6 +189,7 @@ fn receive_packet_steering_is_a_file_of_a_queue() {
     let binding = Binding::Sysfs {
         file: "queues/rx-0/rps_cpus".into(),
         interfaces: DUT_IN.to_vec(),
+        values: Values::default(),
     };
     let outcome = measure(&experiment(&FAMILY, binding, &["0", "1"]), &mut |_| ()).unwrap();
     assert_sound(&outcome);
@@ -201,6 +203,7 @@ fn polling_in_a_thread_leaves_no_frame_unaccounted_for() {
     let binding = Binding::Sysfs {
         file: "threaded".into(),
         interfaces: DUT_IN.to_vec(),
+        values: Values::default(),
     };
     let outcome = measure(&experiment(&FAMILIES, binding, &["0", "1"]), &mut |_| ()).unwrap();
     assert_sound(&outcome);
@@ -223,6 +226,7 @@ fn files_that_are_not_there_are_unavailable_and_others_out_of_reach() {
         let binding = Binding::Sysfs {
             file: file.into(),
             interfaces: DUT_IN.to_vec(),
+            values: Values::default(),
         };
         let seen = unavailable(&experiment(&FAMILY, binding, &["1"]));
         assert!(seen[0].as_ref().unwrap().contains(reason), "{seen:?}");
@@ -236,6 +240,7 @@ fn a_file_that_another_process_writes_makes_its_trials_invalid() {
     let binding = Binding::Sysfs {
         file: "gro_flush_timeout".into(),
         interfaces: DUT_IN.to_vec(),
+        values: Values::default(),
     };
     let mut resolved = experiment(&FAMILY, binding, &["0"]);
     resolved.design.slice_ms = 300;
@@ -440,7 +445,7 @@ fn all_mechanisms_can_be_used_together() {
     let others = [
         (
             "sysctl",
-            Binding::Sysctl("net.ipv4.conf.all.rp_filter".into()),
+            Binding::sysctl("net.ipv4.conf.all.rp_filter"),
             Level::Boolean(true),
         ),
         (
@@ -453,6 +458,7 @@ fn all_mechanisms_can_be_used_together() {
             Binding::Sysfs {
                 file: "tx_queue_len".into(),
                 interfaces: DUT_IN.to_vec(),
+                values: Values::default(),
             },
             Level::Integer(10),
         ),
