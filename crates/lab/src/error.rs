@@ -40,7 +40,7 @@ pub enum LabError {
     },
     /// A journal of changes could not be used.
     #[error(
-        "{what} the undo journal {path:?}: {source}; nothing is changed without it: make that folder \
+        "{what} the undo journal {path:?}: {error}; nothing is changed without it: make that folder \
          writable, or name another one in XDG_STATE_HOME"
     )]
     Journal {
@@ -49,7 +49,7 @@ pub enum LabError {
         /// The journal, or its folder.
         path: PathBuf,
         /// What the kernel said.
-        source: io::Error,
+        error: io::Error,
     },
     /// A journal holds what is no line of a journal.
     #[error(

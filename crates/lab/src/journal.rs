@@ -179,7 +179,7 @@ fn open_changes(text: &str) -> Result<Vec<Change>, (usize, String)> {
 
 /// One process's access to the journal of a DUT.
 #[derive(Debug)]
-pub struct Journal {
+pub(crate) struct Journal {
     path: PathBuf,
     boot: String,
     process: Process,
@@ -194,7 +194,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the folder cannot be written to.
-    pub fn open(directory: &Path, dut: &str) -> Result<Self, LabError> {
+    pub(crate) fn open(directory: &Path, dut: &str) -> Result<Self, LabError> {
         fs::create_dir_all(directory).map_err(failed("making", directory))?;
         let path = directory.join(format!("{dut}.jsonl"));
         Turn::wait(&path)?;
@@ -207,11 +207,6 @@ impl Journal {
             announced: 0,
             open: Vec::new(),
         })
-    }
-
-    /// The folder in which it lies.
-    pub(crate) fn directory(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("/"))
     }
 
     /// Writes down, durably, what is about to be changed and what undoes it.
@@ -402,10 +397,10 @@ fn boot() -> Result<String, LabError> {
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LabError {
-    move |source| LabError::Journal {
+    move |error| LabError::Journal {
         what,
         path: path.to_owned(),
-        source,
+        error,
     }
 }
 

@@ -2,6 +2,7 @@
 //! overloaded.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,9 @@ const DRAIN_MS_MAX: u64 = 200;
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
 const CONTROL_MS: u64 = 100;
+
+/// The name of the journal of what is changed on this machine.
+const JOURNAL: &str = "netns";
 
 /// Probe frames under way at once: what a veth ring holds even where another CPU empties it.
 const PROBE_BATCH: u32 = 128;
@@ -68,16 +72,14 @@ pub enum LabEvent<'a> {
 }
 
 impl NetnsLab {
-    /// The name of the DUT's journal: this machine.
-    pub const DUT: &str = "netns";
-
-    /// Opens the lab: checks privilege and CPUs, and puts back what killed runs left.
+    /// Opens the lab: checks privilege and CPUs, and puts back what killed runs left, as the journals
+    /// of a folder tell it.
     ///
     /// # Errors
     /// `NotRoot`, `Cpu`, `NotRestored`, or what the kernel refuses.
     pub fn open(
         resolved: &Resolved,
-        journal: Journal,
+        state_directory: &Path,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
         if !fwdlab_sys::is_root() {
@@ -87,7 +89,8 @@ impl NetnsLab {
                 uid: fwdlab_sys::user_id(),
             });
         }
-        let leftovers = restore(journal.directory(), OnFailure::Keep)?;
+        let journal = Journal::open(state_directory, JOURNAL)?;
+        let leftovers = restore(state_directory, OnFailure::Keep)?;
         let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
         if let Some(leftover) = leftovers.iter().find(failed) {
             return Err(LabError::NotRestored {

@@ -175,10 +175,10 @@ fn removes(leftover: &Leftover, namespace: &str) -> bool {
 
 /// The journals of a folder, sorted; none where there is no such folder.
 fn journals(directory: &Path) -> Result<Vec<PathBuf>, LabError> {
-    let failed = |source| LabError::Journal {
+    let failed = |error| LabError::Journal {
         what: "listing",
         path: directory.to_owned(),
-        source,
+        error,
     };
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
