@@ -14,7 +14,10 @@ pub(crate) fn soak() -> Result<()> {
             "interruption",
             "a_run_killed_at_any_moment_goes_on_to_the_same_plan",
         ),
-        ("faults", "whichever_effect_fails_the_run_goes_on_afterwards"),
+        (
+            "faults",
+            "whichever_effect_fails_the_run_goes_on_afterwards",
+        ),
     ] {
         let arguments = ["test", "--release", "--package", "fwdlab", "--test", test];
         run(cargo(arguments)

@@ -72,7 +72,7 @@ pub(crate) struct DoctorArguments {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Blocks of the A/A measurement
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=100))]
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=100))]
     pub(crate) blocks: u32,
     /// Print the findings as JSON instead of text
     #[arg(long)]

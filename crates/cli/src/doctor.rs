@@ -3,9 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use fwdlab_lab::doctor::{
-    Finding, State, control_experiment, examine, lab_noise, settle_ms,
-};
+use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
 use fwdlab_lab::{MachineClaim, NetnsLab};
 use fwdlab_model::{Environment, Lab, LabNoise};
 use fwdlab_plan::PlanRun;
@@ -46,11 +44,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
 }
 
 /// Measures the baseline against itself, and how it settles.
-fn measure(
-    lab: &Lab,
-    environment: &Environment,
-    blocks: u32,
-) -> anyhow::Result<Option<LabNoise>> {
+fn measure(lab: &Lab, environment: &Environment, blocks: u32) -> anyhow::Result<Option<LabNoise>> {
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let with_ruleset = environment.facts.contains_key("nft");
     let resolved = control_experiment(lab, blocks, with_ruleset);
@@ -60,7 +54,9 @@ fn measure(
     let mut outcomes = Vec::new();
     while let Some(request) = plan_run.poll_block() {
         let number = request.block.number;
-        tell(&format!("measuring the lab against itself: block {number} of {blocks}"));
+        tell(&format!(
+            "measuring the lab against itself: block {number} of {blocks}"
+        ));
         let outcome = netns.measure(&request.block, 1, request.attempt, &mut |_| ())?;
         plan_run.handle_outcome(&outcome.trials, &outcome.block);
         if outcome.trials.iter().all(|trial| trial.invalid.is_empty()) {
@@ -119,7 +115,9 @@ fn written(findings: &[Finding], noise: Option<&LabNoise>) -> String {
 }
 
 fn noise_written(noise: &LabNoise) -> String {
-    let spread = fwdlab_stats::Spread::of(&noise.block_effects);
+    let spread = fwdlab_stats::Spread::new(&noise.block_effects)
+        .ok()
+        .flatten();
     let percent = |ratio: f64| format!("{:.2} %", ratio * 100.0);
     let spread = spread.map_or_else(
         || "unknown".to_owned(),

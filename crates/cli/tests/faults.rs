@@ -84,10 +84,7 @@ fn host() -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         ("interfaces", names("/sys/class/net")),
         ("ip_forward", read("/proc/sys/net/ipv4/ip_forward")),
-        (
-            "forwarding",
-            read("/proc/sys/net/ipv6/conf/all/forwarding"),
-        ),
+        ("forwarding", read("/proc/sys/net/ipv6/conf/all/forwarding")),
         (
             "ruleset",
             ruleset.map_or_else(
@@ -105,7 +102,9 @@ fn leftovers() -> Vec<String> {
     entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| {
-            let pid = name.strip_prefix("fwdlab-").and_then(|rest| rest.split('-').next());
+            let pid = name
+                .strip_prefix("fwdlab-")
+                .and_then(|rest| rest.split('-').next());
             pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists())
         })
         .collect()
@@ -131,7 +130,9 @@ fn whole_lines(directory: &Path) -> String {
 /// A sample of 1..=count that is the same in every run, the first and the last among them.
 fn sample(count: usize, size: usize) -> Vec<usize> {
     let size = size.min(count).max(2);
-    (0..size).map(|place| 1 + place * (count - 1) / (size - 1)).collect()
+    (0..size)
+        .map(|place| 1 + place * (count - 1) / (size - 1))
+        .collect()
 }
 
 #[test]
@@ -155,11 +156,7 @@ fn whichever_effect_fails_the_run_goes_on_afterwards() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let code = output.status.code();
         let code = code.unwrap_or_else(|| panic!("{what}: {}", text(&output)));
-        assert!(
-            !stderr.contains("panicked"),
-            "{what}: {}",
-            text(&output)
-        );
+        assert!(!stderr.contains("panicked"), "{what}: {}", text(&output));
         assert!(
             code == 0 || stderr.contains("error: "),
             "{what}: {}",
@@ -178,7 +175,11 @@ fn whichever_effect_fails_the_run_goes_on_afterwards() {
         let whole = whole_lines(&directory);
         assert!(whole.starts_with(&records.unwrap_or_default()), "{what}");
         if let Some(plan) = plan {
-            assert_eq!(plan, fs::read(directory.join("plan.json")).unwrap(), "{what}");
+            assert_eq!(
+                plan,
+                fs::read(directory.join("plan.json")).unwrap(),
+                "{what}"
+            );
         }
         assert!(directory.join("finished.json").is_file(), "{what}");
         assert!(directory.join("README.md").is_file(), "{what}");

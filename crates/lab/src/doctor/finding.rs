@@ -37,7 +37,11 @@ impl Finding {
         }
     }
 
-    pub(super) fn warning(check: &'static str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(super) fn warning(
+        check: &'static str,
+        seen: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self {
             check,
             state: State::Warning,
@@ -46,7 +50,11 @@ impl Finding {
         }
     }
 
-    pub(super) fn fatal(check: &'static str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(super) fn fatal(
+        check: &'static str,
+        seen: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
         Self {
             state: State::Fatal,
             ..Self::warning(check, seen, remedy)

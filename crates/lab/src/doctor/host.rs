@@ -135,7 +135,10 @@ fn cpu_settings(facts: &BTreeMap<String, String>) -> Vec<Finding> {
             other,
             "cpupower frequency-set --governor performance",
         ),
-        None => Finding::fine("frequency governor", "none: the frequency is not Linux's to set"),
+        None => Finding::fine(
+            "frequency governor",
+            "none: the frequency is not Linux's to set",
+        ),
     };
     let turbo = match (
         text("/sys/devices/system/cpu/intel_pstate/no_turbo").as_deref(),
@@ -212,7 +215,12 @@ fn watched(cpu: u32) -> Result<Vec<Finding>, LabError> {
     let before = interrupts_of_cpu(&interrupts, cpu);
     let mut busiest: Vec<(u64, String)> = interrupts_of_cpu(&interrupts_after, cpu)
         .into_iter()
-        .map(|(name, count)| (count - before.get(&name).copied().unwrap_or(0).min(count), name))
+        .map(|(name, count)| {
+            (
+                count - before.get(&name).copied().unwrap_or(0).min(count),
+                name,
+            )
+        })
         .collect();
     busiest.sort();
     let total: u64 = busiest.iter().map(|(count, _)| count).sum();
@@ -377,7 +385,11 @@ mod tests {
         }
         let quiet = cpu_settings(&BTreeMap::new());
         let others = quiet.iter().filter(|finding| finding.check != "turbo");
-        assert!(others.into_iter().all(|finding| finding.state == State::Fine));
+        assert!(
+            others
+                .into_iter()
+                .all(|finding| finding.state == State::Fine)
+        );
     }
 
     proptest! {

@@ -215,10 +215,7 @@ mod tests {
         // One switch of three was disturbed.
         let disturbed = rates(&[100.0, 100.0, 100.0, 100.0, 20.0]);
         let usual = rates(&[80.0]);
-        assert_eq!(
-            settle_ms(&[usual.clone(), disturbed, usual]),
-            Some(10)
-        );
+        assert_eq!(settle_ms(&[usual.clone(), disturbed, usual]), Some(10));
         let moving: Vec<f64> = (0..20).map(|step| 100.0 - f64::from(step) * 4.0).collect();
         assert_eq!(settle_ms(&[moving]), None);
         assert_eq!(settle_ms(&[]), None);
