@@ -167,7 +167,22 @@ fn whichever_effect_fails_the_run_goes_on_afterwards() {
 
         let records = directory(scratch.path()).map(|path| whole_lines(&path));
         let plan = directory(scratch.path()).map(|path| fs::read(path.join("plan.json")).unwrap());
-        if code != 0 {
+        let is_finished = directory(scratch.path())
+            .is_some_and(|directory| directory.join("finished.json").is_file());
+        if code != 0 && is_finished {
+            // All is measured; what failed is the report, and the message says how to make it again.
+            assert!(
+                stderr.contains("fwdlab report "),
+                "{what}: {}",
+                text(&output)
+            );
+            let again = Command::new(env!("CARGO_BIN_EXE_fwdlab"))
+                .arg("report")
+                .arg(directory(scratch.path()).unwrap())
+                .output()
+                .unwrap();
+            assert!(again.status.success(), "{what}, then: {}", text(&again));
+        } else if code != 0 {
             let again = command(scratch.path()).output().unwrap();
             assert!(again.status.success(), "{what}, then: {}", text(&again));
         }
