@@ -12,7 +12,7 @@ const EXPERIMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/smalle
 const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/fail_nth.c");
 
 /// How many of the effects fail in the ordinary tests; all of them where `FWDLAB_SOAK` is set.
-const SAMPLE: usize = 40;
+const SAMPLE: usize = 25;
 
 struct Shim {
     _folder: tempfile::TempDir,
@@ -162,7 +162,6 @@ fn whichever_effect_fails_the_run_goes_on_afterwards() {
             "{what}: {}",
             text(&output)
         );
-        assert_eq!(leftovers(), Vec::<String>::new(), "{what}");
         assert_eq!(host(), before, "{what}");
 
         let records = directory(scratch.path()).map(|path| whole_lines(&path));
@@ -186,6 +185,13 @@ fn whichever_effect_fails_the_run_goes_on_afterwards() {
             let again = command(scratch.path()).output().unwrap();
             assert!(again.status.success(), "{what}, then: {}", text(&again));
         }
+        // A namespace whose removal failed is removed by the next run.
+        if !leftovers().is_empty() {
+            let elsewhere = tempfile::tempdir().unwrap();
+            let next = command(elsewhere.path()).output().unwrap();
+            assert!(next.status.success(), "{what}, then: {}", text(&next));
+        }
+        assert_eq!(leftovers(), Vec::<String>::new(), "{what}");
         let directory = directory(scratch.path()).unwrap();
         let whole = whole_lines(&directory);
         assert!(whole.starts_with(&records.unwrap_or_default()), "{what}");
