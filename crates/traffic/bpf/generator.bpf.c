@@ -29,7 +29,7 @@ struct generator {
 	__u32 slots; /* frames in a turn of the sizes */
 	__u32 slot;  /* the next frame's place in it */
 	/* Flows and slots meet again after a stretch: their least common multiple. Each stretch
-	 * begins one flow further, until every flow had every slot. */
+	 * begins one slot further, until every flow had every slot. */
 	__u32 stretch;
 	__u32 stretch_left;
 	__u32 stretches;
@@ -189,7 +189,7 @@ int generate_sizes(struct xdp_md *ctx)
 		__u32 done = g->stretches_done + 1;
 
 		g->stretches_done = done < g->stretches ? done : 0;
-		g->flow = g->stretches_done;
+		g->slot = g->stretches_done;
 		g->stretch_left = g->stretch;
 	}
 	g->offered_frames++;

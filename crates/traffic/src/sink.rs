@@ -253,7 +253,7 @@ fn last_word(address: IpAddr) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use aya::programs::TestRunOptions;
+    use aya::programs::{TestRun, TestRunOptions};
     use fwdlab_model::{FrameSize, PortRange, Traffic};
     use fwdlab_packet::MacAddress;
 

@@ -55,8 +55,9 @@ pub(crate) fn turn(sizes: &[FrameSize]) -> Result<Vec<usize>, TrafficError> {
 /// Flows and slots in turn, until every flow has had every slot.
 ///
 /// Both step on with each frame. After a stretch, their least common multiple, they would meet as
-/// they met before; so each stretch begins one flow further, and after as many stretches as they
-/// have in common divisor, all is as at the start.
+/// they met before; so each stretch begins one slot further, and after as many stretches as they
+/// have in common divisor, all is as at the start. A stretch is so many whole turns, so that the
+/// sizes keep their proportions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sequence {
     flows: u32,
@@ -96,8 +97,8 @@ impl Sequence {
     /// Flow and slot of a frame, counted from 0.
     pub(crate) fn at(self, number: u64) -> (u32, u32) {
         let stretches_done = number % self.period() / u64::from(self.stretch());
-        let flow = (number % self.period() + stretches_done) % u64::from(self.flows);
-        let slot = number % u64::from(self.slots);
+        let flow = number % u64::from(self.flows);
+        let slot = (number % self.period() + stretches_done) % u64::from(self.slots);
         let small = |n| u32::try_from(n).expect("a remainder is smaller than its divisor");
         (small(flow), small(slot))
     }
@@ -126,6 +127,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::FLOWS_MAX;
 
     fn sizes(shares: &[u16]) -> Vec<FrameSize> {
         let bytes = [64, 128, 256, 512, 1024, 1280, 1518];
@@ -211,14 +213,27 @@ mod tests {
         }
 
         #[test]
-        fn every_flow_is_checked_within_twenty_checks_a_flow(
-            flows in 1u32..3000, slots in 1u32..=SLOTS_MAX, first: u32,
+        fn as_many_checks_as_there_are_flows_visit_every_flow(
+            flows in 1u32..=FLOWS_MAX, slots in 1u32..=SLOTS_MAX, first: u32,
         ) {
             let sequence = Sequence::new(flows, slots);
             let every = u64::from(sequence.check_every());
             let mut seen = vec![false; flows as usize];
-            for check in 0..20 * u64::from(flows) {
+            for check in 0..u64::from(flows) {
                 seen[sequence.at(u64::from(first) + check * every).0 as usize] = true;
+            }
+            prop_assert!(seen.iter().all(|&seen| seen));
+        }
+
+        #[test]
+        fn every_turn_has_every_slot_once(
+            flows in 1u32..=FLOWS_MAX, slots in 1u32..=SLOTS_MAX, turn: u32,
+        ) {
+            let sequence = Sequence::new(flows, slots);
+            let first = u64::from(turn) * u64::from(slots);
+            let mut seen = vec![false; slots as usize];
+            for number in first..first + u64::from(slots) {
+                seen[sequence.at(number).1 as usize] = true;
             }
             prop_assert!(seen.iter().all(|&seen| seen));
         }
