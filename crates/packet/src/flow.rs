@@ -477,10 +477,9 @@ mod tests {
     #[test]
     fn ports_end_where_they_begin_or_later() {
         let one = range("198.18.0.1", 1);
-        for (source_ports, destination_ports) in [
-            (ports(2, 1), ports(1, 1)),
-            (ports(1, 1), ports(2, 1)),
-        ] {
+        for (source_ports, destination_ports) in
+            [(ports(2, 1), ports(1, 1)), (ports(1, 1), ports(2, 1))]
+        {
             assert_eq!(
                 Flows::new(one, one, source_ports, destination_ports),
                 Err(PacketError::PortRange { first: 2, last: 1 })

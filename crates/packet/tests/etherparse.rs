@@ -29,7 +29,10 @@ fn assert_agrees(frame: &UdpFrame<'_>, bytes: &[u8]) {
         Some(NetSlice::Ipv4(ip)) => {
             let header = ip.header().to_header();
             assert_eq!(IpAddr::from(header.source), frame.flow.addresses.source());
-            assert_eq!(IpAddr::from(header.destination), frame.flow.addresses.destination());
+            assert_eq!(
+                IpAddr::from(header.destination),
+                frame.flow.addresses.destination()
+            );
             assert_eq!(header.time_to_live, frame.hop_limit);
             assert_eq!(header.identification, 0);
             assert!(header.dont_fragment);
@@ -43,7 +46,10 @@ fn assert_agrees(frame: &UdpFrame<'_>, bytes: &[u8]) {
         Some(NetSlice::Ipv6(ip)) => {
             let header = ip.header().to_header();
             assert_eq!(IpAddr::from(header.source), frame.flow.addresses.source());
-            assert_eq!(IpAddr::from(header.destination), frame.flow.addresses.destination());
+            assert_eq!(
+                IpAddr::from(header.destination),
+                frame.flow.addresses.destination()
+            );
             assert_eq!(header.hop_limit, frame.hop_limit);
             assert_eq!(header.flow_label.value(), 0);
             assert_eq!(header.traffic_class, 0);

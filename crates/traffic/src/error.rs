@@ -35,7 +35,9 @@ pub enum TrafficError {
     #[error("traffic.frame_sizes: no size; give at least one")]
     NoFrameSize,
     /// A size that never comes.
-    #[error("traffic.frame_sizes: {frame_size} bytes have share 0; give at least 1, or leave them out")]
+    #[error(
+        "traffic.frame_sizes: {frame_size} bytes have share 0; give at least 1, or leave them out"
+    )]
     NoShare {
         /// Size asked for, with FCS.
         frame_size: u16,

@@ -209,7 +209,9 @@ impl Frames {
             AddressFamily::Inet6 => (18, None, 58, 60),
         };
         let change = |at| {
-            let sum = Sum::default().word(!half(&frame, at)).word(half(&smallest, at));
+            let sum = Sum::default()
+                .word(!half(&frame, at))
+                .word(half(&smallest, at));
             !sum.checksum()
         };
         let length = u16::try_from(frame.len()).expect("it is bounded");

@@ -331,7 +331,11 @@ mod tests {
                     receive(&sink, &wrong);
                     let counts = sink.counts().unwrap();
                     let found = counts.wrong_frames() + counts.foreign_frames;
-                    assert_eq!(found, byte as u64 + 1, "{family}, {size} bytes: byte {byte}");
+                    assert_eq!(
+                        found,
+                        byte as u64 + 1,
+                        "{family}, {size} bytes: byte {byte}"
+                    );
                 }
             }
         }
