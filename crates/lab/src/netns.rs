@@ -317,6 +317,8 @@ struct Family {
     family: AddressFamily,
     generator: Generator,
     sink: Sink,
+    /// So many frames hold every flow and every size.
+    probe_frames: u32,
 }
 
 struct FamilyOutcome {
@@ -325,7 +327,7 @@ struct FamilyOutcome {
 }
 
 impl<'a> Measurement<'a> {
-    /// Loads generator and sink, and proves every variant with one probe frame a flow.
+    /// Loads generator and sink, and proves every variant with probe frames of every flow and size.
     fn set_up_family(
         &mut self,
         family: AddressFamily,
@@ -342,6 +344,7 @@ impl<'a> Measurement<'a> {
             family,
             generator,
             sink,
+            probe_frames: frames.probe_frames(),
         };
         self.topology
             .tester()
@@ -359,7 +362,7 @@ impl<'a> Measurement<'a> {
     }
 
     fn probe(&self, family: &mut Family, variant: &Variant) -> Result<(), LabError> {
-        let sent = self.resolved.traffic.flows();
+        let (flows, sent) = (self.resolved.traffic.flows(), family.probe_frames);
         family.sink.reset_to_check_all()?;
         family.generator.send(sent)?;
         let counts = settled(
@@ -367,8 +370,8 @@ impl<'a> Measurement<'a> {
             |counts| counts.forwarded_frames >= u64::from(sent),
         )?;
         let wrong = counts.wrong_frames();
-        let flows_seen = family.sink.flows_seen()?;
-        if counts.forwarded_frames == u64::from(sent) && wrong == 0 && flows_seen == sent {
+        let all_seen = family.sink.flows_seen()? == flows && family.sink.all_sizes_seen()?;
+        if counts.forwarded_frames == u64::from(sent) && wrong == 0 && all_seen {
             return Ok(());
         }
         let kinds: Vec<_> = counts
@@ -400,6 +403,7 @@ impl<'a> Measurement<'a> {
             family,
             generator,
             mut sink,
+            probe_frames: _,
         } = family;
         let design = &self.resolved.design;
         let settle = Duration::from_millis(design.settle_ms.into());
@@ -573,7 +577,10 @@ impl<'a> Measurement<'a> {
             self.resolved.traffic.regime,
             self.resolved.traffic.intended_load_pps,
         ) {
-            (LoadRegime::Paced, Some(pps)) => Pace::Pps(pps),
+            (LoadRegime::Paced, Some(pps)) => Pace::Paced {
+                pps,
+                burst_frames: self.resolved.traffic.burst_frames,
+            },
             _ => Pace::SelfClocked,
         }
     }

@@ -49,10 +49,19 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
+    /// With the quickstart's traffic.
     pub(crate) fn new(family: AddressFamily, forwarder: Forwarder) -> Self {
+        Self::with_traffic(&traffic(&[family]), family, forwarder)
+    }
+
+    pub(crate) fn with_traffic(
+        traffic: &Traffic,
+        family: AddressFamily,
+        forwarder: Forwarder,
+    ) -> Self {
         let machine = own_the_machine();
         let topology = Topology::build().unwrap();
-        let frames = topology.frames(family, &traffic(&[family])).unwrap();
+        let frames = topology.frames(family, traffic).unwrap();
         let interface = topology.generator_interface();
         let generator = topology
             .tester()
