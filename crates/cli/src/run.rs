@@ -1,24 +1,25 @@
 //! `fwdlab run`: the loop that measures block after block, and what surrounds it.
 
-use std::collections::hash_map::RandomState;
-use std::fs;
-use std::hash::{BuildHasher as _, Hasher as _};
-
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
 use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
-use fwdlab_model::{Resolved, SCHEMA_VERSION, SessionRecord};
+use fwdlab_model::{SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_sys::Interrupts;
 
 use crate::args::RunArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
-use crate::output::{self, tell};
+use crate::experiment;
+use crate::output::tell;
 use crate::progress::{Progress, duration};
 use crate::report;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
-    let (mut resolved, experiment_source) = read(arguments)?;
+    let (mut resolved, experiment_source) = experiment::read(
+        &arguments.experiment,
+        arguments.lab.as_deref(),
+        arguments.seed,
+    )?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let mut lab = NetnsLab::open(&resolved, interrupts)?;
     for name in lab.leftovers() {
@@ -108,30 +109,6 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     let is_whole = measured?;
     report::print(&published?, &directory, arguments.json)?;
     conclude(&plan_run.summary(), is_whole)
-}
-
-/// Reads the experiment and its lab.
-fn read(arguments: &RunArguments) -> anyhow::Result<(Resolved, String)> {
-    let loaded = fwdlab_model::load(
-        &arguments.experiment,
-        arguments.lab.as_deref(),
-        &|path| fs::read_to_string(path),
-        drawn_seed(),
-    )?;
-    if !loaded.warnings.is_empty() {
-        tell(&loaded.warnings.render(output::stderr_takes_colour()));
-    }
-    let mut resolved = loaded.resolved;
-    if let Some(seed) = arguments.seed {
-        resolved.design.seed = seed;
-        resolved.design.seed_was_drawn = false;
-    }
-    Ok((resolved, loaded.experiment_source))
-}
-
-/// A seed that differs from run to run; the standard library draws its hash keys from the kernel.
-fn drawn_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {

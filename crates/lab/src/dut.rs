@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{Binding, Lab, Level, Variant, VariantName, XdpProgram};
+use fwdlab_model::{Binding, Lab, Variant, VariantName, XdpProgram};
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
 use crate::nftables::{self, Generation, nft};
@@ -220,10 +220,10 @@ impl Settings {
                 level: level.to_string(),
             };
             match lab.bindings.get(factor).ok_or_else(unbound)? {
-                Binding::Sysctl(key) => {
+                Binding::Sysctl { key, values } => {
                     settings
                         .sysctls
-                        .insert(sysctl_path(key), sysctl_value(level));
+                        .insert(sysctl_path(key), values.value(level));
                 }
                 Binding::Nft(rulesets) => {
                     let ruleset = rulesets.get(&level.to_string()).ok_or_else(unbound)?;
@@ -257,14 +257,6 @@ fn sysctl_path(key: &str) -> String {
         .join("/")
 }
 
-fn sysctl_value(level: &Level) -> String {
-    match level {
-        Level::Boolean(value) => u8::from(*value).to_string(),
-        Level::Integer(value) => value.to_string(),
-        Level::Text(value) => value.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,7 +267,5 @@ mod tests {
             sysctl_path("net.ipv4.conf.{dut-in}.rp_filter"),
             "net/ipv4/conf/dut-in/rp_filter"
         );
-        assert_eq!(sysctl_value(&Level::Boolean(true)), "1");
-        assert_eq!(sysctl_value(&Level::Integer(2)), "2");
     }
 }

@@ -7,7 +7,7 @@ use fwdlab_model::{
 };
 
 use crate::format;
-use crate::report::{ComparisonSection, Report, Row, Warning};
+use crate::report::{ComparisonSection, ReferenceRow, Report, Row, Warning};
 use crate::sentences;
 use crate::text;
 
@@ -215,7 +215,8 @@ impl Page<'_> {
                 self.paragraph(&format!("## {}", text::markdown(&heading)));
             }
             self.findings(comparison);
-            self.results_table(&comparison.rows);
+            self.results_table(&comparison.rows, &comparison.references);
+            self.earlier_sessions(&comparison.references);
             let alternative = text::markdown(&format!(
                 "Effects with their intervals, {}",
                 comparison.family.protocol()
@@ -250,7 +251,7 @@ impl Page<'_> {
         }
     }
 
-    fn results_table(&mut self, rows: &[Row]) {
+    fn results_table(&mut self, rows: &[Row], references: &[ReferenceRow]) {
         let header = [
             "variant",
             "forwarding rate (pps)",
@@ -258,11 +259,20 @@ impl Page<'_> {
             "effect",
             "verdict",
         ];
+        let missing = || "–".to_owned();
+        let earlier = references.iter().map(|row| {
+            vec![
+                text::markdown(&row.label),
+                format::rate_digits(row.forwarding_rate_pps),
+                row.cost_ns.map_or_else(missing, format::cost),
+                missing(),
+                "earlier session".to_owned(),
+            ]
+        });
         let cells: Vec<Vec<String>> = rows
             .iter()
             .enumerate()
             .map(|(index, row)| {
-                let missing = || "–".to_owned();
                 let verdict = row.verdict.as_ref().map(|verdict| verdict.words.clone());
                 vec![
                     self.label(row),
@@ -279,8 +289,33 @@ impl Page<'_> {
                     }),
                 ]
             })
+            .chain(earlier)
             .collect();
         self.table(&header, &cells);
+    }
+
+    /// Where the rows of earlier sessions come from, and why they have no verdict.
+    fn earlier_sessions(&mut self, references: &[ReferenceRow]) {
+        if references.is_empty() {
+            return;
+        }
+        let files: Vec<String> = references
+            .iter()
+            .map(|row| {
+                format!(
+                    "{}: median of {} in {} (SHA-256 {})",
+                    text::markdown(&row.label),
+                    format::counted(row.observations.into(), "observation"),
+                    text::code(&row.path),
+                    text::code(&row.sha256),
+                )
+            })
+            .collect();
+        self.paragraph(&format!(
+            "An earlier session was not measured in these blocks: the machine may have been another, \
+             or in another state, so nothing is concluded from it. {}.",
+            files.join("; ")
+        ));
     }
 
     /// What a sceptic asks next, folded away.
@@ -526,7 +561,7 @@ impl Page<'_> {
                 format!(", {}", text::markdown(&heading))
             });
             self.paragraph(&format!("With all trials in{of}:"));
-            self.results_table(&comparison.rows_with_all_trials);
+            self.results_table(&comparison.rows_with_all_trials, &[]);
         }
     }
 

@@ -9,8 +9,8 @@ use fwdlab_lab::{
     BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
 };
 use fwdlab_model::{
-    AddressFamily, Binding, Design, FamilyOrder, InvalidReason, Lab, Level, PlannedBlock, Resolved,
-    Traffic, TrialRecord, Variant, VariantName,
+    AddressFamily, Binding, Design, FamilyOrder, InvalidReason, Lab, Level, Order, PlannedBlock,
+    Resolved, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
@@ -250,6 +250,7 @@ pub(crate) fn experiment(
             slice_ms: 100,
             settle_ms: 50,
             warm_up_ms: 50,
+            order: Order::Random,
             seed: 0,
             seed_was_drawn: false,
             threshold_percent: 1.0,
@@ -259,6 +260,7 @@ pub(crate) fn experiment(
             bindings: BTreeMap::from([("factor".into(), binding)]),
             ..Lab::netns("netns")
         },
+        references: vec![],
     }
 }
 
