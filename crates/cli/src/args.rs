@@ -10,7 +10,7 @@ use crate::schema::FileKind;
 
 /// How `--help` groups the commands: every one stands in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan"]),
+    ("Measure", &["run", "plan", "restore"]),
     ("Results", &["report", "ministat"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Look for what would spoil a measurement here, and measure how much noise the lab has
     Doctor(DoctorArguments),
+    /// Put back what a run that was killed has left changed
+    Restore(RestoreArguments),
     /// Compare samples the way FreeBSD's ministat does, byte for byte
     #[command(disable_help_flag = true)]
     Ministat {
@@ -156,6 +158,19 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
     /// Print the report as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArguments {
+    /// Only say what is left, and change nothing
+    #[arg(long, conflicts_with = "forget")]
+    pub(crate) list: bool,
+    /// Strike what cannot be put back out of the journal, once it was seen to by hand
+    #[arg(long)]
+    pub(crate) forget: bool,
+    /// Print what is left, or what became of it, as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
-use fwdlab_lab::{MachineClaim, NetnsLab};
+use fwdlab_lab::{Journal, MachineClaim, NetnsLab};
 use fwdlab_model::{Environment, Lab, LabNoise};
 use fwdlab_plan::PlanRun;
 use serde_json::json;
@@ -48,7 +48,8 @@ fn measure(lab: &Lab, environment: &Environment, blocks: u32) -> anyhow::Result<
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let with_ruleset = environment.facts.contains_key("nft");
     let resolved = control_experiment(lab, blocks, with_ruleset);
-    let mut netns = NetnsLab::open(&resolved, interrupts)?;
+    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
+    let mut netns = NetnsLab::open(&resolved, journal, interrupts)?;
     let _claim = MachineClaim::acquire()?;
     let mut plan_run = PlanRun::resume(fwdlab_plan::build(&resolved)?, &[]);
     let mut outcomes = Vec::new();

@@ -2,16 +2,17 @@
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
+use fwdlab_lab::{Journal, LabError, MachineClaim, NetnsLab};
 use fwdlab_model::{SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::{PlanRun, Summary};
+use fwdlab_report::format::duration;
 use fwdlab_sys::Interrupts;
 
 use crate::args::RunArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
 use crate::experiment;
 use crate::output::tell;
-use crate::progress::{Progress, duration};
+use crate::progress::Progress;
 use crate::report;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
@@ -21,11 +22,10 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
         arguments.seed,
     )?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
-    let mut lab = NetnsLab::open(&resolved, interrupts)?;
-    for name in lab.leftovers() {
-        tell(&format!(
-            "removed namespace {name}, left by a run that is gone"
-        ));
+    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
+    let mut lab = NetnsLab::open(&resolved, journal, interrupts)?;
+    for leftover in lab.leftovers() {
+        tell(&leftover.to_string());
     }
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
         if let Some(reason) = &reason {

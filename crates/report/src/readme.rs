@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fwdlab_model::{
-    AddressFamily, Conservation, Direction, FrameSize, LabKind, LoadRegime, Traffic,
-};
+use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime};
 
 use crate::format;
 use crate::report::{ComparisonSection, ReferenceRow, Report, Row, Warning};
@@ -98,7 +96,7 @@ impl Page<'_> {
         };
         self.item(&text::markdown(&machine));
         self.item(&text::markdown(&format!("Linux {}", lab.kernel)));
-        self.item(&flows(&report.traffic));
+        self.item(&sentences::flows(&report.traffic));
         self.item(&load(report));
         if report.traffic.regime == LoadRegime::SelfClocked {
             let costs = sentences::generator_costs(report);
@@ -659,47 +657,6 @@ fn conservation_row(family: AddressFamily, frames: &Conservation, flows: u32) ->
         format!("{} of {flows}", frames.verification.flows_seen),
         format::count(frames.foreign_frames),
     ]
-}
-
-fn flows(traffic: &Traffic) -> String {
-    let size = match traffic.frame_sizes[..] {
-        [FrameSize { bytes: 64, .. }] => "smallest UDP packets".to_owned(),
-        [FrameSize { bytes, .. }] => format!("UDP packets in frames of {bytes} bytes"),
-        ref sizes => {
-            let sizes: Vec<String> = sizes
-                .iter()
-                .map(|size| format!("{} x {}", size.share, size.bytes))
-                .collect();
-            format!("UDP packets in frames of {} bytes", sizes.join(", "))
-        }
-    };
-    let families: Vec<&str> = traffic
-        .families
-        .iter()
-        .map(|family| family.protocol())
-        .collect();
-    let mut parts = vec![
-        format!("{} sources", traffic.sources),
-        format!("{} destinations", traffic.destinations),
-    ];
-    for (ports, what) in [
-        (traffic.source_ports, "source ports"),
-        (traffic.destination_ports, "destination ports"),
-    ] {
-        if ports.count() > 1 {
-            parts.push(format!("{} {what}", ports.count()));
-        }
-    }
-    let both = match traffic.direction {
-        Direction::Forward => "",
-        Direction::Both => ", in both directions",
-    };
-    format!(
-        "{} flows of {size} ({}), {}{both}",
-        traffic.flows(),
-        parts.join(" x "),
-        families.join(" and ")
-    )
 }
 
 fn load(report: &Report) -> String {

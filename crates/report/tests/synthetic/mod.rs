@@ -354,6 +354,7 @@ fn session(number: u32) -> SessionRecord {
         },
         placement: Placement {
             load_cpu: 1,
+            dut_cpu: None,
             control_cpu: 0,
         },
     }
