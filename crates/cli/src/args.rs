@@ -124,6 +124,9 @@ pub(crate) struct DoctorArguments {
     /// Only look at the machine; measure nothing
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Where the results directories are; the measurement is kept there, and plans rest on it
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
     /// Blocks of the A/A measurement
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=100))]
     pub(crate) blocks: u32,

@@ -141,7 +141,7 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
 }
 
 /// Measures until the plan is carried out; whether it was.
-fn measure(
+pub(crate) fn measure(
     lab: &mut NetnsLab,
     results: &mut Results,
     plan_run: &mut PlanRun,
