@@ -7,7 +7,7 @@ use fwdlab_model::AddressFamily;
 use fwdlab_traffic::{Pace, Sink};
 
 use crate::rig::{
-    FAMILIES, FLOWS, FORWARDERS, Forwarder, Rig, forward_chain, run_in, traffic, wait_until,
+    FAMILIES, FLOWS, FORWARDERS, Forwarder, Rig, forward_chain, imix, run_in, traffic, wait_until,
 };
 
 fn every_flow_arrives(rig: &mut Rig) {
@@ -66,6 +66,38 @@ fn what_a_ruleset_changes_in_a_frame_is_named() {
         rig.load_ruleset(&forward_chain(one_flow));
         every_flow_arrives(&mut rig);
         assert_eq!(rig.wrong_frames(), [("checksum or content", 1)]);
+    }
+}
+
+#[test]
+fn a_payload_that_a_ruleset_changes_is_found_and_spoils_nothing_afterwards() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    for family in FAMILIES {
+        let mut rig = Rig::with_traffic(&imix(), family, Forwarder::Kernel);
+        // Two bytes far behind the headers; the smallest frames end before them.
+        rig.load_ruleset(&forward_chain("@th,1600,16 set 0xbeef"));
+        rig.sink.reset_to_check_all().unwrap();
+        rig.generator.as_mut().unwrap().send(12_000).unwrap();
+        wait_until("all frames arrive", || rig.forwarded_frames() >= 12_000);
+        assert_eq!(rig.wrong_frames(), [("checksum or content", 5_000)]);
+
+        // The generator gets the pages of its frames back as the DUT left them.
+        let running = rig.start(Pace::even(50_000));
+        wait_until("changed payloads are found", || {
+            rig.sink.counts().unwrap().wrong_frames() > 100
+        });
+        rig.load_ruleset("");
+        let unchanged_from = running.offered_frames().unwrap();
+        wait_until("what was under way arrives", || {
+            rig.forwarded_frames() > unchanged_from + 1_000
+        });
+        let wrong = rig.wrong_frames();
+        let forwarded = rig.forwarded_frames();
+        wait_until("more frames arrive", || {
+            rig.forwarded_frames() > forwarded + 50_000
+        });
+        assert_eq!(rig.wrong_frames(), wrong, "{family}");
     }
 }
 
