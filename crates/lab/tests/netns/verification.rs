@@ -2,9 +2,11 @@
 
 use std::net::UdpSocket;
 
-use fwdlab_lab::TESTER_IN;
+use fwdlab_lab::{DUT_OUT, TESTER_IN, TESTER_OUT};
 use fwdlab_model::AddressFamily;
-use fwdlab_traffic::{Pace, Sink};
+use fwdlab_packet::MacAddress;
+use fwdlab_sys::NetworkNamespace;
+use fwdlab_traffic::{Generator, Link, Pace, Sink};
 
 use crate::rig::{
     FAMILIES, FLOWS, FORWARDERS, Forwarder, Rig, forward_chain, imix, run_in, traffic, wait_until,
@@ -98,6 +100,52 @@ fn a_payload_that_a_ruleset_changes_is_found_and_spoils_nothing_afterwards() {
             rig.forwarded_frames() > forwarded + 50_000
         });
         assert_eq!(rig.wrong_frames(), wrong, "{family}");
+    }
+}
+
+/// An interface's number in a namespace.
+fn index(namespace: &NetworkNamespace, interface: &str) -> u32 {
+    let line = run_in(namespace, &["ip", "-o", "link", "show", interface]);
+    line.split(':').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_answers_of_all_flows_go_the_other_way() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    for family in FAMILIES {
+        let rig = Rig::with_traffic(&imix(), family, Forwarder::Kernel);
+        let mac = |last| MacAddress([2, 0, 0, 0, last, 1]);
+        let other_end = |last| MacAddress([2, 0, 0, 0, last, 2]);
+        // What was the receiving end of each cable is now the sending one.
+        let tester_to_dut = Link {
+            source: other_end(2),
+            destination: mac(2),
+        };
+        let dut_to_sink = Link {
+            source: other_end(1),
+            destination: mac(1),
+        };
+        let frames = rig.frames.reversed(tester_to_dut, dut_to_sink);
+        let (tester, dut) = (rig.topology.tester(), rig.topology.dut());
+        let enable = |interface| move || fwdlab_sys::enable_gro(interface);
+        dut.run(enable(DUT_OUT)).unwrap().unwrap();
+        tester.run(enable(TESTER_OUT)).unwrap().unwrap();
+        let interface = index(tester, TESTER_IN);
+        let load = || Generator::load(&frames, interface);
+        let mut generator = tester.run(load).unwrap().unwrap();
+        let mut sink = Sink::load(&frames).unwrap();
+        tester.run(|| sink.attach(TESTER_OUT)).unwrap().unwrap();
+        sink.reset_to_check_all().unwrap();
+        generator.send(24_000).unwrap();
+        wait_until("all frames arrive", || {
+            sink.counts().unwrap().forwarded_frames >= 24_000
+        });
+        let verification = sink.verification().unwrap();
+        assert_eq!(verification.checked_frames, 24_000);
+        assert_eq!(verification.flows_seen, FLOWS);
+        assert!(verification.wrong_frames.is_empty(), "{verification:?}");
+        assert!(sink.all_sizes_seen().unwrap());
     }
 }
 
