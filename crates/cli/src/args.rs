@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Make README.md, plots and report.json of a results directory again from its records
     Report(ReportArguments),
+    /// Look for what would spoil a measurement here, and measure how much noise the lab has
+    Doctor(DoctorArguments),
     /// Compare samples the way FreeBSD's ministat does, byte for byte
     #[command(disable_help_flag = true)]
     Ministat {
@@ -60,6 +62,21 @@ pub(crate) struct RunArguments {
     /// Print no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// The lab file; default: this machine's kernel, as labs/netns.toml has it
+    pub(crate) lab: Option<PathBuf>,
+    /// Only look at the machine; measure nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Blocks of the A/A measurement
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=100))]
+    pub(crate) blocks: u32,
+    /// Print the findings as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

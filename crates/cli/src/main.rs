@@ -3,6 +3,7 @@
 
 mod args;
 mod completions;
+mod doctor;
 mod exit;
 mod ministat;
 mod output;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Ministat { arguments } => ministat::ministat(&arguments),
         Command::Completions { shell } => completions::completions(shell),
     };

@@ -78,6 +78,34 @@ pub fn load(
     }
 }
 
+/// Reads a lab file alone, without any experiment: its bindings are checked and left out.
+///
+/// # Errors
+/// Everything that is wrong in the file, at once.
+pub fn load_lab(path: &Path, read: Read<'_>) -> Result<Lab, Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    let file = open(path, read, None, &mut diagnostics)
+        .and_then(|source| LabFile::parse(&source, &mut diagnostics));
+    match file {
+        Some(file) if diagnostics.errors() == 0 => Ok(lab_of(file, BTreeMap::new())),
+        _ => Err(diagnostics),
+    }
+}
+
+/// A lab file with the bindings of an experiment's factors.
+fn lab_of(file: LabFile, bindings: BTreeMap<String, Binding>) -> Lab {
+    Lab {
+        name: short_name(&file.source.path, "lab"),
+        description: file.description,
+        kind: file.kind,
+        load_cpu: file.load_cpu,
+        dut_cpu: None,
+        control_cpu: file.control_cpu,
+        link_gbps: None,
+        bindings,
+    }
+}
+
 /// Reads a file; the place is where it is named.
 fn open(
     path: &Path,
@@ -175,16 +203,7 @@ fn resolve(
             },
             ..file.design
         },
-        lab: Lab {
-            name: short_name(&lab.source.path, "lab"),
-            description: lab.description,
-            kind: lab.kind,
-            load_cpu: lab.load_cpu,
-            dut_cpu: None,
-            control_cpu: lab.control_cpu,
-            link_gbps: None,
-            bindings: bindings?,
-        },
+        lab: lab_of(lab, bindings?),
     })
 }
 
