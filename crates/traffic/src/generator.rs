@@ -300,7 +300,7 @@ fn is_interrupted(error: &ProgramError) -> bool {
 
 /// The time between two bursts, in ns and 2^-32 ns.
 fn gap(pps: u64, burst_frames: u32) -> (u64, u32) {
-    let gap = (u128::from(burst_frames) * 1_000_000_000 << 32) / u128::from(pps.max(1));
+    let gap = ((u128::from(burst_frames) * 1_000_000_000) << 32) / u128::from(pps.max(1));
     let whole = u64::try_from(gap >> 32).expect("at most 2^32 seconds");
     let fraction = u32::try_from(gap & 0xffff_ffff).expect("32 bits are left");
     // A gap of 0 would mean "as fast as it goes".
