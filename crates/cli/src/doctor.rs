@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
 use fwdlab_archive::{Choice, NewRun, Results, write_derived};
+use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
 use fwdlab_lab::{BlockOutcome, Journal, MachineClaim, NetnsLab};
 use fwdlab_model::{Environment, Lab, LabNoise, SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::PlanRun;
@@ -81,7 +81,10 @@ fn measure(
         start: started.to_string(),
         fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
         experiment_path: "fwdlab doctor".to_owned(),
-        lab_path: arguments.lab.as_ref().map(|path| path.display().to_string()),
+        lab_path: arguments
+            .lab
+            .as_ref()
+            .map(|path| path.display().to_string()),
         environment: environment.clone(),
         placement: netns.placement().clone(),
     })?;
