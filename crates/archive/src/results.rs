@@ -654,7 +654,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let found = |most: usize, name: &str| {
             let runs = Results::earlier(root.path(), |other| other.name == name, most).unwrap();
-            runs.iter().map(|run| run.started.clone()).collect::<Vec<_>>()
+            runs.iter()
+                .map(|run| run.started.clone())
+                .collect::<Vec<_>>()
         };
         assert_eq!(found(9, "quickstart"), [""; 0]);
         let run = |started: &str| {

@@ -10,7 +10,7 @@ use crate::schema::FileKind;
 
 /// How `--help` groups the commands: every one stands in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan"]),
+    ("Measure", &["run", "plan", "doctor"]),
     ("Results", &["report", "ministat"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -41,7 +41,10 @@ impl Arguments {
         let mut commands = String::new();
         for (heading, names) in GROUPS {
             commands += &format!("{heading}:\n");
-            for subcommand in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            for subcommand in names
+                .iter()
+                .filter_map(|name| command.find_subcommand(name))
+            {
                 let name = subcommand.get_name();
                 let about = subcommand.get_about().cloned().unwrap_or_default();
                 commands += &format!("  {name:width$}  {about}\n");
@@ -63,6 +66,8 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Make README.md, plots and report.json of a results directory again from its records
     Report(ReportArguments),
+    /// Look for what would spoil a measurement here, and measure how much noise the lab has
+    Doctor(DoctorArguments),
     /// Compare samples the way FreeBSD's ministat does, byte for byte
     #[command(disable_help_flag = true)]
     Ministat {
@@ -129,6 +134,21 @@ pub(crate) struct PlanArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// The lab file; default: this machine's kernel, as labs/netns.toml has it
+    pub(crate) lab: Option<PathBuf>,
+    /// Only look at the machine; measure nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Blocks of the A/A measurement
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=100))]
+    pub(crate) blocks: u32,
+    /// Print the findings as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// A results directory, or <experiment>/<label> under --results, or <experiment> for its newest
     pub(crate) directory: String,
@@ -151,7 +171,11 @@ mod tests {
             .get_subcommands()
             .map(clap::Command::get_name)
             .collect();
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
         commands.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, commands);

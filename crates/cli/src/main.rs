@@ -3,6 +3,7 @@
 
 mod args;
 mod completions;
+mod doctor;
 mod exit;
 mod experiment;
 mod ministat;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Ministat { arguments } => ministat::ministat(&arguments),
         Command::Schema { file } => schema::schema(file),
         Command::Completions { shell } => completions::completions(shell),

@@ -22,7 +22,9 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         arguments.lab.as_deref(),
         arguments.seed,
     )?;
-    let not_asked = ask_lab(&mut resolved).err().map(|error| format!("{error:#}"));
+    let not_asked = ask_lab(&mut resolved)
+        .err()
+        .map(|error| format!("{error:#}"));
     let plan = fwdlab_plan::build(&resolved)?;
     let earlier = earlier_runs(&arguments.results, &resolved)?;
     let duration_s = overheads(&earlier).blocks_s(&plan.blocks, &resolved.design);
@@ -65,7 +67,12 @@ fn overheads(earlier: &[Loaded]) -> Overheads {
     let attempts = newest.unwrap_or_default();
     let median = |values: Vec<f64>| fwdlab_stats::median(&values);
     let of = |pick: fn(&fwdlab_model::BlockRecord) -> f64| {
-        median(attempts.iter().map(|attempt| pick(&attempt.record)).collect())
+        median(
+            attempts
+                .iter()
+                .map(|attempt| pick(&attempt.record))
+                .collect(),
+        )
     };
     Overheads {
         set_up_s: of(|block| block.set_up_s).unwrap_or(FIRST_GUESS.set_up_s),

@@ -9,8 +9,8 @@ use fwdlab_report::format::duration;
 use fwdlab_sys::Interrupts;
 
 use crate::args::RunArguments;
-use crate::experiment;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
+use crate::experiment;
 use crate::output::tell;
 use crate::progress::Progress;
 use crate::report;
@@ -102,7 +102,11 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     // finished run can be made again at any time.
     let published = Results::load(&directory)
         .map_err(Into::into)
-        .and_then(|loaded| report::publish(&loaded));
+        .and_then(|loaded| report::publish(&loaded))
+        .with_context(|| {
+            let directory = directory.display();
+            format!("writing the report (`fwdlab report {directory}` makes it again)")
+        });
     let is_whole = measured?;
     report::print(&published?, &directory, arguments.json)?;
     conclude(&plan_run.summary(), is_whole)

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, BlockRecord, Conservation, LoadRegime, Placement, PlannedBlock, Resolved,
+    AddressFamily, BlockRecord, Conservation, Lab, LoadRegime, Placement, PlannedBlock, Resolved,
     SCHEMA_VERSION, SliceRecord, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::Interrupts;
@@ -25,6 +25,12 @@ const DRAIN_MS_MAX: u64 = 200;
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
 const CONTROL_MS: u64 = 100;
+
+/// How finely [`NetnsLab::settling`] looks.
+pub const SETTLING_STEP: Duration = Duration::from_millis(10);
+
+/// How many such intervals after a switch.
+const SETTLING_STEPS: u32 = 20;
 
 /// A lab out of this machine's kernel.
 pub struct NetnsLab {
@@ -73,7 +79,7 @@ impl NetnsLab {
             });
         }
         let leftovers = fwdlab_sys::remove_leftovers()?;
-        let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
+        let placement = placement(&resolved.lab, &fwdlab_sys::online_cpus()?)?;
         prove_cpu_is_free(placement.load_cpu)?;
         Ok(Self {
             resolved: resolved.clone(),
@@ -125,18 +131,7 @@ impl NetnsLab {
         on_event(LabEvent::SetUp);
         let started = Instant::now();
         let start = now_utc();
-        let mut measurement = Measurement {
-            resolved: &self.resolved,
-            placement: &self.placement,
-            interrupts: self.interrupts,
-            started,
-            topology: Topology::build()?,
-            dut: Dut::new(&self.resolved.lab)?,
-            control: drop_control()?,
-            slices: Vec::new(),
-            samples: Vec::new(),
-            evidence: BTreeMap::new(),
-        };
+        let mut measurement = self.measurement(started)?;
         let mut families = Vec::new();
         for order in &planned.families {
             families.push(measurement.set_up_family(order.family, &order.rounds[0])?);
@@ -177,6 +172,67 @@ impl NetnsLab {
             trials,
             block,
             slices,
+        })
+    }
+
+    /// How the forwarding rate settles after each of some switches from one variant to the next.
+    ///
+    /// Shape: one entry a switch, with the rate in each of the following intervals of
+    /// [`SETTLING_STEP`], in frames per second.
+    ///
+    /// # Errors
+    /// Those of [`measure`](Self::measure).
+    pub fn settling(&mut self, switches: u32) -> Result<Vec<Vec<f64>>, LabError> {
+        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
+        let variants: Vec<_> = self
+            .resolved
+            .variants
+            .iter()
+            .filter(|variant| variant.unavailable.is_none())
+            .map(|variant| variant.name.clone())
+            .collect();
+        let mut measurement = self.measurement(Instant::now())?;
+        let family = self.resolved.traffic.families[0];
+        let Family {
+            generator,
+            mut sink,
+            ..
+        } = measurement.set_up_family(family, &variants)?;
+        sink.reset()?;
+        let tester = measurement.topology.tester();
+        tester.run(|| sink.attach(TESTER_IN))??;
+        let running = generator.start(self.placement.load_cpu, measurement.pace())?;
+        let mut settlings = Vec::new();
+        for name in variants.iter().cycle().take(switches as usize) {
+            measurement.stop_if_asked()?;
+            measurement.switch(name)?;
+            let forwarded = || Ok(sink.counts()?.forwarded_frames);
+            let mut rates_pps = Vec::new();
+            for _ in 0..SETTLING_STEPS {
+                let samples =
+                    watch(self.placement.load_cpu, SETTLING_STEP, forwarded, forwarded)?.samples;
+                let (start, end) = (samples[0], samples[samples.len() - 1]);
+                let frames = end.forwarded_frames - start.forwarded_frames;
+                rates_pps.push(as_f64(frames) / (end.at - start.at).as_secs_f64());
+            }
+            settlings.push(rates_pps);
+        }
+        running.stop()?;
+        Ok(settlings)
+    }
+
+    fn measurement(&self, started: Instant) -> Result<Measurement<'_>, LabError> {
+        Ok(Measurement {
+            resolved: &self.resolved,
+            placement: &self.placement,
+            interrupts: self.interrupts,
+            started,
+            topology: Topology::build()?,
+            dut: Dut::new(&self.resolved.lab)?,
+            control: drop_control()?,
+            slices: Vec::new(),
+            samples: Vec::new(),
+            evidence: BTreeMap::new(),
         })
     }
 
@@ -261,6 +317,8 @@ struct Family {
     family: AddressFamily,
     generator: Generator,
     sink: Sink,
+    /// So many frames hold every flow and every size.
+    probe_frames: u32,
 }
 
 struct FamilyOutcome {
@@ -269,7 +327,7 @@ struct FamilyOutcome {
 }
 
 impl<'a> Measurement<'a> {
-    /// Loads generator and sink, and proves every variant with one probe frame a flow.
+    /// Loads generator and sink, and proves every variant with probe frames of every flow and size.
     fn set_up_family(
         &mut self,
         family: AddressFamily,
@@ -286,6 +344,7 @@ impl<'a> Measurement<'a> {
             family,
             generator,
             sink,
+            probe_frames: frames.probe_frames(),
         };
         self.topology
             .tester()
@@ -303,7 +362,7 @@ impl<'a> Measurement<'a> {
     }
 
     fn probe(&self, family: &mut Family, variant: &Variant) -> Result<(), LabError> {
-        let sent = self.resolved.traffic.flows();
+        let (flows, sent) = (self.resolved.traffic.flows(), family.probe_frames);
         family.sink.reset_to_check_all()?;
         family.generator.send(sent)?;
         let counts = settled(
@@ -311,8 +370,8 @@ impl<'a> Measurement<'a> {
             |counts| counts.forwarded_frames >= u64::from(sent),
         )?;
         let wrong = counts.wrong_frames();
-        let flows_seen = family.sink.flows_seen()?;
-        if counts.forwarded_frames == u64::from(sent) && wrong == 0 && flows_seen == sent {
+        let all_seen = family.sink.flows_seen()? == flows && family.sink.all_sizes_seen()?;
+        if counts.forwarded_frames == u64::from(sent) && wrong == 0 && all_seen {
             return Ok(());
         }
         let kinds: Vec<_> = counts
@@ -344,6 +403,7 @@ impl<'a> Measurement<'a> {
             family,
             generator,
             mut sink,
+            probe_frames: _,
         } = family;
         let design = &self.resolved.design;
         let settle = Duration::from_millis(design.settle_ms.into());
@@ -517,7 +577,10 @@ impl<'a> Measurement<'a> {
             self.resolved.traffic.regime,
             self.resolved.traffic.intended_load_pps,
         ) {
-            (LoadRegime::Paced, Some(pps)) => Pace::Pps(pps),
+            (LoadRegime::Paced, Some(pps)) => Pace::Paced {
+                pps,
+                burst_frames: self.resolved.traffic.burst_frames,
+            },
             _ => Pace::SelfClocked,
         }
     }
@@ -562,11 +625,11 @@ fn sleep_until(deadline: Instant) {
 }
 
 /// The load on the first CPU and the harness on the last, unless the lab file says otherwise.
-fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, LabError> {
+pub(crate) fn placement(lab: &Lab, cpus: &[u32]) -> Result<Placement, LabError> {
     let first = *cpus.first().unwrap_or(&0);
     let last = *cpus.last().unwrap_or(&0);
-    let load_cpu = resolved.lab.load_cpu.unwrap_or(first);
-    let control_cpu = resolved.lab.control_cpu.unwrap_or(last);
+    let load_cpu = lab.load_cpu.unwrap_or(first);
+    let control_cpu = lab.control_cpu.unwrap_or(last);
     for cpu in [load_cpu, control_cpu] {
         if !cpus.contains(&cpu) {
             let cpus = cpus

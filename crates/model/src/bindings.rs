@@ -167,13 +167,18 @@ fn bound_values(
 ) -> Values {
     if let Some(values) = values {
         let bound = bound_levels(reading, factor, lab, values);
-        let bound = bound.into_iter().map(|(level, value)| (level, value.clone()));
+        let bound = bound
+            .into_iter()
+            .map(|(level, value)| (level, value.clone()));
         return Values(bound.collect());
     }
     for level in &factor.levels {
         if matches!(level.get_ref(), Level::Boolean(_)) {
             reading
-                .error(level.span(), format!("{what} has no level `true` or `false`"))
+                .error(
+                    level.span(),
+                    format!("{what} has no level `true` or `false`"),
+                )
                 .with_help("write 0 or 1, or give the lab file `values`");
         }
     }

@@ -299,7 +299,11 @@ fn exclude(reading: &mut Reading<'_>, table: &Table<'_>) -> ExcludeEntry {
     if let Some(value) = table.required(reading, "levels") {
         let what = table.what("levels");
         levels = named_levels(reading, value, &what);
-        if value.get_ref().as_table().is_some_and(|table| table.is_empty()) {
+        if value
+            .get_ref()
+            .as_table()
+            .is_some_and(|table| table.is_empty())
+        {
             reading
                 .error(value.span(), format!("{what} is empty"))
                 .with_help("that would exclude every combination");
@@ -323,7 +327,11 @@ fn reference(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<ReferenceEn
                 .and_then(|named| named.line(reading, family.as_str()));
             files.extend(file.map(|file| (family, file)));
         }
-        if value.get_ref().as_table().is_some_and(|table| table.is_empty()) {
+        if value
+            .get_ref()
+            .as_table()
+            .is_some_and(|table| table.is_empty())
+        {
             reading
                 .error(value.span(), format!("{what} names no file"))
                 .with_help("for example pps = { inet = \"earlier.inet.pps\" }");
@@ -380,7 +388,9 @@ fn design_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Design {
                     "what drifts inside a round, or lingers from one variant to the next, falls on \
                      the same variant every time and reads as its effect",
                 )
-                .with_help("the verdicts take the order to be random; order = \"random\" makes it so");
+                .with_help(
+                    "the verdicts take the order to be random; order = \"random\" makes it so",
+                );
         }
         Some(order)
     });

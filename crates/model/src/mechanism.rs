@@ -43,11 +43,7 @@ pub(crate) enum Mechanism {
     /// A feature of interfaces.
     Ethtool(String, Vec<DutInterface>),
     /// A file below interfaces' directories, and the value of each level as for a sysctl.
-    Sysfs(
-        String,
-        Vec<DutInterface>,
-        Option<BTreeMap<String, String>>,
-    ),
+    Sysfs(String, Vec<DutInterface>, Option<BTreeMap<String, String>>),
     /// The level is a number of routes.
     Routes,
     /// The user's own programs.
@@ -157,7 +153,9 @@ fn values(
     let what = table.what("values");
     Some(levels(reading, value, &what, |reading, value, what| {
         let written = match value.get_ref() {
-            DeValue::Integer(_) => reading.integer(value, what, i64::MIN..=i64::MAX)?.to_string(),
+            DeValue::Integer(_) => reading
+                .integer(value, what, i64::MIN..=i64::MAX)?
+                .to_string(),
             DeValue::String(_) => reading.line(value, what)?.into_inner(),
             _ => {
                 reading.expected(value, what, "one line of text or a whole number");
@@ -176,8 +174,13 @@ fn ethtool(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<M
     let name = feature.get_ref();
     if name.starts_with('-') || !name.bytes().all(is_plain) {
         reading
-            .error(feature.span(), format!("{name:?} is no feature of an interface"))
-            .with_help("features are named as `ethtool -k` lists them, for example \"rx-gro-list\"");
+            .error(
+                feature.span(),
+                format!("{name:?} is no feature of an interface"),
+            )
+            .with_help(
+                "features are named as `ethtool -k` lists them, for example \"rx-gro-list\"",
+            );
         return None;
     }
     Some(Mechanism::Ethtool(feature.into_inner(), interfaces?))

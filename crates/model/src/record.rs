@@ -314,7 +314,7 @@ pub struct SliceRecord {
 }
 
 /// A slice of which less was undisturbed says nothing about the undisturbed rate.
-pub const UNDISTURBED_RATIO_MIN: f64 = 0.1;
+pub const UNDISTURBED_RATIO_MIN: f64 = 0.05;
 
 impl SliceRecord {
     /// Frames forwarded, and seconds that it took, on which its forwarding rate rests; none where
@@ -385,6 +385,42 @@ impl Environment {
         (self.cpus != other.cpus)
             .then(|| format!("there were {} CPUs and are {}", other.cpus, self.cpus))
     }
+}
+
+/// What `fwdlab doctor` measured of a lab, for plans to rest on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabNoise {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema: u32,
+    /// The lab's name.
+    pub lab: String,
+    /// When, UTC.
+    pub measured: String,
+    /// Kernel release and version.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Rounds in each block.
+    pub rounds: u32,
+    /// Length of a slice.
+    pub slice_ms: u32,
+    /// A/A effects, one a block, as log ratios.
+    pub block_effects: Vec<f64>,
+    /// The part of the measured time in which the load CPU was disturbed.
+    pub disturbed_ratio: f64,
+    /// Median length of a set-up, in seconds.
+    pub set_up_s: f64,
+    /// Median time of a switch, in seconds.
+    pub switch_s: f64,
+    /// The longest switch, in seconds.
+    pub switch_s_max: f64,
+    /// From a switch until the forwarding rate stays, in milliseconds; none where it was not seen to
+    /// settle.
+    pub settle_ms: Option<u32>,
+    /// The generator's own cost, from the drop-at-ingress control, in ns/packet.
+    pub generator_cost_ns: f64,
+    /// What the generator sends where every frame is dropped as it comes in, in frames per second.
+    pub generator_ceiling_pps: f64,
 }
 
 /// Who runs where.

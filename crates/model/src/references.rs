@@ -25,7 +25,10 @@ pub(crate) fn references(
         let label = entry.label.get_ref();
         if !labels.insert(label) {
             reading
-                .error(entry.label.span(), format!("label {label:?} is given twice"))
+                .error(
+                    entry.label.span(),
+                    format!("label {label:?} is given twice"),
+                )
                 .with_help("a label names one variant, or one set of earlier data");
         }
         let mut families = BTreeMap::new();
@@ -71,7 +74,9 @@ fn data(
             reading
                 .diagnostics
                 .error(place, format!("{at}: {what}"))
-                .with_help("give one observation a line, in frames per second, as ministat reads them");
+                .with_help(
+                    "give one observation a line, in frames per second, as ministat reads them",
+                );
             None
         }
     }
@@ -141,7 +146,11 @@ mod tests {
             ("<html>", Some(1), "\"<html>\" is no forwarding rate"),
         ] {
             let what = what.to_owned();
-            assert_eq!(observations(text), Err(Unreadable { line, what }), "{text:?}");
+            assert_eq!(
+                observations(text),
+                Err(Unreadable { line, what }),
+                "{text:?}"
+            );
         }
         let many = "1\n".repeat(OBSERVATIONS_MAX + 1);
         assert!(observations(&many).is_err());

@@ -19,8 +19,14 @@ pub fn experiment() -> Value {
         "What is varied and how it is measured; see docs/experiment-file.md.",
         table(
             &[
-                ("question", line("Title of the report: \"Impact of … on …\".")),
-                ("background", text("What a reader should know before the results.")),
+                (
+                    "question",
+                    line("Title of the report: \"Impact of … on …\"."),
+                ),
+                (
+                    "background",
+                    text("What a reader should know before the results."),
+                ),
                 ("lab", line("The lab file, relative to this file.")),
                 ("factor", tables("The things that are varied.", 1, factor())),
                 (
@@ -42,7 +48,10 @@ pub fn experiment() -> Value {
                         exclude(),
                     ),
                 ),
-                ("comparison", tables("What is compared with what.", 0, comparison())),
+                (
+                    "comparison",
+                    tables("What is compared with what.", 0, comparison()),
+                ),
                 ("traffic", traffic_table()),
                 ("design", design()),
                 (
@@ -145,7 +154,10 @@ fn comparison() -> Value {
     table(
         &[
             ("title", line("Heading in the report.")),
-            ("baseline", line("Label of the variant that the others are compared with.")),
+            (
+                "baseline",
+                line("Label of the variant that the others are compared with."),
+            ),
             (
                 "variants",
                 json!({
@@ -209,8 +221,14 @@ fn traffic_table() -> Value {
 fn frame_size() -> Value {
     let size = table(
         &[
-            ("bytes", integer("Ethernet bytes, FCS included.", &traffic::FRAME_SIZE)),
-            ("share", integer("Frames of this size in each turn.", &traffic::SHARE)),
+            (
+                "bytes",
+                integer("Ethernet bytes, FCS included.", &traffic::FRAME_SIZE),
+            ),
+            (
+                "share",
+                integer("Frames of this size in each turn.", &traffic::SHARE),
+            ),
         ],
         &["bytes", "share"],
     );
@@ -262,7 +280,10 @@ fn ports(what: &str) -> Value {
 fn load() -> Value {
     let mut paced = table(
         &[
-            ("pps", integer("Frames per second.", &traffic::INTENDED_LOAD_PPS)),
+            (
+                "pps",
+                integer("Frames per second.", &traffic::INTENDED_LOAD_PPS),
+            ),
             (
                 "line_rate_percent",
                 number(
@@ -291,18 +312,30 @@ fn design() -> Value {
                     "rounds",
                     integer("Slices of every variant in a block.", &experiment::ROUNDS),
                 ),
-                ("slice_ms", integer("Length of a slice.", &experiment::SLICE_MS)),
+                (
+                    "slice_ms",
+                    integer("Length of a slice.", &experiment::SLICE_MS),
+                ),
                 (
                     "settle_ms",
-                    integer("What is discarded after each switch.", &experiment::SETTLE_MS),
+                    integer(
+                        "What is discarded after each switch.",
+                        &experiment::SETTLE_MS,
+                    ),
                 ),
                 (
                     "warm_up_ms",
-                    integer("Load before the first round of a block.", &experiment::WARM_UP_MS),
+                    integer(
+                        "Load before the first round of a block.",
+                        &experiment::WARM_UP_MS,
+                    ),
                 ),
                 (
                     "order",
-                    words("How the slices of a round follow each other.", experiment::ORDERS),
+                    words(
+                        "How the slices of a round follow each other.",
+                        experiment::ORDERS,
+                    ),
                 ),
                 ("seed", integer("Decides all orders.", &(0..=u64::MAX))),
                 (
@@ -314,7 +347,10 @@ fn design() -> Value {
                 ),
                 (
                     "confidence_percent",
-                    number("Confidence of the verdicts.", &experiment::CONFIDENCE_PERCENT),
+                    number(
+                        "Confidence of the verdicts.",
+                        &experiment::CONFIDENCE_PERCENT,
+                    ),
                 ),
                 (
                     "control",
@@ -362,9 +398,7 @@ fn binding() -> Value {
         "minItems": 1,
         "uniqueItems": true,
     });
-    let by_level = |what: &str, meaning: Value| {
-        json!({ "description": what, "type": "object", "additionalProperties": meaning })
-    };
+    let by_level = |what: &str, meaning: Value| json!({ "description": what, "type": "object", "additionalProperties": meaning });
     let arguments = |what: &str| {
         json!({
             "description": what,
@@ -562,27 +596,54 @@ mod tests {
     /// Every table of the parser, and where the schema has it.
     const TABLES: &[(&[&str], &str)] = &[
         (experiment::FILE_KEYS, "/experiment"),
-        (experiment::FACTOR_KEYS, "/experiment/properties/factor/items"),
-        (experiment::VARIANT_KEYS, "/experiment/properties/variant/items"),
-        (experiment::EXCLUDE_KEYS, "/experiment/properties/exclude/items"),
-        (experiment::COMPARISON_KEYS, "/experiment/properties/comparison/items"),
+        (
+            experiment::FACTOR_KEYS,
+            "/experiment/properties/factor/items",
+        ),
+        (
+            experiment::VARIANT_KEYS,
+            "/experiment/properties/variant/items",
+        ),
+        (
+            experiment::EXCLUDE_KEYS,
+            "/experiment/properties/exclude/items",
+        ),
+        (
+            experiment::COMPARISON_KEYS,
+            "/experiment/properties/comparison/items",
+        ),
         (traffic::TRAFFIC_KEYS, "/experiment/properties/traffic"),
-        (traffic::RANGE_KEYS, "/experiment/properties/traffic/properties/inet"),
-        (traffic::RANGE_KEYS, "/experiment/properties/traffic/properties/inet6"),
+        (
+            traffic::RANGE_KEYS,
+            "/experiment/properties/traffic/properties/inet",
+        ),
+        (
+            traffic::RANGE_KEYS,
+            "/experiment/properties/traffic/properties/inet6",
+        ),
         (
             traffic::FRAME_SIZE_KEYS,
             "/experiment/properties/traffic/properties/frame_size/anyOf/2/items",
         ),
-        (traffic::LOAD_KEYS, "/experiment/properties/traffic/properties/load/anyOf/1"),
+        (
+            traffic::LOAD_KEYS,
+            "/experiment/properties/traffic/properties/load/anyOf/1",
+        ),
         (experiment::DESIGN_KEYS, "/experiment/properties/design"),
-        (experiment::REFERENCE_KEYS, "/experiment/properties/reference/items"),
+        (
+            experiment::REFERENCE_KEYS,
+            "/experiment/properties/reference/items",
+        ),
         (
             experiment::REFERENCE_PPS_KEYS,
             "/experiment/properties/reference/items/properties/pps",
         ),
         (lab_file::FILE_KEYS, "/lab"),
         (lab_file::PLACEMENT_KEYS, "/lab/properties/placement"),
-        (mechanism::BINDING_KEYS, "/lab/properties/bind/additionalProperties"),
+        (
+            mechanism::BINDING_KEYS,
+            "/lab/properties/bind/additionalProperties",
+        ),
         (
             mechanism::ETHTOOL_KEYS,
             "/lab/properties/bind/additionalProperties/properties/ethtool",
@@ -598,7 +659,9 @@ mod tests {
     ];
 
     fn keys(table: &Value) -> BTreeSet<&str> {
-        let properties = table["properties"].as_object().expect("a table of fixed keys");
+        let properties = table["properties"]
+            .as_object()
+            .expect("a table of fixed keys");
         properties.keys().map(String::as_str).collect()
     }
 
@@ -621,7 +684,11 @@ mod tests {
             let table = schemas.pointer(place).expect(place);
             assert_eq!(keys(table), expected.iter().copied().collect(), "{place}");
         }
-        assert_eq!(fixed_tables(&schemas), TABLES.len(), "a table is not held to the parser");
+        assert_eq!(
+            fixed_tables(&schemas),
+            TABLES.len(),
+            "a table is not held to the parser"
+        );
     }
 
     #[test]

@@ -35,10 +35,8 @@ pub(crate) const LOADS: &[(&str, Load)] = &[
     ("self-clocked", Load::Regime(LoadRegime::SelfClocked)),
     ("overload", Load::Regime(LoadRegime::Overload)),
 ];
-pub(crate) const DIRECTIONS: &[(&str, Direction)] = &[
-    ("forward", Direction::Forward),
-    ("both", Direction::Both),
-];
+pub(crate) const DIRECTIONS: &[(&str, Direction)] =
+    &[("forward", Direction::Forward), ("both", Direction::Both)];
 
 /// From the smallest Ethernet frame to the largest without a tag or jumbo frames, FCS included
 /// (IEEE 802.3).
@@ -209,16 +207,17 @@ fn mean_frame_bytes(traffic: &Traffic) -> f64 {
     } else {
         *FRAME_SIZE.start()
     };
-    let (bytes, frames) = traffic
-        .frame_sizes
-        .iter()
-        .fold((0_u32, 0_u32), |(bytes, frames), size| {
-            let share = u32::from(size.share);
-            (
-                bytes + u32::from(size.bytes.max(smallest)) * share,
-                frames + share,
-            )
-        });
+    let (bytes, frames) =
+        traffic
+            .frame_sizes
+            .iter()
+            .fold((0_u32, 0_u32), |(bytes, frames), size| {
+                let share = u32::from(size.share);
+                (
+                    bytes + u32::from(size.bytes.max(smallest)) * share,
+                    frames + share,
+                )
+            });
     f64::from(bytes) / f64::from(frames)
 }
 
@@ -253,11 +252,7 @@ fn families(
 }
 
 /// A size, the Internet mix, or sizes with their shares.
-fn frame_sizes(
-    reading: &mut Reading<'_>,
-    value: &Value<'_>,
-    what: &str,
-) -> Option<Vec<FrameSize>> {
+fn frame_sizes(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<FrameSize>> {
     match value.get_ref() {
         DeValue::Integer(_) => {
             let bytes = reading.integer(value, what, FRAME_SIZE)?;
@@ -290,10 +285,11 @@ fn frame_sizes(
         }
         _ => {
             let (smallest, largest) = (FRAME_SIZE.start(), FRAME_SIZE.end());
-            let expected = format!("a whole number from {smallest} to {largest}, {IMIX_WORD:?} or a list");
-            reading
-                .expected(value, what, &expected)
-                .with_help("a list is written [{ bytes = 64, share = 3 }, { bytes = 1518, share = 1 }]");
+            let expected =
+                format!("a whole number from {smallest} to {largest}, {IMIX_WORD:?} or a list");
+            reading.expected(value, what, &expected).with_help(
+                "a list is written [{ bytes = 64, share = 3 }, { bytes = 1518, share = 1 }]",
+            );
             None
         }
     }
@@ -474,13 +470,19 @@ fn address_range(
         reading.error(value.span(), format!("{what} ends before it begins"));
         return None;
     };
-    let Some(count) = u32::try_from(count).ok().filter(|count| *count <= FLOWS_MAX) else {
+    let Some(count) = u32::try_from(count)
+        .ok()
+        .filter(|count| *count <= FLOWS_MAX)
+    else {
         reading
             .error(value.span(), format!("{what} holds {count} addresses"))
             .with_help(format!("there are at most {FLOWS_MAX} flows"));
         return None;
     };
-    Some(Spanned::new(value.span(), AddressRange { first, last, count }))
+    Some(Spanned::new(
+        value.span(),
+        AddressRange { first, last, count },
+    ))
 }
 
 /// Whether a frame from or to this address ends where it is.
@@ -535,7 +537,8 @@ fn port_range(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Optio
         }
         None => {
             let (lowest, highest) = (PORT.start(), PORT.end());
-            let expected = format!("a port from {lowest} to {highest}, or a range like \"1024-1033\"");
+            let expected =
+                format!("a port from {lowest} to {highest}, or a range like \"1024-1033\"");
             reading.expected(value, what, &expected);
             None
         }
@@ -558,9 +561,16 @@ fn check_flows(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &Traffic) 
     .filter(|(position, (count, _))| *position < 2 || *count > 1)
     .map(|(_, (count, what))| format!("{count} {what}"))
     .collect();
-    let place = ["destinations", "sources", "inet", "inet6", "destination_ports", "source_ports"]
-        .iter()
-        .find_map(|key| table.value(key));
+    let place = [
+        "destinations",
+        "sources",
+        "inet",
+        "inet6",
+        "destination_ports",
+        "source_ports",
+    ]
+    .iter()
+    .find_map(|key| table.value(key));
     // Multiplied in full, because the number of flows itself stops at the largest there is.
     let flows = u64::from(traffic.sources)
         * u64::from(traffic.destinations)

@@ -7,8 +7,8 @@ use toml::Spanned;
 use crate::diagnostic::{list, suggest};
 use crate::document::Reading;
 use crate::experiment::{
-    ComparisonEntry, ExcludeEntry, ExperimentFile, FactorEntry, VariantEntry, nearest_level, written,
-    written_all,
+    ComparisonEntry, ExcludeEntry, ExperimentFile, FactorEntry, VariantEntry, nearest_level,
+    written, written_all,
 };
 use crate::resolved::{Comparison, Variant};
 use crate::words::{Level, VariantName};
@@ -39,8 +39,13 @@ pub(crate) fn variants(reading: &mut Reading<'_>, file: &ExperimentFile) -> Opti
     }
     for entry in &file.excludes {
         reading
-            .error(entry.span.clone(), "[[exclude]] stands beside a list of variants")
-            .with_help("variants that are listed are all there are; leave out those you do not want");
+            .error(
+                entry.span.clone(),
+                "[[exclude]] stands beside a list of variants",
+            )
+            .with_help(
+                "variants that are listed are all there are; leave out those you do not want",
+            );
     }
     check_count(reading, file.variants.len())?;
     let defaults: BTreeMap<String, Level> = file
@@ -199,7 +204,10 @@ fn combined(reading: &mut Reading<'_>, file: &ExperimentFile) -> Option<Vec<Vari
         .cloned()
         .collect();
     if made.is_empty() && !all.is_empty() {
-        let last = file.excludes.last().map_or(0..0, |entry| entry.span.clone());
+        let last = file
+            .excludes
+            .last()
+            .map_or(0..0, |entry| entry.span.clone());
         reading
             .error(last, "every combination is excluded")
             .with_help("leave out one [[exclude]], or name more levels in it");

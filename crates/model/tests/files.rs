@@ -459,9 +459,8 @@ fn combinations_that_are_excluded_are_not_made() {
     let two_factors = "default = 1\n[[factor]]\nname = \"hop limit\"\nlevels = [true, \"a b\"]\n";
     let lab = "kind = \"netns\"\n[bind.rp_filter]\nsysctl = \"net.x\"\n\
                [bind.\"hop limit\"]\nxdp = { true = \"off\", \"a b\" = \"fib\" }\n";
-    let with = |rest: &str| {
-        small(&format!("{two_factors}{rest}")).with("experiments/lab.toml", lab)
-    };
+    let with =
+        |rest: &str| small(&format!("{two_factors}{rest}")).with("experiments/lab.toml", lab);
     let resolved = with(
         "[[exclude]]\nlevels = { \"hop limit\" = \"a b\", rp_filter = 0 }\n\
          [design]\ncontrol = false\n",
@@ -513,8 +512,10 @@ fn combinations_that_are_excluded_are_not_made() {
 
 #[test]
 fn an_exclude_of_levels_that_never_meet_is_an_error() {
-    let errors = small("[[exclude]]\nlevels = { rp_filter = 0, other = 1 }\n\
-         [[factor]]\nname = \"other\"\nlevels = [1]\n[[exclude]]\nlevels = { rp_filter = 0 }\n")
+    let errors = small(
+        "[[exclude]]\nlevels = { rp_filter = 0, other = 1 }\n\
+         [[factor]]\nname = \"other\"\nlevels = [1]\n[[exclude]]\nlevels = { rp_filter = 0 }\n",
+    )
     .errors();
     assert!(errors.contains("factor \"other\" is not bound"), "{errors}");
     assert!(!errors.contains("excludes nothing"), "{errors}");
@@ -533,10 +534,8 @@ fn an_order_that_is_not_random_says_what_is_lost() {
 
 #[test]
 fn earlier_data_are_part_of_the_experiment() {
-    let files = small(
-        "[[reference]]\nlabel = \"last year\"\npps = { inet = \"old/a.pps\" }\n",
-    )
-    .with("experiments/old/a.pps", "# pps\n1000000\n1200000.5\n");
+    let files = small("[[reference]]\nlabel = \"last year\"\npps = { inet = \"old/a.pps\" }\n")
+        .with("experiments/old/a.pps", "# pps\n1000000\n1200000.5\n");
     let resolved = files.resolved();
     let [reference] = resolved.references.as_slice() else {
         panic!("{:?}", resolved.references);
@@ -546,7 +545,10 @@ fn earlier_data_are_part_of_the_experiment() {
     assert_eq!(data.path, "old/a.pps");
     assert_eq!(data.observations_pps, [1e6, 1_200_000.5]);
     // By sha256sum.
-    assert_eq!(data.sha256, "0a1d3654adc26f1e8f411225a586f708ac720b57fcfcd89b062ab8eaed853f75");
+    assert_eq!(
+        data.sha256,
+        "0a1d3654adc26f1e8f411225a586f708ac720b57fcfcd89b062ab8eaed853f75"
+    );
     let other = files.clone().with("experiments/old/a.pps", "1\n");
     assert_ne!(other.resolved().hash(), resolved.hash());
 

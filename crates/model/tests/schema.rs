@@ -24,13 +24,19 @@ fn problems(schema: &Value, value: &Value, place: &str) -> Vec<String> {
             "type" => is_of_type(expected, value),
             "const" => value == expected,
             "enum" => expected.as_array().unwrap().contains(value),
-            "minimum" => value.as_f64().is_none_or(|number| number >= expected.as_f64().unwrap()),
-            "maximum" => value.as_f64().is_none_or(|number| number <= expected.as_f64().unwrap()),
-            "pattern" => value.as_str().is_none_or(|text| match expected.as_str().unwrap() {
-                r"\S" => text.chars().any(|character| !character.is_whitespace()),
-                r"^net\." => text.starts_with("net."),
-                other => panic!("no such pattern is known here: {other}"),
-            }),
+            "minimum" => value
+                .as_f64()
+                .is_none_or(|number| number >= expected.as_f64().unwrap()),
+            "maximum" => value
+                .as_f64()
+                .is_none_or(|number| number <= expected.as_f64().unwrap()),
+            "pattern" => value
+                .as_str()
+                .is_none_or(|text| match expected.as_str().unwrap() {
+                    r"\S" => text.chars().any(|character| !character.is_whitespace()),
+                    r"^net\." => text.starts_with("net."),
+                    other => panic!("no such pattern is known here: {other}"),
+                }),
             "minItems" => items(value).is_none_or(|items| items.len() >= count(expected)),
             "maxItems" => items(value).is_none_or(|items| items.len() <= count(expected)),
             "uniqueItems" => items(value).is_none_or(|items| {
@@ -111,7 +117,9 @@ fn count(expected: &Value) -> usize {
 
 fn fitting(schemas: &Value, value: &Value) -> usize {
     let schemas = schemas.as_array().unwrap().iter();
-    schemas.filter(|schema| problems(schema, value, "").is_empty()).count()
+    schemas
+        .filter(|schema| problems(schema, value, "").is_empty())
+        .count()
 }
 
 /// A TOML file as JSON; none where it holds what JSON cannot.
@@ -120,7 +128,9 @@ fn as_json(text: &str) -> Option<Value> {
 }
 
 fn toml_files(folder: &str) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(folder);
     let mut folders = vec![root];
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -128,7 +138,10 @@ fn toml_files(folder: &str) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "toml") {
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "toml")
+            {
                 files.push(path);
             }
         }
@@ -138,7 +151,10 @@ fn toml_files(folder: &str) -> Vec<PathBuf> {
 
 #[test]
 fn what_is_shipped_fits_its_schema() {
-    for (folder, schema) in [("experiments", schema::experiment()), ("labs", schema::lab())] {
+    for (folder, schema) in [
+        ("experiments", schema::experiment()),
+        ("labs", schema::lab()),
+    ] {
         let files = toml_files(folder);
         assert!(!files.is_empty());
         for path in files {
@@ -158,22 +174,59 @@ fn every_key_fits_its_schema() {
 #[test]
 fn what_is_wrong_does_not_fit() {
     for (text, from, to, place) in [
-        (EXPERIMENT, "question =", "questoin =", "/questoin: no such key"),
+        (
+            EXPERIMENT,
+            "question =",
+            "questoin =",
+            "/questoin: no such key",
+        ),
         (EXPERIMENT, "blocks = 8", "blocks = 1", "/design/blocks: 1"),
         (EXPERIMENT, "share = 3", "share = 0", "/traffic/frame_size"),
-        (EXPERIMENT, "direction = \"both\"", "direction = \"back\"", "/traffic/direction"),
-        (EXPERIMENT, "load = { line_rate_percent = 12.5 }", "load = {}", "/traffic/load"),
-        (EXPERIMENT, "levels = { rp_filter = \"strict\", \"forwarding path\" = \"XDP\" }", "levels = {}", "/exclude/0/levels"),
+        (
+            EXPERIMENT,
+            "direction = \"both\"",
+            "direction = \"back\"",
+            "/traffic/direction",
+        ),
+        (
+            EXPERIMENT,
+            "load = { line_rate_percent = 12.5 }",
+            "load = {}",
+            "/traffic/load",
+        ),
+        (
+            EXPERIMENT,
+            "levels = { rp_filter = \"strict\", \"forwarding path\" = \"XDP\" }",
+            "levels = {}",
+            "/exclude/0/levels",
+        ),
         (LAB, "kind = \"netns\"", "", "against required"),
-        (LAB, "routes = true", "routes = true\nxdp = {}", "/bind/routes"),
-        (LAB, "[\"dut-in\"]", "[\"eth0\"]", "/bind/threaded NAPI/sysfs/interfaces/0"),
+        (
+            LAB,
+            "routes = true",
+            "routes = true\nxdp = {}",
+            "/bind/routes",
+        ),
+        (
+            LAB,
+            "[\"dut-in\"]",
+            "[\"eth0\"]",
+            "/bind/threaded NAPI/sysfs/interfaces/0",
+        ),
         (LAB, "\"net.ipv4", "\"kernel", "/bind/rp_filter/sysctl"),
     ] {
         assert!(text.contains(from), "{from}");
-        let schema = if text == LAB { schema::lab() } else { schema::experiment() };
+        let schema = if text == LAB {
+            schema::lab()
+        } else {
+            schema::experiment()
+        };
         let value = as_json(&text.replacen(from, to, 1)).unwrap();
         let problems = problems(&schema, &value, "");
-        assert!(problems.iter().any(|problem| problem.contains(place)), "{to}: {problems:?}");
+        assert!(
+            problems.iter().any(|problem| problem.contains(place)),
+            "{to}: {problems:?}"
+        );
     }
 }
 

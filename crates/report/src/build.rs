@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, Order, RateBasis, Resolved, SessionRecord, TrialRecord, VariantName,
+    AddressFamily, Conservation, Order, RateBasis, Resolved, SessionRecord, TrialRecord,
+    VariantName,
 };
 use fwdlab_stats::median;
 
@@ -14,8 +15,8 @@ use crate::evidence::{self, Scope};
 use crate::judge::judge;
 use crate::report::{
     AgainSection, ComparisonSection, DesignSection, DisturbanceSection, FactorSection, InvalidRow,
-    InvalidSection, LabSection, Progress, REPORT_SCHEMA_VERSION, Report,
-    TrialSection, VariantSection, Warning,
+    InvalidSection, LabSection, Progress, REPORT_SCHEMA_VERSION, Report, TrialSection,
+    VariantSection, Warning,
 };
 use crate::text;
 

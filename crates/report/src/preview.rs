@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, Comparison, Design, Factor, LoadRegime, Order, Plan, PlannedBlock, Reference, Resolved,
-    Traffic, Variant, VariantName,
+    AddressFamily, Comparison, Design, Factor, LoadRegime, Order, Plan, PlannedBlock, Reference,
+    Resolved, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{
     DETECTION_POWER, PooledSpread, StatsError, blocks_to_show, percent, smallest_effect,
@@ -13,10 +13,10 @@ use fwdlab_stats::{
 use serde::Serialize;
 
 use crate::error::ReportError;
+use crate::format;
 use crate::report::Report;
 use crate::sentences;
 use crate::text::{columns, one_line, wrap_to_columns};
-use crate::format;
 
 /// Version of what `fwdlab plan --json` prints.
 pub const PREVIEW_SCHEMA_VERSION: u32 = 1;
@@ -198,7 +198,10 @@ impl Preview {
 
     /// The variant's number in the text, from 1.
     fn number(&self, name: &VariantName) -> usize {
-        let position = self.variants.iter().position(|variant| &variant.name == name);
+        let position = self
+            .variants
+            .iter()
+            .position(|variant| &variant.name == name);
         position.map_or(0, |position| position + 1)
     }
 }
@@ -319,7 +322,9 @@ fn block_effects(loaded: &Loaded, family: AddressFamily) -> Result<Vec<Vec<f64>>
         .filter_map(|row| row.effect.as_ref())
         .map(|effect| {
             let blocks = effect.blocks.iter();
-            blocks.map(|block| (block.percent / 100.0).ln_1p()).collect()
+            blocks
+                .map(|block| (block.percent / 100.0).ln_1p())
+                .collect()
         })
         .collect())
 }
@@ -395,9 +400,6 @@ impl Page<'_> {
         for variant in &preview.variants {
             let number = preview.number(&variant.name);
             self.wrapped(&format!("{number:>4}  "), &one_line(&variant.label));
-            if let Some(reason) = &variant.unavailable {
-                self.wrapped("        ", &format!("not run: {}", one_line(reason)));
-            }
             let words = match &variant.control_of {
                 Some(of) => format!("{} a second time", preview.label(of)),
                 None => preview.levels(variant),
@@ -405,6 +407,9 @@ impl Page<'_> {
             // A label made of the levels has said them.
             if words != one_line(&variant.label) {
                 self.wrapped("        ", &words);
+            }
+            if let Some(reason) = &variant.unavailable {
+                self.wrapped("        ", &format!("not run: {}", one_line(reason)));
             }
         }
     }
@@ -565,7 +570,8 @@ fn sentences_of(reckoned: &Reckoned, design: &Design) -> Vec<String> {
     ));
     if !reckoned.same_slices {
         sentences.push(
-            "their slices were not as many or as long: fewer and shorter ones scatter more".to_owned(),
+            "their slices were not as many or as long: fewer and shorter ones scatter more"
+                .to_owned(),
         );
     }
     sentences.push(

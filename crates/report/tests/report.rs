@@ -88,9 +88,14 @@ fn an_earlier_session_is_shown_and_not_judged() {
     let readme = render::readme(&report, "");
     let row = "| last \\| year | 2\u{202f}100\u{202f}000 | 476.2 | – | earlier session |";
     assert!(readme.contains(row), "{readme}");
-    assert!(readme.contains("median of 3 observations in `earlier/2025.inet.pps` (SHA-256 `e3b0c442`)"));
+    assert!(
+        readme.contains("median of 3 observations in `earlier/2025.inet.pps` (SHA-256 `e3b0c442`)")
+    );
     let terminal = render::terminal(&report, Path::new("x"), 80, false);
-    assert!(terminal.contains("last | year: 2.10 Mpps (earlier session, nothing is"), "{terminal}");
+    assert!(
+        terminal.contains("last | year: 2.10 Mpps (earlier session, nothing is"),
+        "{terminal}"
+    );
 
     // Nothing else changes: the same verdicts, words and plots.
     let without = report_of(&Synthetic::default());
@@ -137,12 +142,27 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
     let earlier = [Synthetic::default().loaded()];
     let preview = preview_of(&run, &earlier);
     insta::assert_snapshot!("preview", render::preview(&preview, 80));
-    insta::assert_snapshot!("preview.json", render::preview_json(&preview).expect("plain data"));
+    insta::assert_snapshot!(
+        "preview.json",
+        render::preview_json(&preview).expect("plain data")
+    );
 
-    let asked = Preview::build(&run.resolved, &run.plan, &[], Some("not root".to_owned()), 1.0);
+    let asked = Preview::build(
+        &run.resolved,
+        &run.plan,
+        &[],
+        Some("not root".to_owned()),
+        1.0,
+    );
     let text = render::preview(&asked.expect("sound"), 80);
-    assert!(text.contains("could not be asked which variants it can have: not root"), "{text}");
-    assert!(text.contains("not known: there is no earlier run"), "{text}");
+    assert!(
+        text.contains("could not be asked which variants it can have: not root"),
+        "{text}"
+    );
+    assert!(
+        text.contains("not known: there is no earlier run"),
+        "{text}"
+    );
 }
 
 #[test]

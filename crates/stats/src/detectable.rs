@@ -174,7 +174,10 @@ mod tests {
     #[test]
     fn one_block_has_no_spread() {
         assert_eq!(PooledSpread::of_runs(&[]).unwrap(), None);
-        assert_eq!(PooledSpread::of_runs(&[vec![vec![1.0]], vec![]]).unwrap(), None);
+        assert_eq!(
+            PooledSpread::of_runs(&[vec![vec![1.0]], vec![]]).unwrap(),
+            None
+        );
         assert!(PooledSpread::of_runs(&[vec![vec![1.0, f64::NAN]]]).is_err());
     }
 

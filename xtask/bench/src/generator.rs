@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args;
 use fwdlab_lab::{DUT_IN, TESTER_IN, Topology};
-use fwdlab_model::{AddressFamily, LoadRegime, Traffic};
+use fwdlab_model::{AddressFamily, Traffic};
 use fwdlab_traffic::{Frames, Generator, Pace, RunningGenerator, Sink, drop_control};
 use serde_json::json;
 
@@ -162,7 +162,7 @@ impl GeneratorBench<'_> {
     fn paced(&self, pps: u64, frames: &dyn Fn() -> Result<u64>) -> Result<Figure> {
         self.bench.stop_if_asked()?;
         let generator = self.load(Generator::load)?;
-        let running = generator.start(self.bench.load_cpu, Pace::Pps(pps))?;
+        let running = generator.start(self.bench.load_cpu, Pace::even(pps))?;
         sleep(Duration::from_millis(PACE_SETTLE_MS));
         let started = Instant::now();
         let mut seconds: Vec<Second> = Vec::new();

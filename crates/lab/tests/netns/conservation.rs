@@ -16,7 +16,7 @@ fn without_drops_every_frame_arrives_whatever_the_pace() {
     testkit::require_root!();
     for family in FAMILIES {
         for forwarder in FORWARDERS {
-            for pace in [Pace::SelfClocked, Pace::Pps(100_000)] {
+            for pace in [Pace::SelfClocked, Pace::even(100_000)] {
                 let mut rig = Rig::new(family, forwarder);
                 let running = rig.start(pace);
                 std::thread::sleep(Duration::from_millis(250));

@@ -123,7 +123,7 @@ fn frames_of_others_are_counted_apart() {
     testkit::require_tool!("ip");
     for family in FAMILIES {
         let mut rig = Rig::new(family, Forwarder::Kernel);
-        let running = rig.start(Pace::Pps(50_000));
+        let running = rig.start(Pace::even(50_000));
         let (any, destination, nobody) = match family {
             AddressFamily::Inet => ("0.0.0.0", "198.19.10.1", "198.19.0.99"),
             AddressFamily::Inet6 => ("::", "2001:2:0:8010::1", "2001:2:0:8000::99"),
