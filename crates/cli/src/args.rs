@@ -10,7 +10,7 @@ use crate::schema::FileKind;
 
 /// How `--help` groups the commands: every one stands in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan", "restore"]),
+    ("Measure", &["run", "plan", "doctor", "restore"]),
     ("Results", &["report", "ministat"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -66,6 +66,8 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Make README.md, plots and report.json of a results directory again from its records
     Report(ReportArguments),
+    /// Look for what would spoil a measurement here, and measure how much noise the lab has
+    Doctor(DoctorArguments),
     /// Put back what a run that was killed has left changed
     Restore(RestoreArguments),
     /// Compare samples the way FreeBSD's ministat does, byte for byte
@@ -113,6 +115,24 @@ pub(crate) struct RunArguments {
     /// Print no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// The lab file; default: this machine's kernel, as labs/netns.toml has it
+    pub(crate) lab: Option<PathBuf>,
+    /// Only look at the machine; measure nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Where the results directories are; the measurement is kept there, and plans rest on it
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
+    /// Blocks of the A/A measurement
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=100))]
+    pub(crate) blocks: u32,
+    /// Print the findings as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

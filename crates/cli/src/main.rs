@@ -3,6 +3,7 @@
 
 mod args;
 mod completions;
+mod doctor;
 mod exit;
 mod experiment;
 mod ministat;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Restore(arguments) => restore::restore(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Ministat { arguments } => ministat::ministat(&arguments),
         Command::Schema { file } => schema::schema(file),
         Command::Completions { shell } => completions::completions(shell),

@@ -101,7 +101,11 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     // finished run can be made again at any time.
     let published = Results::load(&directory)
         .map_err(Into::into)
-        .and_then(|loaded| report::publish(&loaded));
+        .and_then(|loaded| report::publish(&loaded))
+        .with_context(|| {
+            let directory = directory.display();
+            format!("writing the report (`fwdlab report {directory}` makes it again)")
+        });
     let is_whole = measured?;
     report::print(&published?, &directory, arguments.json)?;
     conclude(&plan_run.summary(), is_whole)
@@ -137,7 +141,7 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
 }
 
 /// Measures until the plan is carried out; whether it was.
-fn measure(
+pub(crate) fn measure(
     lab: &mut NetnsLab,
     results: &mut Results,
     plan_run: &mut PlanRun,

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+pub mod doctor;
 mod dut;
 mod environment;
 mod error;
@@ -23,7 +24,7 @@ pub use environment::environment;
 pub use error::LabError;
 pub use journal::{Undo, state_directory};
 pub use machine::MachineClaim;
-pub use netns::{BlockOutcome, LabEvent, NetnsLab};
+pub use netns::{BlockOutcome, LabEvent, NetnsLab, SETTLING_STEP};
 pub use restore::{LeftBy, Leftover, LeftoverState, OnFailure, leftovers, restore};
 pub use topology::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT, Topology};
 pub use validity::{CALIBRATION_RATIO_MAX, LOAD_RATIO_MIN, STEAL_RATIO_MAX};

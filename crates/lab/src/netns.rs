@@ -34,6 +34,12 @@ const CONTROL_MS: u64 = 100;
 /// The name of the journal of what is changed on this machine.
 const JOURNAL: &str = "netns";
 
+/// How finely [`NetnsLab::settling`] looks.
+pub const SETTLING_STEP: Duration = Duration::from_millis(10);
+
+/// How many such intervals after a switch.
+const SETTLING_STEPS: u32 = 20;
+
 /// Probe frames under way at once: what a veth ring holds even where another CPU empties it.
 const PROBE_BATCH: u32 = 128;
 
@@ -154,28 +160,12 @@ impl NetnsLab {
         on_event(LabEvent::SetUp);
         let started = Instant::now();
         let start = now_utc();
-        let changes = Changes(&mut self.journal);
-        for role in ["tester", "dut"] {
-            let name = NetworkNamespace::name_of(role)?;
-            let what = format!("network namespace {name}");
-            changes.0.announce(what, Undo::RemoveNamespace { name })?;
-        }
-        let mut measurement = Measurement {
-            resolved: &self.resolved,
-            placement: &self.placement,
-            interrupts: self.interrupts,
-            started,
-            changes,
-            topology: Topology::build()?,
-            dut: Dut::new(&self.resolved, &self.placement)?,
-            control: drop_control()?,
-            slices: Vec::new(),
-            samples: Vec::new(),
-            evidence: BTreeMap::new(),
-        };
-        if let Some(cpu) = self.placement.dut_cpu {
-            measurement.topology.forward_on(cpu)?;
-        }
+        let mut measurement = Measurement::start(
+            &self.resolved,
+            &self.placement,
+            &mut self.journal,
+            self.interrupts,
+        )?;
         let mut families = Vec::new();
         for order in &planned.families {
             families.push(measurement.set_up_family(order.family, &order.rounds[0])?);
@@ -221,6 +211,57 @@ impl NetnsLab {
             slices,
         })
     }
+
+    /// How the forwarding rate settles after each of some switches from one variant to the next.
+    ///
+    /// Shape: one entry a switch, with the rate in each of the following intervals of
+    /// [`SETTLING_STEP`], in frames per second.
+    ///
+    /// # Errors
+    /// Those of [`measure`](Self::measure).
+    pub fn settling(&mut self, switches: u32) -> Result<Vec<Vec<f64>>, LabError> {
+        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
+        let variants: Vec<_> = self
+            .resolved
+            .variants
+            .iter()
+            .filter(|variant| variant.unavailable.is_none())
+            .map(|variant| variant.name.clone())
+            .collect();
+        let mut measurement = Measurement::start(
+            &self.resolved,
+            &self.placement,
+            &mut self.journal,
+            self.interrupts,
+        )?;
+        let family = self.resolved.traffic.families[0];
+        let Family {
+            generator,
+            mut sink,
+            ..
+        } = measurement.set_up_family(family, &variants)?;
+        sink.reset()?;
+        let tester = measurement.topology.tester();
+        tester.run(|| sink.attach(TESTER_IN))??;
+        let running = generator.start(self.placement.load_cpu, measurement.pace())?;
+        let mut settlings = Vec::new();
+        for name in variants.iter().cycle().take(switches as usize) {
+            measurement.stop_if_asked()?;
+            measurement.switch(family, name)?;
+            let forwarded = || Ok(sink.counts()?.forwarded_frames);
+            let mut rates_pps = Vec::new();
+            for _ in 0..SETTLING_STEPS {
+                let samples =
+                    watch(self.placement.load_cpu, SETTLING_STEP, forwarded, forwarded)?.samples;
+                let (start, end) = (samples[0], samples[samples.len() - 1]);
+                let frames = end.forwarded_frames - start.forwarded_frames;
+                rates_pps.push(as_f64(frames) / (end.at - start.at).as_secs_f64());
+            }
+            settlings.push(rates_pps);
+        }
+        running.stop()?;
+        Ok(settlings)
+    }
 }
 
 /// What a block changes beyond its own lifetime, undone at the latest when the value goes.
@@ -255,6 +296,8 @@ struct Family {
     family: AddressFamily,
     generator: Generator,
     sink: Sink,
+    /// So many frames hold every flow and every size.
+    probe_frames: u32,
 }
 
 struct FamilyOutcome {
@@ -263,7 +306,40 @@ struct FamilyOutcome {
 }
 
 impl<'a> Measurement<'a> {
-    /// Loads generator and sink, and proves every variant with one probe frame a flow.
+    /// Sets the block's cables up.
+    fn start(
+        resolved: &'a Resolved,
+        placement: &'a Placement,
+        journal: &'a mut Journal,
+        interrupts: Interrupts,
+    ) -> Result<Self, LabError> {
+        let started = Instant::now();
+        let changes = Changes(journal);
+        for role in ["tester", "dut"] {
+            let name = NetworkNamespace::name_of(role)?;
+            let what = format!("network namespace {name}");
+            changes.0.announce(what, Undo::RemoveNamespace { name })?;
+        }
+        let mut measurement = Self {
+            resolved,
+            placement,
+            interrupts,
+            started,
+            changes,
+            topology: Topology::build()?,
+            dut: Dut::new(resolved, placement)?,
+            control: drop_control()?,
+            slices: Vec::new(),
+            samples: Vec::new(),
+            evidence: BTreeMap::new(),
+        };
+        if let Some(cpu) = placement.dut_cpu {
+            measurement.topology.forward_on(cpu)?;
+        }
+        Ok(measurement)
+    }
+
+    /// Loads generator and sink, and proves every variant with probe frames of every flow and size.
     fn set_up_family(
         &mut self,
         family: AddressFamily,
@@ -280,6 +356,7 @@ impl<'a> Measurement<'a> {
             family,
             generator,
             sink,
+            probe_frames: frames.probe_frames(),
         };
         self.topology
             .tester()
@@ -298,7 +375,7 @@ impl<'a> Measurement<'a> {
     }
 
     fn probe(&self, family: &mut Family, variant: &Variant) -> Result<(), LabError> {
-        let sent = self.resolved.traffic.flows();
+        let (flows, sent) = (self.resolved.traffic.flows(), family.probe_frames);
         family.sink.reset_to_check_all()?;
         let mut sent_so_far = 0;
         let mut is_lossless = true;
@@ -324,8 +401,8 @@ impl<'a> Measurement<'a> {
             |counts| counts.forwarded_frames >= u64::from(sent),
         )?;
         let wrong = counts.wrong_frames();
-        let flows_seen = family.sink.flows_seen()?;
-        if counts.forwarded_frames == u64::from(sent) && wrong == 0 && flows_seen == sent {
+        let all_seen = family.sink.flows_seen()? == flows && family.sink.all_sizes_seen()?;
+        if counts.forwarded_frames == u64::from(sent) && wrong == 0 && all_seen {
             return Ok(());
         }
         let kinds: Vec<_> = counts
@@ -357,6 +434,7 @@ impl<'a> Measurement<'a> {
             family,
             generator,
             mut sink,
+            probe_frames: _,
         } = family;
         let design = &self.resolved.design;
         let settle = Duration::from_millis(design.settle_ms.into());
@@ -546,7 +624,10 @@ impl<'a> Measurement<'a> {
             self.resolved.traffic.regime,
             self.resolved.traffic.intended_load_pps,
         ) {
-            (LoadRegime::Paced, Some(pps)) => Pace::Pps(pps),
+            (LoadRegime::Paced, Some(pps)) => Pace::Paced {
+                pps,
+                burst_frames: self.resolved.traffic.burst_frames,
+            },
             _ => Pace::SelfClocked,
         }
     }

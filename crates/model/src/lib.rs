@@ -20,10 +20,10 @@ pub mod words;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use record::{
-    BlockRecord, Conservation, Environment, InvalidReason, Placement, RateBasis, Record,
+    BlockRecord, Conservation, Environment, InvalidReason, LabNoise, Placement, RateBasis, Record,
     SCHEMA_VERSION, SessionRecord, SliceRecord, TrialRecord, Verification,
 };
-pub use resolve::{Loaded, Read, load};
+pub use resolve::{Loaded, Read, load, load_lab};
 pub use resolved::{
     Binding, CommandBinding, Comparison, Design, Direction, DutInterface, Factor, FirstAddresses,
     FrameSize, Lab, LabKind, Order, PortRange, Reference, ReferenceData, Resolved, Traffic, Values,

@@ -394,6 +394,42 @@ impl Environment {
     }
 }
 
+/// What `fwdlab doctor` measured of a lab, for plans to rest on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabNoise {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema: u32,
+    /// The lab's name.
+    pub lab: String,
+    /// When, UTC.
+    pub measured: String,
+    /// Kernel release and version.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Rounds in each block.
+    pub rounds: u32,
+    /// Length of a slice.
+    pub slice_ms: u32,
+    /// A/A effects, one a block, as log ratios.
+    pub block_effects: Vec<f64>,
+    /// The part of the measured time in which the load CPU was disturbed.
+    pub disturbed_ratio: f64,
+    /// Median length of a set-up, in seconds.
+    pub set_up_s: f64,
+    /// Median time of a switch, in seconds.
+    pub switch_s: f64,
+    /// The longest switch, in seconds.
+    pub switch_s_max: f64,
+    /// From a switch until the forwarding rate stays, in milliseconds; none where it was not seen to
+    /// settle.
+    pub settle_ms: Option<u32>,
+    /// The generator's own cost, from the drop-at-ingress control, in ns/packet.
+    pub generator_cost_ns: f64,
+    /// What the generator sends where every frame is dropped as it comes in, in frames per second.
+    pub generator_ceiling_pps: f64,
+}
+
 /// Who runs where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {

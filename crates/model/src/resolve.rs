@@ -1,5 +1,6 @@
 //! Experiment and lab become one: defaults filled in, variants made, every name looked up.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::document::Reading;
 use crate::experiment::{ExperimentFile, FactorEntry};
 use crate::lab_file::LabFile;
 use crate::references::references;
-use crate::resolved::{Design, Factor, Lab, Resolved};
+use crate::resolved::{Binding, Design, Factor, Lab, Resolved};
 use crate::variants::{check_factors, comparisons, control, variants};
 use crate::words::safe_name;
 
@@ -72,6 +73,34 @@ pub fn load(
             warnings: diagnostics,
         }),
         _ => Err(diagnostics),
+    }
+}
+
+/// Reads a lab file alone, without any experiment: its bindings are checked and left out.
+///
+/// # Errors
+/// Everything that is wrong in the file, at once.
+pub fn load_lab(path: &Path, read: Read<'_>) -> Result<Lab, Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    let file = open(path, read, None, &mut diagnostics)
+        .and_then(|source| LabFile::parse(&source, &mut diagnostics));
+    match file {
+        Some(file) if diagnostics.errors() == 0 => Ok(lab_of(file, BTreeMap::new())),
+        _ => Err(diagnostics),
+    }
+}
+
+/// A lab file with the bindings of an experiment's factors.
+fn lab_of(file: LabFile, bindings: BTreeMap<String, Binding>) -> Lab {
+    Lab {
+        name: short_name(&file.source.path, "lab"),
+        description: file.description,
+        kind: file.kind,
+        load_cpu: file.load_cpu,
+        dut_cpu: file.dut_cpu,
+        control_cpu: file.control_cpu,
+        link_gbps: file.link_gbps,
+        bindings,
     }
 }
 
@@ -174,16 +203,7 @@ fn resolve(
             },
             ..file.design
         },
-        lab: Lab {
-            name: short_name(&lab.source.path, "lab"),
-            description: lab.description,
-            kind: lab.kind,
-            load_cpu: lab.load_cpu,
-            dut_cpu: lab.dut_cpu,
-            control_cpu: lab.control_cpu,
-            link_gbps: lab.link_gbps,
-            bindings: bindings?,
-        },
+        lab: lab_of(lab, bindings?),
         references,
     })
 }

@@ -5,12 +5,14 @@ mod error;
 mod frames;
 mod generator;
 mod sink;
+mod turn;
 mod xdp;
 
 pub use error::TrafficError;
-pub use frames::{FLOWS_MAX, Frames, Link};
+pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
 pub use sink::{Sink, SinkCounts};
+pub use turn::SLOTS_MAX;
 pub use xdp::{CountingProgram, XdpProgram};
 
 /// The drop-at-ingress control: ends and counts every frame on the interface it is attached to.

@@ -12,6 +12,8 @@ mod sysctl;
 mod sysfs;
 mod xdp;
 
+pub(crate) use nft::is_installed as nft_is_installed;
+
 use fwdlab_model::{
     AddressFamily, Binding, DutInterface, Lab, Level, Placement, Resolved, Variant,
 };

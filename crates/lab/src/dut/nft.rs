@@ -254,7 +254,7 @@ fn generation_in(answer: &[u8], sequence_number: u32) -> Option<io::Result<u32>>
 }
 
 /// Whether there is a command to set rulesets with.
-fn is_installed() -> bool {
+pub(crate) fn is_installed() -> bool {
     program::run(&["nft", "--version"], "").is_ok()
 }
 

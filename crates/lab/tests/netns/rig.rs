@@ -9,8 +9,8 @@ use fwdlab_lab::{
     BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
 };
 use fwdlab_model::{
-    AddressFamily, Binding, Design, FamilyOrder, InvalidReason, Lab, Level, Order, PlannedBlock,
-    Resolved, Traffic, TrialRecord, Variant, VariantName,
+    AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level, Order,
+    PlannedBlock, Resolved, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
@@ -49,10 +49,19 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
+    /// With the quickstart's traffic.
     pub(crate) fn new(family: AddressFamily, forwarder: Forwarder) -> Self {
+        Self::with_traffic(&traffic(&[family]), family, forwarder)
+    }
+
+    pub(crate) fn with_traffic(
+        traffic: &Traffic,
+        family: AddressFamily,
+        forwarder: Forwarder,
+    ) -> Self {
         let machine = own_the_machine();
         let topology = Topology::build().unwrap();
-        let frames = topology.frames(family, &traffic(&[family])).unwrap();
+        let frames = topology.frames(family, traffic).unwrap();
         let interface = topology.generator_interface();
         let generator = topology
             .tester()
@@ -207,6 +216,15 @@ pub(crate) fn own_namespaces(pid: u32) -> Vec<String> {
 pub(crate) fn traffic(families: &[AddressFamily]) -> Traffic {
     Traffic {
         families: families.to_vec(),
+        ..Traffic::default()
+    }
+}
+
+/// Frames of three sizes, the largest among them, in an order that no flow falls in step with.
+pub(crate) fn imix() -> Traffic {
+    let size = |bytes, share| FrameSize { bytes, share };
+    Traffic {
+        frame_sizes: vec![size(64, 7), size(594, 4), size(1518, 1)],
         ..Traffic::default()
     }
 }
