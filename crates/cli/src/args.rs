@@ -10,7 +10,7 @@ use crate::schema::FileKind;
 
 /// How `--help` groups the commands: every one stands in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan", "restore"]),
+    ("Measure", &["run", "plan", "doctor", "restore"]),
     ("Results", &["report", "ministat"]),
     ("Files and shells", &["schema", "completions"]),
 ];

@@ -400,9 +400,6 @@ impl Page<'_> {
         for variant in &preview.variants {
             let number = preview.number(&variant.name);
             self.wrapped(&format!("{number:>4}  "), &one_line(&variant.label));
-            if let Some(reason) = &variant.unavailable {
-                self.wrapped("        ", &format!("not run: {}", one_line(reason)));
-            }
             let words = match &variant.control_of {
                 Some(of) => format!("{} a second time", preview.label(of)),
                 None => preview.levels(variant),
@@ -410,6 +407,9 @@ impl Page<'_> {
             // A label made of the levels has said them.
             if words != one_line(&variant.label) {
                 self.wrapped("        ", &words);
+            }
+            if let Some(reason) = &variant.unavailable {
+                self.wrapped("        ", &format!("not run: {}", one_line(reason)));
             }
         }
     }
