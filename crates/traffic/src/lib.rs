@@ -1,16 +1,25 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod counter_sink;
 mod error;
 mod frames;
 mod generator;
+mod interface_counters;
+mod pacer;
 mod sink;
+mod socket_generator;
+mod tester;
 mod xdp;
 
+pub use counter_sink::CounterSink;
 pub use error::TrafficError;
 pub use frames::{FLOWS_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
+pub use interface_counters::{InterfaceCounters, InterfaceCounts};
 pub use sink::{Sink, SinkCounts};
+pub use socket_generator::{RunningSocketGenerator, SocketGenerator};
+pub use tester::{Receiver, RunningSender, Sender, ebpf_refusal};
 pub use xdp::{CountingProgram, XdpProgram};
 
 /// The drop-at-ingress control: ends and counts every frame on the interface it is attached to.
