@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{
     AddressFamily, BlockRecord, Comparison, Conservation, Design, Environment, FamilyOrder,
-    InvalidReason, Lab, LabKind, LoadRegime, Placement, Plan, PlannedBlock, RateBasis, Resolved,
-    SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord, Variant, VariantName,
+    InvalidReason, Lab, Placement, Plan, PlannedBlock, RateBasis, Resolved, SCHEMA_VERSION,
+    SessionRecord, SliceRecord, Traffic, TrialRecord, Variant, VariantName,
 };
 
 use crate::results::NewRun;

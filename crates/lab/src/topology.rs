@@ -194,12 +194,7 @@ impl Topology {
             source: DUT_OUT_MAC,
             destination: TESTER_IN_MAC,
         };
-        Ok(Frames::new(
-            family,
-            traffic,
-            tester_to_dut,
-            dut_to_sink,
-        )?)
+        Ok(Frames::new(family, traffic, tester_to_dut, dut_to_sink)?)
     }
 
     /// Takes the DUT's route to the destinations away.

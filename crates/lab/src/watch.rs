@@ -12,8 +12,9 @@ use crate::LabError;
 /// microseconds.
 const SAMPLE_EVERY: Duration = Duration::from_millis(2);
 
-/// Steps of the calibration loop: about a microsecond.
-const LOOP_STEPS: u64 = 1000;
+/// Steps of the calibration loop: about two microseconds, long enough that a clock which counts tens of
+/// nanoseconds tells a hundredth of it.
+const LOOP_STEPS: u64 = 2000;
 
 /// How long the load CPU may be kept from this process before it gives up: what runs there goes
 /// before every thread that it may start, and would never let go.

@@ -278,7 +278,11 @@ fn traffic_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Traffic {
     }
     let mut integer = |key, bounds, default| table.integer(reading, key, bounds).unwrap_or(default);
     traffic.frame_sizes[0].bytes = integer("frame_size", FRAME_SIZE, *FRAME_SIZE.start());
-    let mut count = |key, default| table.integer(reading, key, 1..=FLOWS_MAX).unwrap_or(default);
+    let mut count = |key, default| {
+        table
+            .integer(reading, key, 1..=FLOWS_MAX)
+            .unwrap_or(default)
+    };
     traffic.sources = count("sources", traffic.sources);
     traffic.destinations = count("destinations", traffic.destinations);
     if traffic.flows() > FLOWS_MAX {

@@ -314,7 +314,7 @@ pub struct SliceRecord {
 }
 
 /// A slice of which less was undisturbed says nothing about the undisturbed rate.
-pub const UNDISTURBED_RATIO_MIN: f64 = 0.1;
+pub const UNDISTURBED_RATIO_MIN: f64 = 0.05;
 
 impl SliceRecord {
     /// Frames forwarded, and seconds that it took, on which its forwarding rate rests; none where

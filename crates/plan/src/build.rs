@@ -217,7 +217,7 @@ pub fn build(resolved: &Resolved) -> Result<Plan, PlanError> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use fwdlab_model::{AddressFamily, Comparison, Design, Lab, LabKind, LoadRegime, Traffic};
+    use fwdlab_model::{AddressFamily, Comparison, Design, Lab, Traffic};
     use proptest::prelude::*;
 
     use super::*;

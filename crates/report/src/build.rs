@@ -14,8 +14,8 @@ use crate::evidence::{self, Scope};
 use crate::judge::judge;
 use crate::report::{
     AgainSection, ComparisonSection, DesignSection, DisturbanceSection, FactorSection, InvalidRow,
-    InvalidSection, LabSection, Progress, REPORT_SCHEMA_VERSION, Report,
-    TrialSection, VariantSection, Warning,
+    InvalidSection, LabSection, Progress, REPORT_SCHEMA_VERSION, Report, TrialSection,
+    VariantSection, Warning,
 };
 use crate::text;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args;
 use fwdlab_lab::{DUT_IN, TESTER_IN, Topology};
-use fwdlab_model::{AddressFamily, LoadRegime, Traffic};
+use fwdlab_model::{AddressFamily, Traffic};
 use fwdlab_traffic::{Frames, Generator, Pace, RunningGenerator, Sink, drop_control};
 use serde_json::json;
 

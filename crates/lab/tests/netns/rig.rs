@@ -9,8 +9,8 @@ use fwdlab_lab::{
     BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
 };
 use fwdlab_model::{
-    AddressFamily, Binding, Design, FamilyOrder, InvalidReason, Lab, LabKind, Level, LoadRegime,
-    PlannedBlock, Resolved, Traffic, TrialRecord, Variant, VariantName,
+    AddressFamily, Binding, Design, FamilyOrder, InvalidReason, Lab, Level, PlannedBlock, Resolved,
+    Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
@@ -206,9 +206,9 @@ pub(crate) fn own_namespaces(pid: u32) -> Vec<String> {
 /// The quickstart's traffic.
 pub(crate) fn traffic(families: &[AddressFamily]) -> Traffic {
     Traffic {
-families: families.to_vec(),
-..Traffic::default()
-}
+        families: families.to_vec(),
+        ..Traffic::default()
+    }
 }
 
 /// An experiment with one factor, whose levels are the variants.

@@ -7,9 +7,9 @@ use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::fates;
 use fwdlab_model::{
     AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design, Environment, Factor,
-    FamilyOrder, InvalidReason, Lab, LabKind, Level, LoadRegime, Placement, Plan, PlannedBlock,
-    RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord,
-    Variant, VariantName, Verification,
+    FamilyOrder, InvalidReason, Lab, Level, Placement, Plan, PlannedBlock, RateBasis, Record,
+    Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord, Variant,
+    VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -165,9 +165,9 @@ impl Synthetic {
                 .collect(),
             variants,
             traffic: Traffic {
-families: self.families.clone(),
-..Traffic::default()
-},
+                families: self.families.clone(),
+                ..Traffic::default()
+            },
             design: Design {
                 blocks: self.planned_blocks,
                 rounds: self.rounds,
