@@ -6,8 +6,8 @@ use std::hash::{BuildHasher as _, Hasher as _};
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
-use fwdlab_model::{Resolved, SCHEMA_VERSION, SessionRecord};
+use fwdlab_lab::{LabError, MachineClaim, NetnsLab, TesterChoice};
+use fwdlab_model::{Resolved, SCHEMA_VERSION, SessionRecord, Tester};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_sys::Interrupts;
 
@@ -19,6 +19,7 @@ use crate::report;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     let (mut resolved, experiment_source) = read(arguments)?;
+    NetnsLab::prepare_process(&resolved)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let mut lab = NetnsLab::open(&resolved, interrupts)?;
     for name in lab.leftovers() {
@@ -26,6 +27,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
             "removed namespace {name}, left by a run that is gone"
         ));
     }
+    tell_losses(lab.tester());
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
         if let Some(reason) = &reason {
             tell(&format!(
@@ -37,7 +39,8 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     }
     let plan = fwdlab_plan::build(&resolved)?;
 
-    let environment = fwdlab_lab::environment();
+    let mut environment = fwdlab_lab::environment();
+    environment.tester = lab.tester().tester;
     let kernel = environment
         .kernel
         .split(' ')
@@ -104,6 +107,22 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     let is_whole = measured?;
     report::print(&published?, &directory, arguments.json)?;
     conclude(&plan_run.summary(), is_whole)
+}
+
+/// Says what measures where it is not the best that there is, why, and what is lost.
+fn tell_losses(choice: &TesterChoice) {
+    let TesterChoice { tester, refused } = choice;
+    if *tester == Tester::Ebpf {
+        return;
+    }
+    tell(&format!("without eBPF programs, measuring with {tester}:"));
+    for (better, why) in refused {
+        tell(&format!("  not {}: {why}", better.sender()));
+    }
+    tell("what is lost by that:");
+    for loss in tester.losses() {
+        tell(&format!("  {loss}"));
+    }
 }
 
 /// Reads the experiment and its lab.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{Binding, Lab, Level, Variant, VariantName, XdpProgram};
+use fwdlab_model::{Binding, Lab, Level, Tester, Variant, VariantName, XdpProgram};
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
 use crate::nftables::{self, Generation, nft};
@@ -24,7 +24,8 @@ pub fn fib_forwarder() -> Result<CountingProgram, LabError> {
 /// What sets the DUT, and what it has found when reading back.
 pub(crate) struct Dut<'a> {
     lab: &'a Lab,
-    pub(crate) forwarder: CountingProgram,
+    /// The XDP forwarder, where eBPF programs can be loaded.
+    pub(crate) forwarder: Option<CountingProgram>,
     /// Each variant's ruleset as nft listed it when it was first applied.
     rulesets: BTreeMap<VariantName, String>,
     /// Of the ruleset that was read back last; opened when a variant first has one.
@@ -32,10 +33,14 @@ pub(crate) struct Dut<'a> {
 }
 
 impl<'a> Dut<'a> {
-    pub(crate) fn new(lab: &'a Lab) -> Result<Self, LabError> {
+    pub(crate) fn new(lab: &'a Lab, tester: Tester) -> Result<Self, LabError> {
+        let forwarder = match tester {
+            Tester::Ebpf => Some(fib_forwarder()?),
+            _ => None,
+        };
         Ok(Self {
             lab,
-            forwarder: fib_forwarder()?,
+            forwarder,
             rulesets: BTreeMap::new(),
             generation: None,
         })
@@ -54,14 +59,21 @@ impl<'a> Dut<'a> {
         if let Some(ruleset) = &settings.ruleset {
             nft(topology, &["-f", "-"], &format!("flush ruleset\n{ruleset}"))?;
         }
-        match settings.xdp {
-            Some(XdpProgram::Fib) if !self.forwarder.xdp.is_attached() => {
-                topology.dut().run(|| self.forwarder.xdp.attach(DUT_IN))??;
+        match (settings.xdp, &mut self.forwarder) {
+            (Some(XdpProgram::Fib), Some(forwarder)) if !forwarder.xdp.is_attached() => {
+                topology.dut().run(|| forwarder.xdp.attach(DUT_IN))??;
             }
-            Some(XdpProgram::Off) => self.forwarder.xdp.detach(),
-            Some(XdpProgram::Fib) | None => {}
+            (Some(XdpProgram::Off), _) => self.detach_forwarder(),
+            (Some(XdpProgram::Fib) | None, _) => {}
         }
         Ok(())
+    }
+
+    /// Takes the XDP forwarder off the DUT's interface, if it is on it.
+    pub(crate) fn detach_forwarder(&mut self) {
+        if let Some(forwarder) = &mut self.forwarder {
+            forwarder.xdp.detach();
+        }
     }
 
     /// Reads all levels of a variant back.
@@ -154,15 +166,16 @@ impl<'a> Dut<'a> {
             }
         }
         if let Some(program) = settings.xdp {
-            let asked = match program {
-                XdpProgram::Off => 0,
-                XdpProgram::Fib => self.forwarder.xdp.id()?,
+            let asked = match (program, &self.forwarder) {
+                (XdpProgram::Off, _) => Some(0),
+                (XdpProgram::Fib, Some(forwarder)) => Some(forwarder.xdp.id()?),
+                (XdpProgram::Fib, None) => None,
             };
             let seen = topology.dut_xdp_program()?;
-            if asked != seen {
+            if asked != Some(seen) {
                 return Err(LabError::ReadBack {
                     setting: format!("the XDP program on {DUT_IN}"),
-                    asked: asked.to_string(),
+                    asked: asked.map_or_else(|| "loaded".into(), |id| id.to_string()),
                     seen: seen.to_string(),
                 });
             }
@@ -176,8 +189,14 @@ pub(crate) fn unavailable(
     lab: &Lab,
     variant: &Variant,
     topology: &Topology,
+    tester: Tester,
 ) -> Result<Option<String>, LabError> {
     let settings = Settings::of(lab, variant)?;
+    if settings.xdp == Some(XdpProgram::Fib) && tester != Tester::Ebpf {
+        return Ok(Some(
+            "this process may load no XDP program; run fwdlab as root (sudo)".into(),
+        ));
+    }
     if settings
         .ruleset
         .is_some_and(|ruleset| !ruleset.trim().is_empty())

@@ -6,16 +6,17 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     AddressFamily, BlockRecord, Conservation, LoadRegime, Placement, PlannedBlock, Resolved,
-    SCHEMA_VERSION, SliceRecord, TrialRecord, Variant, VariantName,
+    SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::Interrupts;
-use fwdlab_traffic::{CountingProgram, Generator, Pace, RunningGenerator, Sink, drop_control};
+use fwdlab_traffic::{Pace, Receiver, RunningSender, Sender};
 
 use crate::counters::{Drops, difference, drops};
 use crate::dut::{Dut, FORWARDER_DROPPED, unavailable};
 use crate::environment::steal_s;
 use crate::interference::{rate_basis, tell_undisturbed};
-use crate::topology::{DUT_IN, TESTER_IN};
+use crate::tester::{IngressControl, TesterChoice};
+use crate::topology::TESTER_IN;
 use crate::validity::{self, TrialEvidence};
 use crate::watch::{Sample, Watch, prove_cpu_is_free, watch};
 use crate::{LabError, Topology};
@@ -32,6 +33,7 @@ pub struct NetnsLab {
     placement: Placement,
     interrupts: Interrupts,
     leftovers: Vec<String>,
+    choice: TesterChoice,
 }
 
 /// What a block left behind.
@@ -60,18 +62,29 @@ pub enum LabEvent<'a> {
 }
 
 impl NetnsLab {
-    /// Opens the lab: checks privilege and CPUs, and removes what killed runs left.
+    /// Gives an ordinary user's process what the lab needs: a user namespace of its own.
+    ///
+    /// To be called before any thread is started; root's process needs nothing.
     ///
     /// # Errors
-    /// `NotRoot`, `Cpu`, or what the kernel refuses.
-    pub fn open(resolved: &Resolved, interrupts: Interrupts) -> Result<Self, LabError> {
-        if !fwdlab_sys::is_root() {
-            let lab = resolved.lab.name.clone();
-            return Err(LabError::NotRoot {
-                lab,
-                uid: fwdlab_sys::user_id(),
-            });
+    /// `NoUserNamespace`.
+    pub fn prepare_process(resolved: &Resolved) -> Result<(), LabError> {
+        if fwdlab_sys::is_root() {
+            return Ok(());
         }
+        let uid = fwdlab_sys::user_id();
+        fwdlab_sys::enter_user_namespace().map_err(|source| LabError::NoUserNamespace {
+            lab: resolved.lab.name.clone(),
+            uid,
+            source,
+        })
+    }
+
+    /// Opens the lab: removes what killed runs left, chooses the CPUs, and the best tester that works.
+    ///
+    /// # Errors
+    /// `Cpu`, or what the kernel refuses.
+    pub fn open(resolved: &Resolved, interrupts: Interrupts) -> Result<Self, LabError> {
         let leftovers = fwdlab_sys::remove_leftovers()?;
         let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
         prove_cpu_is_free(placement.load_cpu)?;
@@ -80,7 +93,14 @@ impl NetnsLab {
             placement,
             interrupts,
             leftovers,
+            choice: TesterChoice::probe()?,
         })
+    }
+
+    /// How frames are sent and counted, and why not in a better way.
+    #[must_use]
+    pub fn tester(&self) -> &TesterChoice {
+        &self.choice
     }
 
     /// Namespaces of killed runs that were removed.
@@ -105,7 +125,7 @@ impl NetnsLab {
         self.resolved
             .variants
             .iter()
-            .map(|variant| unavailable(lab, variant, &topology))
+            .map(|variant| unavailable(lab, variant, &topology, self.choice.tester))
             .collect()
     }
 
@@ -131,8 +151,9 @@ impl NetnsLab {
             interrupts: self.interrupts,
             started,
             topology: Topology::build()?,
-            dut: Dut::new(&self.resolved.lab)?,
-            control: drop_control()?,
+            tester: self.choice.tester,
+            dut: Dut::new(&self.resolved.lab, self.choice.tester)?,
+            control: IngressControl::new(self.choice.tester)?,
             slices: Vec::new(),
             samples: Vec::new(),
             evidence: BTreeMap::new(),
@@ -249,7 +270,8 @@ struct Measurement<'a> {
     started: Instant,
     topology: Topology,
     dut: Dut<'a>,
-    control: CountingProgram,
+    tester: Tester,
+    control: IngressControl,
     slices: Vec<SliceRecord>,
     /// Those of each slice.
     samples: Vec<Vec<Sample>>,
@@ -259,8 +281,8 @@ struct Measurement<'a> {
 /// Generator and sink of one family, ready to measure.
 struct Family {
     family: AddressFamily,
-    generator: Generator,
-    sink: Sink,
+    generator: Sender,
+    sink: Receiver,
 }
 
 struct FamilyOutcome {
@@ -277,11 +299,12 @@ impl<'a> Measurement<'a> {
     ) -> Result<Family, LabError> {
         let frames = self.topology.frames(family, &self.resolved.traffic)?;
         let interface = self.topology.generator_interface();
+        let tester = self.tester;
         let generator = self
             .topology
             .tester()
-            .run(|| Generator::load(&frames, interface))??;
-        let sink = Sink::load(&frames)?;
+            .run(|| Sender::load(tester, &frames, interface))??;
+        let sink = Receiver::load(tester, &frames)?;
         let mut family = Family {
             family,
             generator,
@@ -298,7 +321,7 @@ impl<'a> Measurement<'a> {
             self.probe(&mut family, variant)?;
         }
         // Another family's sink is to take its place.
-        family.sink.detach();
+        family.sink.detach()?;
         Ok(family)
     }
 
@@ -393,20 +416,18 @@ impl<'a> Measurement<'a> {
     /// What a frame costs when the DUT drops it as it comes in.
     fn generator_cost_ns(
         &mut self,
-        running: &RunningGenerator,
+        running: &RunningSender,
         settle: Duration,
     ) -> Result<f64, LabError> {
-        self.dut.forwarder.xdp.detach();
-        self.topology
-            .dut()
-            .run(|| self.control.xdp.attach(DUT_IN))??;
+        self.dut.detach_forwarder();
+        self.control.begin(&self.topology, running)?;
         sleep(settle);
         let start = Instant::now();
         let frames_before = running.offered_frames()?;
         sleep(Duration::from_millis(CONTROL_MS));
         let frames = running.offered_frames()? - frames_before;
         let time_ns = start.elapsed().as_secs_f64() * 1e9;
-        self.control.xdp.detach();
+        self.control.end(running);
         Ok(time_ns / as_f64(frames.max(1)))
     }
 
@@ -417,8 +438,8 @@ impl<'a> Measurement<'a> {
     fn slice(
         &mut self,
         family: AddressFamily,
-        running: &RunningGenerator,
-        sink: &Sink,
+        running: &RunningSender,
+        sink: &Receiver,
         name: &VariantName,
         round: u32,
         position: u32,
@@ -441,12 +462,14 @@ impl<'a> Measurement<'a> {
         } = watch(
             self.placement.load_cpu,
             length,
-            || Ok(sink.counts()?.forwarded_frames),
+            || Ok(sink.forwarded_frames()?),
             || Ok(running.offered_frames()?),
         )?;
         let (start, end) = (samples[0], samples[samples.len() - 1]);
 
         let steal_s = steal_s(self.placement.load_cpu) - steal_before_s;
+        // What waits to be checked has only so much room.
+        sink.counts()?;
         let dropped = difference(&drops_before, &self.drops(family)?);
         // At the slice's end, so that what was changed inside it is seen too.
         let moved = match moved {
@@ -505,11 +528,12 @@ impl<'a> Measurement<'a> {
     }
 
     fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
-        let programs = [
-            ("drop-at-ingress control", &self.control, 0),
-            ("XDP forwarder", &self.dut.forwarder, FORWARDER_DROPPED),
-        ];
-        drops(&mut self.topology, family, &programs)
+        let forwarder = self.dut.forwarder.as_ref();
+        let programs: Vec<_> = forwarder
+            .map(|program| ("XDP forwarder", program, FORWARDER_DROPPED))
+            .into_iter()
+            .collect();
+        drops(&mut self.topology, family, &self.control, &programs)
     }
 
     fn pace(&self) -> Pace {

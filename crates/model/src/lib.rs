@@ -15,7 +15,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use record::{
     BlockRecord, Conservation, Environment, InvalidReason, Placement, RateBasis, Record,
-    SCHEMA_VERSION, SessionRecord, SliceRecord, TrialRecord, Verification,
+    SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, TrialRecord, Verification,
 };
 pub use resolve::{Loaded, Read, load};
 pub use resolved::{

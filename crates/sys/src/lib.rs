@@ -10,6 +10,7 @@ mod mapping;
 mod namespace;
 mod packet_ring;
 mod packet_socket;
+mod peer;
 mod user_namespace;
 
 pub use af_xdp::XdpSocket;
@@ -19,7 +20,8 @@ pub use ethtool::enable_gro;
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
 pub use namespace::{NetworkNamespace, remove_leftovers};
 pub use packet_ring::{ReceiveRing, TransmitRing};
-pub use packet_socket::PacketSocket;
+pub use packet_socket::{PacketSocket, interface_index};
+pub use peer::peer_process;
 pub use user_namespace::{NoUserNamespace, enter_user_namespace, is_in_user_namespace};
 
 /// Whether this process runs with root's effective user id.
@@ -32,13 +34,4 @@ pub fn is_root() -> bool {
 #[must_use]
 pub fn user_id() -> u32 {
     nix::unistd::geteuid().as_raw()
-}
-
-/// The index of an interface of the calling thread's namespace.
-///
-/// # Errors
-/// When there is no such interface.
-pub fn interface_index(name: &str) -> Result<u32, SysError> {
-    nix::net::if_::if_nametoindex(name)
-        .map_err(|errno| SysError::new(format!("looking for interface {name}"), errno))
 }

@@ -1,5 +1,6 @@
 //! Packet sockets: frames to and from an interface as they are, one system call a batch.
 
+use std::ffi::CString;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -70,6 +71,21 @@ impl PacketSocket {
                 error => Err(SysError::new("sending frames with sendmmsg", error)),
             },
         }
+    }
+}
+
+/// The index of an interface of the calling thread's namespace.
+///
+/// # Errors
+/// When there is no such interface.
+pub fn interface_index(name: &str) -> Result<u32, SysError> {
+    let failed =
+        |source: io::Error| SysError::new(format!("looking for interface {name}"), source);
+    let name = CString::new(name).map_err(|error| failed(error.into()))?;
+    // SAFETY: the kernel's library reads the name up to its end, which it has.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(failed(io::Error::last_os_error())),
+        index => Ok(index),
     }
 }
 
