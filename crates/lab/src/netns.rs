@@ -9,7 +9,7 @@ use fwdlab_model::{
     SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::Interrupts;
-use fwdlab_traffic::{Pace, Receiver, RunningSender, Sender};
+use fwdlab_traffic::{Pace, Receiver, RunningSender, Sender, SenderPort};
 
 use crate::counters::{Drops, difference, drops};
 use crate::dut::{Dut, FORWARDER_DROPPED, unavailable};
@@ -145,15 +145,22 @@ impl NetnsLab {
         on_event(LabEvent::SetUp);
         let started = Instant::now();
         let start = now_utc();
+        let topology = Topology::build()?;
+        let tester = self.choice.tester;
+        let interface = topology.generator_interface();
+        let port = topology
+            .tester()
+            .run(|| SenderPort::open(tester, interface))??;
         let mut measurement = Measurement {
             resolved: &self.resolved,
             placement: &self.placement,
             interrupts: self.interrupts,
             started,
-            topology: Topology::build()?,
-            tester: self.choice.tester,
-            dut: Dut::new(&self.resolved.lab, self.choice.tester)?,
-            control: IngressControl::new(self.choice.tester)?,
+            topology,
+            tester,
+            port,
+            dut: Dut::new(&self.resolved.lab, tester)?,
+            control: IngressControl::new(tester)?,
             slices: Vec::new(),
             samples: Vec::new(),
             evidence: BTreeMap::new(),
@@ -271,6 +278,7 @@ struct Measurement<'a> {
     topology: Topology,
     dut: Dut<'a>,
     tester: Tester,
+    port: SenderPort,
     control: IngressControl,
     slices: Vec<SliceRecord>,
     /// Those of each slice.
@@ -298,13 +306,11 @@ impl<'a> Measurement<'a> {
         variants: &[VariantName],
     ) -> Result<Family, LabError> {
         let frames = self.topology.frames(family, &self.resolved.traffic)?;
-        let interface = self.topology.generator_interface();
-        let tester = self.tester;
         let generator = self
             .topology
             .tester()
-            .run(|| Sender::load(tester, &frames, interface))??;
-        let sink = Receiver::load(tester, &frames)?;
+            .run(|| Sender::load(&self.port, &frames))??;
+        let sink = Receiver::load(self.tester, &frames)?;
         let mut family = Family {
             family,
             generator,

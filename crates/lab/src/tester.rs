@@ -4,7 +4,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, Tester, Traffic};
-use fwdlab_traffic::{CountingProgram, RunningSender, Sender, drop_control, ebpf_refusal};
+use fwdlab_traffic::{
+    CountingProgram, RunningSender, Sender, SenderPort, drop_control, ebpf_refusal,
+};
 
 use crate::topology::DUT_IN;
 use crate::{LabError, Topology};
@@ -57,9 +59,10 @@ impl TesterChoice {
 fn prove(tester: Tester, topology: &mut Topology) -> Result<(), LabError> {
     let frames = topology.frames(AddressFamily::Inet, &Traffic::default())?;
     let interface = topology.generator_interface();
-    let mut sender = topology
-        .tester()
-        .run(|| Sender::load(tester, &frames, interface))??;
+    let mut sender = topology.tester().run(|| {
+        let port = SenderPort::open(tester, interface)?;
+        Sender::load(&port, &frames)
+    })??;
     sender.send(PROOF_FRAMES)?;
     let deadline = Instant::now() + PROOF_TIME_MAX;
     loop {

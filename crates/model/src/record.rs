@@ -454,7 +454,9 @@ impl Environment {
         }
         if self.tester != other.tester {
             let (mine, theirs) = (self.tester.sender(), other.tester.sender());
-            return Some(format!("frames were sent by {theirs} and are sent by {mine}"));
+            return Some(format!(
+                "frames were sent by {theirs} and are sent by {mine}"
+            ));
         }
         (self.cpus != other.cpus)
             .then(|| format!("there were {} CPUs and are {}", other.cpus, self.cpus))

@@ -5,6 +5,8 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::SysError;
 use crate::mapping::Mapping;
@@ -84,7 +86,12 @@ impl XdpSocket {
         let fill = ring(&offsets.fr, FILL_SLOTS, address_size, fill_offset)?;
         let completion = ring(&offsets.cr, FRAMES, address_size, completion_offset)?;
         let descriptor_size = size_of::<libc::xdp_desc>();
-        let transmit = ring(&offsets.tx, FRAMES, descriptor_size, libc::XDP_PGOFF_TX_RING)?;
+        let transmit = ring(
+            &offsets.tx,
+            FRAMES,
+            descriptor_size,
+            libc::XDP_PGOFF_TX_RING,
+        )?;
         let address = libc::sockaddr_xdp {
             sxdp_family: libc::AF_XDP as u16,
             sxdp_flags: libc::XDP_COPY,
@@ -92,7 +99,7 @@ impl XdpSocket {
             sxdp_queue_id: 0,
             sxdp_shared_umem_fd: 0,
         };
-        bind(socket.as_fd(), &address)?;
+        bind_when_free(&socket, &address)?;
         Ok(Self {
             socket,
             transmit,
@@ -161,7 +168,9 @@ impl XdpSocket {
             self.free.push(u64::from_ne_bytes(chunk));
             consumed = consumed.wrapping_add(1);
         }
-        self.completion.consumer().store(consumed, Ordering::Release);
+        self.completion
+            .consumer()
+            .store(consumed, Ordering::Release);
     }
 }
 
@@ -197,6 +206,19 @@ impl Ring {
     fn slot(&self, number: u32, slot_size: usize) -> usize {
         self.descriptors + (number % self.slots) as usize * slot_size
     }
+}
+
+/// Binds once the queue is free: a socket that was closed leaves it a little later.
+fn bind_when_free(socket: &OwnedFd, address: &libc::sockaddr_xdp) -> io::Result<()> {
+    const STEP: Duration = Duration::from_millis(1);
+    const STEPS_MAX: u32 = 500;
+    for _ in 0..STEPS_MAX {
+        match bind(socket.as_fd(), address) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => sleep(STEP),
+            result => return result,
+        }
+    }
+    bind(socket.as_fd(), address)
 }
 
 fn ring_offsets(socket: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {

@@ -20,7 +20,11 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps a part of what a descriptor offers.
-    pub(crate) fn of(socket: BorrowedFd<'_>, length: usize, offset: libc::off_t) -> io::Result<Self> {
+    pub(crate) fn of(
+        socket: BorrowedFd<'_>,
+        length: usize,
+        offset: libc::off_t,
+    ) -> io::Result<Self> {
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         Self::map(length, flags, socket.as_raw_fd(), offset)
     }
@@ -33,8 +37,16 @@ impl Mapping {
     fn map(length: usize, flags: i32, descriptor: i32, offset: libc::off_t) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the kernel chooses an address that nothing lies at, and checks all else.
-        let start =
-            unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, descriptor, offset) };
+        let start = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                length,
+                protection,
+                flags,
+                descriptor,
+                offset,
+            )
+        };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -53,7 +65,10 @@ impl Mapping {
     /// Where the word is not inside the memory or not aligned.
     pub(crate) fn word(&self, offset: usize) -> &AtomicU32 {
         self.check(offset, size_of::<AtomicU32>());
-        assert!(offset.is_multiple_of(align_of::<AtomicU32>()), "an aligned word");
+        assert!(
+            offset.is_multiple_of(align_of::<AtomicU32>()),
+            "an aligned word"
+        );
         // SAFETY: the word lies inside the mapping, which lives as long as `self` is borrowed; it is
         // aligned, because mappings start at a page; and any four bytes are a valid word.
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(offset).cast()) }
@@ -124,6 +139,8 @@ mod tests {
     #[test]
     #[should_panic(expected = "5 bytes at 4092 are inside the 4096 mapped ones")]
     fn nothing_is_read_outside() {
-        Mapping::anonymous(4096).unwrap().copy_out(4092, &mut [0; 5]);
+        Mapping::anonymous(4096)
+            .unwrap()
+            .copy_out(4092, &mut [0; 5]);
     }
 }

@@ -23,6 +23,9 @@ const BLOCK_SIZE: usize = 64 * 1024;
 /// Slots of a ring to send from: some batches, and still in the cache.
 const TRANSMIT_SLOTS: usize = 256;
 
+/// Bytes of the longest frame to be sent.
+const TRANSMIT_LENGTH_MAX: usize = 1518;
+
 /// How often the kernel is asked to send what it was once handed, before it is given up.
 const TRIES_MAX: u32 = 100_000;
 
@@ -102,7 +105,6 @@ impl Ring {
 pub struct TransmitRing {
     ring: Ring,
     socket: PacketSocket,
-    frame_length_max: usize,
 }
 
 impl TransmitRing {
@@ -110,23 +112,19 @@ impl TransmitRing {
     ///
     /// # Errors
     /// Those of [`PacketSocket::open`], or when there is no memory.
-    pub fn open(interface_index: u32, frame_length_max: usize) -> Result<Self, SysError> {
+    pub fn open(interface_index: u32) -> Result<Self, SysError> {
         let socket = PacketSocket::open(interface_index)?;
-        let slot_size = TRANSMIT_DATA + frame_length_max;
+        let slot_size = TRANSMIT_DATA + TRANSMIT_LENGTH_MAX;
         let ring = Ring::new(&socket, libc::PACKET_TX_RING, TRANSMIT_SLOTS, slot_size)
             .map_err(|source| error("opening a transmit ring", interface_index, source))?;
-        Ok(Self {
-            ring,
-            socket,
-            frame_length_max,
-        })
+        Ok(Self { ring, socket })
     }
 
     /// Sends frames, and tells how many there was room for; all of those were handed to the
     /// interface.
     ///
     /// # Errors
-    /// When the interface is down or gone, or a frame longer than was said.
+    /// When the interface is down or gone, or a frame is longer than 1518 bytes.
     pub fn send(&mut self, frames: &[&[u8]]) -> Result<usize, SysError> {
         let mut last = None;
         let mut taken = 0;
@@ -137,7 +135,7 @@ impl TransmitRing {
             }
             let length = u32::try_from(frame.len())
                 .ok()
-                .filter(|_| frame.len() <= self.frame_length_max)
+                .filter(|_| frame.len() <= TRANSMIT_LENGTH_MAX)
                 .ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
             let start = self.ring.slot(slot);
             self.ring.memory.copy_in(start + TRANSMIT_DATA, frame);
@@ -255,7 +253,8 @@ impl ReceiveRing {
             let length = memory.word(start + offset_of!(tpacket2_hdr, tp_snaplen));
             let length = length.load(Ordering::Relaxed) as usize;
             let begin = usize::from(u16::from_ne_bytes(mac));
-            self.frame.resize(length.min(self.ring.slot_size - begin), 0);
+            self.frame
+                .resize(length.min(self.ring.slot_size - begin), 0);
             memory.copy_out(start + begin, &mut self.frame);
             pass_on(&self.frame);
             self.ring.give(slot, libc::TP_STATUS_KERNEL);
@@ -279,7 +278,12 @@ fn sampling_filter(every: u32) -> [sock_filter; 7] {
     let about = |what: i32| (libc::SKF_AD_OFF + what).cast_unsigned();
     [
         instruction(BPF_LD | BPF_B | BPF_ABS, about(libc::SKF_AD_PKTTYPE), 0, 0),
-        instruction(BPF_JMP | BPF_JEQ | BPF_K, libc::PACKET_OTHERHOST.into(), 0, 4),
+        instruction(
+            BPF_JMP | BPF_JEQ | BPF_K,
+            libc::PACKET_OTHERHOST.into(),
+            0,
+            4,
+        ),
         instruction(BPF_LD | BPF_W | BPF_ABS, about(libc::SKF_AD_RANDOM), 0, 0),
         instruction(BPF_ALU | BPF_MOD | BPF_K, every.max(1), 0, 0),
         instruction(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),

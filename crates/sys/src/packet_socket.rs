@@ -27,7 +27,12 @@ impl PacketSocket {
         let open = || {
             let socket = raw_socket(libc::AF_PACKET)?;
             // Straight to the interface: a queue in between would be one more thing that is measured.
-            set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1_i32)?;
+            set_option(
+                socket.as_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_QDISC_BYPASS,
+                &1_i32,
+            )?;
             bind_to_interface(socket.as_fd(), interface_index, 0)?;
             Ok(Self { socket })
         };
@@ -79,8 +84,7 @@ impl PacketSocket {
 /// # Errors
 /// When there is no such interface.
 pub fn interface_index(name: &str) -> Result<u32, SysError> {
-    let failed =
-        |source: io::Error| SysError::new(format!("looking for interface {name}"), source);
+    let failed = |source: io::Error| SysError::new(format!("looking for interface {name}"), source);
     let name = CString::new(name).map_err(|error| failed(error.into()))?;
     // SAFETY: the kernel's library reads the name up to its end, which it has.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {

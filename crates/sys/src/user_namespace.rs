@@ -136,10 +136,20 @@ mod tests {
     #[test]
     fn settings_that_forbid_are_named_with_what_would_allow() {
         let open = |path: &str| {
-            (!path.contains("apparmor")).then(|| if path.contains("max") { "9" } else { "1" }.into())
+            (!path.contains("apparmor"))
+                .then(|| if path.contains("max") { "9" } else { "1" }.into())
         };
         assert_eq!(obstacles(open), []);
-        let closed = |path: &str| Some(if path.contains("apparmor") { "1\n" } else { "0\n" }.into());
+        let closed = |path: &str| {
+            Some(
+                if path.contains("apparmor") {
+                    "1\n"
+                } else {
+                    "0\n"
+                }
+                .into(),
+            )
+        };
         let found = obstacles(closed);
         assert_eq!(found.len(), 4);
         let text = NoUserNamespace {

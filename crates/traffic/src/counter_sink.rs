@@ -195,7 +195,10 @@ impl Attached {
         let forwarded_frames = now.other_station_frames - self.before.other_station_frames;
         let received_frames = now.received_frames - self.before.received_frames;
         // A frame is counted as received before it is dropped.
-        Ok((forwarded_frames, received_frames.saturating_sub(forwarded_frames)))
+        Ok((
+            forwarded_frames,
+            received_frames.saturating_sub(forwarded_frames),
+        ))
     }
 }
 

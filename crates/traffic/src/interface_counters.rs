@@ -107,10 +107,7 @@ const TX_DROPPED: usize = 7;
 const RX_OTHERHOST_DROPPED: usize = 24;
 
 /// The request `RTM_GETSTATS` for the counters of 64 bits.
-fn request(
-    interface_index: u32,
-    sequence_number: u32,
-) -> [u8; HEADER_SIZE + STATS_HEADER_SIZE] {
+fn request(interface_index: u32, sequence_number: u32) -> [u8; HEADER_SIZE + STATS_HEADER_SIZE] {
     let mut message = [0; HEADER_SIZE + STATS_HEADER_SIZE];
     let length = u32::try_from(message.len()).expect("it is 28");
     message[0..4].copy_from_slice(&length.to_ne_bytes());

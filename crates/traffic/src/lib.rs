@@ -18,8 +18,8 @@ pub use frames::{FLOWS_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
 pub use interface_counters::{InterfaceCounters, InterfaceCounts};
 pub use sink::{Sink, SinkCounts};
-pub use socket_generator::{RunningSocketGenerator, SocketGenerator};
-pub use tester::{Receiver, RunningSender, Sender, ebpf_refusal};
+pub use socket_generator::{RunningSocketGenerator, SocketGenerator, SocketPort};
+pub use tester::{Receiver, RunningSender, Sender, SenderPort, ebpf_refusal};
 pub use xdp::{CountingProgram, XdpProgram};
 
 /// The drop-at-ingress control: ends and counts every frame on the interface it is attached to.

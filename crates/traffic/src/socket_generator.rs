@@ -1,7 +1,7 @@
 //! The generator that needs no eBPF: a thread that sends through a socket.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -19,11 +19,18 @@ const BATCH_SIZE: usize = 64;
 /// the call that sends, so a few are enough.
 const REFUSALS_MAX: u32 = 1_000_000;
 
+/// A socket on the interface to send to, shared by the generators of all families: an interface has
+/// room for one AF_XDP socket.
+#[derive(Clone)]
+pub struct SocketPort {
+    transmitter: Arc<Mutex<Transmitter>>,
+    counters: Arc<InterfaceCounters>,
+}
+
 /// A generator that stands still.
 pub struct SocketGenerator {
-    transmitter: Transmitter,
+    port: SocketPort,
     frames: Arc<Sequence>,
-    counters: InterfaceCounters,
     /// What the interface had counted when the generator was started.
     offered_before: u64,
 }
@@ -42,17 +49,42 @@ enum Transmitter {
     Sendmmsg(PacketSocket),
 }
 
-impl Transmitter {
-    fn open(tester: Tester, interface_index: u32, length: usize) -> Result<Self, SysError> {
-        Ok(match tester {
-            Tester::AfXdp => Self::AfXdp(XdpSocket::open(interface_index)?),
-            Tester::TxRing => Self::TxRing(TransmitRing::open(interface_index, length)?),
+impl SocketPort {
+    /// Opens the tester's socket on an interface of the calling thread's namespace; it may send from
+    /// any.
+    ///
+    /// # Errors
+    /// Without the privilege in that namespace, or where the kernel has no such socket.
+    pub fn open(tester: Tester, interface_index: u32) -> Result<Self, TrafficError> {
+        let transmitter = match tester {
+            Tester::AfXdp => Transmitter::AfXdp(XdpSocket::open(interface_index)?),
+            Tester::TxRing => Transmitter::TxRing(TransmitRing::open(interface_index)?),
             Tester::Sendmmsg | Tester::Ebpf => {
-                Self::Sendmmsg(PacketSocket::open(interface_index)?)
+                Transmitter::Sendmmsg(PacketSocket::open(interface_index)?)
             }
+        };
+        Ok(Self {
+            transmitter: Arc::new(Mutex::new(transmitter)),
+            counters: Arc::new(InterfaceCounters::open(interface_index)?),
         })
     }
 
+    /// The socket, once no other generator sends through it.
+    fn transmitter(&self) -> MutexGuard<'_, Transmitter> {
+        // Whoever panicked between two batches left it as good as it was.
+        self.transmitter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tester's interfaces send nothing but the generator's frames, so what they count is exact.
+    fn offered_frames(&self) -> Result<u64, TrafficError> {
+        let counts = self.counters.read()?;
+        Ok(counts.sent_frames + counts.send_dropped_frames)
+    }
+}
+
+impl Transmitter {
     /// How many of the frames were taken.
     fn send(&mut self, frames: &[&[u8]]) -> Result<usize, SysError> {
         match self {
@@ -64,34 +96,25 @@ impl Transmitter {
 }
 
 impl SocketGenerator {
-    /// Opens the tester's socket on an interface of the calling thread's namespace; it may send from
-    /// any.
+    /// Prepares to send frames through a port.
     ///
     /// # Errors
-    /// Without the privilege in that namespace, or where the kernel has no such socket.
-    pub fn load(
-        tester: Tester,
-        frames: &Frames,
-        interface_index: u32,
-    ) -> Result<Self, TrafficError> {
+    /// When the kernel does not say what the interface has counted.
+    pub fn load(port: &SocketPort, frames: &Frames) -> Result<Self, TrafficError> {
         let planned = frames.sent().to_vec();
-        let length = planned.iter().map(Vec::len).max().unwrap_or_default();
         let mut misaddressed = planned.clone();
         for frame in &mut misaddressed {
             // The last byte of the destination's MAC address: still one station, another one.
             frame[5] ^= 0x80;
         }
-        let mut generator = Self {
-            transmitter: Transmitter::open(tester, interface_index, length)?,
+        Ok(Self {
+            port: port.clone(),
             frames: Arc::new(Sequence {
                 planned,
                 misaddressed,
             }),
-            counters: InterfaceCounters::open(interface_index)?,
-            offered_before: 0,
-        };
-        generator.prepare()?;
-        Ok(generator)
+            offered_before: port.offered_frames()?,
+        })
     }
 
     /// Sends that many frames, from the first flow on, and returns when they are sent.
@@ -104,9 +127,10 @@ impl SocketGenerator {
         let mut next = 0;
         let mut left = frames as usize;
         let mut refusals = 0;
+        let mut transmitter = self.port.transmitter();
         while left > 0 {
             let batch = &list[next..next + left.min(BATCH_SIZE)];
-            let taken = self.transmitter.send(batch)?;
+            let taken = transmitter.send(batch)?;
             refusals = refused(taken, refusals)?;
             next = (next + taken) % self.frames.planned.len();
             left -= taken;
@@ -114,33 +138,26 @@ impl SocketGenerator {
         Ok(())
     }
 
-    /// Starts sending on a CPU; the count of offered frames begins at 0.
+    /// Starts sending on a CPU, as soon as no other generator of the port sends; the count of offered
+    /// frames begins at 0.
     ///
     /// # Errors
     /// When the interface is gone.
     pub fn start(mut self, cpu: u32, pace: Pace) -> Result<RunningSocketGenerator, TrafficError> {
         self.prepare()?;
-        let Self {
-            mut transmitter,
-            frames,
-            counters,
-            offered_before,
-        } = self;
         let wishes = Arc::new(Wishes::default());
         let thread = {
-            let (wishes, frames) = (Arc::clone(&wishes), Arc::clone(&frames));
+            let (port, frames) = (self.port.clone(), Arc::clone(&self.frames));
+            let wishes = Arc::clone(&wishes);
             std::thread::spawn(move || {
                 fwdlab_sys::pin_this_thread(cpu)?;
-                transmit(&mut transmitter, &frames, &wishes, pace)?;
-                Ok(transmitter)
+                transmit(&mut port.transmitter(), &frames, &wishes, pace)
             })
         };
         Ok(RunningSocketGenerator {
+            generator: Some(self),
             thread: Some(thread),
             wishes,
-            frames,
-            counters: Some(counters),
-            offered_before,
         })
     }
 
@@ -149,19 +166,13 @@ impl SocketGenerator {
     /// # Errors
     /// When the kernel does not say.
     pub fn offered_frames(&self) -> Result<u64, TrafficError> {
-        Ok(offered(&self.counters)? - self.offered_before)
+        Ok(self.port.offered_frames()? - self.offered_before)
     }
 
     fn prepare(&mut self) -> Result<(), TrafficError> {
-        self.offered_before = offered(&self.counters)?;
+        self.offered_before = self.port.offered_frames()?;
         Ok(())
     }
-}
-
-/// The tester's interfaces send nothing but the generator's frames, so what they count is exact.
-fn offered(counters: &InterfaceCounters) -> Result<u64, TrafficError> {
-    let counts = counters.read()?;
-    Ok(counts.sent_frames + counts.send_dropped_frames)
 }
 
 /// What is asked of a thread that sends.
@@ -174,11 +185,9 @@ struct Wishes {
 /// A generator that sends until it is stopped or its value goes.
 pub struct RunningSocketGenerator {
     // Both are there until `stop` takes them.
-    thread: Option<JoinHandle<Result<Transmitter, TrafficError>>>,
-    counters: Option<InterfaceCounters>,
+    generator: Option<SocketGenerator>,
+    thread: Option<JoinHandle<Result<(), TrafficError>>>,
     wishes: Arc<Wishes>,
-    frames: Arc<Sequence>,
-    offered_before: u64,
 }
 
 impl RunningSocketGenerator {
@@ -187,9 +196,10 @@ impl RunningSocketGenerator {
     /// # Errors
     /// When the kernel does not say.
     pub fn offered_frames(&self) -> Result<u64, TrafficError> {
-        let counters = self.counters.as_ref();
-        let counters = counters.expect("only `stop` takes it, and the value with it");
-        Ok(offered(counters)? - self.offered_before)
+        self.generator
+            .as_ref()
+            .expect("only `stop` takes it, and the value with it")
+            .offered_frames()
     }
 
     /// Addresses all further frames to a station that is not there, or again to the DUT.
@@ -210,27 +220,26 @@ impl RunningSocketGenerator {
     /// # Errors
     /// Why it had stopped before.
     pub fn stop(mut self) -> Result<SocketGenerator, TrafficError> {
-        let ended = self.end().zip(self.counters.take());
-        match ended {
-            Some((Ok(Ok(transmitter)), counters)) => Ok(SocketGenerator {
-                transmitter,
-                frames: Arc::clone(&self.frames),
-                counters,
-                offered_before: self.offered_before,
-            }),
-            Some((Ok(Err(error)), _)) => Err(TrafficError::GeneratorStopped {
+        match self.end() {
+            Some((generator, Ok(Ok(())))) => Ok(generator),
+            Some((_, Ok(Err(error)))) => Err(TrafficError::GeneratorStopped {
                 what: error.to_string(),
             }),
-            Some((Err(panic), _)) => std::panic::resume_unwind(panic),
+            Some((_, Err(panic))) => std::panic::resume_unwind(panic),
             None => unreachable!("only `stop` ends it, and the value with it"),
         }
     }
 
     /// Ends the thread, once; it looks at its wishes after every batch.
-    fn end(&mut self) -> Option<std::thread::Result<Result<Transmitter, TrafficError>>> {
-        let thread = self.thread.take()?;
+    fn end(
+        &mut self,
+    ) -> Option<(
+        SocketGenerator,
+        std::thread::Result<Result<(), TrafficError>>,
+    )> {
+        let (generator, thread) = (self.generator.take()?, self.thread.take()?);
         self.wishes.stop.store(true, Ordering::Relaxed);
-        Some(thread.join())
+        Some((generator, thread.join()))
     }
 }
 

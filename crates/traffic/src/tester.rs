@@ -5,8 +5,16 @@ use fwdlab_model::{Tester, Verification};
 
 use crate::{
     CounterSink, Frames, Generator, Pace, RunningGenerator, RunningSocketGenerator, Sink,
-    SinkCounts, SocketGenerator, TrafficError, drop_control,
+    SinkCounts, SocketGenerator, SocketPort, TrafficError, drop_control,
 };
+
+/// Where frames are sent: an interface, and what the tester needs on it.
+pub enum SenderPort {
+    /// The index of an interface, which eBPF programs redirect to.
+    Ebpf(u32),
+    /// A socket.
+    Socket(SocketPort),
+}
 
 /// A generator of either kind that stands still.
 pub enum Sender {
@@ -38,19 +46,29 @@ pub fn ebpf_refusal() -> Option<TrafficError> {
     drop_control().err()
 }
 
-impl Sender {
-    /// Prepares to send to an interface of the calling thread's namespace; it may then be run in any.
+impl SenderPort {
+    /// Opens what the tester needs on an interface of the calling thread's namespace.
     ///
     /// # Errors
     /// Without the privilege that this tester needs, or when there is no such interface.
-    pub fn load(
-        tester: Tester,
-        frames: &Frames,
-        interface_index: u32,
-    ) -> Result<Self, TrafficError> {
+    pub fn open(tester: Tester, interface_index: u32) -> Result<Self, TrafficError> {
         Ok(match tester {
-            Tester::Ebpf => Self::Ebpf(Generator::load(frames, interface_index)?),
-            tester => Self::Socket(SocketGenerator::load(tester, frames, interface_index)?),
+            Tester::Ebpf => Self::Ebpf(interface_index),
+            tester => Self::Socket(SocketPort::open(tester, interface_index)?),
+        })
+    }
+}
+
+impl Sender {
+    /// Prepares to send frames through a port, on a thread in the port's namespace; it may then be run
+    /// in any.
+    ///
+    /// # Errors
+    /// Without the privilege that this tester needs.
+    pub fn load(port: &SenderPort, frames: &Frames) -> Result<Self, TrafficError> {
+        Ok(match port {
+            SenderPort::Ebpf(index) => Self::Ebpf(Generator::load(frames, *index)?),
+            SenderPort::Socket(port) => Self::Socket(SocketGenerator::load(port, frames)?),
         })
     }
 
