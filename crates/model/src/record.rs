@@ -444,19 +444,14 @@ impl Environment {
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         let pairs = [
-            ("kernel", &self.kernel, &other.kernel),
+            ("kernel", self.kernel.as_str(), other.kernel.as_str()),
             ("CPU", &self.cpu_model, &other.cpu_model),
+            ("tester", self.tester.sender(), other.tester.sender()),
         ];
         for (what, mine, theirs) in pairs {
             if mine != theirs {
                 return Some(format!("{what} was {theirs:?} and is {mine:?}"));
             }
-        }
-        if self.tester != other.tester {
-            let (mine, theirs) = (self.tester.sender(), other.tester.sender());
-            return Some(format!(
-                "frames were sent by {theirs} and are sent by {mine}"
-            ));
         }
         (self.cpus != other.cpus)
             .then(|| format!("there were {} CPUs and are {}", other.cpus, self.cpus))
