@@ -1,31 +1,32 @@
 //! `fwdlab run`: the loop that measures block after block, and what surrounds it.
 
-use std::collections::hash_map::RandomState;
-use std::fs;
-use std::hash::{BuildHasher as _, Hasher as _};
-
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{LabError, MachineClaim, NetnsLab, TesterChoice};
-use fwdlab_model::{Resolved, SCHEMA_VERSION, SessionRecord, Tester};
+use fwdlab_lab::{Journal, LabError, MachineClaim, NetnsLab, TesterChoice};
+use fwdlab_model::{SCHEMA_VERSION, SessionRecord, Tester};
 use fwdlab_plan::{PlanRun, Summary};
+use fwdlab_report::format::duration;
 use fwdlab_sys::Interrupts;
 
 use crate::args::RunArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
-use crate::output::{self, tell};
-use crate::progress::{Progress, duration};
+use crate::experiment;
+use crate::output::tell;
+use crate::progress::Progress;
 use crate::report;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
-    let (mut resolved, experiment_source) = read(arguments)?;
-    NetnsLab::prepare_process(&resolved)?;
+    let (mut resolved, experiment_source) = experiment::read(
+        &arguments.experiment,
+        arguments.lab.as_deref(),
+        arguments.seed,
+    )?;
+    NetnsLab::prepare_process(&resolved.lab)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
-    let mut lab = NetnsLab::open(&resolved, interrupts)?;
-    for name in lab.leftovers() {
-        tell(&format!(
-            "removed namespace {name}, left by a run that is gone"
-        ));
+    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
+    let mut lab = NetnsLab::open(&resolved, journal, interrupts)?;
+    for leftover in lab.leftovers() {
+        tell(&leftover.to_string());
     }
     tell_losses(lab.tester());
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
@@ -103,7 +104,11 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     // finished run can be made again at any time.
     let published = Results::load(&directory)
         .map_err(Into::into)
-        .and_then(|loaded| report::publish(&loaded));
+        .and_then(|loaded| report::publish(&loaded))
+        .with_context(|| {
+            let directory = directory.display();
+            format!("writing the report (`fwdlab report {directory}` makes it again)")
+        });
     let is_whole = measured?;
     report::print(&published?, &directory, arguments.json)?;
     conclude(&plan_run.summary(), is_whole)
@@ -123,30 +128,6 @@ fn tell_losses(choice: &TesterChoice) {
     for loss in tester.losses() {
         tell(&format!("  {loss}"));
     }
-}
-
-/// Reads the experiment and its lab.
-fn read(arguments: &RunArguments) -> anyhow::Result<(Resolved, String)> {
-    let loaded = fwdlab_model::load(
-        &arguments.experiment,
-        arguments.lab.as_deref(),
-        &|path| fs::read_to_string(path),
-        drawn_seed(),
-    )?;
-    if !loaded.warnings.is_empty() {
-        tell(&loaded.warnings.render(output::stderr_takes_colour()));
-    }
-    let mut resolved = loaded.resolved;
-    if let Some(seed) = arguments.seed {
-        resolved.design.seed = seed;
-        resolved.design.seed_was_drawn = false;
-    }
-    Ok((resolved, loaded.experiment_source))
-}
-
-/// A seed that differs from run to run; the standard library draws its hash keys from the kernel.
-fn drawn_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
@@ -179,7 +160,7 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
 }
 
 /// Measures until the plan is carried out; whether it was.
-fn measure(
+pub(crate) fn measure(
     lab: &mut NetnsLab,
     results: &mut Results,
     plan_run: &mut PlanRun,

@@ -154,7 +154,9 @@ fn moments(count: usize) -> impl Iterator<Item = u64> {
 fn a_run_killed_at_any_moment_goes_on_to_the_same_plan() {
     testkit::require_root!();
     testkit::require_tool!("nft");
-    for moment_ms in moments(20) {
+    let soaks = std::env::var_os("FWDLAB_SOAK").is_some();
+    let kills = if soaks { 200 } else { 20 };
+    for moment_ms in moments(kills) {
         let moment = format!("killed after {moment_ms} ms");
         let scratch = tempfile::tempdir().unwrap();
         let mut child = run_command(scratch.path()).spawn().unwrap();

@@ -3,7 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -78,6 +78,7 @@ impl Home {
         command
             .current_dir(self.0.path())
             .env_clear()
+            .env("HOME", self.0.path())
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .stdin(Stdio::null());
         command
@@ -259,6 +260,7 @@ fn where_user_namespaces_are_forbidden_it_says_how_to_allow_them() {
         .args(nobody())
         .args(home.run_arguments("quickstart"))
         .current_dir(home.0.path())
+        .env("HOME", home.0.path())
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));

@@ -2,15 +2,19 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+pub mod doctor;
 mod dut;
 mod environment;
 mod error;
 mod interference;
+mod journal;
 mod kernel_file;
 mod machine;
 mod netlink;
 mod netns;
-mod nftables;
+mod placement;
+mod program;
+mod restore;
 mod tester;
 mod topology;
 mod validity;
@@ -19,8 +23,10 @@ mod watch;
 pub use dut::fib_forwarder;
 pub use environment::environment;
 pub use error::LabError;
+pub use journal::{Journal, Undo, state_directory};
 pub use machine::MachineClaim;
-pub use netns::{BlockOutcome, LabEvent, NetnsLab};
+pub use netns::{BlockOutcome, LabEvent, NetnsLab, SETTLING_STEP};
+pub use restore::{LeftBy, Leftover, LeftoverState, OnFailure, leftovers, restore};
 pub use tester::TesterChoice;
 pub use topology::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT, Topology};
 pub use validity::{CALIBRATION_RATIO_MAX, LOAD_RATIO_MIN, STEAL_RATIO_MAX};

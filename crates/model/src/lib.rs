@@ -1,25 +1,32 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod bindings;
 pub mod diagnostic;
 mod document;
 mod experiment;
 mod lab_file;
+mod mechanism;
 pub mod plan;
 pub mod record;
+mod references;
 pub mod resolve;
 pub mod resolved;
+pub mod schema;
+mod traffic;
+mod variants;
 pub mod words;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use record::{
-    BlockRecord, Conservation, Environment, InvalidReason, Placement, RateBasis, Record,
+    BlockRecord, Conservation, Environment, InvalidReason, LabNoise, Placement, RateBasis, Record,
     SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, TrialRecord, Verification,
 };
-pub use resolve::{Loaded, Read, load};
+pub use resolve::{Loaded, Read, load, load_lab};
 pub use resolved::{
     Binding, CommandBinding, Comparison, Design, Direction, DutInterface, Factor, FirstAddresses,
-    FrameSize, Lab, LabKind, PortRange, Resolved, Traffic, Variant, XdpProgram,
+    FrameSize, Lab, LabKind, Order, PortRange, Reference, ReferenceData, Resolved, Traffic, Values,
+    Variant, XdpProgram,
 };
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

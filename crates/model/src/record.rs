@@ -114,6 +114,9 @@ pub enum InvalidReason {
         /// The bound.
         bound: f64,
     },
+    /// Overload was asked for and the DUT dropped nothing: the generator was the limit, and what was
+    /// forwarded is no more than a lower bound of what the DUT can do.
+    GeneratorLimited,
     /// The generator stopped inside the block.
     GeneratorStopped {
         /// What it said.
@@ -151,6 +154,10 @@ impl std::fmt::Display for InvalidReason {
                 "offered {:.2} % of the intended load (bound {:.2} %)",
                 ratio * 100.0,
                 bound * 100.0
+            ),
+            Self::GeneratorLimited => f.write_str(
+                "overload was asked for and nothing was dropped: the generator was the limit, and the \
+                 DUT can forward at least this",
             ),
             Self::GeneratorStopped { what } => write!(f, "the generator stopped: {what}"),
             Self::FlowsMissing { seen, planned } => {
@@ -458,13 +465,60 @@ impl Environment {
     }
 }
 
+/// What `fwdlab doctor` measured of a lab, for plans to rest on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabNoise {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema: u32,
+    /// The lab's name.
+    pub lab: String,
+    /// When, UTC.
+    pub measured: String,
+    /// Kernel release and version.
+    pub kernel: String,
+    /// CPU model.
+    pub cpu_model: String,
+    /// Rounds in each block.
+    pub rounds: u32,
+    /// Length of a slice.
+    pub slice_ms: u32,
+    /// A/A effects, one a block, as log ratios.
+    pub block_effects: Vec<f64>,
+    /// The part of the measured time in which the load CPU was disturbed.
+    pub disturbed_ratio: f64,
+    /// Median length of a set-up, in seconds.
+    pub set_up_s: f64,
+    /// Median time of a switch, in seconds.
+    pub switch_s: f64,
+    /// The longest switch, in seconds.
+    pub switch_s_max: f64,
+    /// From a switch until the forwarding rate stays, in milliseconds; none where it was not seen to
+    /// settle.
+    pub settle_ms: Option<u32>,
+    /// The generator's own cost, from the drop-at-ingress control, in ns/packet.
+    pub generator_cost_ns: f64,
+    /// What the generator sends where every frame is dropped as it comes in, in frames per second.
+    pub generator_ceiling_pps: f64,
+}
+
 /// Who runs where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// CPU of generator, DUT and sink.
+    /// CPU of the generator, and of DUT and sink too where they have none of their own.
     pub load_cpu: u32,
+    /// CPU of DUT and sink, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dut_cpu: Option<u32>,
     /// CPU of the harness.
     pub control_cpu: u32,
+}
+
+impl Placement {
+    /// CPU on which the DUT forwards.
+    #[must_use]
+    pub fn forwarding_cpu(&self) -> u32 {
+        self.dut_cpu.unwrap_or(self.load_cpu)
+    }
 }
 
 #[cfg(test)]

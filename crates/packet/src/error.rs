@@ -150,13 +150,25 @@ pub enum PacketError {
     },
     /// There are more flows than flow numbers.
     #[error(
-        "flows: more than a 32-bit flow number can tell apart ({sources} x {destinations} seen); ask for fewer"
+        "flows: more than a 32-bit flow number can tell apart ({sources} x {destinations} addresses, {source_ports} x {destination_ports} ports seen); ask for fewer"
     )]
     TooManyFlows {
         /// Source addresses.
         sources: u32,
         /// Destination addresses.
         destinations: u32,
+        /// Ports of each source.
+        source_ports: u32,
+        /// Ports of each destination.
+        destination_ports: u32,
+    },
+    /// A range of ports ends before it begins.
+    #[error("ports: the last is below the first ({first} to {last} seen); change their places")]
+    PortRange {
+        /// Where the range begins.
+        first: u16,
+        /// Where it would end.
+        last: u16,
     },
     /// The text is not a MAC address.
     #[error("mac address: cannot be read ({text:?} seen); write it like 02:00:00:00:00:01")]

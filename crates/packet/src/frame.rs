@@ -2,7 +2,7 @@ use crate::ethernet::{self, EthernetFrame, FCS_LENGTH, MINIMUM_LENGTH};
 use crate::ipv4::{self, Ipv4Packet};
 use crate::ipv6::{self, Ipv6Packet};
 use crate::udp::{self, UdpDatagram};
-use crate::{Flow, MacAddress, PacketError};
+use crate::{AddressPair, Flow, MacAddress, PacketError};
 
 /// A UDP frame of a flow: everything in it that can differ.
 ///
@@ -18,8 +18,6 @@ use crate::{Flow, MacAddress, PacketError};
 ///     source_mac: MacAddress([2, 0, 0, 0, 0, 1]),
 ///     destination_mac: MacAddress([2, 0, 0, 0, 0, 2]),
 ///     flow,
-///     source_port: 2000,
-///     destination_port: 2000,
 ///     hop_limit: 64,
 ///     payload: &[0; 18],
 /// };
@@ -34,12 +32,8 @@ pub struct UdpFrame<'a> {
     pub source_mac: MacAddress,
     /// Where the frame goes on this link.
     pub destination_mac: MacAddress,
-    /// The addresses between which the packet travels.
+    /// The flow that the frame belongs to.
     pub flow: Flow,
-    /// The port of the sender.
-    pub source_port: u16,
-    /// The port of the receiver.
-    pub destination_port: u16,
     /// How many routers the packet may pass: IPv4's time to live.
     pub hop_limit: u8,
     /// What the datagram carries.
@@ -47,7 +41,8 @@ pub struct UdpFrame<'a> {
 }
 
 impl UdpFrame<'_> {
-    /// The payload length that makes a frame of `flow` as big as asked.
+    /// The payload length that makes a frame between `addresses` as big as
+    /// asked.
     ///
     /// UDP over IPv6 cannot be under 66 bytes: there 64 means the smallest
     /// frame, which has no payload.
@@ -56,11 +51,14 @@ impl UdpFrame<'_> {
     ///
     /// # Errors
     /// `FrameSize`.
-    pub fn payload_length(flow: &Flow, frame_size_bytes: usize) -> Result<usize, PacketError> {
+    pub fn payload_length(
+        addresses: &AddressPair,
+        frame_size_bytes: usize,
+    ) -> Result<usize, PacketError> {
         const SMALLEST: usize = MINIMUM_LENGTH + FCS_LENGTH;
-        let without_payload = headers_length(flow) + FCS_LENGTH;
+        let without_payload = headers_length(addresses) + FCS_LENGTH;
         let minimum = SMALLEST.max(without_payload);
-        let maximum = without_payload + payload_length_max(flow);
+        let maximum = without_payload + payload_length_max(addresses);
         match frame_size_bytes {
             SMALLEST => Ok(minimum - without_payload),
             size if (minimum..=maximum).contains(&size) => Ok(size - without_payload),
@@ -88,7 +86,7 @@ impl UdpFrame<'_> {
     #[must_use]
     pub fn emit(&self) -> Vec<u8> {
         assert!(
-            self.payload.len() <= payload_length_max(&self.flow),
+            self.payload.len() <= payload_length_max(&self.flow.addresses),
             "payload of {} bytes does not fit an IP packet",
             self.payload.len()
         );
@@ -99,13 +97,13 @@ impl UdpFrame<'_> {
             bytes.as_mut_slice(),
             self.destination_mac,
             self.source_mac,
-            match self.flow {
-                Flow::Inet { .. } => ethernet::IPV4,
-                Flow::Inet6 { .. } => ethernet::IPV6,
+            match self.flow.addresses {
+                AddressPair::Inet { .. } => ethernet::IPV4,
+                AddressPair::Inet6 { .. } => ethernet::IPV6,
             },
         );
-        match self.flow {
-            Flow::Inet {
+        match self.flow.addresses {
+            AddressPair::Inet {
                 source,
                 destination,
             } => {
@@ -119,7 +117,7 @@ impl UdpFrame<'_> {
                 );
                 self.emit_udp(packet.payload_mut(), udp_length);
             }
-            Flow::Inet6 {
+            AddressPair::Inet6 {
                 source,
                 destination,
             } => {
@@ -140,9 +138,9 @@ impl UdpFrame<'_> {
     fn emit_udp(&self, datagram: &mut [u8], length: u16) {
         udp::emit(
             datagram,
-            self.flow.pseudo_header(udp::PROTOCOL, length),
-            self.source_port,
-            self.destination_port,
+            self.flow.addresses.pseudo_header(udp::PROTOCOL, length),
+            self.flow.source_port,
+            self.flow.destination_port,
             length,
             self.payload,
         );
@@ -150,24 +148,24 @@ impl UdpFrame<'_> {
 
     /// Bytes without the FCS.
     fn length(&self) -> usize {
-        (headers_length(&self.flow) + self.payload.len()).max(MINIMUM_LENGTH)
+        (headers_length(&self.flow.addresses) + self.payload.len()).max(MINIMUM_LENGTH)
     }
 }
 
 /// Bytes of the three headers.
-fn headers_length(flow: &Flow) -> usize {
-    let ip = match flow {
-        Flow::Inet { .. } => ipv4::HEADER_LENGTH,
-        Flow::Inet6 { .. } => ipv6::HEADER_LENGTH,
+fn headers_length(addresses: &AddressPair) -> usize {
+    let ip = match addresses {
+        AddressPair::Inet { .. } => ipv4::HEADER_LENGTH,
+        AddressPair::Inet6 { .. } => ipv6::HEADER_LENGTH,
     };
     ethernet::HEADER_LENGTH + ip + udp::HEADER_LENGTH
 }
 
 /// IPv4 counts its own header in its 16-bit length, IPv6 does not.
-fn payload_length_max(flow: &Flow) -> usize {
-    let ip_payload = match flow {
-        Flow::Inet { .. } => usize::from(u16::MAX) - ipv4::HEADER_LENGTH,
-        Flow::Inet6 { .. } => usize::from(u16::MAX),
+fn payload_length_max(addresses: &AddressPair) -> usize {
+    let ip_payload = match addresses {
+        AddressPair::Inet { .. } => usize::from(u16::MAX) - ipv4::HEADER_LENGTH,
+        AddressPair::Inet6 { .. } => usize::from(u16::MAX),
     };
     ip_payload - udp::HEADER_LENGTH
 }
@@ -186,37 +184,40 @@ fn payload_length_max(flow: &Flow) -> usize {
 /// All that name a header, and `TrailingBytes`.
 pub fn parse(frame: &[u8]) -> Result<UdpFrame<'_>, PacketError> {
     let ethernet = EthernetFrame::new_checked(frame)?;
-    let (flow, hop_limit, payload) = match ethernet.ether_type() {
+    let (addresses, hop_limit, payload) = match ethernet.ether_type() {
         ethernet::IPV4 => {
             let packet = Ipv4Packet::new_checked(ethernet.payload())?;
             check_protocol("ipv4", packet.protocol())?;
             check_padding(frame, packet.total_length())?;
-            let flow = Flow::Inet {
+            let addresses = AddressPair::Inet {
                 source: packet.source(),
                 destination: packet.destination(),
             };
-            (flow, packet.hop_limit(), packet.payload())
+            (addresses, packet.hop_limit(), packet.payload())
         }
         ethernet::IPV6 => {
             let packet = Ipv6Packet::new_checked(ethernet.payload())?;
             check_protocol("ipv6", packet.next_header())?;
             check_padding(frame, packet.total_length())?;
-            let flow = Flow::Inet6 {
+            let addresses = AddressPair::Inet6 {
                 source: packet.source(),
                 destination: packet.destination(),
             };
-            (flow, packet.hop_limit(), packet.payload())
+            (addresses, packet.hop_limit(), packet.payload())
         }
         seen => return Err(PacketError::EtherType { seen }),
     };
-    let datagram =
-        UdpDatagram::new_checked(payload, |length| flow.pseudo_header(udp::PROTOCOL, length))?;
+    let datagram = UdpDatagram::new_checked(payload, |length| {
+        addresses.pseudo_header(udp::PROTOCOL, length)
+    })?;
     Ok(UdpFrame {
         source_mac: ethernet.source_mac(),
         destination_mac: ethernet.destination_mac(),
-        flow,
-        source_port: datagram.source_port(),
-        destination_port: datagram.destination_port(),
+        flow: Flow {
+            addresses,
+            source_port: datagram.source_port(),
+            destination_port: datagram.destination_port(),
+        },
         hop_limit,
         payload: datagram.payload(),
     })
@@ -256,16 +257,16 @@ pub fn forwarded(
     source_mac: MacAddress,
     destination_mac: MacAddress,
 ) -> Result<Vec<u8>, PacketError> {
-    let flow = parse(frame)?.flow;
+    let addresses = parse(frame)?.flow.addresses;
     let mut bytes = frame.to_vec();
     let mut ethernet = EthernetFrame::new_checked(bytes.as_mut_slice())?;
     ethernet.set_source_mac(source_mac);
     ethernet.set_destination_mac(destination_mac);
-    match flow {
-        Flow::Inet { .. } => {
+    match addresses {
+        AddressPair::Inet { .. } => {
             Ipv4Packet::new_checked(ethernet.payload_mut())?.decrement_hop_limit()?;
         }
-        Flow::Inet6 { .. } => {
+        AddressPair::Inet6 { .. } => {
             Ipv6Packet::new_checked(ethernet.payload_mut())?.decrement_hop_limit()?;
         }
     }
@@ -286,8 +287,6 @@ mod tests {
             source_mac: SOURCE_MAC,
             destination_mac: DESTINATION_MAC,
             flow: flows.flow(0).unwrap(),
-            source_port: 2000,
-            destination_port: 2000,
             hop_limit: 64,
             payload,
         }
@@ -340,7 +339,7 @@ mod tests {
         ] {
             let flow = flows.flow(0).unwrap();
             for (asked, built) in sizes {
-                let payload = vec![0; UdpFrame::payload_length(&flow, asked).unwrap()];
+                let payload = vec![0; UdpFrame::payload_length(&flow.addresses, asked).unwrap()];
                 let frame = frame(flows, &payload);
                 assert_eq!(frame.frame_size_bytes(), built);
                 assert_eq!(frame.emit().len(), built - 4);
@@ -360,7 +359,7 @@ mod tests {
             (inet6, 65_594, 66, 65_593),
         ] {
             assert_eq!(
-                UdpFrame::payload_length(&flow, seen),
+                UdpFrame::payload_length(&flow.addresses, seen),
                 Err(PacketError::FrameSize {
                     seen,
                     minimum,
@@ -373,7 +372,7 @@ mod tests {
     #[test]
     fn the_largest_frames_are_written_and_read() {
         for (flows, size) in [(Flows::inet(), 65_553), (Flows::inet6(), 65_593)] {
-            let length = UdpFrame::payload_length(&flows.flow(0).unwrap(), size).unwrap();
+            let length = UdpFrame::payload_length(&flows.flow(0).unwrap().addresses, size).unwrap();
             let payload = vec![0xa5; length];
             let frame = frame(flows, &payload);
             assert_eq!(parse(&frame.emit()), Ok(frame));
@@ -390,7 +389,7 @@ mod tests {
     fn a_checksum_of_zero_is_sent_as_ones() {
         for flows in [Flows::inet(), Flows::inet6()] {
             let checksum = |bytes: &[u8]| {
-                let offset = headers_length(&flows.flow(0).unwrap()) - 2;
+                let offset = headers_length(&flows.flow(0).unwrap().addresses) - 2;
                 [bytes[offset], bytes[offset + 1]]
             };
             // Adding the checksum of the frame as data makes the sum 0xffff.
@@ -594,13 +593,13 @@ mod tests {
         }
     }
 
-    fn any_flow() -> impl Strategy<Value = Flow> {
+    fn any_addresses() -> impl Strategy<Value = AddressPair> {
         prop_oneof![
-            any::<(u32, u32)>().prop_map(|(source, destination)| Flow::Inet {
+            any::<(u32, u32)>().prop_map(|(source, destination)| AddressPair::Inet {
                 source: source.into(),
                 destination: destination.into(),
             }),
-            any::<(u128, u128)>().prop_map(|(source, destination)| Flow::Inet6 {
+            any::<(u128, u128)>().prop_map(|(source, destination)| AddressPair::Inet6 {
                 source: source.into(),
                 destination: destination.into(),
             }),
@@ -612,7 +611,7 @@ mod tests {
         fn any_headers()(
             source_mac: [u8; 6],
             destination_mac: [u8; 6],
-            flow in any_flow(),
+            addresses in any_addresses(),
             source_port: u16,
             destination_port: u16,
             hop_limit: u8,
@@ -620,9 +619,11 @@ mod tests {
             UdpFrame {
                 source_mac: MacAddress(source_mac),
                 destination_mac: MacAddress(destination_mac),
-                flow,
-                source_port,
-                destination_port,
+                flow: Flow {
+                    addresses,
+                    source_port,
+                    destination_port,
+                },
                 hop_limit,
                 payload: &[],
             }
@@ -635,13 +636,13 @@ mod tests {
 
     /// Whether a checksum or a check covers the bit, counted from the first
     /// byte of the frame and from the most significant bit of the byte.
-    fn is_protected(flow: &Flow, bit: usize) -> bool {
+    fn is_protected(addresses: &AddressPair, bit: usize) -> bool {
         let mac_addresses = 0..12 * 8;
         let traffic_class_and_flow_label = 14 * 8 + 4..18 * 8;
         let hop_limit = 21 * 8..22 * 8;
-        match flow {
-            Flow::Inet { .. } => !mac_addresses.contains(&bit),
-            Flow::Inet6 { .. } => ![mac_addresses, traffic_class_and_flow_label, hop_limit]
+        match addresses {
+            AddressPair::Inet { .. } => !mac_addresses.contains(&bit),
+            AddressPair::Inet6 { .. } => ![mac_addresses, traffic_class_and_flow_label, hop_limit]
                 .iter()
                 .any(|unprotected| unprotected.contains(&bit)),
         }
@@ -666,7 +667,7 @@ mod tests {
                 bytes[bit / 8] ^= mask;
                 prop_assert_eq!(
                     parse(&bytes).is_err(),
-                    is_protected(&headers.flow, bit),
+                    is_protected(&headers.flow.addresses, bit),
                     "byte {} mask {:#04x}", bit / 8, mask
                 );
                 bytes[bit / 8] ^= mask;
@@ -677,7 +678,7 @@ mod tests {
         fn a_cut_frame_is_noticed(headers in any_headers(), payload in any_payload()) {
             let frame = UdpFrame { payload: &payload, ..headers };
             let bytes = frame.emit();
-            for length in 0..headers_length(&headers.flow) + payload.len() {
+            for length in 0..headers_length(&headers.flow.addresses) + payload.len() {
                 prop_assert!(parse(&bytes[..length]).is_err(), "cut to {} bytes", length);
             }
         }

@@ -15,5 +15,5 @@ mod frame;
 
 pub use address::MacAddress;
 pub use error::PacketError;
-pub use flow::{AddressRange, Flow, Flows};
+pub use flow::{AddressPair, AddressRange, Flow, Flows};
 pub use frame::{UdpFrame, forwarded, parse};

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use etherparse::{LinkSlice, NetSlice, SlicedPacket, TransportSlice};
-use fwdlab_packet::{Flow, Flows, MacAddress, UdpFrame, forwarded};
+use fwdlab_packet::{AddressPair, Flow, Flows, MacAddress, UdpFrame, forwarded};
 use proptest::prelude::*;
 
 /// Checks every field of `bytes` against `frame` with etherparse alone.
@@ -20,16 +20,19 @@ fn assert_agrees(frame: &UdpFrame<'_>, bytes: &[u8]) {
         panic!("not UDP: {:?}", packet.transport);
     };
     let udp = datagram.to_header();
-    assert_eq!(udp.source_port, frame.source_port);
-    assert_eq!(udp.destination_port, frame.destination_port);
+    assert_eq!(udp.source_port, frame.flow.source_port);
+    assert_eq!(udp.destination_port, frame.flow.destination_port);
     assert_eq!(usize::from(udp.length), 8 + frame.payload.len());
     assert_eq!(datagram.payload(), frame.payload);
 
     match packet.net {
         Some(NetSlice::Ipv4(ip)) => {
             let header = ip.header().to_header();
-            assert_eq!(IpAddr::from(header.source), frame.flow.source());
-            assert_eq!(IpAddr::from(header.destination), frame.flow.destination());
+            assert_eq!(IpAddr::from(header.source), frame.flow.addresses.source());
+            assert_eq!(
+                IpAddr::from(header.destination),
+                frame.flow.addresses.destination()
+            );
             assert_eq!(header.time_to_live, frame.hop_limit);
             assert_eq!(header.identification, 0);
             assert!(header.dont_fragment);
@@ -42,8 +45,11 @@ fn assert_agrees(frame: &UdpFrame<'_>, bytes: &[u8]) {
         }
         Some(NetSlice::Ipv6(ip)) => {
             let header = ip.header().to_header();
-            assert_eq!(IpAddr::from(header.source), frame.flow.source());
-            assert_eq!(IpAddr::from(header.destination), frame.flow.destination());
+            assert_eq!(IpAddr::from(header.source), frame.flow.addresses.source());
+            assert_eq!(
+                IpAddr::from(header.destination),
+                frame.flow.addresses.destination()
+            );
             assert_eq!(header.hop_limit, frame.hop_limit);
             assert_eq!(header.flow_label.value(), 0);
             assert_eq!(header.traffic_class, 0);
@@ -60,13 +66,11 @@ fn assert_agrees(frame: &UdpFrame<'_>, bytes: &[u8]) {
 fn all_2000_smallest_frames_of_both_families_agree_before_and_after_a_router() {
     for flows in [Flows::inet(), Flows::inet6()] {
         for flow in flows.iter() {
-            let payload = vec![0; UdpFrame::payload_length(&flow, 64).unwrap()];
+            let payload = vec![0; UdpFrame::payload_length(&flow.addresses, 64).unwrap()];
             let sent = UdpFrame {
                 source_mac: MacAddress([2, 0, 0, 0, 0, 1]),
                 destination_mac: MacAddress([2, 0, 0, 0, 0, 2]),
                 flow,
-                source_port: 2000,
-                destination_port: 2000,
                 hop_limit: 64,
                 payload: &payload,
             };
@@ -102,9 +106,11 @@ proptest! {
         let frame = UdpFrame {
             source_mac: MacAddress(macs.0),
             destination_mac: MacAddress(macs.1),
-            flow: Flow::new(address(addresses.0), address(addresses.1)).unwrap(),
-            source_port: ports.0,
-            destination_port: ports.1,
+            flow: Flow {
+                addresses: AddressPair::new(address(addresses.0), address(addresses.1)).unwrap(),
+                source_port: ports.0,
+                destination_port: ports.1,
+            },
             hop_limit,
             payload: &payload,
         };

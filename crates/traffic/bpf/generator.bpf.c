@@ -2,41 +2,63 @@
 /* The generator: run by BPF_PROG_RUN on live frames, it turns every frame it is handed into the
  * next one of the planned flows and redirects it to the tester's interface.
  *
- * The kernel recycles the pages of its live frames as the DUT left them, so the whole head of the
- * frame is written again each time; what lies behind the head is the same in all flows.
+ * The kernel recycles the pages of its live frames as the DUT left them, so that the whole frame is
+ * written again each time.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#define FLOWS_MAX 2048
-/* Ethernet, IPv4, UDP and 18 bytes of payload make 60; Ethernet, IPv6 and UDP make 62. */
-#define HEAD_SIZE 64
+#include "frame.h"
 
 /* A pacer that fell behind by more than this does not make up for it: a burst of that length would
  * no longer be the load that was asked for. */
 #define BACKLOG_NS_MAX 20000000ULL
 
-struct template {
-	__u64 words[HEAD_SIZE / 8];
-};
-
 /* Written by the tester while the generator stands still, read at any time. */
 struct generator {
 	__u64 offered_frames; /* frames redirected to the interface */
-	__u64 gap_ns;	      /* time between two frames; 0: as fast as it goes */
-	__u64 next_ns;	      /* when the next frame is due */
+	__u64 gap_ns;	      /* time between two bursts; 0: as fast as it goes */
+	__u64 next_ns;	      /* when the next burst is due */
 	__u32 gap_fraction;   /* the gap's part below 1 ns, in 2^-32 ns */
 	__u32 next_fraction;
 	__u32 flows;
 	__u32 flow; /* the next frame's flow */
+	__u32 burst_frames;
+	__u32 burst_left; /* frames that are due with the last one */
+	/* Only for frames of several sizes, or of one that is not the smallest. */
+	__u32 slots; /* frames in a turn of the sizes */
+	__u32 slot;  /* the next frame's place in it */
+	/* Flows and slots meet again after a stretch: their least common multiple. Each stretch
+	 * begins one slot further, until every flow had every slot. */
+	__u32 stretch;
+	__u32 stretch_left;
+	__u32 stretches;
+	__u32 stretches_done;
+	__u32 is_inet6;
+	__u32 padding;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FLOWS_MAX);
+	__uint(max_entries, 1); /* as many as there are flows */
 	__type(key, __u32);
-	__type(value, struct template);
-} templates SEC(".maps");
+	__type(value, union head);
+} heads SEC(".maps");
+
+/* The sizes of a turn, in the order in which they are sent. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* as many as there are slots */
+	__type(key, __u32);
+	__type(value, struct size);
+} turn SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, union rest);
+} rest SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -55,6 +77,10 @@ struct {
 /* Whether a frame is due, and if so when the next one is. */
 static __always_inline int frame_is_due(struct generator *g)
 {
+	if (g->burst_left) {
+		g->burst_left--;
+		return 1;
+	}
 	__u64 now_ns = bpf_ktime_get_ns();
 
 	if (now_ns < g->next_ns)
@@ -65,9 +91,59 @@ static __always_inline int frame_is_due(struct generator *g)
 
 	g->next_fraction = (__u32)fraction;
 	g->next_ns += g->gap_ns + (fraction >> 32);
+	g->burst_left = g->burst_frames - 1;
 	return 1;
 }
 
+/* Writes a head to a frame that is not shorter than one of IPv4; beyond its end it writes zeros, if anything. */
+static __always_inline void write_head(__u64 *frame, void *end, const union head *h)
+{
+	frame[0] = h->words[0];
+	frame[1] = h->words[1];
+	frame[2] = h->words[2];
+	frame[3] = h->words[3];
+	frame[4] = h->words[4];
+	frame[5] = h->words[5];
+	frame[6] = h->words[6];
+	*(__u32 *)&frame[7] = (__u32)h->words[7];
+	if ((void *)frame + INET6_HEAD_LENGTH <= end)
+		*(__u16 *)((void *)frame + INET_HEAD_LENGTH) = (__u16)(h->words[7] >> 32);
+}
+
+/* Writes what follows the head, up to the frame's end. Word by word: the kernel's helper copies
+ * with one instruction that takes several times as long for some sizes. */
+static __always_inline void write_rest(void *at, void *end, const union rest *r)
+{
+	__u32 written = 0;
+
+	for (; written < REST_SIZE - 64; written += 64, at += 64) {
+		__u64 *to = at;
+		const __u64 *from = &r->words[written / 8];
+
+		if (at + 64 > end)
+			break;
+		to[0] = from[0];
+		to[1] = from[1];
+		to[2] = from[2];
+		to[3] = from[3];
+		to[4] = from[4];
+		to[5] = from[5];
+		to[6] = from[6];
+		to[7] = from[7];
+	}
+	for (; written < REST_SIZE - 8; written += 8, at += 8) {
+		if (at + 8 > end)
+			break;
+		*(__u64 *)at = r->words[written / 8];
+	}
+	for (int left = 0; left < 7; left++, at++) {
+		if (at + 1 > end)
+			break;
+		*(__u8 *)at = r->bytes[written + left];
+	}
+}
+
+/* Frames of the smallest size only. */
 SEC("xdp")
 int generate(struct xdp_md *ctx)
 {
@@ -76,28 +152,74 @@ int generate(struct xdp_md *ctx)
 	__u32 zero = 0;
 	struct generator *g = bpf_map_lookup_elem(&generator, &zero);
 
-	if (!g || (void *)frame + 60 > end)
+	if (!g || (void *)frame + INET_HEAD_LENGTH > end)
 		return XDP_ABORTED;
 	if (g->gap_ns && !frame_is_due(g))
 		return XDP_DROP;
 
 	__u32 flow = g->flow;
-	struct template *t = bpf_map_lookup_elem(&templates, &flow);
+	union head *h = bpf_map_lookup_elem(&heads, &flow);
 
-	if (!t)
+	if (!h)
 		return XDP_ABORTED;
-	frame[0] = t->words[0];
-	frame[1] = t->words[1];
-	frame[2] = t->words[2];
-	frame[3] = t->words[3];
-	frame[4] = t->words[4];
-	frame[5] = t->words[5];
-	frame[6] = t->words[6];
-	*(__u32 *)&frame[7] = (__u32)t->words[7];
-	if ((void *)frame + 62 <= end)
-		*(__u16 *)((void *)frame + 60) = (__u16)(t->words[7] >> 32);
+	write_head(frame, end, h);
 
 	g->flow = flow + 1 < g->flows ? flow + 1 : 0;
+	g->offered_frames++;
+	return bpf_redirect_map(&interface, 0, XDP_ABORTED);
+}
+
+/* Frames of any sizes: each comes as large as the largest and is cut. */
+SEC("xdp")
+int generate_sizes(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct generator *g = bpf_map_lookup_elem(&generator, &zero);
+	union rest *r = bpf_map_lookup_elem(&rest, &zero);
+
+	if (!g || !r)
+		return XDP_ABORTED;
+	if (g->gap_ns && !frame_is_due(g))
+		return XDP_DROP;
+
+	__u32 flow = g->flow, slot = g->slot;
+	union head *h = bpf_map_lookup_elem(&heads, &flow);
+	struct size *size = bpf_map_lookup_elem(&turn, &slot);
+
+	if (!h || !size)
+		return XDP_ABORTED;
+
+	void *frame = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	long surplus = end - frame - size->length;
+
+	if (surplus && bpf_xdp_adjust_tail(ctx, -surplus))
+		return XDP_ABORTED;
+	frame = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if (g->is_inet6) {
+		if (frame + INET6_HEAD_LENGTH > end)
+			return XDP_ABORTED;
+		write_head(frame, end, h);
+		resize(frame, h, size, 1);
+		write_rest(frame + INET6_HEAD_LENGTH, end, r);
+	} else {
+		if (frame + INET_HEAD_LENGTH > end)
+			return XDP_ABORTED;
+		write_head(frame, end, h);
+		resize(frame, h, size, 0);
+		write_rest(frame + INET_HEAD_LENGTH, end, r);
+	}
+
+	g->flow = flow + 1 < g->flows ? flow + 1 : 0;
+	g->slot = slot + 1 < g->slots ? slot + 1 : 0;
+	if (!--g->stretch_left) {
+		__u32 done = g->stretches_done + 1;
+
+		g->stretches_done = done < g->stretches ? done : 0;
+		g->slot = g->stretches_done;
+		g->stretch_left = g->stretch;
+	}
 	g->offered_frames++;
 	return bpf_redirect_map(&interface, 0, XDP_ABORTED);
 }

@@ -3,7 +3,7 @@
 //! The frames are addressed to a station that is not there, so the kernel drops them where it first
 //! looks at them and counts them apart (`rx_otherhost_dropped`): exactly the tester's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,6 +34,7 @@ struct State {
     /// What is neither in the interface's counters nor checked any more, because it was detached.
     counts: SinkCounts,
     flows_seen: Vec<bool>,
+    lengths_seen: BTreeSet<usize>,
 }
 
 struct Attached {
@@ -55,6 +56,7 @@ impl CounterSink {
                 attached: None,
                 counts: SinkCounts::default(),
                 flows_seen: vec![false; flows],
+                lengths_seen: BTreeSet::new(),
             }),
         }
     }
@@ -107,6 +109,7 @@ impl CounterSink {
         state.every = every;
         state.counts = SinkCounts::default();
         state.flows_seen.fill(false);
+        state.lengths_seen.clear();
         if let Some(attached) = &mut state.attached {
             attached.ring.read(|_| {});
             attached.ring.sample(every)?;
@@ -141,6 +144,7 @@ impl CounterSink {
             attached,
             counts,
             flows_seen,
+            lengths_seen,
             ..
         } = state;
         let Some(attached) = attached else {
@@ -151,6 +155,7 @@ impl CounterSink {
             let (flow, wrong) = self.expected.check(frame);
             if let Some(flow) = flow {
                 flows_seen[flow] = true;
+                lengths_seen.insert(frame.len());
             }
             if let Some(wrong) = wrong {
                 counts.wrong_frames[wrong as usize] += 1;
@@ -172,6 +177,16 @@ impl CounterSink {
         self.counts_of(&mut state)?;
         let seen = state.flows_seen.iter().filter(|&&seen| seen).count();
         Ok(u32::try_from(seen).expect("flows are counted in 32 bits"))
+    }
+
+    /// Whether every planned size was among the checked frames.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
+        let mut state = self.state();
+        self.counts_of(&mut state)?;
+        Ok(state.lengths_seen.is_superset(&self.expected.lengths))
     }
 
     /// The outcome of the check, for the records.
@@ -217,29 +232,44 @@ const _: () = assert!(Wrong::Content as usize + 1 == WRONG.len());
 /// The frames that should come, found by what they are sent to.
 struct Expected {
     family: AddressFamily,
-    frames: Vec<Vec<u8>>,
+    /// The frames of a flow in all its lengths, flow by flow.
+    frames: Vec<Vec<Vec<u8>>>,
     /// Flows by addresses and ports, which lie side by side.
     flows: HashMap<Vec<u8>, usize>,
+    lengths: BTreeSet<usize>,
 }
 
 impl Expected {
     fn new(frames: &Frames) -> Self {
         let family = frames.family();
-        let frames = frames.expected().to_vec();
+        let lengths = frames.lengths();
+        let sent: Vec<_> = frames.each_flow_in_each_size().collect();
+        let frames: Vec<Vec<_>> = sent
+            .chunks(frames.sizes())
+            .map(|sizes| {
+                sizes
+                    .iter()
+                    .map(|frame| frames.as_forwarded(frame))
+                    .collect()
+            })
+            .collect();
         let flows = frames
             .iter()
             .enumerate()
-            .filter_map(|(flow, frame)| Some((frame.get(addresses(family))?.to_vec(), flow)))
+            .filter_map(|(flow, sizes)| {
+                Some((sizes.first()?.get(addresses(family))?.to_vec(), flow))
+            })
             .collect();
         Self {
             family,
             frames,
             flows,
+            lengths,
         }
     }
 
     fn length_max(&self) -> usize {
-        self.frames.iter().map(Vec::len).max().unwrap_or_default()
+        self.lengths.last().copied().unwrap_or_default()
     }
 
     /// Which flow a frame is of, and what is wrong with it first.
@@ -250,12 +280,13 @@ impl Expected {
         let Some(&flow) = flow else {
             return (None, Some(Wrong::Flow));
         };
-        let expected = &self.frames[flow];
+        let mut sizes = self.frames[flow].iter();
+        let Some(expected) = sizes.find(|expected| expected.len() == frame.len()) else {
+            return (Some(flow), Some(Wrong::Length));
+        };
         let ttl = ttl(self.family);
         let wrong = if frame == expected {
             None
-        } else if frame.len() != expected.len() {
-            Some(Wrong::Length)
         } else if frame[MAC_ADDRESSES] != expected[MAC_ADDRESSES] {
             Some(Wrong::MacAddress)
         } else if frame[ttl] != expected[ttl] {
@@ -285,28 +316,35 @@ fn ttl(family: AddressFamily) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::Traffic;
+    use fwdlab_model::{FrameSize, Traffic};
     use fwdlab_packet::MacAddress;
     use proptest::prelude::*;
 
     use super::*;
     use crate::Link;
 
-    fn frames(family: AddressFamily) -> Frames {
+    fn frames(family: AddressFamily, sizes: &[u16]) -> Frames {
         let link = |last| Link {
             source: MacAddress([2, 0, 0, 0, last, 1]),
             destination: MacAddress([2, 0, 0, 0, last, 2]),
         };
-        Frames::new(family, &Traffic::default(), link(1), link(2)).unwrap()
+        let traffic = Traffic {
+            frame_sizes: sizes
+                .iter()
+                .map(|&bytes| FrameSize { bytes, share: 1 })
+                .collect(),
+            ..Traffic::default()
+        };
+        Frames::new(family, &traffic, link(1), link(2)).unwrap()
     }
 
     #[test]
     fn what_is_wrong_is_named_in_the_order_in_which_it_is_looked_for() {
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-            let frames = frames(family);
+            let frames = frames(family, &[64]);
             let expected = Expected::new(&frames);
-            let good = &frames.expected()[1234];
-            assert_eq!(expected.check(good), (Some(1234), None));
+            let good = frames.expected(1234);
+            assert_eq!(expected.check(&good), (Some(1234), None));
             let changed = |place: usize| {
                 let mut frame = good.clone();
                 frame[place] ^= 0x55;
@@ -321,9 +359,28 @@ mod tests {
             assert_eq!(changed(12), (Some(1234), Some(Wrong::Content)));
             let short = expected.check(&good[..last]);
             assert_eq!(short, (Some(1234), Some(Wrong::Length)));
-            let sent = expected.check(&frames.sent()[1234]);
+            let sent = expected.check(&frames.sent(1234));
             assert_eq!(sent, (Some(1234), Some(Wrong::MacAddress)));
             assert_eq!(expected.check(&[]), (None, Some(Wrong::Flow)));
+        }
+    }
+
+    #[test]
+    fn every_size_of_a_flow_is_expected() {
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let frames = frames(family, &[64, 594, 1518]);
+            let expected = Expected::new(&frames);
+            assert_eq!(expected.length_max(), 1514);
+            for number in 0..3 * 2000 {
+                let (flow, wrong) = expected.check(&frames.expected(number));
+                assert_eq!((flow, wrong), (Some(number as usize % 2000), None));
+            }
+            let mut corrupted = frames.expected(1);
+            let last = corrupted.len() - 1;
+            corrupted[last] ^= 1;
+            assert_eq!(expected.check(&corrupted), (Some(1), Some(Wrong::Content)));
+            let cut = &corrupted[..last];
+            assert_eq!(expected.check(cut), (Some(1), Some(Wrong::Length)));
         }
     }
 
@@ -331,7 +388,7 @@ mod tests {
         #[test]
         fn any_bytes_are_judged(bytes: Vec<u8>) {
             for family in [AddressFamily::Inet, AddressFamily::Inet6] {
-                let expected = Expected::new(&frames(family));
+                let expected = Expected::new(&frames(family, &[64, 128]));
                 prop_assert!(expected.check(&bytes).1.is_some());
             }
         }

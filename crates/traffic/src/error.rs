@@ -1,3 +1,6 @@
+use std::net::IpAddr;
+
+use fwdlab_model::AddressFamily;
 use fwdlab_packet::PacketError;
 use fwdlab_sys::SysError;
 
@@ -18,10 +21,11 @@ pub enum TrafficError {
         /// Flows asked for.
         flows: u32,
     },
-    /// A frame size that the generator cannot send.
+    /// A frame size that no cable of the lab takes.
     #[error(
-        "traffic.frame_size: {frame_size} bytes cannot be generated yet; the eBPF generator sends \
-         the smallest frames, ask for 64"
+        "traffic.frame_size: {frame_size} bytes are more than Ethernet's largest frame; ask for 64 \
+         to {max}",
+        max = crate::FRAME_SIZE_MAX
     )]
     FrameSize {
         /// Size asked for, with FCS.
@@ -37,6 +41,38 @@ pub enum TrafficError {
         interface_index: u32,
         /// What the kernel said.
         source: std::io::Error,
+    },
+    /// No size at all.
+    #[error("traffic.frame_sizes: no size; give at least one")]
+    NoFrameSize,
+    /// A size that never comes.
+    #[error(
+        "traffic.frame_sizes: {frame_size} bytes have share 0; give at least 1, or leave them out"
+    )]
+    NoShare {
+        /// Size asked for, with FCS.
+        frame_size: u16,
+    },
+    /// Shares so far apart that the order of sizes does not fit the generator.
+    #[error(
+        "traffic.frame_sizes: the shares add up to {slots} frames a turn, more than the generator \
+         holds ({max}); use smaller shares",
+        max = crate::SLOTS_MAX
+    )]
+    LongTurn {
+        /// Frames in a turn of all sizes.
+        slots: i64,
+    },
+    /// A first address of the other family.
+    #[error(
+        "traffic: {first} cannot be the first address of {family}; give an {} address",
+        family.protocol()
+    )]
+    FirstAddress {
+        /// The family that it was given for.
+        family: AddressFamily,
+        /// The address.
+        first: IpAddr,
     },
     /// A frame that cannot be.
     #[error(transparent)]

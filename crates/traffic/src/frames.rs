@@ -1,22 +1,38 @@
 //! The frames that the tester sends, and those that a correct router makes of them.
 
-use fwdlab_model::{AddressFamily, Traffic};
-use fwdlab_packet::{AddressRange, Flows, MacAddress, UdpFrame, forwarded};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use fwdlab_model::{AddressFamily, FirstAddresses, Traffic};
+use fwdlab_packet::checksum::Sum;
+use fwdlab_packet::{AddressRange, Flow, Flows, MacAddress, UdpFrame, forwarded};
 
 use crate::TrafficError;
+use crate::turn::{Sequence, turn};
 
-/// What the maps of the eBPF programs hold.
-pub const FLOWS_MAX: u32 = 2048;
+/// Flows that the generator can tell apart: more would not fit a modern CPU's caches by far.
+pub const FLOWS_MAX: u32 = 65_536;
 
-/// Bytes of a frame that the programs write and compare.
+/// The largest frame, with FCS: 1500 bytes of IP.
+pub const FRAME_SIZE_MAX: u16 = 1518;
+
+/// The smallest frame of either family, with FCS, as an experiment names it.
+const SMALLEST: u16 = 64;
+
+/// Bytes of the head of a frame as the eBPF programs' maps hold it.
 const HEAD_SIZE: usize = 64;
+/// Bytes of what follows the head, likewise.
+pub(crate) const REST_SIZE: usize = 1464;
 
-/// The port of the sender and of the receiver: far from any registered service in use here.
-const PORT: u16 = 2000;
 const HOP_LIMIT: u8 = 64;
 
+/// `union head` of the eBPF programs, in words.
+pub(crate) type Head = [u64; HEAD_SIZE / 8];
+/// `struct size` of the eBPF programs, in half words.
+pub(crate) type Size = [u16; 8];
+
 /// The two ends of one cable.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The sending end.
     pub source: MacAddress,
@@ -24,71 +40,62 @@ pub struct Link {
     pub destination: MacAddress,
 }
 
-/// All frames of one address family.
+/// All frames of one address family, in the order in which they are sent.
+///
+/// Flow and size step on with each frame. Every turn of the sizes holds each of them in its exact
+/// proportion, and every flow has every size.
 #[derive(Clone, Debug)]
 pub struct Frames {
     family: AddressFamily,
     flows: Flows,
-    sent: Vec<Vec<u8>>,
-    expected: Vec<Vec<u8>>,
+    tester_to_dut: Link,
+    dut_to_sink: Link,
+    sizes: Vec<u16>,
+    turn: Vec<usize>,
 }
 
 impl Frames {
-    /// Makes the frames of the traffic's flows, from the tester to the DUT over one
-    /// link and from the DUT to the sink over another.
+    /// The frames of the traffic's flows, from the tester to the DUT over one link and from the DUT
+    /// to the sink over another.
     ///
     /// # Errors
-    /// `TooManyFlows`, `FrameSize`.
+    /// `TooManyFlows`, `FrameSize`, `NoFrameSize`, `NoShare`, `LongTurn`, `FirstAddress`, and those
+    /// of address ranges.
     pub fn new(
         family: AddressFamily,
         traffic: &Traffic,
         tester_to_dut: Link,
         dut_to_sink: Link,
     ) -> Result<Self, TrafficError> {
-        let flows = traffic.flows();
-        if flows > FLOWS_MAX {
-            return Err(TrafficError::TooManyFlows { flows });
-        }
-        let frame_size = traffic.frame_sizes[0].bytes;
-        if frame_size != 64 {
-            return Err(TrafficError::FrameSize { frame_size });
-        }
-        let usual = match family {
-            AddressFamily::Inet => Flows::inet(),
-            AddressFamily::Inet6 => Flows::inet6(),
-        };
-        let range = |usual: AddressRange, count| AddressRange::new(usual.first(), count);
-        let flows = Flows::new(
-            range(usual.sources(), traffic.sources)?,
-            range(usual.destinations(), traffic.destinations)?,
-        )?;
-        let mut sent = Vec::new();
-        let mut expected = Vec::new();
-        for flow in flows.iter() {
-            let length = UdpFrame::payload_length(&flow, usize::from(frame_size))?;
-            let frame = UdpFrame {
-                source_mac: tester_to_dut.source,
-                destination_mac: tester_to_dut.destination,
-                flow,
-                source_port: PORT,
-                destination_port: PORT,
-                hop_limit: HOP_LIMIT,
-                payload: &b"fwdlab probe frame"[..length],
+        let flows = flows(family, traffic)?;
+        let sizes: Vec<_> = traffic.frame_sizes.iter().map(|size| size.bytes).collect();
+        let addresses = first(&flows).addresses;
+        for &frame_size in &sizes {
+            UdpFrame::payload_length(&addresses, frame_size.into())?;
+            if frame_size > FRAME_SIZE_MAX {
+                return Err(TrafficError::FrameSize { frame_size });
             }
-            .emit();
-            expected.push(forwarded(
-                &frame,
-                dut_to_sink.source,
-                dut_to_sink.destination,
-            )?);
-            sent.push(frame);
         }
         Ok(Self {
             family,
             flows,
-            sent,
-            expected,
+            tester_to_dut,
+            dut_to_sink,
+            sizes,
+            turn: turn(&traffic.frame_sizes)?,
         })
+    }
+
+    /// The frames of the opposite direction over links of its own: sources and destinations change
+    /// places, and so do their ports.
+    #[must_use]
+    pub fn reversed(&self, tester_to_dut: Link, dut_to_sink: Link) -> Self {
+        Self {
+            flows: self.flows.reversed(),
+            tester_to_dut,
+            dut_to_sink,
+            ..self.clone()
+        }
     }
 
     /// The flows, in the order in which they are sent.
@@ -103,43 +110,217 @@ impl Frames {
         self.family
     }
 
-    /// The frames as they are sent, without FCS, one a flow.
+    /// The frame with that number, counted from 0, as it is sent: without FCS.
     #[must_use]
-    pub fn sent(&self) -> &[Vec<u8>] {
-        &self.sent
+    pub fn sent(&self, number: u64) -> Vec<u8> {
+        let (flow, slot) = self.sequence().at(number);
+        let flow = self.flows.flow(flow).expect("it is below the count");
+        self.emit(flow, self.sizes[self.turn[slot as usize]])
     }
 
-    /// The frames as the sink should get them, without FCS, one a flow.
+    /// The frame with that number as the sink should get it: without FCS.
     #[must_use]
-    pub fn expected(&self) -> &[Vec<u8>] {
-        &self.expected
+    pub fn expected(&self, number: u64) -> Vec<u8> {
+        self.forwarded(&self.sent(number))
     }
 
-    /// Bytes of a frame without FCS.
+    /// The lengths that the frames have, without FCS, each once and in order.
     #[must_use]
-    pub fn length(&self) -> usize {
-        self.sent[0].len()
+    pub fn lengths(&self) -> BTreeSet<usize> {
+        self.sizes
+            .iter()
+            .map(|&size| self.length_of(size))
+            .collect()
     }
 
-    /// Port of the sender and of the receiver.
+    /// How many frames, from the first, hold every flow and every size at least once.
     #[must_use]
-    pub fn port(&self) -> u16 {
-        PORT
+    pub fn probe_frames(&self) -> u32 {
+        self.flows.count().max(self.sequence().slots())
     }
 
-    /// How many frames lie between two that the sink checks: at most 64, and without a common
-    /// divisor with the number of flows, so that every flow gets its turn.
+    /// How many frames lie between two that the sink checks: at most 64, and so many that every
+    /// flow gets its turn with every size.
     #[must_use]
     pub fn check_every(&self) -> u32 {
-        (1..=64)
-            .rev()
-            .find(|&every| greatest_common_divisor(every, self.flows.count()) == 1)
-            .unwrap_or(1)
+        self.sequence().check_every()
+    }
+
+    pub(crate) fn sequence(&self) -> Sequence {
+        let slots = u32::try_from(self.turn.len()).expect("a turn is bounded");
+        Sequence::new(self.flows.count(), slots)
+    }
+
+    /// Whether all frames are the smallest of their family.
+    pub(crate) fn are_smallest(&self) -> bool {
+        let smallest = self.length_of(SMALLEST);
+        self.lengths().into_iter().all(|length| length == smallest)
+    }
+
+    /// The head of each flow's frames as they are sent.
+    pub(crate) fn sent_heads(&self) -> impl Iterator<Item = Head> {
+        self.flows.iter().map(|flow| head(&self.smallest(flow)))
+    }
+
+    /// The head of each flow's frames as the sink should get them.
+    pub(crate) fn expected_heads(&self) -> impl Iterator<Item = Head> {
+        self.flows
+            .iter()
+            .map(|flow| head(&self.forwarded(&self.smallest(flow))))
+    }
+
+    /// The sizes in the order of a turn.
+    pub(crate) fn sizes_in_turn(&self) -> Vec<Size> {
+        let sizes: Vec<_> = self.sizes.iter().map(|&size| self.size(size)).collect();
+        self.turn.iter().map(|&size| sizes[size]).collect()
+    }
+
+    /// How many sizes there are.
+    pub(crate) fn sizes(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// The index of each slot's size.
+    pub(crate) fn turn(&self) -> &[usize] {
+        &self.turn
+    }
+
+    /// The frames of the first flow in all sizes, then those of the next, as they are sent.
+    pub(crate) fn each_flow_in_each_size(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.flows
+            .iter()
+            .flat_map(move |flow| self.sizes.iter().map(move |&size| self.emit(flow, size)))
+    }
+
+    /// A frame as it should come back.
+    pub(crate) fn as_forwarded(&self, frame: &[u8]) -> Vec<u8> {
+        self.forwarded(frame)
+    }
+
+    /// A frame as large as any.
+    pub(crate) fn largest(&self) -> Vec<u8> {
+        let size = self.sizes.iter().max().expect("there is a size");
+        self.emit(first(&self.flows), *size)
+    }
+
+    /// What follows the head, in the largest frame that can be; shorter ones end sooner.
+    pub(crate) fn rest(&self) -> [u8; REST_SIZE] {
+        let flow = first(&self.flows);
+        let frame = self.emit(flow, FRAME_SIZE_MAX);
+        let rest = &frame[self.smallest(flow).len()..];
+        let mut bytes = [0; REST_SIZE];
+        bytes[..rest.len()].copy_from_slice(rest);
+        bytes
+    }
+
+    fn smallest(&self, flow: Flow) -> Vec<u8> {
+        self.emit(flow, SMALLEST)
+    }
+
+    fn length_of(&self, frame_size: u16) -> usize {
+        self.emit(first(&self.flows), frame_size).len()
+    }
+
+    /// What a size changes in the head of a frame. The payload is the same in all flows, so what it
+    /// adds to a sum is so, too.
+    fn size(&self, frame_size: u16) -> Size {
+        let flow = first(&self.flows);
+        let (smallest, frame) = (self.smallest(flow), self.emit(flow, frame_size));
+        let (ip_length, ip_checksum, udp_length, udp_checksum) = match self.family {
+            AddressFamily::Inet => (16, Some(24), 38, 40),
+            AddressFamily::Inet6 => (18, None, 58, 60),
+        };
+        let change = |at| {
+            let sum = Sum::default()
+                .word(!half(&frame, at))
+                .word(half(&smallest, at));
+            !sum.checksum()
+        };
+        let length = u16::try_from(frame.len()).expect("it is bounded");
+        [
+            length,
+            half(&frame, ip_length),
+            half(&frame, udp_length),
+            ip_checksum.map_or(0, change),
+            change(udp_checksum),
+            0,
+            0,
+            0,
+        ]
+    }
+
+    fn emit(&self, flow: Flow, frame_size: u16) -> Vec<u8> {
+        let length = UdpFrame::payload_length(&flow.addresses, frame_size.into())
+            .expect("`new` refuses other sizes");
+        UdpFrame {
+            source_mac: self.tester_to_dut.source,
+            destination_mac: self.tester_to_dut.destination,
+            flow,
+            hop_limit: HOP_LIMIT,
+            payload: &payload(length),
+        }
+        .emit()
+    }
+
+    fn forwarded(&self, frame: &[u8]) -> Vec<u8> {
+        let Link {
+            source,
+            destination,
+        } = self.dut_to_sink;
+        forwarded(frame, source, destination).expect("its own frames can be forwarded")
     }
 }
 
+/// The traffic's flows in one family: where the experiment says, else where the lab's begin.
+fn flows(family: AddressFamily, traffic: &Traffic) -> Result<Flows, TrafficError> {
+    let usual = match family {
+        AddressFamily::Inet => Flows::inet(),
+        AddressFamily::Inet6 => Flows::inet6(),
+    };
+    let given = traffic.first_addresses.get(&family);
+    let range = |of: fn(&FirstAddresses) -> Option<IpAddr>, usual: AddressRange, count| {
+        let first = given.and_then(of).unwrap_or(usual.first());
+        if first.is_ipv4() != (family == AddressFamily::Inet) {
+            return Err(TrafficError::FirstAddress { family, first });
+        }
+        Ok(AddressRange::new(first, count)?)
+    };
+    let flows = Flows::new(
+        range(|first| first.source, usual.sources(), traffic.sources)?,
+        range(
+            |first| first.destination,
+            usual.destinations(),
+            traffic.destinations,
+        )?,
+        traffic.source_ports,
+        traffic.destination_ports,
+    )?;
+    match flows.count() {
+        count if count > FLOWS_MAX => Err(TrafficError::TooManyFlows { flows: count }),
+        _ => Ok(flows),
+    }
+}
+
+fn first(flows: &Flows) -> Flow {
+    flows.flow(0).expect("no range is empty")
+}
+
+/// What a datagram carries: a greeting, then bytes that nowhere repeat, so that no part of them can
+/// stand in another's place unnoticed.
+fn payload(length: usize) -> Vec<u8> {
+    let greeting = b"fwdlab probe frame".iter().copied();
+    let noise = (1_u64..).flat_map(|n| {
+        // SplitMix64, whose outputs for different numbers differ.
+        let mut word = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (word ^ (word >> 31)).to_be_bytes()
+    });
+    greeting.chain(noise).take(length).collect()
+}
+
 /// The first bytes of a frame as a map holds them.
-pub(crate) fn head(frame: &[u8]) -> [u64; HEAD_SIZE / 8] {
+fn head(frame: &[u8]) -> Head {
     let mut bytes = [0; HEAD_SIZE];
     bytes[..frame.len()].copy_from_slice(frame);
     let mut words = [0; HEAD_SIZE / 8];
@@ -149,19 +330,22 @@ pub(crate) fn head(frame: &[u8]) -> [u64; HEAD_SIZE / 8] {
     words
 }
 
-fn greatest_common_divisor(a: u32, b: u32) -> u32 {
-    if b == 0 {
-        a
-    } else {
-        greatest_common_divisor(b, a % b)
-    }
+/// Two bytes as a program reads them.
+fn half(frame: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes([frame[at], frame[at + 1]])
 }
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::FrameSize;
+    use std::collections::BTreeMap;
+
+    use fwdlab_model::{FrameSize, PortRange};
+    use fwdlab_packet::parse;
+    use proptest::prelude::*;
 
     use super::*;
+
+    const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
 
     fn link(last: u8) -> Link {
         Link {
@@ -170,55 +354,216 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_flow_has_its_frame_of_the_smallest_size() {
-        for (family, length) in [(AddressFamily::Inet, 60), (AddressFamily::Inet6, 62)] {
-            let frames = Frames::new(family, &Traffic::default(), link(1), link(2)).unwrap();
-            assert_eq!(frames.sent().len(), 2000);
-            assert!(frames.sent().iter().all(|frame| frame.len() == length));
-            let mut distinct = frames.expected().to_vec();
-            distinct.sort();
-            distinct.dedup();
-            assert_eq!(distinct.len(), 2000);
+    fn frames(family: AddressFamily, traffic: &Traffic) -> Result<Frames, TrafficError> {
+        Frames::new(family, traffic, link(1), link(2))
+    }
+
+    fn of_sizes(sizes: &[(u16, u16)]) -> Traffic {
+        Traffic {
+            frame_sizes: sizes
+                .iter()
+                .map(|&(bytes, share)| FrameSize { bytes, share })
+                .collect(),
+            ..Traffic::default()
         }
     }
 
     #[test]
-    fn checked_frames_visit_every_flow() {
-        for (sources, destinations) in [(20, 100), (1, 1), (1, 63), (2, 32), (16, 128), (30, 7)] {
-            let traffic = Traffic {
-                sources,
-                destinations,
-                ..Traffic::default()
-            };
-            let frames = Frames::new(AddressFamily::Inet, &traffic, link(1), link(2)).unwrap();
-            let flows = frames.flows().count();
-            let mut seen = vec![false; flows as usize];
-            for check in 0..flows {
-                seen[(check * frames.check_every() % flows) as usize] = true;
-            }
-            assert!(seen.iter().all(|&seen| seen), "{flows} flows");
-            assert!(frames.check_every() <= 64);
+    fn every_flow_has_its_frame_of_the_smallest_size() {
+        for (family, length) in [(AddressFamily::Inet, 60), (AddressFamily::Inet6, 62)] {
+            let frames = frames(family, &Traffic::default()).unwrap();
+            assert!(frames.are_smallest());
+            assert_eq!(frames.lengths(), BTreeSet::from([length]));
+            let mut distinct: Vec<_> = (0..2000).map(|number| frames.expected(number)).collect();
+            assert!(distinct.iter().all(|frame| frame.len() == length));
+            distinct.sort();
+            distinct.dedup();
+            assert_eq!(distinct.len(), 2000);
+            assert_eq!(frames.sent(2000), frames.sent(0));
         }
+    }
+
+    #[test]
+    fn an_imix_has_its_proportions_in_every_turn_of_every_family() {
+        for family in FAMILIES {
+            let imix = of_sizes(&[(64, 7), (594, 4), (1518, 1)]);
+            let frames = frames(family, &imix).unwrap();
+            assert!(!frames.are_smallest());
+            let smallest = frames.lengths().into_iter().next().unwrap();
+            assert_eq!(frames.lengths(), BTreeSet::from([smallest, 590, 1514]));
+            for turn in [0, 1, 499, 500, 12_345] {
+                let mut seen = BTreeMap::new();
+                for number in 12 * turn..12 * (turn + 1) {
+                    *seen.entry(frames.sent(number).len()).or_insert(0) += 1;
+                }
+                assert_eq!(seen, BTreeMap::from([(smallest, 7), (590, 4), (1514, 1)]));
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_and_ports_begin_where_they_are_told_to() {
+        let traffic = Traffic {
+            sources: 1,
+            destinations: 2,
+            source_ports: PortRange { first: 7, last: 8 },
+            destination_ports: PortRange { first: 9, last: 9 },
+            first_addresses: BTreeMap::from([(
+                AddressFamily::Inet,
+                FirstAddresses {
+                    source: None,
+                    destination: Some("198.19.200.7".parse().unwrap()),
+                },
+            )]),
+            ..Traffic::default()
+        };
+        let seen = |frames: &Frames| -> Vec<_> {
+            (0..4)
+                .map(|number| {
+                    let frame = frames.sent(number);
+                    let flow = parse(&frame).unwrap().flow;
+                    let (source, destination) =
+                        (flow.addresses.source(), flow.addresses.destination());
+                    format!(
+                        "{source}:{} {destination}:{}",
+                        flow.source_port, flow.destination_port
+                    )
+                })
+                .collect()
+        };
+        let there = frames(AddressFamily::Inet, &traffic).unwrap();
+        assert_eq!(
+            seen(&there),
+            [
+                "198.18.10.1:7 198.19.200.7:9",
+                "198.18.10.1:8 198.19.200.7:9",
+                "198.18.10.1:7 198.19.200.8:9",
+                "198.18.10.1:8 198.19.200.8:9",
+            ]
+        );
+        let back = there.reversed(link(3), link(4));
+        assert_eq!(
+            seen(&back),
+            [
+                "198.19.200.7:9 198.18.10.1:7",
+                "198.19.200.7:9 198.18.10.1:8",
+                "198.19.200.8:9 198.18.10.1:7",
+                "198.19.200.8:9 198.18.10.1:8",
+            ]
+        );
+        let (sent, expected) = (back.sent(0), back.expected(0));
+        assert_eq!(parse(&sent).unwrap().source_mac, link(3).source);
+        assert_eq!(parse(&expected).unwrap().source_mac, link(4).source);
+        // The other family's addresses are the lab's own.
+        let other = frames(AddressFamily::Inet6, &traffic).unwrap();
+        assert_eq!(seen(&other)[3], "2001:2:0:10::1:8 2001:2:0:8010::2:9");
     }
 
     #[test]
     fn what_cannot_be_sent_is_refused() {
-        let frames = |sources, bytes| {
-            let traffic = Traffic {
-                sources,
-                frame_sizes: vec![FrameSize { bytes, share: 1 }],
-                ..Traffic::default()
-            };
-            Frames::new(AddressFamily::Inet, &traffic, link(1), link(2)).unwrap_err()
+        let error = |traffic: &Traffic| frames(AddressFamily::Inet, traffic).unwrap_err();
+        let too_many = Traffic {
+            sources: 656,
+            ..Traffic::default()
         };
         assert!(matches!(
-            frames(21, 64),
-            TrafficError::TooManyFlows { flows: 2100 }
+            error(&too_many),
+            TrafficError::TooManyFlows { flows: 65_600 }
         ));
         assert!(matches!(
-            frames(20, 128),
-            TrafficError::FrameSize { frame_size: 128 }
+            error(&of_sizes(&[(64, 1), (1519, 1)])),
+            TrafficError::FrameSize { frame_size: 1519 }
         ));
+        assert!(matches!(
+            error(&of_sizes(&[(63, 1)])),
+            TrafficError::Packet(_)
+        ));
+        let first: IpAddr = "2001:2::1".parse().unwrap();
+        let of_other_family = Traffic {
+            first_addresses: BTreeMap::from([(
+                AddressFamily::Inet,
+                FirstAddresses {
+                    source: Some(first),
+                    destination: None,
+                },
+            )]),
+            ..Traffic::default()
+        };
+        assert_eq!(
+            error(&of_other_family).to_string(),
+            "traffic: 2001:2::1 cannot be the first address of inet; give an IPv4 address"
+        );
+    }
+
+    #[test]
+    fn no_eight_bytes_of_a_payload_come_twice() {
+        let payload = payload(1472);
+        let windows: BTreeSet<_> = payload.windows(8).collect();
+        assert_eq!(windows.len(), 1472 - 7);
+    }
+
+    /// What the eBPF programs make of a head and a size; they have to agree with whole frames.
+    fn resized(family: AddressFamily, head: Head, size: Size, rest: &[u8]) -> Vec<u8> {
+        let [length, ip_length, udp_length, ip_change, udp_change, ..] = size;
+        let mut bytes: Vec<u8> = head.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let mut set = |at: usize, value: u16| {
+            bytes[at..at + 2].copy_from_slice(&value.to_ne_bytes());
+        };
+        let after = |at: usize, change: u16| {
+            let old = head[at / 8].to_ne_bytes();
+            let old = half(&old, at % 8);
+            Sum::default().word(!old).word(change).checksum()
+        };
+        let never_zero = |checksum| if checksum == 0 { 0xffff } else { checksum };
+        let head_length = match family {
+            AddressFamily::Inet => {
+                set(16, ip_length);
+                set(24, after(24, ip_change));
+                set(38, udp_length);
+                set(40, never_zero(after(40, udp_change)));
+                60
+            }
+            AddressFamily::Inet6 => {
+                set(18, ip_length);
+                set(58, udp_length);
+                set(60, never_zero(after(60, udp_change)));
+                62
+            }
+        };
+        bytes.truncate(head_length);
+        bytes.extend(&rest[..usize::from(length) - head_length]);
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn a_head_with_a_size_is_the_whole_frame(
+            is_inet6: bool, source: u32, destination: u32, port: u16, size in 66u16..=1518,
+        ) {
+            let family = FAMILIES[usize::from(is_inet6)];
+            let first = |last: u32| Some(match family {
+                AddressFamily::Inet => IpAddr::from(last.to_be_bytes()),
+                AddressFamily::Inet6 => IpAddr::from((u128::from(last) << 64).to_be_bytes()),
+            });
+            let traffic = Traffic {
+                sources: 1,
+                destinations: 1,
+                source_ports: PortRange { first: port, last: port },
+                first_addresses: BTreeMap::from([(
+                    family,
+                    FirstAddresses { source: first(source), destination: first(destination) },
+                )]),
+                ..of_sizes(&[(64, 1), (size, 1)])
+            };
+            let frames = frames(family, &traffic).unwrap();
+            let sizes = frames.sizes_in_turn();
+            let sent = frames.sent_heads().next().unwrap();
+            let expected = frames.expected_heads().next().unwrap();
+            for (number, size) in (0..).zip(sizes) {
+                let rest = frames.rest();
+                prop_assert_eq!(resized(family, sent, size, &rest), frames.sent(number));
+                prop_assert_eq!(resized(family, expected, size, &rest), frames.expected(number));
+            }
+        }
     }
 }

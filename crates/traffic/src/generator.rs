@@ -6,9 +6,11 @@ use std::thread::JoinHandle;
 
 use aya::maps::{Array, DevMap, MapData};
 use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions};
+use fwdlab_model::AddressFamily;
 use fwdlab_sys::WakeUp;
 
-use crate::frames::head;
+use crate::frames::{Head, REST_SIZE, Size};
+use crate::turn::Sequence;
 use crate::{Frames, TrafficError, XdpProgram, object_bytes};
 
 /// Frames that the kernel runs through the program between two looks at its softirqs. A veth ring
@@ -23,12 +25,28 @@ const RUNS_A_CALL: u32 = 1 << 30;
 pub enum Pace {
     /// As fast as generator and DUT can take turns.
     SelfClocked,
-    /// An intended load in frames per second.
-    Pps(u64),
+    /// An intended load in frames per second, in bursts.
+    Paced {
+        /// Frames in a second.
+        pps: u64,
+        /// Frames sent back to back, after which comes the time of as many; 1 is an even spacing.
+        burst_frames: u32,
+    },
+}
+
+impl Pace {
+    /// An intended load in frames per second, evenly spaced.
+    #[must_use]
+    pub const fn even(pps: u64) -> Self {
+        Self::Paced {
+            pps,
+            burst_frames: 1,
+        }
+    }
 }
 
 /// `struct generator` of the eBPF program, in words.
-type State = [u64; 5];
+type State = [u64; 10];
 
 /// A generator that stands still.
 pub struct Generator {
@@ -37,7 +55,8 @@ pub struct Generator {
     // Closing the map's descriptor is left to the end: the program redirects through it.
     _interface: DevMap<MapData>,
     seed_frame: Vec<u8>,
-    flows: u32,
+    sequence: Sequence,
+    family: AddressFamily,
     wake_up: WakeUp,
 }
 
@@ -49,7 +68,13 @@ impl Generator {
     /// # Errors
     /// Without the privilege, or when there is no such interface.
     pub fn load(frames: &Frames, interface_index: u32) -> Result<Self, TrafficError> {
-        Self::load_program(frames, interface_index, "generate")
+        // What frames of several sizes cost more, the smallest need not pay.
+        let name = if frames.are_smallest() {
+            "generate"
+        } else {
+            "generate_sizes"
+        };
+        Self::load_program(frames, interface_index, name)
     }
 
     /// Loads the yardstick of the generator's own cost: the same loop over one constant frame. It
@@ -67,13 +92,7 @@ impl Generator {
         name: &'static str,
     ) -> Result<Self, TrafficError> {
         let wake_up = fwdlab_sys::enable_wake_ups()?;
-        let mut program = XdpProgram::load(object_bytes!("../bpf/generator.bpf.o"), name)?;
-        let mut templates: Array<MapData, [u64; 8]> = program.take_map("templates");
-        for (flow, frame) in (0..).zip(frames.sent()) {
-            templates
-                .set(flow, head(frame), 0)
-                .map_err(|error| TrafficError::bpf("generator: writing the frames", error))?;
-        }
+        let mut program = load(frames, name)?;
         let mut interface: DevMap<MapData> = program.take_map("interface");
         interface
             .set(0, interface_index, None, 0)
@@ -83,8 +102,9 @@ impl Generator {
             program: Arc::new(program),
             state,
             _interface: interface,
-            seed_frame: frames.sent()[0].clone(),
-            flows: frames.flows().count(),
+            seed_frame: frames.largest(),
+            sequence: frames.sequence(),
+            family: frames.family(),
             wake_up,
         })
     }
@@ -95,14 +115,24 @@ impl Generator {
     /// When the kernel refuses to run the program.
     pub fn send(&mut self, frames: u32) -> Result<(), TrafficError> {
         self.prepare(Pace::SelfClocked)?;
+        self.send_more(frames)
+    }
+
+    /// Sends that many frames more, from the flow after the last one on, and returns when they are
+    /// sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses to run the program.
+    pub fn send_more(&mut self, frames: u32) -> Result<(), TrafficError> {
+        let goal = self.offered_frames()? + u64::from(frames);
         let mut left = frames;
         while left > 0 {
             match run(&self.program, &self.seed_frame, left) {
                 Ok(()) => break,
                 // A signal ends the system call between two batches; the flows go on where it did.
                 Err(error) if is_interrupted(&error) => {
-                    let offered = u32::try_from(self.offered_frames()?).unwrap_or(u32::MAX);
-                    left = frames.saturating_sub(offered);
+                    let missing = goal.saturating_sub(self.offered_frames()?);
+                    left = u32::try_from(missing).unwrap_or(u32::MAX);
                 }
                 Err(error) => return Err(TrafficError::bpf("running the generator", error)),
             }
@@ -150,14 +180,8 @@ impl Generator {
     }
 
     fn prepare(&mut self, pace: Pace) -> Result<(), TrafficError> {
-        let (gap_ns, gap_fraction) = match pace {
-            Pace::SelfClocked => (0, 0),
-            Pace::Pps(pps) => gap(pps),
-        };
-        let flows = u64::from_ne_bytes(two_words(self.flows, 0));
-        let fractions = u64::from_ne_bytes(two_words(gap_fraction, 0));
         self.state
-            .set(0, [0, gap_ns, 0, fractions, flows], 0)
+            .set(0, state(self.sequence, self.family, pace), 0)
             .map_err(|error| TrafficError::bpf("setting the generator", error))
     }
 }
@@ -221,6 +245,54 @@ impl Drop for RunningGenerator {
     }
 }
 
+/// Loads the program with what it needs to know of the frames.
+fn load(frames: &Frames, name: &'static str) -> Result<XdpProgram, TrafficError> {
+    let (flows, slots) = (frames.flows().count(), frames.sequence().slots());
+    let mut program = XdpProgram::load_with_room(
+        object_bytes!("../bpf/generator.bpf.o"),
+        name,
+        &[("heads", flows), ("turn", slots)],
+    )?;
+    let failed = |error| TrafficError::bpf("generator: writing the frames", error);
+    let mut heads: Array<MapData, Head> = program.take_map("heads");
+    for (flow, head) in (0..).zip(frames.sent_heads()) {
+        heads.set(flow, head, 0).map_err(failed)?;
+    }
+    let mut turn: Array<MapData, Size> = program.take_map("turn");
+    for (slot, size) in (0..).zip(frames.sizes_in_turn()) {
+        turn.set(slot, size, 0).map_err(failed)?;
+    }
+    let mut rest: Array<MapData, [u8; REST_SIZE]> = program.take_map("rest");
+    rest.set(0, frames.rest(), 0).map_err(failed)?;
+    Ok(program)
+}
+
+/// The state of a generator that is about to send its first frame.
+fn state(sequence: Sequence, family: AddressFamily, pace: Pace) -> State {
+    let (gap_ns, gap_fraction, burst_frames) = match pace {
+        Pace::SelfClocked => (0, 0, 1),
+        Pace::Paced { pps, burst_frames } => {
+            let burst_frames = burst_frames.max(1);
+            let (gap_ns, gap_fraction) = gap(pps, burst_frames);
+            (gap_ns, gap_fraction, burst_frames)
+        }
+    };
+    let is_inet6 = u32::from(family == AddressFamily::Inet6);
+    let stretch = sequence.stretch();
+    [
+        0,
+        gap_ns,
+        0,
+        two_words(gap_fraction, 0),
+        two_words(sequence.flows(), 0),
+        two_words(burst_frames, 0),
+        two_words(sequence.slots(), 0),
+        two_words(stretch, stretch),
+        two_words(sequence.stretches(), 0),
+        two_words(is_inet6, 0),
+    ]
+}
+
 fn run(program: &XdpProgram, seed_frame: &[u8], frames: u32) -> Result<(), ProgramError> {
     let options = TestRunOptions {
         data_in: Some(seed_frame),
@@ -236,34 +308,156 @@ fn is_interrupted(error: &ProgramError) -> bool {
         if error.io_error.kind() == std::io::ErrorKind::Interrupted)
 }
 
-/// The time between two frames, in ns and 2^-32 ns.
-fn gap(pps: u64) -> (u64, u32) {
-    let gap = (1_000_000_000_u128 << 32) / u128::from(pps.max(1));
-    let whole = u64::try_from(gap >> 32).expect("at most a second");
+/// The time between two bursts, in ns and 2^-32 ns.
+fn gap(pps: u64, burst_frames: u32) -> (u64, u32) {
+    let gap = ((u128::from(burst_frames) * 1_000_000_000) << 32) / u128::from(pps.max(1));
+    let whole = u64::try_from(gap >> 32).expect("at most 2^32 seconds");
     let fraction = u32::try_from(gap & 0xffff_ffff).expect("32 bits are left");
     // A gap of 0 would mean "as fast as it goes".
     (whole.max(1), fraction)
 }
 
 /// Two 32-bit fields as they lie in memory.
-fn two_words(first: u32, second: u32) -> [u8; 8] {
+fn two_words(first: u32, second: u32) -> u64 {
     let mut bytes = [0; 8];
     bytes[..4].copy_from_slice(&first.to_ne_bytes());
     bytes[4..].copy_from_slice(&second.to_ne_bytes());
-    bytes
+    u64::from_ne_bytes(bytes)
 }
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::{FrameSize, PortRange, Traffic};
+    use fwdlab_packet::MacAddress;
+
     use super::*;
+    use crate::Link;
+
+    const XDP_DROP: u32 = 1;
+    const XDP_REDIRECT: u32 = 4;
 
     #[test]
     fn gaps_are_exact_to_a_part_in_a_billion() {
         for pps in [1, 3, 100_000, 999_983, 1_000_000, 3_000_000, 14_880_952] {
-            let (gap_ns, fraction) = gap(pps);
-            #[expect(clippy::cast_precision_loss, reason = "a test of nine digits")]
-            let sum = (gap_ns as f64 + f64::from(fraction) / 4_294_967_296.0) * pps as f64 / 1e9;
-            assert!((sum - 1.0).abs() < 1e-9, "{pps}: {sum}");
+            for burst_frames in [1, 2, 3, 64, 1000, u32::MAX] {
+                let (gap_ns, fraction) = gap(pps, burst_frames);
+                #[expect(clippy::cast_precision_loss, reason = "a test of nine digits")]
+                let sum =
+                    (gap_ns as f64 + f64::from(fraction) / 4_294_967_296.0) * pps as f64 / 1e9;
+                let off = sum / f64::from(burst_frames) - 1.0;
+                assert!(off.abs() < 1e-9, "{pps}, {burst_frames}: {off}");
+            }
         }
+    }
+
+    fn frames(family: AddressFamily, sizes: &[(u16, u16)]) -> Frames {
+        let traffic = Traffic {
+            sources: 3,
+            destinations: 2,
+            source_ports: PortRange {
+                first: 65_534,
+                last: 65_535,
+            },
+            frame_sizes: sizes
+                .iter()
+                .map(|&(bytes, share)| FrameSize { bytes, share })
+                .collect(),
+            ..Traffic::default()
+        };
+        let link = |last| Link {
+            source: MacAddress([2, 0, 0, 0, last, 1]),
+            destination: MacAddress([2, 0, 0, 0, last, 2]),
+        };
+        Frames::new(family, &traffic, link(1), link(2)).unwrap()
+    }
+
+    /// What the program makes of a frame that somebody else has left.
+    fn made_by(program: &XdpProgram, left: &[u8]) -> Vec<u8> {
+        let mut made = vec![0; left.len()];
+        let outcome = program.program().test_run(TestRunOptions {
+            data_in: Some(left),
+            data_out: Some(&mut made),
+            ..TestRunOptions::default()
+        });
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.return_value, XDP_REDIRECT);
+        made.truncate(outcome.data_size_out as usize);
+        made
+    }
+
+    /// Every frame of more than a period is, byte for byte, the one that was planned.
+    fn assert_makes_what_is_planned(frames: &Frames, name: &'static str) {
+        let mut program = load(frames, name).unwrap();
+        let mut map: Array<MapData, State> = program.take_map("generator");
+        // The run is a dry one, but the map has to name an interface: the loopback is always there.
+        let mut interface: DevMap<MapData> = program.take_map("interface");
+        interface.set(0, 1, None, 0).unwrap();
+        let start = state(frames.sequence(), frames.family(), Pace::SelfClocked);
+        map.set(0, start, 0).unwrap();
+        let left = vec![0xaa; frames.largest().len()];
+        for number in 0..frames.sequence().period() * 2 + 5 {
+            let made = made_by(&program, &left);
+            assert_eq!(made, frames.sent(number), "frame {number}");
+        }
+    }
+
+    #[test]
+    fn a_burst_is_sent_at_once_and_the_next_one_later() {
+        testkit::require_root!();
+        let frames = frames(AddressFamily::Inet, &[(64, 1)]);
+        let mut program = load(&frames, "generate").unwrap();
+        let mut map: Array<MapData, State> = program.take_map("generator");
+        let mut interface: DevMap<MapData> = program.take_map("interface");
+        interface.set(0, 1, None, 0).unwrap();
+        // The second burst is due hours later.
+        for burst_frames in [10_001, 100_000] {
+            let pace = Pace::Paced {
+                pps: 1,
+                burst_frames,
+            };
+            let start = state(frames.sequence(), frames.family(), pace);
+            map.set(0, start, 0).unwrap();
+            let offered = || map.get(&0, 0).unwrap()[0];
+            assert_eq!(last_outcome(&program, burst_frames), XDP_REDIRECT);
+            assert_eq!(offered(), u64::from(burst_frames));
+            assert_eq!(last_outcome(&program, 100), XDP_DROP);
+            assert_eq!(offered(), u64::from(burst_frames));
+        }
+    }
+
+    /// Runs the program so many times, and says what it wants with the last frame.
+    fn last_outcome(program: &XdpProgram, times: u32) -> u32 {
+        let frame = [0; 60];
+        let outcome = program.program().test_run(TestRunOptions {
+            data_in: Some(&frame),
+            repeat: times,
+            ..TestRunOptions::default()
+        });
+        outcome.unwrap().return_value
+    }
+
+    #[test]
+    fn the_program_makes_every_frame_as_planned() {
+        testkit::require_root!();
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            assert_makes_what_is_planned(&frames(family, &[(64, 1)]), "generate");
+            for sizes in [
+                &[(64, 7), (594, 4), (1518, 1)][..],
+                &[(1518, 1)],
+                &[
+                    (64, 1),
+                    (66, 1),
+                    (68, 1),
+                    (69, 1),
+                    (70, 1),
+                    (71, 1),
+                    (1517, 1),
+                ],
+            ] {
+                assert_makes_what_is_planned(&frames(family, sizes), "generate_sizes");
+            }
+        }
+        let odd = frames(AddressFamily::Inet, &[(65, 1), (67, 2)]);
+        assert_makes_what_is_planned(&odd, "generate_sizes");
     }
 }

@@ -29,15 +29,18 @@ impl Pacer {
 
     /// Frames that may be sent now.
     pub(crate) fn due_frames(&mut self, now: Duration) -> u64 {
-        let Pace::Pps(pps) = self.pace else {
+        let Pace::Paced { pps, burst_frames } = self.pace else {
             return u64::MAX;
         };
-        let due = frames_in(now.saturating_sub(self.start), pps) + 1;
-        let due = due.saturating_sub(self.sent_frames);
-        if due > frames_in(BACKLOG_MAX, pps) + 1 {
+        let burst = u64::from(burst_frames.max(1));
+        let bursts_due = frames_in(now.saturating_sub(self.start), pps) / burst + 1;
+        let due = bursts_due
+            .saturating_mul(burst)
+            .saturating_sub(self.sent_frames);
+        if due > frames_in(BACKLOG_MAX, pps) + burst {
             self.start = now;
             self.sent_frames = 0;
-            return 1;
+            return burst;
         }
         due
     }
@@ -61,7 +64,7 @@ mod tests {
     #[test]
     fn frames_are_due_when_their_time_has_come() {
         let start = Duration::from_secs(5);
-        let mut pacer = Pacer::new(Pace::Pps(1000), start);
+        let mut pacer = Pacer::new(Pace::even(1000), start);
         let mut sent = 0;
         for microseconds in (0..1_000_000).step_by(150) {
             let due = pacer.due_frames(start + Duration::from_micros(microseconds));
@@ -73,9 +76,28 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_is_due_at_once_and_the_mean_stays() {
+        let pace = Pace::Paced {
+            pps: 1000,
+            burst_frames: 10,
+        };
+        let mut pacer = Pacer::new(pace, Duration::ZERO);
+        let mut sent = Vec::new();
+        for milliseconds in 0..100 {
+            let due = pacer.due_frames(Duration::from_millis(milliseconds));
+            pacer.sent(due);
+            sent.push(due);
+        }
+        assert_eq!(sent.iter().sum::<u64>(), 100);
+        for (millisecond, frames) in sent.into_iter().enumerate() {
+            assert_eq!(frames, if millisecond % 10 == 0 { 10 } else { 0 });
+        }
+    }
+
+    #[test]
     fn what_was_missed_is_made_up_for_unless_it_is_too_long_ago() {
         let at = Duration::from_millis;
-        let mut pacer = Pacer::new(Pace::Pps(1000), at(0));
+        let mut pacer = Pacer::new(Pace::even(1000), at(0));
         pacer.sent(1);
         assert_eq!(pacer.due_frames(at(15)), 15);
         pacer.sent(15);

@@ -4,7 +4,7 @@ use aya::maps::{Array, MapData, PerCpuArray, PerCpuValues};
 use fwdlab_model::{AddressFamily, Verification};
 use std::net::IpAddr;
 
-use crate::frames::head;
+use crate::frames::{Head, REST_SIZE, Size};
 use crate::{Frames, TrafficError, XdpProgram, object_bytes};
 
 const ETH_P_IP: u32 = 0x0800;
@@ -22,17 +22,20 @@ pub(crate) const WRONG: [&str; 5] = [
 /// `struct sink` of the eBPF program, in words.
 type State = [u64; 9];
 
+/// `struct plan` of the eBPF program, in words.
+type Plan = [u32; 9];
+
 /// A sink, counting since it was loaded or reset.
 pub struct Sink {
     xdp: XdpProgram,
     state: PerCpuArray<MapData, State>,
-    plan: Array<MapData, [u32; 8]>,
+    plan: Array<MapData, Plan>,
     checked_flows: Array<MapData, u32>,
-    // The program compares with it; closing it is left to the end.
-    _expected: Array<MapData, [u64; 8]>,
+    checked_sizes: Array<MapData, u32>,
     flows: u32,
+    lengths: Vec<u32>,
     check_every: u32,
-    words: [u32; 8],
+    words: Plan,
 }
 
 /// What a sink has counted.
@@ -82,37 +85,37 @@ impl Sink {
     /// # Errors
     /// Without the privilege.
     pub fn load(frames: &Frames) -> Result<Self, TrafficError> {
-        let mut xdp = XdpProgram::load(object_bytes!("../bpf/sink.bpf.o"), "count")?;
-        let mut expected: Array<MapData, [u64; 8]> = xdp.take_map("expected");
-        for (flow, frame) in (0..).zip(frames.expected()) {
-            expected.set(flow, head(frame), 0).map_err(sink_error)?;
-        }
         let flows = frames.flows();
-        let port = frames.port();
-        let mut ports = [0; 4];
-        ports[..2].copy_from_slice(&port.to_ne_bytes());
-        ports[2..].copy_from_slice(&port.to_ne_bytes());
-        let words = [
-            match frames.family() {
-                AddressFamily::Inet => ETH_P_IP,
-                AddressFamily::Inet6 => ETH_P_IPV6,
-            },
-            u32::try_from(frames.length()).expect("a frame is no longer than 64 kB"),
-            flows.sources().count(),
-            flows.destinations().count(),
-            last_word(flows.sources().first()),
-            last_word(flows.destinations().first()),
-            u32::from_ne_bytes(ports),
-            0,
-        ];
+        let mut xdp = XdpProgram::load_with_room(
+            object_bytes!("../bpf/sink.bpf.o"),
+            "count",
+            &[
+                ("expected", flows.count()),
+                ("checked_flows", flows.count()),
+            ],
+        )?;
+        let mut expected: Array<MapData, Head> = xdp.take_map("expected");
+        for (flow, head) in (0..).zip(frames.expected_heads()) {
+            expected.set(flow, head, 0).map_err(sink_error)?;
+        }
+        let mut sizes: Array<MapData, Size> = xdp.take_map("sizes");
+        for size in frames.sizes_in_turn() {
+            let [length, ..] = size;
+            sizes.set(length.into(), size, 0).map_err(sink_error)?;
+        }
+        let mut rest: Array<MapData, [u8; REST_SIZE]> = xdp.take_map("rest");
+        rest.set(0, frames.rest(), 0).map_err(sink_error)?;
+        let lengths = frames.lengths().into_iter().map(u32::try_from);
+        let lengths = lengths.collect::<Result<_, _>>();
         let mut sink = Self {
             state: xdp.take_map("sink"),
             plan: xdp.take_map("plan"),
             checked_flows: xdp.take_map("checked_flows"),
-            _expected: expected,
+            checked_sizes: xdp.take_map("checked_sizes"),
             flows: flows.count(),
+            lengths: lengths.expect("a frame is no longer than 64 kB"),
             check_every: frames.check_every(),
-            words,
+            words: plan(frames),
             xdp,
         };
         sink.reset()?;
@@ -150,13 +153,16 @@ impl Sink {
     }
 
     fn restart(&mut self, check_every: u32) -> Result<(), TrafficError> {
-        self.words[7] = check_every;
+        *self.words.last_mut().expect("there are nine") = check_every;
         self.plan.set(0, self.words, 0).map_err(sink_error)?;
         let cpus = aya::util::nr_cpus().map_err(|(_, error)| sink_error(error))?;
         let zeros = PerCpuValues::try_from(vec![State::default(); cpus]).map_err(sink_error)?;
         self.state.set(0, zeros, 0).map_err(sink_error)?;
         for flow in 0..self.flows {
             self.checked_flows.set(flow, 0, 0).map_err(sink_error)?;
+        }
+        for &length in &self.lengths {
+            self.checked_sizes.set(length, 0, 0).map_err(sink_error)?;
         }
         Ok(())
     }
@@ -190,6 +196,19 @@ impl Sink {
         Ok(seen)
     }
 
+    /// Whether every planned size was among the checked frames.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
+        for length in &self.lengths {
+            if self.checked_sizes.get(length, 0).map_err(sink_error)? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The outcome of the check, for the records.
     ///
     /// # Errors
@@ -203,6 +222,28 @@ fn sink_error(error: impl std::error::Error + Send + Sync + 'static) -> TrafficE
     TrafficError::bpf("sink: using its maps", error)
 }
 
+/// What the program has to know of the frames; how often it checks comes last, and later.
+fn plan(frames: &Frames) -> Plan {
+    let flows = frames.flows();
+    let mut ports = [0; 4];
+    ports[..2].copy_from_slice(&flows.source_ports().first.to_ne_bytes());
+    ports[2..].copy_from_slice(&flows.destination_ports().first.to_ne_bytes());
+    [
+        match frames.family() {
+            AddressFamily::Inet => ETH_P_IP,
+            AddressFamily::Inet6 => ETH_P_IPV6,
+        },
+        flows.sources().count(),
+        flows.destinations().count(),
+        flows.source_ports().count(),
+        flows.destination_ports().count(),
+        last_word(flows.sources().first()),
+        last_word(flows.destinations().first()),
+        u32::from_ne_bytes(ports),
+        0,
+    ]
+}
+
 /// The last four bytes of an address as a number.
 fn last_word(address: IpAddr) -> u32 {
     match address {
@@ -210,6 +251,131 @@ fn last_word(address: IpAddr) -> u32 {
         IpAddr::V6(address) => {
             let octets = address.octets();
             u32::from_be_bytes([octets[12], octets[13], octets[14], octets[15]])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aya::programs::{TestRun, TestRunOptions};
+    use fwdlab_model::{FrameSize, PortRange, Traffic};
+    use fwdlab_packet::MacAddress;
+
+    use super::*;
+    use crate::Link;
+
+    const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
+
+    fn frames(family: AddressFamily, sizes: &[u16]) -> Frames {
+        let ports = |first| PortRange {
+            first,
+            last: first + 4,
+        };
+        let traffic = Traffic {
+            sources: 2,
+            destinations: 3,
+            source_ports: ports(65_531),
+            destination_ports: ports(0),
+            frame_sizes: sizes
+                .iter()
+                .map(|&bytes| FrameSize { bytes, share: 1 })
+                .collect(),
+            ..Traffic::default()
+        };
+        let link = |last| Link {
+            source: MacAddress([2, 0, 0, 0, last, 1]),
+            destination: MacAddress([2, 0, 0, 0, last, 2]),
+        };
+        Frames::new(family, &traffic, link(1), link(2)).unwrap()
+    }
+
+    /// Hands a frame to the program, on no interface.
+    fn receive(sink: &Sink, frame: &[u8]) {
+        let mut out = vec![0; frame.len()];
+        let outcome = sink.xdp.program().test_run(TestRunOptions {
+            data_in: Some(frame),
+            data_out: Some(&mut out),
+            ..TestRunOptions::default()
+        });
+        assert_eq!(outcome.unwrap().return_value, 1, "XDP_DROP");
+    }
+
+    #[test]
+    fn every_frame_of_every_size_is_right() {
+        testkit::require_root!();
+        for family in FAMILIES {
+            let frames = frames(family, &[64, 66, 69, 70, 127, 594, 1517, 1518]);
+            let mut sink = Sink::load(&frames).unwrap();
+            sink.reset_to_check_all().unwrap();
+            assert!(!sink.all_sizes_seen().unwrap());
+            for number in 0..150 * 8 {
+                receive(&sink, &frames.expected(number));
+            }
+            let counts = sink.counts().unwrap();
+            assert_eq!(counts.forwarded_frames, 1200);
+            assert_eq!(counts.checked_frames, 1200);
+            assert_eq!(counts.wrong_frames(), 0, "{counts:?}");
+            assert_eq!(sink.flows_seen().unwrap(), 150);
+            assert!(sink.all_sizes_seen().unwrap());
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_of_every_byte_is_found() {
+        testkit::require_root!();
+        for family in FAMILIES {
+            for size in [64, 70, 127, 1518] {
+                let frames = frames(family, &[size]);
+                let mut sink = Sink::load(&frames).unwrap();
+                sink.reset_to_check_all().unwrap();
+                let right = frames.expected(7);
+                for byte in 0..right.len() {
+                    let mut wrong = right.clone();
+                    wrong[byte] ^= 1 << (byte % 8);
+                    receive(&sink, &wrong);
+                    let counts = sink.counts().unwrap();
+                    let found = counts.wrong_frames() + counts.foreign_frames;
+                    assert_eq!(
+                        found,
+                        byte as u64 + 1,
+                        "{family}, {size} bytes: byte {byte}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_planned_length_of_another_frame_is_wrong_all_the_same() {
+        testkit::require_root!();
+        for family in FAMILIES {
+            let frames = frames(family, &[1000, 1500]);
+            let mut sink = Sink::load(&frames).unwrap();
+            sink.reset_to_check_all().unwrap();
+            let larger = frames.expected(1);
+            assert_eq!(larger.len(), 1496);
+            receive(&sink, &larger[..996]);
+            receive(&sink, &larger[..997]);
+            let counts = sink.counts().unwrap();
+            let wrong: Vec<_> = counts.wrong_frames_by_kind().collect();
+            assert_eq!(wrong, [("length", 1), ("checksum or content", 1)]);
+        }
+    }
+
+    #[test]
+    fn ports_outside_the_ranges_are_foreign() {
+        testkit::require_root!();
+        for (family, udp) in [(AddressFamily::Inet, 34), (AddressFamily::Inet6, 54)] {
+            let frames = frames(family, &[64]);
+            let sink = Sink::load(&frames).unwrap();
+            let right = frames.expected(0);
+            for (at, port) in [(0, 65_530_u16), (0, 0), (2, 5), (2, 65_535)] {
+                let mut wrong = right.clone();
+                wrong[udp + at..udp + at + 2].copy_from_slice(&port.to_be_bytes());
+                receive(&sink, &wrong);
+            }
+            let counts = sink.counts().unwrap();
+            assert_eq!((counts.foreign_frames, counts.forwarded_frames), (4, 0));
         }
     }
 }

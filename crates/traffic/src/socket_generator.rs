@@ -10,10 +10,14 @@ use fwdlab_sys::{PacketSocket, SysError, TransmitRing, XdpSocket};
 
 use crate::interface_counters::InterfaceCounters;
 use crate::pacer::Pacer;
+use crate::turn::Sequence;
 use crate::{Frames, Pace, TrafficError};
 
 /// Frames that are handed over at once.
 const BATCH_SIZE: usize = 64;
+
+/// Frames for a station that is not there.
+const MISADDRESSED_FRAMES: usize = 4096;
 
 /// Times in a row that a socket may have no room before it is given up: the DUT takes its turn inside
 /// the call that sends, so a few are enough.
@@ -30,16 +34,56 @@ pub struct SocketPort {
 /// A generator that stands still.
 pub struct SocketGenerator {
     port: SocketPort,
-    frames: Arc<Sequence>,
+    frames: Arc<FrameStore>,
     /// What the interface had counted when the generator was started.
     offered_before: u64,
+    /// The number of the frame that is sent next, counted from 0.
+    next: u64,
 }
 
-/// The frames in the order in which they are sent.
-struct Sequence {
+/// The frames, each once: every flow in every size.
+struct FrameStore {
+    /// By flow and size.
     planned: Vec<Vec<u8>>,
-    /// The same, to a station that is not there.
+    /// The first of them, to a station that is not there, whose flows nobody looks at.
     misaddressed: Vec<Vec<u8>>,
+    sizes: usize,
+    /// The size of each slot of a turn.
+    turn: Vec<usize>,
+    sequence: Sequence,
+}
+
+impl FrameStore {
+    fn new(frames: &Frames) -> Self {
+        let planned: Vec<_> = frames.each_flow_in_each_size().collect();
+        let mut misaddressed = planned.clone();
+        misaddressed.truncate(MISADDRESSED_FRAMES);
+        for frame in &mut misaddressed {
+            // The last byte of the destination's MAC address: still one station, another one.
+            frame[5] ^= 0x80;
+        }
+        Self {
+            planned,
+            misaddressed,
+            sizes: frames.sizes(),
+            turn: frames.turn().to_vec(),
+            sequence: frames.sequence(),
+        }
+    }
+
+    /// Gathers the frames that are sent next, counted from 0.
+    fn batch<'a>(&'a self, batch: &mut Vec<&'a [u8]>, first: u64, length: usize, misaddress: bool) {
+        batch.clear();
+        for number in (first..).take(length) {
+            let (flow, slot) = self.sequence.at(number);
+            let place = flow as usize * self.sizes + self.turn[slot as usize];
+            batch.push(if misaddress {
+                &self.misaddressed[place % self.misaddressed.len()]
+            } else {
+                &self.planned[place]
+            });
+        }
+    }
 }
 
 /// The ways to hand frames over.
@@ -101,19 +145,11 @@ impl SocketGenerator {
     /// # Errors
     /// When the kernel does not say what the interface has counted.
     pub fn load(port: &SocketPort, frames: &Frames) -> Result<Self, TrafficError> {
-        let planned = frames.sent().to_vec();
-        let mut misaddressed = planned.clone();
-        for frame in &mut misaddressed {
-            // The last byte of the destination's MAC address: still one station, another one.
-            frame[5] ^= 0x80;
-        }
         Ok(Self {
             port: port.clone(),
-            frames: Arc::new(Sequence {
-                planned,
-                misaddressed,
-            }),
+            frames: Arc::new(FrameStore::new(frames)),
             offered_before: port.offered_frames()?,
+            next: 0,
         })
     }
 
@@ -123,16 +159,25 @@ impl SocketGenerator {
     /// When the interface takes no frames.
     pub fn send(&mut self, frames: u32) -> Result<(), TrafficError> {
         self.prepare()?;
-        let list = batches(&self.frames.planned);
-        let mut next = 0;
+        self.send_more(frames)
+    }
+
+    /// Sends that many frames more, from the flow after the last one on, and returns when they are
+    /// sent.
+    ///
+    /// # Errors
+    /// When the interface takes no frames.
+    pub fn send_more(&mut self, frames: u32) -> Result<(), TrafficError> {
+        let mut batch = Vec::with_capacity(BATCH_SIZE);
         let mut left = frames as usize;
         let mut refusals = 0;
         let mut transmitter = self.port.transmitter();
         while left > 0 {
-            let batch = &list[next..next + left.min(BATCH_SIZE)];
-            let taken = transmitter.send(batch)?;
+            self.frames
+                .batch(&mut batch, self.next, left.min(BATCH_SIZE), false);
+            let taken = transmitter.send(&batch)?;
             refusals = refused(taken, refusals)?;
-            next = (next + taken) % self.frames.planned.len();
+            self.next += taken as u64;
             left -= taken;
         }
         Ok(())
@@ -170,6 +215,7 @@ impl SocketGenerator {
     }
 
     fn prepare(&mut self) -> Result<(), TrafficError> {
+        self.next = 0;
         self.offered_before = self.port.offered_frames()?;
         Ok(())
     }
@@ -253,13 +299,13 @@ impl Drop for RunningSocketGenerator {
 /// Sends until it is asked to stop.
 fn transmit(
     transmitter: &mut Transmitter,
-    frames: &Sequence,
+    frames: &FrameStore,
     wishes: &Wishes,
     pace: Pace,
 ) -> Result<(), TrafficError> {
-    let (planned, misaddressed) = (batches(&frames.planned), batches(&frames.misaddressed));
     let start = Instant::now();
     let mut pacer = Pacer::new(pace, start.elapsed());
+    let mut batch = Vec::with_capacity(BATCH_SIZE);
     let mut next = 0;
     let mut refusals = 0;
     while !wishes.stop.load(Ordering::Relaxed) {
@@ -268,24 +314,15 @@ fn transmit(
             std::hint::spin_loop();
             continue;
         }
-        let list = if wishes.misaddress.load(Ordering::Relaxed) {
-            &misaddressed
-        } else {
-            &planned
-        };
-        let batch = usize::try_from(due).map_or(BATCH_SIZE, |due| due.min(BATCH_SIZE));
-        let taken = transmitter.send(&list[next..next + batch])?;
+        let length = usize::try_from(due).map_or(BATCH_SIZE, |due| due.min(BATCH_SIZE));
+        let misaddress = wishes.misaddress.load(Ordering::Relaxed);
+        frames.batch(&mut batch, next, length, misaddress);
+        let taken = transmitter.send(&batch)?;
         refusals = refused(taken, refusals)?;
         pacer.sent(taken as u64);
-        next = (next + taken) % frames.planned.len();
+        next += taken as u64;
     }
     Ok(())
-}
-
-/// The frames, then as many of them again as a batch that begins with the last one needs.
-fn batches(frames: &[Vec<u8>]) -> Vec<&[u8]> {
-    let again = frames.iter().cycle().take(frames.len() + BATCH_SIZE);
-    again.map(Vec::as_slice).collect()
 }
 
 /// Counts the times in a row that nothing was taken.
@@ -301,16 +338,41 @@ fn refused(taken: usize, refusals: u32) -> Result<u32, TrafficError> {
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::{AddressFamily, FrameSize, Traffic};
+    use fwdlab_packet::MacAddress;
+
     use super::*;
+    use crate::Link;
 
     #[test]
-    fn a_batch_may_begin_at_any_frame() {
-        let frames: Vec<Vec<u8>> = (0..3).map(|byte| vec![byte]).collect();
-        let list = batches(&frames);
-        for start in 0..3_usize {
-            let batch = &list[start..start + BATCH_SIZE];
-            for (place, frame) in batch.iter().enumerate() {
-                assert_eq!(usize::from(frame[0]), (start + place) % 3);
+    fn frames_are_sent_in_the_order_that_is_planned() {
+        let link = |last| Link {
+            source: MacAddress([2, 0, 0, 0, last, 1]),
+            destination: MacAddress([2, 0, 0, 0, last, 2]),
+        };
+        let traffic = Traffic {
+            sources: 2,
+            destinations: 9,
+            frame_sizes: [(64, 7), (594, 4), (1518, 1)]
+                .map(|(bytes, share)| FrameSize { bytes, share })
+                .to_vec(),
+            ..Traffic::default()
+        };
+        let frames = Frames::new(AddressFamily::Inet6, &traffic, link(1), link(2)).unwrap();
+        let store = FrameStore::new(&frames);
+        assert_eq!(store.planned.len(), 18 * 3);
+        let mut batch = Vec::new();
+        for first in [0, 1, 17, 35, 36, 215, 216, 1000] {
+            store.batch(&mut batch, first, BATCH_SIZE, false);
+            for (number, frame) in (first..).zip(&batch) {
+                assert_eq!(*frame, frames.sent(number));
+            }
+            store.batch(&mut batch, first, BATCH_SIZE, true);
+            for (number, frame) in (first..).zip(&batch) {
+                let planned = frames.sent(number);
+                assert_eq!(frame[..5], planned[..5]);
+                assert_eq!(frame[5], planned[5] ^ 0x80);
+                assert_eq!(frame[6..], planned[6..]);
             }
         }
     }

@@ -83,6 +83,18 @@ impl Sender {
         }
     }
 
+    /// Sends that many frames more, from the flow after the last one on, and returns when they are
+    /// sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn send_more(&mut self, frames: u32) -> Result<(), TrafficError> {
+        match self {
+            Self::Ebpf(generator) => generator.send_more(frames),
+            Self::Socket(generator) => generator.send_more(frames),
+        }
+    }
+
     /// Starts sending on a CPU; the count of offered frames begins at 0.
     ///
     /// # Errors
@@ -229,6 +241,17 @@ impl Receiver {
         match self {
             Self::Ebpf(sink) => sink.flows_seen(),
             Self::Counters(sink) => sink.flows_seen(),
+        }
+    }
+
+    /// Whether every planned size was among the checked frames.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
+        match self {
+            Self::Ebpf(sink) => sink.all_sizes_seen(),
+            Self::Counters(sink) => sink.all_sizes_seen(),
         }
     }
 

@@ -28,10 +28,26 @@ impl XdpProgram {
     /// # Errors
     /// Without the privilege, or when the kernel's verifier refuses it.
     pub fn load(object: &[u8], name: &'static str) -> Result<Self, TrafficError> {
+        Self::load_with_room(object, name, &[])
+    }
+
+    /// Loads one program of an object, with room for so many entries in the maps that are named.
+    ///
+    /// # Errors
+    /// Those of [`load`](Self::load).
+    pub fn load_with_room(
+        object: &[u8],
+        name: &'static str,
+        room: &[(&'static str, u32)],
+    ) -> Result<Self, TrafficError> {
         let what = || format!("loading eBPF program {name}");
         // The programs touch no kernel types, so the kernel's own BTF need not be read.
-        let mut ebpf = EbpfLoader::new()
-            .btf(None)
+        let mut loader = EbpfLoader::new();
+        loader.btf(None);
+        for &(map, entries) in room {
+            loader.map_max_entries(map, entries);
+        }
+        let mut ebpf = loader
             .load(object)
             .map_err(|error| TrafficError::bpf(what(), error))?;
         program_mut(&mut ebpf, name)

@@ -292,7 +292,7 @@ fn a_sender_sends_until_it_is_stopped_and_can_start_again() {
         let frames = frames(AddressFamily::Inet, link(1));
         let mut generator = cable.generator(tester, &frames);
         let mut sink = cable.sink(&frames);
-        for pace in [Pace::SelfClocked, Pace::Pps(50_000)] {
+        for pace in [Pace::SelfClocked, Pace::even(50_000)] {
             sink.reset().unwrap();
             let running = generator.start(load_cpu, pace).unwrap();
             wait_until("it sends", || running.offered_frames().unwrap() > 5000);
@@ -336,7 +336,7 @@ fn a_paced_sender_is_never_ahead_of_its_time() {
         let cable = Cable::new();
         let generator = cable.generator(tester, &frames(AddressFamily::Inet, link(1)));
         let start = Instant::now();
-        let running = generator.start(load_cpu, Pace::Pps(30_000)).unwrap();
+        let running = generator.start(load_cpu, Pace::even(30_000)).unwrap();
         for _ in 0..10 {
             std::thread::sleep(Duration::from_millis(20));
             let offered = running.offered_frames().unwrap();

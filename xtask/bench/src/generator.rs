@@ -162,7 +162,7 @@ impl GeneratorBench<'_> {
     fn paced(&self, pps: u64, frames: &dyn Fn() -> Result<u64>) -> Result<Figure> {
         self.bench.stop_if_asked()?;
         let generator = self.load(Generator::load)?;
-        let running = generator.start(self.bench.load_cpu, Pace::Pps(pps))?;
+        let running = generator.start(self.bench.load_cpu, Pace::even(pps))?;
         sleep(Duration::from_millis(PACE_SETTLE_MS));
         let started = Instant::now();
         let mut seconds: Vec<Second> = Vec::new();

@@ -40,7 +40,7 @@ impl Trafgen {
         let folder = tempfile::tempdir()?;
         fs::write(
             folder.path().join("packets.cfg"),
-            configuration(frames.sent()),
+            configuration(&frames_of_a_pass(frames)),
         )?;
         Ok(Self { folder })
     }
@@ -113,6 +113,13 @@ impl Drop for RunningTrafgen {
             let _ = self.0.wait();
         }
     }
+}
+
+/// The first frame of every flow.
+fn frames_of_a_pass(frames: &Frames) -> Vec<Vec<u8>> {
+    (0..frames.flows().count().into())
+        .map(|number| frames.sent(number))
+        .collect()
 }
 
 /// Packets in trafgen's language: one a line, every byte written out.

@@ -1,0 +1,201 @@
+//! `fwdlab doctor`: what would spoil a measurement, and how much noise the lab has.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use fwdlab_archive::{Choice, NewRun, Results, write_derived};
+use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
+use fwdlab_lab::{BlockOutcome, Journal, MachineClaim, NetnsLab};
+use fwdlab_model::{Environment, Lab, LabNoise, SCHEMA_VERSION, SessionRecord};
+use fwdlab_plan::PlanRun;
+use serde_json::json;
+
+use crate::args::DoctorArguments;
+use crate::exit::{Code, DONE, GOAL_MISSED};
+use crate::output::{self, tell};
+use crate::progress::Progress;
+use crate::run;
+
+/// Switches after which the rate is watched settling.
+const SWITCHES: u32 = 20;
+
+pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
+    let lab = match &arguments.lab {
+        Some(path) => fwdlab_model::load_lab(path, &|path| fs::read_to_string(path))?,
+        None => Lab::netns("netns"),
+    };
+    let prepared = NetnsLab::prepare_process(&lab);
+    let environment = fwdlab_lab::environment();
+    tell("looking at the machine (some seconds)");
+    let findings = examine(&lab, &environment, &prepared)?;
+    let worst = findings.iter().map(|finding| finding.state).max();
+    let noise = if arguments.quick || worst == Some(State::Fatal) {
+        None
+    } else {
+        measure(&lab, &environment, arguments)?
+    };
+    if arguments.json {
+        let document = json!({ "lab": lab.name, "findings": findings, "noise": noise });
+        output::print(&format!("{document:#}\n"))?;
+    } else {
+        output::print(&written(&findings, noise.as_ref()))?;
+    }
+    Ok(if worst == Some(State::Fatal) {
+        GOAL_MISSED
+    } else {
+        DONE
+    })
+}
+
+/// Measures the baseline against itself, into a results directory as any run does, so that plans
+/// find it; then how the rate settles.
+fn measure(
+    lab: &Lab,
+    environment: &Environment,
+    arguments: &DoctorArguments,
+) -> anyhow::Result<Option<LabNoise>> {
+    let interrupts = fwdlab_sys::watch_interrupts()?;
+    let with_ruleset = environment.facts.contains_key("nft");
+    let resolved = control_experiment(lab, arguments.blocks, with_ruleset);
+    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
+    let mut netns = NetnsLab::open(&resolved, journal, interrupts)?;
+    let plan = fwdlab_plan::build(&resolved)?;
+    let started = jiff::Timestamp::now();
+    let source = format!("# fwdlab doctor: {}\n", resolved.question);
+    let new_run = NewRun {
+        resolved: &resolved,
+        plan: &plan,
+        experiment_source: source.as_bytes(),
+        kernel: environment.kernel.split(' ').next().unwrap_or_default(),
+        started: &started.strftime("%Y%m%dT%H%M%SZ").to_string(),
+    };
+    let choice = Choice {
+        label: None,
+        new: true,
+    };
+    let mut results = Results::open_or_create(&arguments.results, &new_run, &choice)?;
+    let _claim = MachineClaim::acquire()?;
+    let session = results.next_session();
+    results.begin_session(SessionRecord {
+        schema: SCHEMA_VERSION,
+        session,
+        start: started.to_string(),
+        fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
+        experiment_path: "fwdlab doctor".to_owned(),
+        lab_path: arguments
+            .lab
+            .as_ref()
+            .map(|path| path.display().to_string()),
+        environment: environment.clone(),
+        placement: netns.placement().clone(),
+    })?;
+    tell("measuring the lab against itself");
+    let mut plan_run = PlanRun::resume(plan, &[]);
+    let mut progress = Progress::new(false, &resolved.design, &plan_run);
+    let measured = run::measure(
+        &mut netns,
+        &mut results,
+        &mut plan_run,
+        &mut progress,
+        session,
+        interrupts,
+    );
+    progress.finish();
+    let directory = results.dir().to_owned();
+    if !measured? {
+        return Ok(None);
+    }
+    results.finish(&jiff::Timestamp::now().to_string())?;
+    let loaded = Results::load(&directory)?;
+    let outcomes: Vec<BlockOutcome> = loaded
+        .accepted()
+        .into_iter()
+        .map(|attempt| BlockOutcome {
+            trials: attempt.trials.clone(),
+            block: attempt.record.clone(),
+            slices: attempt.slices.clone(),
+        })
+        .collect();
+    let mut noise = lab_noise(
+        &resolved,
+        &outcomes,
+        &environment.kernel,
+        &environment.cpu_model,
+        &started.to_string(),
+    )?;
+    if let Some(noise) = noise.as_mut().filter(|_| with_ruleset) {
+        tell("watching the rate settle after switches");
+        noise.settle_ms = settle_ms(&netns.settling(SWITCHES)?);
+    }
+    if let Some(noise) = &noise {
+        let text = format!("{}\n", serde_json::to_string_pretty(noise)?);
+        write_derived(&directory, "noise.json", text.as_bytes())?;
+    }
+    Ok(noise)
+}
+
+fn written(findings: &[Finding], noise: Option<&LabNoise>) -> String {
+    let colour = output::stdout_takes_colour();
+    let mark = |state| {
+        let (mark, code) = match state {
+            State::Fine => ("ok", "32"),
+            State::Warning => ("warn", "33"),
+            State::Fatal => ("FAIL", "31"),
+        };
+        if colour {
+            format!("\x1b[{code}m{mark:<4}\x1b[0m")
+        } else {
+            format!("{mark:<4}")
+        }
+    };
+    let mut text = String::new();
+    for finding in findings {
+        let _ = writeln!(
+            text,
+            "{} {}: {}",
+            mark(finding.state),
+            finding.check,
+            finding.seen
+        );
+        if let Some(remedy) = &finding.remedy {
+            let _ = writeln!(text, "     -> {remedy}");
+        }
+    }
+    if let Some(noise) = noise {
+        text.push('\n');
+        text.push_str(&noise_written(noise));
+    }
+    text
+}
+
+fn noise_written(noise: &LabNoise) -> String {
+    let spread = fwdlab_stats::Spread::new(&noise.block_effects)
+        .ok()
+        .flatten();
+    let percent = |ratio: f64| format!("{:.2} %", ratio * 100.0);
+    let spread = spread.map_or_else(
+        || "unknown".to_owned(),
+        |spread| percent(spread.standard_deviation),
+    );
+    let settle = noise.settle_ms.map_or_else(
+        || "not seen to settle".to_owned(),
+        |ms| format!("settled after {ms} ms"),
+    );
+    format!(
+        "Noise of lab {}, {} blocks of {} rounds, {} ms slices:\n\
+         \x20 A/A effects of single blocks spread by {spread} (standard deviation)\n\
+         \x20 disturbed and left out: {} of the slices\n\
+         \x20 set-up {:.2} s; switch {:.0} ms, longest {:.0} ms; {settle}\n\
+         \x20 generator: {:.1} ns/packet of its own, ceiling {:.2} Mpps\n",
+        noise.lab,
+        noise.block_effects.len(),
+        noise.rounds,
+        noise.slice_ms,
+        percent(noise.disturbed_ratio),
+        noise.set_up_s,
+        noise.switch_s * 1e3,
+        noise.switch_s_max * 1e3,
+        noise.generator_cost_ns,
+        noise.generator_ceiling_pps / 1e6,
+    )
+}

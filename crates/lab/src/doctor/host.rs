@@ -1,0 +1,413 @@
+//! What the machine tells without a measurement under load.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use fwdlab_model::{Environment, Lab, Placement};
+
+use super::finding::Finding;
+use super::noise::control_experiment;
+use crate::placement::placement;
+use crate::watch::{self, prove_cpu_is_free};
+use crate::{LabError, Topology, dut};
+
+/// Blocks of the control experiment, whose placement is looked at.
+const BLOCKS: u32 = 8;
+
+/// How long counters are watched.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// More interrupts a second than this on the load CPU, the timer's and those of other CPUs left out.
+const INTERRUPTS_MAX: u64 = 100;
+
+/// More of the load CPU than this taken by other work while nothing is measured.
+const BUSY_RATIO_MAX: f64 = 0.02;
+
+/// More of the time than this disturbed costs precision.
+const DISTURBED_RATIO_MAX: f64 = 0.05;
+
+/// Looks at everything that needs no measurement under load; takes some seconds.
+///
+/// Shape: `prepared` is what `NetnsLab::prepare_process` said.
+///
+/// # Errors
+/// `Cpu` where the lab file names a CPU that is not there.
+pub fn examine(
+    lab: &Lab,
+    environment: &Environment,
+    prepared: &Result<(), LabError>,
+) -> Result<Vec<Finding>, LabError> {
+    let cpus = fwdlab_sys::online_cpus()?;
+    let placement = placement(&control_experiment(lab, BLOCKS, false), &cpus)?;
+    let mut findings = vec![privilege(prepared)];
+    findings.extend(kernel_features());
+    findings.push(placing(&placement, cpus.len()));
+    findings.extend(cpu_settings(&environment.facts));
+    findings.extend(watched(placement.load_cpu)?);
+    findings.push(disturbance(placement.load_cpu)?);
+    findings.push(Finding::fine(
+        "offloads and pause frames",
+        "veth pairs have neither rings nor pause frames; the lab sets GRO itself",
+    ));
+    Ok(findings)
+}
+
+fn privilege(prepared: &Result<(), LabError>) -> Finding {
+    const REMEDY: &str =
+        "run as root (sudo) for eBPF live frames, XDP variants and real-time sampling";
+    match prepared {
+        Ok(()) if fwdlab_sys::is_root() => Finding::fine("privilege", "root"),
+        Ok(()) => Finding::warning("privilege", "root of a user namespace only", REMEDY),
+        Err(error) => Finding::fatal("privilege", error.to_string(), REMEDY),
+    }
+}
+
+/// Tries what the lab is made of, on the real thing.
+fn kernel_features() -> Vec<Finding> {
+    let tried = |check, seen: &str, result: Result<(), LabError>, remedy: &str| match result {
+        Ok(()) => Finding::fine(check, seen),
+        Err(error) => Finding::fatal(check, error.to_string(), remedy),
+    };
+    let nft = if dut::nft_is_installed() {
+        Finding::fine("nft", "installed")
+    } else {
+        Finding::warning(
+            "nft",
+            "not installed",
+            "install nftables for variants with a packet filter (apt-get install nftables)",
+        )
+    };
+    vec![
+        tried(
+            "namespaces, veth and routes",
+            "made and removed",
+            Topology::build().map(drop),
+            "needs CAP_NET_ADMIN and CAP_SYS_ADMIN, and a kernel with CONFIG_NET_NS and CONFIG_VETH",
+        ),
+        tried(
+            "eBPF programs",
+            "loaded",
+            fwdlab_traffic::drop_control().map(drop).map_err(Into::into),
+            "needs Linux 5.18 or newer, CAP_BPF and CAP_NET_ADMIN",
+        ),
+        nft,
+    ]
+}
+
+fn placing(placement: &Placement, cpus: usize) -> Finding {
+    const CHECK: &str = "placement";
+    let Placement {
+        load_cpu,
+        control_cpu,
+        ..
+    } = placement;
+    if cpus < 2 || load_cpu == control_cpu {
+        return Finding::warning(
+            CHECK,
+            format!("load and harness share CPU {load_cpu}"),
+            "use a machine with two CPUs or more, or give both in [placement] of the lab file",
+        );
+    }
+    let path = format!("/sys/devices/system/cpu/cpu{load_cpu}/topology/thread_siblings_list");
+    let siblings = text(&path).unwrap_or_default();
+    if cpu_list(&siblings).contains(control_cpu) {
+        return Finding::warning(
+            CHECK,
+            format!("CPUs {load_cpu} and {control_cpu} are threads of one core"),
+            "give a control_cpu on another core in [placement] of the lab file",
+        );
+    }
+    Finding::fine(
+        CHECK,
+        format!("load on CPU {load_cpu}, harness on CPU {control_cpu}"),
+    )
+}
+
+/// Settings of the CPUs that the kernel tells.
+fn cpu_settings(facts: &BTreeMap<String, String>) -> Vec<Finding> {
+    let fact = |name: &str| facts.get(name).map(String::as_str);
+    let smt = match fact("SMT active") {
+        Some("1") => Finding::warning(
+            "SMT",
+            "on: a core's other thread slows the load",
+            "echo off > /sys/devices/system/cpu/smt/control, or keep the sibling idle",
+        ),
+        Some(_) => Finding::fine("SMT", "off"),
+        None => Finding::fine("SMT", "the kernel does not tell"),
+    };
+    let governor = match fact("frequency governor") {
+        Some("performance") => Finding::fine("frequency governor", "performance"),
+        Some(other) => Finding::warning(
+            "frequency governor",
+            other,
+            "cpupower frequency-set --governor performance",
+        ),
+        None => Finding::fine(
+            "frequency governor",
+            "none: the frequency is not Linux's to set",
+        ),
+    };
+    let turbo = match (
+        text("/sys/devices/system/cpu/intel_pstate/no_turbo").as_deref(),
+        text("/sys/devices/system/cpu/cpufreq/boost").as_deref(),
+    ) {
+        (Some("0"), _) => Finding::warning(
+            "turbo",
+            "on: the clock depends on temperature and on other cores",
+            "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo",
+        ),
+        (_, Some("1")) => Finding::warning(
+            "turbo",
+            "on: the clock depends on temperature and on other cores",
+            "echo 0 > /sys/devices/system/cpu/cpufreq/boost",
+        ),
+        (None, None) => Finding::fine("turbo", "the kernel does not tell"),
+        _ => Finding::fine("turbo", "off"),
+    };
+    let clock = match fact("clock source") {
+        Some(clock @ ("tsc" | "arch_sys_counter")) => Finding::fine("clock", clock),
+        Some(other) => Finding::warning(
+            "clock",
+            format!("{other}: reading it is slow"),
+            "boot with clocksource=tsc where the TSC is stable",
+        ),
+        None => Finding::fine("clock", "the kernel does not tell"),
+    };
+    let jit = match fact("BPF JIT") {
+        Some("0") => Finding::warning(
+            "BPF JIT",
+            "off: eBPF programs are interpreted",
+            "sysctl -w net.core.bpf_jit_enable=1",
+        ),
+        _ => Finding::fine("BPF JIT", "on"),
+    };
+    let hypervisor = match fact("hypervisor") {
+        Some(_) => Finding::warning(
+            "hypervisor",
+            "this is a virtual machine: other guests share its cores, caches and memory",
+            "rely on the intervals and on leaving out disturbed time, or use a machine of one's own",
+        ),
+        None => Finding::fine("hypervisor", "none"),
+    };
+    vec![hypervisor, smt, governor, turbo, clock, jit]
+}
+
+/// What happens on the load CPU while nobody measures.
+fn watched(cpu: u32) -> Result<Vec<Finding>, LabError> {
+    prove_cpu_is_free(cpu)?;
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let (stat, interrupts) = (read("/proc/stat"), read("/proc/interrupts"));
+    sleep(WATCH);
+    let (stat_after, interrupts_after) = (read("/proc/stat"), read("/proc/interrupts"));
+    let share = share_of_cpu(&stat, &stat_after, cpu).unwrap_or_default();
+    let percent = |ratio: f64| format!("{:.1} % of CPU {cpu}", ratio * 100.0);
+    let load = if share.busy > BUSY_RATIO_MAX {
+        Finding::warning(
+            "other load",
+            percent(share.busy),
+            "stop it, or choose another load_cpu in the lab file",
+        )
+    } else {
+        Finding::fine("other load", percent(share.busy))
+    };
+    let steal = if share.steal > 0.0 {
+        Finding::warning(
+            "steal",
+            format!("the hypervisor took {}", percent(share.steal)),
+            "ask for dedicated CPUs, or measure at a quieter time",
+        )
+    } else {
+        Finding::fine("steal", "none")
+    };
+    let before = interrupts_of_cpu(&interrupts, cpu);
+    let mut busiest: Vec<(u64, String)> = interrupts_of_cpu(&interrupts_after, cpu)
+        .into_iter()
+        .map(|(name, count)| {
+            (
+                count - before.get(&name).copied().unwrap_or(0).min(count),
+                name,
+            )
+        })
+        .collect();
+    busiest.sort();
+    let total: u64 = busiest.iter().map(|(count, _)| count).sum();
+    let irqs = match busiest.last() {
+        Some((count, name)) if total > INTERRUPTS_MAX => Finding::warning(
+            "interrupts",
+            format!("{total} a second on CPU {cpu}, most of them {name} ({count})"),
+            "move them: echo CPUS > /proc/irq/N/smp_affinity_list (and stop irqbalance)",
+        ),
+        _ => Finding::fine("interrupts", format!("{total} a second on CPU {cpu}")),
+    };
+    Ok(vec![load, steal, irqs])
+}
+
+/// How much of the load CPU's core something else has while nothing is measured.
+fn disturbance(cpu: u32) -> Result<Finding, LabError> {
+    let none = || Ok(0);
+    let samples = watch::watch(cpu, WATCH, none, none)?.samples;
+    let loops_ns: Vec<u64> = samples.iter().map(|sample| sample.loop_ns).collect();
+    let undisturbed_ns = fwdlab_stats::undisturbed_loop_ns(&loops_ns).unwrap_or_default();
+    let slow = |ns: &&u64| **ns as f64 > undisturbed_ns * fwdlab_stats::DISTURBED_RATIO;
+    let ratio = loops_ns.iter().filter(slow).count() as f64 / loops_ns.len().max(1) as f64;
+    let seen = format!("{:.0} % of the time on CPU {cpu}", ratio * 100.0);
+    Ok(if ratio > DISTURBED_RATIO_MAX {
+        Finding::warning(
+            "neighbours on the core",
+            seen,
+            "a quieter time or another load_cpu; what is disturbed is left out, and costs precision",
+        )
+    } else {
+        Finding::fine("neighbours on the core", seen)
+    })
+}
+
+/// Parts of a CPU's time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct CpuShare {
+    busy: f64,
+    steal: f64,
+}
+
+/// What became of a CPU's time between two readings of `/proc/stat`.
+fn share_of_cpu(before: &str, after: &str, cpu: u32) -> Option<CpuShare> {
+    let (before, after) = (cpu_ticks(before, cpu)?, cpu_ticks(after, cpu)?);
+    let ticks: Vec<f64> = after
+        .iter()
+        .zip(&before)
+        .map(|(after, before)| after.saturating_sub(*before) as f64)
+        .collect();
+    // user nice system idle iowait irq softirq steal; guest time is in user already.
+    let total: f64 = ticks.iter().take(8).sum();
+    let part = |places: &[usize]| {
+        let sum: f64 = places.iter().filter_map(|&place| ticks.get(place)).sum();
+        if total > 0.0 { sum / total } else { 0.0 }
+    };
+    Some(CpuShare {
+        busy: part(&[0, 1, 2, 5, 6]),
+        steal: part(&[7]),
+    })
+}
+
+fn cpu_ticks(stat: &str, cpu: u32) -> Option<Vec<u64>> {
+    let line = stat.lines().find_map(|line| {
+        let (name, rest) = line.split_once(' ')?;
+        (name.strip_prefix("cpu")? == cpu.to_string()).then_some(rest)
+    })?;
+    line.split_ascii_whitespace()
+        .map(|field| field.parse().ok())
+        .collect()
+}
+
+/// Interrupts of devices on one CPU so far, by their name in `/proc/interrupts`; the kernel's own,
+/// whose names are words (timer, calls of other CPUs), are left out.
+fn interrupts_of_cpu(interrupts: &str, cpu: u32) -> BTreeMap<String, u64> {
+    let mut lines = interrupts.lines();
+    let column = lines.next().and_then(|header| {
+        header
+            .split_ascii_whitespace()
+            .position(|name| name == format!("CPU{cpu}"))
+    });
+    let Some(column) = column else {
+        return BTreeMap::new();
+    };
+    lines
+        .filter_map(|line| {
+            let (name, rest) = line.trim_start().split_once(':')?;
+            name.parse::<u32>().ok()?;
+            let mut fields = rest.split_ascii_whitespace();
+            let count = fields.nth(column)?.parse().ok()?;
+            let device = fields.next_back().unwrap_or_default();
+            Some((format!("{name} {device}"), count))
+        })
+        .collect()
+}
+
+/// CPUs in the kernel's notation: `0-3,8`.
+fn cpu_list(text: &str) -> Vec<u32> {
+    text.split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+        })
+        .flat_map(|range: std::ops::RangeInclusive<u32>| range.take(8192))
+        .collect()
+}
+
+fn text(path: &str) -> Option<String> {
+    let text = fs::read_to_string(Path::new(path)).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::finding::State;
+    use super::*;
+
+    #[test]
+    fn a_cpus_time_is_told_apart() {
+        let before = "cpu  0\ncpu0 100 0 50 1000 0 0 10 5 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n";
+        let after = "cpu  0\ncpu0 110 0 60 1070 0 0 10 15 0 0\ncpu1 0 0 0 9 0 0 0 0 0 0\n";
+        let share = share_of_cpu(before, after, 0).unwrap();
+        assert!((share.busy - 0.2).abs() < 1e-9, "{share:?}");
+        assert!((share.steal - 0.1).abs() < 1e-9, "{share:?}");
+        assert_eq!(share_of_cpu(before, after, 1), Some(CpuShare::default()));
+        assert_eq!(share_of_cpu(before, after, 7), None);
+    }
+
+    #[test]
+    fn only_interrupts_of_devices_count() {
+        let text = "            CPU0       CPU1       \n\
+                      24:        17          3   PCI-MSI 512000-edge      eth0-rx\n\
+                     LOC:     99999      88888   Local timer interrupts\n";
+        let counts = interrupts_of_cpu(text, 1);
+        assert_eq!(counts.len(), 1);
+        assert_eq!(counts["24 eth0-rx"], 3);
+        assert!(interrupts_of_cpu(text, 2).is_empty());
+    }
+
+    #[test]
+    fn lists_of_cpus_are_the_kernels() {
+        assert_eq!(cpu_list("0-2,5"), [0, 1, 2, 5]);
+        assert_eq!(cpu_list("3"), [3]);
+        assert!(cpu_list("").is_empty());
+    }
+
+    #[test]
+    fn what_spoils_a_measurement_has_a_remedy() {
+        let facts = [
+            ("SMT active", "1"),
+            ("frequency governor", "powersave"),
+            ("clock source", "hpet"),
+            ("BPF JIT", "0"),
+            ("hypervisor", "kvm"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let findings = cpu_settings(&facts.into_iter().collect());
+        for finding in findings.iter().filter(|finding| finding.check != "turbo") {
+            assert_eq!(finding.state, State::Warning, "{finding:?}");
+            assert!(finding.remedy.is_some(), "{finding:?}");
+        }
+        let quiet = cpu_settings(&BTreeMap::new());
+        let others = quiet.iter().filter(|finding| finding.check != "turbo");
+        assert!(
+            others
+                .into_iter()
+                .all(|finding| finding.state == State::Fine)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(text: String, cpu: u32) {
+            let _ = share_of_cpu(&text, &text, cpu);
+            let _ = interrupts_of_cpu(&text, cpu);
+            let _ = cpu_list(&text);
+        }
+    }
+}

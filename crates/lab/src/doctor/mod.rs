@@ -1,0 +1,9 @@
+//! Before a run: what on this machine would spoil it, and how much noise the lab has.
+
+mod finding;
+mod host;
+mod noise;
+
+pub use finding::{Finding, State};
+pub use host::examine;
+pub use noise::{control_experiment, lab_noise, settle_ms};

@@ -1,0 +1,235 @@
+//! How much noise a lab has where nothing differs, and how long it takes to switch and to settle.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::{
+    AddressFamily, Binding, Comparison, Design, Factor, Lab, LabNoise, Level, Order, RateBasis,
+    Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
+};
+use fwdlab_stats::{StatsError, block_effect, median};
+
+use crate::{BlockOutcome, SETTLING_STEP};
+
+/// The factor of the control experiment.
+const FACTOR: &str = "packet filter";
+const NONE: &str = "none";
+const RULES: &str = "ten rules";
+
+/// Rules that never match the traffic: TCP, while the tester sends UDP.
+fn ten_rules() -> String {
+    let rules: String = (1..=10)
+        .map(|port| format!("\t\ttcp dport {port} drop\n"))
+        .collect();
+    format!(
+        "table inet filter {{\n\tchain forward {{\n\t\ttype filter hook forward priority filter; \
+         policy accept;\n{rules}\t}}\n}}\n"
+    )
+}
+
+/// An A/A comparison: a baseline, its copy, and, where there is an `nft` to switch with, a ruleset
+/// between them, so that both come after a real switch.
+#[must_use]
+pub fn control_experiment(lab: &Lab, blocks: u32, with_ruleset: bool) -> Resolved {
+    let levels = |level: &str| {
+        let level = Level::Text(level.to_owned());
+        let set = with_ruleset.then(|| (FACTOR.to_owned(), level));
+        set.into_iter().collect()
+    };
+    let variant = |label: &str, level: &str, control_of: Option<&str>| Variant {
+        name: VariantName::from_label(label),
+        label: label.to_owned(),
+        levels: levels(level),
+        control_of: control_of.map(VariantName::from_label),
+        unavailable: None,
+    };
+    let mut variants = vec![variant(NONE, NONE, None)];
+    let mut rulesets = BTreeMap::new();
+    if with_ruleset {
+        variants.push(variant(RULES, RULES, None));
+        rulesets.insert(NONE.to_owned(), String::new());
+        rulesets.insert(RULES.to_owned(), ten_rules());
+    }
+    variants.push(variant("none again", NONE, Some(NONE)));
+    let bindings = if with_ruleset {
+        BTreeMap::from([(FACTOR.to_owned(), Binding::Nft(rulesets))])
+    } else {
+        BTreeMap::new()
+    };
+    let words = [NONE, RULES].map(|level| Level::Text(level.to_owned()));
+    Resolved {
+        name: "doctor".to_owned(),
+        question: "What this lab finds where there is nothing".to_owned(),
+        background: None,
+        factors: vec![Factor {
+            name: FACTOR.to_owned(),
+            description: None,
+            default: words[0].clone(),
+            levels: words.to_vec(),
+        }],
+        comparisons: vec![Comparison {
+            title: None,
+            baseline: VariantName::from_label(NONE),
+            variants: Vec::new(),
+        }],
+        variants,
+        traffic: Traffic::default(),
+        design: Design {
+            blocks,
+            rounds: 10,
+            slice_ms: 100,
+            settle_ms: 50,
+            warm_up_ms: 200,
+            order: Order::Random,
+            seed: 1,
+            seed_was_drawn: false,
+            threshold_percent: 1.0,
+            confidence_percent: 95.0,
+        },
+        lab: Lab {
+            bindings,
+            ..lab.clone()
+        },
+        references: Vec::new(),
+    }
+}
+
+/// What the blocks of a control experiment say of the lab; none of no whole block.
+///
+/// # Errors
+/// Those of the block effects.
+pub fn lab_noise(
+    resolved: &Resolved,
+    outcomes: &[BlockOutcome],
+    kernel: &str,
+    cpu_model: &str,
+    measured: &str,
+) -> Result<Option<LabNoise>, StatsError> {
+    let baseline = &resolved.variants[0].name;
+    let Some(control) = resolved
+        .variants
+        .iter()
+        .find(|variant| variant.control_of.is_some())
+    else {
+        return Ok(None);
+    };
+    let family = resolved.traffic.families[0];
+    let mut block_effects = Vec::new();
+    for outcome in outcomes {
+        let basis = outcome.block.rate_basis[&family];
+        let slices = |name| slices(outcome, family, name, basis);
+        block_effects.push(block_effect(&slices(&control.name), &slices(baseline))?.log_ratio);
+    }
+    let (mut measured_s, mut undisturbed_s) = (0.0, 0.0);
+    for slice in outcomes.iter().flat_map(|outcome| &outcome.slices) {
+        measured_s += slice.time_s;
+        undisturbed_s += slice.undisturbed_s;
+    }
+    let of_blocks = |value: &dyn Fn(&BlockOutcome) -> f64| {
+        median(&outcomes.iter().map(value).collect::<Vec<_>>())
+    };
+    let switches_s = outcomes.iter().flat_map(|outcome| &outcome.slices);
+    let (Some(generator_cost_ns), Some(switch_s), Some(set_up_s)) = (
+        of_blocks(&|outcome| outcome.block.generator_cost_ns[&family]),
+        of_blocks(&|outcome| outcome.block.switch_s),
+        of_blocks(&|outcome| outcome.block.set_up_s),
+    ) else {
+        return Ok(None);
+    };
+    Ok(Some(LabNoise {
+        schema: SCHEMA_VERSION,
+        lab: resolved.lab.name.clone(),
+        measured: measured.to_owned(),
+        kernel: kernel.to_owned(),
+        cpu_model: cpu_model.to_owned(),
+        rounds: resolved.design.rounds,
+        slice_ms: resolved.design.slice_ms,
+        block_effects,
+        disturbed_ratio: (1.0 - undisturbed_s / measured_s).max(0.0),
+        set_up_s,
+        switch_s,
+        switch_s_max: switches_s.map(|slice| slice.switch_s).fold(0.0, f64::max),
+        settle_ms: None,
+        generator_cost_ns,
+        generator_ceiling_pps: 1e9 / generator_cost_ns,
+    }))
+}
+
+fn slices(
+    outcome: &BlockOutcome,
+    family: AddressFamily,
+    name: &VariantName,
+    basis: RateBasis,
+) -> Vec<fwdlab_stats::Slice> {
+    outcome
+        .slices
+        .iter()
+        .filter(|slice| slice.family == family && &slice.variant == name)
+        .filter_map(|slice| {
+            let (forwarded_frames, duration_s) = slice.counted(basis)?;
+            Some(fwdlab_stats::Slice {
+                round: slice.round,
+                forwarded_frames,
+                duration_s,
+            })
+        })
+        .collect()
+}
+
+/// After how many milliseconds from a switch the forwarding rate is what it stays; none where it
+/// still moves at the end of what was looked at.
+///
+/// Of each switch, the rates are compared with the median of their second half; of all switches,
+/// the median of that counts, so that what disturbs single switches does not.
+#[must_use]
+pub fn settle_ms(settlings: &[Vec<f64>]) -> Option<u32> {
+    const SETTLED_RATIO: f64 = 0.02;
+    let steps = settlings.iter().map(Vec::len).min()?;
+    let relative: Vec<Vec<f64>> = settlings
+        .iter()
+        .filter_map(|rates_pps| {
+            let late = median(&rates_pps[steps / 2..])?;
+            (late > 0.0).then(|| rates_pps.iter().map(|rate| rate / late).collect())
+        })
+        .collect();
+    let moves = |step: usize| {
+        let at_step: Vec<f64> = relative.iter().map(|rates| rates[step]).collect();
+        median(&at_step).is_some_and(|ratio| (ratio - 1.0).abs() > SETTLED_RATIO)
+    };
+    let settled = (0..steps).rev().take_while(|&step| !moves(step)).last()?;
+    let step_ms = u32::try_from(SETTLING_STEP.as_millis()).ok()?;
+    // Where only the second half is settled, that says nothing: it was compared with itself.
+    (settled < steps / 2).then(|| u32::try_from(settled).unwrap_or(u32::MAX) * step_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settling_ends_where_the_rate_stays() {
+        let rates = |early: &[f64]| {
+            let mut rates = early.to_vec();
+            rates.resize(20, 100.0);
+            rates
+        };
+        assert_eq!(settle_ms(&[rates(&[])]), Some(0));
+        assert_eq!(settle_ms(&[rates(&[50.0, 90.0])]), Some(20));
+        // One switch of three was disturbed.
+        let disturbed = rates(&[100.0, 100.0, 100.0, 100.0, 20.0]);
+        let usual = rates(&[80.0]);
+        assert_eq!(settle_ms(&[usual.clone(), disturbed, usual]), Some(10));
+        let moving: Vec<f64> = (0..20).map(|step| 100.0 - f64::from(step) * 4.0).collect();
+        assert_eq!(settle_ms(&[moving]), None);
+        assert_eq!(settle_ms(&[]), None);
+    }
+
+    #[test]
+    fn the_control_experiment_needs_no_nft_where_there_is_none() {
+        let lab = Lab::netns("here");
+        let resolved = control_experiment(&lab, 4, false);
+        assert_eq!(resolved.variants.len(), 2);
+        assert!(resolved.lab.bindings.is_empty());
+        let resolved = control_experiment(&lab, 4, true);
+        assert_eq!(resolved.variants.len(), 3);
+    }
+}
