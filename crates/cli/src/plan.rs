@@ -37,6 +37,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
 
 /// Asks the lab which variants it can have, as a run does.
 fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<()> {
+    NetnsLab::prepare_process(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
     let lab = NetnsLab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {

@@ -113,7 +113,7 @@ pub fn restore(directory: &Path, on_failure: OnFailure) -> Result<Vec<Leftover>,
         let mut turn = Turn::wait(&journal)?;
         let mut closed = Vec::new();
         for change in turn.left_changes()? {
-            let state = match change.undo.carry_out() {
+            let state = match change.undo.carry_out(None) {
                 Ok(()) => LeftoverState::PutBack,
                 Err(error) => failure(&error, on_failure),
             };
