@@ -4,12 +4,14 @@
 mod cpu;
 mod error;
 mod ethtool;
+mod interface;
 mod interrupt;
 mod namespace;
 
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use error::SysError;
 pub use ethtool::enable_gro;
+pub use interface::{Interface, interface};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
 pub use namespace::{NetworkNamespace, remove_leftovers};
 

@@ -1,16 +1,20 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod default_route;
 mod error;
 mod frames;
 mod generator;
+mod interface;
 mod sink;
 mod turn;
 mod xdp;
 
+pub use default_route::refuse_default_route;
 pub use error::TrafficError;
 pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
+pub use interface::{InterfaceGenerator, SentFrames, count_on};
 pub use sink::{Sink, SinkCounts};
 pub use turn::SLOTS_MAX;
 pub use xdp::{CountingProgram, XdpProgram};
