@@ -15,7 +15,7 @@ use crate::durable::{
     write_synced,
 };
 use crate::error::{ArchiveError, ArchiveWarning, Place};
-use crate::load::{Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, parse_json};
+use crate::load::{Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, parse_json, read_json};
 use crate::lock::{DirectoryLock, hold_folder};
 use crate::name::{checked_name, safe_name};
 use crate::pps::observation_files;
@@ -168,10 +168,9 @@ impl Results {
     /// # Errors
     /// [`ArchiveError::NotFound`] with what there is.
     pub fn find(root: &Path, name: &str) -> Result<PathBuf, ArchiveError> {
-        let is_results = |dir: &PathBuf| dir.join(layout::RESOLVED).is_file();
         if let Some(dir) = [PathBuf::from(name), root.join(name)]
             .into_iter()
-            .find(is_results)
+            .find(|dir| is_results(dir))
         {
             return Ok(dir);
         }
@@ -182,18 +181,41 @@ impl Results {
         if let Some((_, dir)) = newest {
             return Ok(dir);
         }
-        let mut present = Vec::new();
-        for folder in visible_entries(root)? {
-            for dir in visible_entries(&folder)?.into_iter().filter(is_results) {
-                let shown = dir.strip_prefix(root).unwrap_or(&dir);
-                present.push(shown.display().to_string());
-            }
-        }
+        let present = directories(root)?
+            .iter()
+            .map(|dir| dir.strip_prefix(root).unwrap_or(dir).display().to_string())
+            .collect();
         Err(ArchiveError::NotFound {
             name: name.to_owned(),
             root: root.to_owned(),
             present,
         })
+    }
+
+    /// The newest runs of experiments like the wanted, the newest first, at most `most`.
+    ///
+    /// Directories that do not read are passed over: they are no evidence.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Io`] where the folders cannot be listed.
+    pub fn earlier(
+        root: &Path,
+        is_wanted: impl Fn(&Resolved) -> bool,
+        most: usize,
+    ) -> Result<Vec<Loaded>, ArchiveError> {
+        let mut heads: Vec<(String, PathBuf)> = directories(root)?
+            .into_iter()
+            .filter_map(|dir| {
+                let file: ResolvedFile = read_json(&dir.join(layout::RESOLVED)).ok()?;
+                is_wanted(&file.experiment).then_some((file.started, dir))
+            })
+            .collect();
+        heads.sort();
+        let newest = heads.iter().rev();
+        Ok(newest
+            .filter_map(|(_, dir)| Self::load(dir).ok())
+            .take(most)
+            .collect())
     }
 
     /// The directory.
@@ -499,6 +521,20 @@ fn remove_abandoned(folder: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
+fn is_results(dir: &Path) -> bool {
+    dir.join(layout::RESOLVED).is_file()
+}
+
+/// Every results directory: `<root>/<name>/<label>`.
+fn directories(root: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
+    let mut directories = Vec::new();
+    for folder in visible_entries(root)? {
+        let inside = visible_entries(&folder)?.into_iter();
+        directories.extend(inside.filter(|dir| is_results(dir)));
+    }
+    Ok(directories)
+}
+
 fn visible_entries(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
     let mut paths = if folder.is_dir() {
         entries(folder)?
@@ -611,6 +647,45 @@ mod tests {
         let attempt = last_attempt.unwrap_or(0) + 1;
         let outcome = sample::outcome(&sample::plan(), block, attempt, session, valid);
         results.append_block(&outcome.trials, &outcome.block, &outcome.slices)
+    }
+
+    #[test]
+    fn earlier_runs_come_newest_first_and_what_does_not_read_is_no_evidence() {
+        let root = tempfile::tempdir().unwrap();
+        let found = |most: usize, name: &str| {
+            let runs = Results::earlier(root.path(), |other| other.name == name, most).unwrap();
+            runs.iter()
+                .map(|run| run.started.clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(9, "quickstart"), [""; 0]);
+        let run = |started: &str| {
+            let (resolved, plan) = (sample::resolved(), sample::plan());
+            let run = NewRun {
+                resolved: &resolved,
+                plan: &plan,
+                experiment_source: sample::SOURCE,
+                kernel: sample::KERNEL,
+                started,
+            };
+            let choice = Choice {
+                new: true,
+                ..Choice::default()
+            };
+            let mut results = Results::open_or_create(root.path(), &run, &choice).unwrap();
+            go_on(&mut results, 1);
+            results.dir().to_owned()
+        };
+        let dirs = ["20261121T084253Z", "20261121T084255Z", "20261121T084254Z"].map(run);
+        assert_eq!(
+            found(9, "quickstart"),
+            ["20261121T084255Z", "20261121T084254Z", "20261121T084253Z"]
+        );
+        assert_eq!(found(1, "quickstart"), ["20261121T084255Z"]);
+        assert_eq!(found(9, "another"), [""; 0]);
+        fs::write(dirs[1].join(layout::TRIALS), "{}\n").unwrap();
+        fs::write(dirs[2].join(layout::RESOLVED), "{}\n").unwrap();
+        assert_eq!(found(1, "quickstart"), ["20261121T084253Z"]);
     }
 
     fn files(dir: &Path) -> BTreeSet<String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{
     AddressFamily, BlockRecord, Comparison, Conservation, Design, Environment, FamilyOrder,
-    InvalidReason, Lab, Placement, Plan, PlannedBlock, RateBasis, Resolved, SCHEMA_VERSION,
+    InvalidReason, Lab, Order, Placement, Plan, PlannedBlock, RateBasis, Resolved, SCHEMA_VERSION,
     SessionRecord, SliceRecord, Traffic, TrialRecord, Variant, VariantName,
 };
 
@@ -49,12 +49,14 @@ pub(crate) fn resolved() -> Resolved {
             slice_ms: 100,
             settle_ms: 50,
             warm_up_ms: 1000,
+            order: Order::Random,
             seed: 42,
             seed_was_drawn: true,
             threshold_percent: 1.0,
             confidence_percent: 95.0,
         },
         lab: Lab::netns("here"),
+        references: vec![],
     }
 }
 
@@ -101,6 +103,7 @@ pub(crate) fn session(session: u32) -> SessionRecord {
         },
         placement: Placement {
             load_cpu: 1,
+            dut_cpu: None,
             control_cpu: 0,
         },
     }

@@ -1,6 +1,5 @@
 //! `fwdlab completions`.
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::args::Arguments;
@@ -9,6 +8,6 @@ use crate::output;
 
 pub(crate) fn completions(shell: Shell) -> anyhow::Result<Code> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "fwdlab", &mut script);
+    clap_complete::generate(shell, &mut Arguments::grouped(), "fwdlab", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }

@@ -5,20 +5,22 @@ mod args;
 mod completions;
 mod doctor;
 mod exit;
+mod experiment;
 mod ministat;
 mod output;
+mod plan;
 mod progress;
 mod report;
+mod restore;
 mod run;
+mod schema;
 
 use std::process::ExitCode;
-
-use clap::Parser as _;
 
 use crate::args::{Arguments, Command};
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read() {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version go to standard output with code 0, complaints to standard error.
@@ -33,9 +35,12 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Restore(arguments) => restore::restore(&arguments),
+        Command::Plan(arguments) => plan::plan(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Ministat { arguments } => ministat::ministat(&arguments),
+        Command::Schema { file } => schema::schema(file),
         Command::Completions { shell } => completions::completions(shell),
     };
     match result {

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use fwdlab_lab::{BlockOutcome, LabEvent};
 use fwdlab_model::Design;
 use fwdlab_plan::{BlockRequest, Overheads, PlanRun};
+use fwdlab_report::format::duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output;
 
 /// What set-up and switches take before any was measured: what they took on a small virtual
 /// machine.
-const FIRST_GUESS: Overheads = Overheads {
+pub(crate) const FIRST_GUESS: Overheads = Overheads {
     set_up_s: 0.5,
     switch_s: 0.015,
     family_s: 0.4,
@@ -140,16 +141,4 @@ impl Progress {
 
 fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A duration as people say it.
-pub(crate) fn duration(seconds: f64) -> String {
-    if seconds < 90.0 {
-        // An empty sum of floats is -0.
-        format!("{:.0} s", seconds.max(0.0))
-    } else if seconds < 5400.0 {
-        format!("{:.0} min", seconds / 60.0)
-    } else {
-        format!("{:.1} h", seconds / 3600.0)
-    }
 }

@@ -1,30 +1,31 @@
 //! `fwdlab run`: the loop that measures block after block, and what surrounds it.
 
-use std::collections::hash_map::RandomState;
-use std::fs;
-use std::hash::{BuildHasher as _, Hasher as _};
-
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
-use fwdlab_model::{Resolved, SCHEMA_VERSION, SessionRecord};
+use fwdlab_lab::{Journal, LabError, MachineClaim, NetnsLab};
+use fwdlab_model::{SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::{PlanRun, Summary};
+use fwdlab_report::format::duration;
 use fwdlab_sys::Interrupts;
 
 use crate::args::RunArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
-use crate::output::{self, tell};
-use crate::progress::{Progress, duration};
+use crate::experiment;
+use crate::output::tell;
+use crate::progress::Progress;
 use crate::report;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
-    let (mut resolved, experiment_source) = read(arguments)?;
+    let (mut resolved, experiment_source) = experiment::read(
+        &arguments.experiment,
+        arguments.lab.as_deref(),
+        arguments.seed,
+    )?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
-    let mut lab = NetnsLab::open(&resolved, interrupts)?;
-    for name in lab.leftovers() {
-        tell(&format!(
-            "removed namespace {name}, left by a run that is gone"
-        ));
+    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
+    let mut lab = NetnsLab::open(&resolved, journal, interrupts)?;
+    for leftover in lab.leftovers() {
+        tell(&leftover.to_string());
     }
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
         if let Some(reason) = &reason {
@@ -110,30 +111,6 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     conclude(&plan_run.summary(), is_whole)
 }
 
-/// Reads the experiment and its lab.
-fn read(arguments: &RunArguments) -> anyhow::Result<(Resolved, String)> {
-    let loaded = fwdlab_model::load(
-        &arguments.experiment,
-        arguments.lab.as_deref(),
-        &|path| fs::read_to_string(path),
-        drawn_seed(),
-    )?;
-    if !loaded.warnings.is_empty() {
-        tell(&loaded.warnings.render(output::stderr_takes_colour()));
-    }
-    let mut resolved = loaded.resolved;
-    if let Some(seed) = arguments.seed {
-        resolved.design.seed = seed;
-        resolved.design.seed_was_drawn = false;
-    }
-    Ok((resolved, loaded.experiment_source))
-}
-
-/// A seed that differs from run to run; the standard library draws its hash keys from the kernel.
-fn drawn_seed() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
     let loaded = results.loaded();
     let blocks = plan_run.plan().blocks.len();
@@ -164,7 +141,7 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
 }
 
 /// Measures until the plan is carried out; whether it was.
-fn measure(
+pub(crate) fn measure(
     lab: &mut NetnsLab,
     results: &mut Results,
     plan_run: &mut PlanRun,

@@ -38,8 +38,56 @@ pub enum LabError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A journal of changes could not be used.
+    #[error(
+        "{what} the undo journal {path:?}: {source}; nothing is changed without it: make that folder \
+         writable, or name another one in XDG_STATE_HOME"
+    )]
+    Journal {
+        /// What was tried.
+        what: &'static str,
+        /// The journal, or its folder.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A journal holds what is no line of a journal.
+    #[error(
+        "{path:?}:{line}: not a line of an undo journal ({what}); see by hand what is left to undo, \
+         then remove the file"
+    )]
+    JournalDamaged {
+        /// The journal.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Another process keeps a journal to itself.
+    #[error(
+        "{path:?}: another process kept this journal to itself for {seconds} s; end that first"
+    )]
+    JournalTaken {
+        /// The journal.
+        path: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// There is no place for journals.
+    #[error("no folder for the undo journal: neither XDG_STATE_HOME nor HOME is set; set one")]
+    NoStateDirectory,
+    /// What a run that is gone left could not be put back.
+    #[error(
+        "{leftover}; nothing is measured on a machine that is not as it was: put it back by hand, then \
+         run `fwdlab restore --forget`"
+    )]
+    NotRestored {
+        /// What it is, and why not.
+        leftover: String,
+    },
     /// A command failed.
-    #[error("command {command:?} failed ({status}): {stderr}")]
+    #[error("command `{command}` failed ({status}): {stderr}")]
     Command {
         /// The whole command line.
         command: String,

@@ -218,6 +218,17 @@ pub(crate) fn nearest<'n>(
         .map(|(_, name)| name)
 }
 
+/// Names the one among `names` that was probably meant, at the caret.
+pub(crate) fn suggest<'n>(
+    diagnostic: &mut Diagnostic,
+    written: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) {
+    if let Some(suggestion) = nearest(written, names) {
+        diagnostic.with_label(format!("did you mean {suggestion:?}?"));
+    }
+}
+
 /// Names as a sentence lists them: each in quotes, with commas between.
 pub(crate) fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let quoted: Vec<String> = names.into_iter().map(|name| format!("{name:?}")).collect();

@@ -4,46 +4,57 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use toml::Spanned;
-use toml::de::DeValue;
 
-use crate::diagnostic::{Diagnostics, Source, Span, list, nearest};
+use crate::diagnostic::{Diagnostics, Source, Span, nearest};
 use crate::document::{Reading, Table, Value};
-use crate::resolved::{Design, Traffic};
-use crate::words::{AddressFamily, Level, LoadRegime};
+use crate::resolved::{Design, Order};
+use crate::traffic::{TRAFFIC_KEYS, TrafficEntry};
+use crate::words::{AddressFamily, Level};
 
-const FILE_KEYS: &[&str] = &[
+pub(crate) const FILE_KEYS: &[&str] = &[
     "question",
     "background",
     "lab",
     "factor",
     "variant",
+    "exclude",
     "comparison",
     "traffic",
     "design",
+    "reference",
 ];
-const FACTOR_KEYS: &[&str] = &["name", "description", "levels", "default"];
-const VARIANT_KEYS: &[&str] = &["label", "levels"];
-const COMPARISON_KEYS: &[&str] = &["title", "baseline", "variants"];
-const TRAFFIC_KEYS: &[&str] = &["families", "frame_size", "sources", "destinations", "load"];
-const LOAD_KEYS: &[&str] = &["pps"];
-const DESIGN_KEYS: &[&str] = &[
+pub(crate) const FACTOR_KEYS: &[&str] = &["name", "description", "levels", "default"];
+pub(crate) const VARIANT_KEYS: &[&str] = &["label", "levels"];
+pub(crate) const EXCLUDE_KEYS: &[&str] = &["levels"];
+pub(crate) const COMPARISON_KEYS: &[&str] = &["title", "baseline", "variants"];
+pub(crate) const REFERENCE_KEYS: &[&str] = &["label", "pps"];
+pub(crate) const REFERENCE_PPS_KEYS: &[&str] = &["inet", "inet6"];
+pub(crate) const DESIGN_KEYS: &[&str] = &[
     "blocks",
     "rounds",
     "slice_ms",
     "settle_ms",
     "warm_up_ms",
+    "order",
     "seed",
     "threshold_percent",
     "confidence_percent",
     "control",
 ];
 
-/// The smallest Ethernet frame, FCS included (IEEE 802.3): the only one that the generator sends.
-const FRAME_SIZE: RangeInclusive<u16> = 64..=64;
-/// What the generator's map of templates holds: one for each flow.
-const FLOWS_MAX: u32 = 2048;
-/// At less, a short slice holds too few frames to be a measurement.
-const INTENDED_LOAD_PPS: RangeInclusive<u64> = 1_000..=100_000_000;
+pub(crate) const BLOCKS: RangeInclusive<u32> = 2..=1000;
+pub(crate) const ROUNDS: RangeInclusive<u32> = 1..=1000;
+/// In less, a slow path forwards too few frames to be measured by.
+pub(crate) const SLICE_MS: RangeInclusive<u32> = 10..=60_000;
+pub(crate) const SETTLE_MS: RangeInclusive<u32> = 0..=60_000;
+pub(crate) const WARM_UP_MS: RangeInclusive<u32> = 0..=60_000;
+/// A threshold of nothing would make every verdict undecided in size.
+pub(crate) const THRESHOLD_PERCENT: RangeInclusive<f64> = 0.001..=50.0;
+pub(crate) const CONFIDENCE_PERCENT: RangeInclusive<f64> = 50.0..=99.9;
+pub(crate) const ORDERS: &[(&str, Order)] = &[
+    ("random", Order::Random),
+    ("in-sequence", Order::InSequence),
+];
 
 /// An experiment file, read.
 #[derive(Debug)]
@@ -56,13 +67,16 @@ pub(crate) struct ExperimentFile {
     pub(crate) factors: Vec<FactorEntry>,
     /// None: all combinations of the levels.
     pub(crate) variants: Vec<VariantEntry>,
+    /// Which of the combinations are not made.
+    pub(crate) excludes: Vec<ExcludeEntry>,
     /// None: the usual baseline against all others.
     pub(crate) comparisons: Vec<ComparisonEntry>,
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: TrafficEntry,
     /// Its seed is 0 where none is given.
     pub(crate) design: Design,
     /// Whether the first baseline is measured a second time.
     pub(crate) control: bool,
+    pub(crate) references: Vec<ReferenceEntry>,
 }
 
 /// A `[[factor]]`.
@@ -79,7 +93,26 @@ pub(crate) struct FactorEntry {
 #[derive(Debug)]
 pub(crate) struct VariantEntry {
     pub(crate) label: Spanned<String>,
-    pub(crate) levels: Vec<(Spanned<String>, Spanned<Level>)>,
+    pub(crate) levels: NamedLevels,
+}
+
+/// Levels by the names of their factors, in the order of the file.
+pub(crate) type NamedLevels = Vec<(Spanned<String>, Spanned<Level>)>;
+
+/// An `[[exclude]]`: combinations that have all of these levels.
+#[derive(Debug)]
+pub(crate) struct ExcludeEntry {
+    pub(crate) span: Span,
+    /// Empty only where that is already an error.
+    pub(crate) levels: NamedLevels,
+}
+
+/// A `[[reference]]`.
+#[derive(Debug)]
+pub(crate) struct ReferenceEntry {
+    pub(crate) label: Spanned<String>,
+    /// Files of observations, relative to the experiment.
+    pub(crate) files: Vec<(AddressFamily, Spanned<String>)>,
 }
 
 /// A `[[comparison]]`.
@@ -114,6 +147,16 @@ impl ExperimentFile {
             .iter()
             .filter_map(|table| variant(reading, table))
             .collect();
+        let excludes = file
+            .tables(reading, "exclude", EXCLUDE_KEYS)
+            .iter()
+            .map(|table| exclude(reading, table))
+            .collect();
+        let references = file
+            .tables(reading, "reference", REFERENCE_KEYS)
+            .iter()
+            .filter_map(|table| reference(reading, table))
+            .collect();
         let comparisons = file
             .tables(reading, "comparison", COMPARISON_KEYS)
             .iter()
@@ -131,12 +174,14 @@ impl ExperimentFile {
             lab: file.line(reading, "lab"),
             factors,
             variants,
+            excludes,
             comparisons,
-            traffic: traffic_of(reading, traffic.as_ref()),
+            traffic: TrafficEntry::read(reading, traffic.as_ref()),
             design: design_of(reading, design.as_ref()),
             control: design
                 .and_then(|table| table.boolean(reading, "control"))
                 .unwrap_or(true),
+            references,
         })
     }
 }
@@ -227,19 +272,74 @@ fn factor(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<FactorEntry> {
 
 fn variant(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<VariantEntry> {
     let label = table.required_line(reading, "label");
-    let mut levels = Vec::new();
-    if let Some(value) = table.value("levels") {
-        for (factor, value) in reading.entries(value, &table.what("levels")) {
-            let what = format!("the level of {:?}", factor.get_ref());
-            if let Some(level) = reading.level(value, &what) {
-                let factor = Spanned::new(factor.span(), (*factor.get_ref()).to_owned());
-                levels.push((factor, level));
-            }
-        }
-    }
+    let levels = match table.value("levels") {
+        Some(value) => named_levels(reading, value, &table.what("levels")),
+        None => Vec::new(),
+    };
     Some(VariantEntry {
         label: label?,
         levels,
+    })
+}
+
+fn named_levels(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> NamedLevels {
+    let mut levels = Vec::new();
+    for (factor, value) in reading.entries(value, what) {
+        let what = format!("the level of {:?}", factor.get_ref());
+        if let Some(level) = reading.level(value, &what) {
+            let factor = Spanned::new(factor.span(), (*factor.get_ref()).to_owned());
+            levels.push((factor, level));
+        }
+    }
+    levels
+}
+
+fn exclude(reading: &mut Reading<'_>, table: &Table<'_>) -> ExcludeEntry {
+    let mut levels = Vec::new();
+    if let Some(value) = table.required(reading, "levels") {
+        let what = table.what("levels");
+        levels = named_levels(reading, value, &what);
+        if value
+            .get_ref()
+            .as_table()
+            .is_some_and(|table| table.is_empty())
+        {
+            reading
+                .error(value.span(), format!("{what} is empty"))
+                .with_help("that would exclude every combination");
+        }
+    }
+    ExcludeEntry {
+        span: table.span.clone(),
+        levels,
+    }
+}
+
+fn reference(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<ReferenceEntry> {
+    let label = table.required_line(reading, "label");
+    let mut files = Vec::new();
+    if let Some(value) = table.required(reading, "pps") {
+        let what = table.what("pps");
+        let named = reading.table(value, &what, REFERENCE_PPS_KEYS);
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let file = named
+                .as_ref()
+                .and_then(|named| named.line(reading, family.as_str()));
+            files.extend(file.map(|file| (family, file)));
+        }
+        if value
+            .get_ref()
+            .as_table()
+            .is_some_and(|table| table.is_empty())
+        {
+            reading
+                .error(value.span(), format!("{what} names no file"))
+                .with_help("for example pps = { inet = \"earlier.inet.pps\" }");
+        }
+    }
+    Some(ReferenceEntry {
+        label: label?,
+        files,
     })
 }
 
@@ -267,105 +367,33 @@ fn comparison(reading: &mut Reading<'_>, table: &Table<'_>) -> ComparisonEntry {
     }
 }
 
-fn traffic_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Traffic {
-    let mut traffic = Traffic::default();
-    let Some(table) = table else { return traffic };
-    if let Some(families) = table
-        .value("families")
-        .and_then(|value| families(reading, value, &table.what("families")))
-    {
-        traffic.families = families;
-    }
-    let mut integer = |key, bounds, default| table.integer(reading, key, bounds).unwrap_or(default);
-    traffic.frame_sizes[0].bytes = integer("frame_size", FRAME_SIZE, *FRAME_SIZE.start());
-    let mut count = |key, default| {
-        table
-            .integer(reading, key, 1..=FLOWS_MAX)
-            .unwrap_or(default)
-    };
-    traffic.sources = count("sources", traffic.sources);
-    traffic.destinations = count("destinations", traffic.destinations);
-    if traffic.flows() > FLOWS_MAX {
-        let span = table
-            .value("destinations")
-            .or_else(|| table.value("sources"))
-            .map_or(table.span.clone(), Spanned::span);
-        reading
-            .error(
-                span,
-                format!(
-                    "{} sources x {} destinations are {} flows",
-                    traffic.sources,
-                    traffic.destinations,
-                    traffic.flows()
-                ),
-            )
-            .with_help(format!("the generator holds at most {FLOWS_MAX} flows"));
-    }
-    if let Some(value) = table.value("load") {
-        let what = table.what("load");
-        match value.get_ref() {
-            DeValue::String(word) if word == "self-clocked" => {}
-            DeValue::Table(_) => {
-                traffic.regime = LoadRegime::Paced;
-                if let Some(load) = reading.table(value, "`load`", LOAD_KEYS)
-                    && load.required(reading, "pps").is_some()
-                {
-                    traffic.intended_load_pps = load.integer(reading, "pps", INTENDED_LOAD_PPS);
-                }
-            }
-            _ => {
-                reading
-                    .expected(value, &what, "\"self-clocked\" or { pps = NUMBER }")
-                    .with_help("\"self-clocked\" measures the cost of a packet")
-                    .with_help("{ pps = 100000 } asks for 100000 frames per second");
-            }
-        }
-    }
-    traffic
-}
-
-fn families(
-    reading: &mut Reading<'_>,
-    value: &Value<'_>,
-    what: &str,
-) -> Option<Vec<AddressFamily>> {
-    let words = [AddressFamily::Inet, AddressFamily::Inet6].map(|family| (family.as_str(), family));
-    let allowed = || list(words.iter().map(|(word, _)| *word));
-    let items = reading.list(value, what)?;
-    if items.is_empty() {
-        reading
-            .error(value.span(), format!("{what} is empty"))
-            .with_help(format!("allowed: {}", allowed()));
-    }
-    let mut families = Vec::new();
-    for item in items {
-        let Some(family) = reading.word(item, &format!("a word of {what}"), &words) else {
-            continue;
-        };
-        if families.contains(&family) {
-            reading.error(
-                item.span(),
-                format!("{:?} is listed twice", family.as_str()),
-            );
-        } else {
-            families.push(family);
-        }
-    }
-    Some(families)
-}
-
 fn design_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Design {
     let mut integer = |key, bounds, default| {
         table
             .and_then(|table| table.integer(reading, key, bounds))
             .unwrap_or(default)
     };
-    let blocks = integer("blocks", 2..=1000, 8);
-    let rounds = integer("rounds", 1..=1000, 10);
-    let slice_ms = integer("slice_ms", 10..=60_000, 100);
-    let settle_ms = integer("settle_ms", 0..=60_000, 50);
-    let warm_up_ms = integer("warm_up_ms", 0..=60_000, 200);
+    let blocks = integer("blocks", BLOCKS, 8);
+    let rounds = integer("rounds", ROUNDS, 10);
+    let slice_ms = integer("slice_ms", SLICE_MS, 100);
+    let settle_ms = integer("settle_ms", SETTLE_MS, 50);
+    let warm_up_ms = integer("warm_up_ms", WARM_UP_MS, 200);
+    let order = table.and_then(|table| {
+        let value = table.value("order")?;
+        let order = reading.word(value, &table.what("order"), ORDERS)?;
+        if order == Order::InSequence {
+            reading
+                .warning(value.span(), "the order of the slices is not random")
+                .with_help(
+                    "what drifts inside a round, or lingers from one variant to the next, falls on \
+                     the same variant every time and reads as its effect",
+                )
+                .with_help(
+                    "the verdicts take the order to be random; order = \"random\" makes it so",
+                );
+        }
+        Some(order)
+    });
     let seed = table.and_then(|table| table.integer(reading, "seed", 0..=u64::MAX));
     let mut percent = |key, bounds, default| {
         table
@@ -378,10 +406,11 @@ fn design_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Design {
         slice_ms,
         settle_ms,
         warm_up_ms,
+        order: order.unwrap_or_default(),
         seed: seed.unwrap_or(0),
         seed_was_drawn: seed.is_none(),
-        threshold_percent: percent("threshold_percent", 0.0..=50.0, 1.0),
-        confidence_percent: percent("confidence_percent", 50.0..=99.9, 95.0),
+        threshold_percent: percent("threshold_percent", THRESHOLD_PERCENT, 1.0),
+        confidence_percent: percent("confidence_percent", CONFIDENCE_PERCENT, 95.0),
     }
 }
 
@@ -396,25 +425,6 @@ mod tests {
     }
 
     #[test]
-    fn the_guide_has_a_row_for_every_key() {
-        let guide = include_str!("../../../docs/experiment-file.md");
-        let tables = [
-            FILE_KEYS,
-            FACTOR_KEYS,
-            VARIANT_KEYS,
-            COMPARISON_KEYS,
-            TRAFFIC_KEYS,
-            DESIGN_KEYS,
-            crate::lab_file::FILE_KEYS,
-            crate::lab_file::PLACEMENT_KEYS,
-            crate::lab_file::MECHANISM_KEYS,
-        ];
-        for key in tables.into_iter().flatten() {
-            assert!(documented(guide, key).is_some(), "no row for `{key}`");
-        }
-    }
-
-    #[test]
     fn the_guide_names_the_bounds_that_hold() {
         let guide = include_str!("../../../docs/experiment-file.md");
         for (key, below, above) in [
@@ -423,8 +433,9 @@ mod tests {
             ("slice_ms", 10, 60_000),
             ("settle_ms", 0, 60_000),
             ("warm_up_ms", 0, 60_000),
-            ("sources", 1, 2048),
-            ("destinations", 1, 2048),
+            ("burst", 1, 1024),
+            ("sources", 1, 65_536),
+            ("destinations", 1, 65_536),
         ] {
             let row = documented(guide, key).expect("the other test looks for it");
             assert!(row.contains(&format!("{below} to {above}")), "{row}");
@@ -442,6 +453,7 @@ mod tests {
                 let other = match key {
                     "sources" => "destinations = 1",
                     "destinations" => "sources = 1",
+                    "burst" => "load = { pps = 1000 }",
                     _ => "",
                 };
                 let source = Arc::new(Source {

@@ -1,14 +1,20 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod bindings;
 pub mod diagnostic;
 mod document;
 mod experiment;
 mod lab_file;
+mod mechanism;
 pub mod plan;
 pub mod record;
+mod references;
 pub mod resolve;
 pub mod resolved;
+pub mod schema;
+mod traffic;
+mod variants;
 pub mod words;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
@@ -20,6 +26,7 @@ pub use record::{
 pub use resolve::{Loaded, Read, load, load_lab};
 pub use resolved::{
     Binding, CommandBinding, Comparison, Design, Direction, DutInterface, Factor, FirstAddresses,
-    FrameSize, Lab, LabKind, PortRange, Resolved, Traffic, Variant, XdpProgram,
+    FrameSize, Lab, LabKind, Order, PortRange, Reference, ReferenceData, Resolved, Traffic, Values,
+    Variant, XdpProgram,
 };
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

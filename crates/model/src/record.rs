@@ -114,6 +114,9 @@ pub enum InvalidReason {
         /// The bound.
         bound: f64,
     },
+    /// Overload was asked for and the DUT dropped nothing: the generator was the limit, and what was
+    /// forwarded is no more than a lower bound of what the DUT can do.
+    GeneratorLimited,
     /// The generator stopped inside the block.
     GeneratorStopped {
         /// What it said.
@@ -151,6 +154,10 @@ impl std::fmt::Display for InvalidReason {
                 "offered {:.2} % of the intended load (bound {:.2} %)",
                 ratio * 100.0,
                 bound * 100.0
+            ),
+            Self::GeneratorLimited => f.write_str(
+                "overload was asked for and nothing was dropped: the generator was the limit, and the \
+                 DUT can forward at least this",
             ),
             Self::GeneratorStopped { what } => write!(f, "the generator stopped: {what}"),
             Self::FlowsMissing { seen, planned } => {
@@ -426,10 +433,21 @@ pub struct LabNoise {
 /// Who runs where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// CPU of generator, DUT and sink.
+    /// CPU of the generator, and of DUT and sink too where they have none of their own.
     pub load_cpu: u32,
+    /// CPU of DUT and sink, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dut_cpu: Option<u32>,
     /// CPU of the harness.
     pub control_cpu: u32,
+}
+
+impl Placement {
+    /// CPU on which the DUT forwards.
+    #[must_use]
+    pub fn forwarding_cpu(&self) -> u32 {
+        self.dut_cpu.unwrap_or(self.load_cpu)
+    }
 }
 
 #[cfg(test)]

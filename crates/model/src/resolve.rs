@@ -1,23 +1,21 @@
 //! Experiment and lab become one: defaults filled in, variants made, every name looked up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::Spanned;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Source, Span, list, nearest};
+use crate::bindings::bindings;
+use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::Reading;
-use crate::experiment::{
-    ComparisonEntry, ExperimentFile, FactorEntry, VariantEntry, nearest_level, written, written_all,
-};
-use crate::lab_file::{LabFile, Mechanism};
-use crate::resolved::{Binding, Comparison, Design, Factor, Lab, Resolved, Variant};
-use crate::words::{Level, VariantName, safe_name};
-
-/// More would make a block so long that its ends no longer belong together.
-const VARIANTS_MAX: usize = 256;
+use crate::experiment::{ExperimentFile, FactorEntry};
+use crate::lab_file::LabFile;
+use crate::references::references;
+use crate::resolved::{Binding, Design, Factor, Lab, Resolved};
+use crate::variants::{check_factors, comparisons, control, variants};
+use crate::words::safe_name;
 
 /// How the text of a file is had: from the disk, or in tests from memory.
 pub type Read<'r> = &'r dyn Fn(&Path) -> io::Result<String>;
@@ -33,7 +31,7 @@ pub struct Loaded {
     pub warnings: Diagnostics,
 }
 
-/// Reads an experiment, its lab and the lab's rulesets.
+/// Reads an experiment, its lab, the lab's rulesets and the experiment's earlier data.
 ///
 /// The lab is `lab_path`, or else the file that the experiment names, relative to the experiment.
 /// `drawn_seed` orders the run where the experiment gives no seed.
@@ -99,15 +97,15 @@ fn lab_of(file: LabFile, bindings: BTreeMap<String, Binding>) -> Lab {
         description: file.description,
         kind: file.kind,
         load_cpu: file.load_cpu,
-        dut_cpu: None,
+        dut_cpu: file.dut_cpu,
         control_cpu: file.control_cpu,
-        link_gbps: None,
+        link_gbps: file.link_gbps,
         bindings,
     }
 }
 
 /// Reads a file; the place is where it is named.
-fn open(
+pub(crate) fn open(
     path: &Path,
     read: Read<'_>,
     place: Option<(&Arc<Source>, Span)>,
@@ -144,7 +142,7 @@ fn open_named_lab(
 }
 
 /// A path that a file names, relative to that file.
-fn beside(file: &Path, named: &str) -> PathBuf {
+pub(crate) fn beside(file: &Path, named: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(named)
 }
 
@@ -174,6 +172,8 @@ fn resolve(
     let bindings = lab
         .as_ref()
         .map(|lab| bindings(reading, &file.factors, lab, read));
+    let references = references(reading, &file, made.as_deref().unwrap_or_default(), read);
+    let traffic = lab.as_ref().map(|lab| file.traffic.settle(reading, lab));
 
     let mut variants = made?;
     if variants.len() == 1 && !file.control {
@@ -194,7 +194,7 @@ fn resolve(
         factors: file.factors.into_iter().map(factor).collect(),
         variants,
         comparisons,
-        traffic: file.traffic,
+        traffic: traffic?,
         design: Design {
             seed: if file.design.seed_was_drawn {
                 drawn_seed
@@ -204,6 +204,7 @@ fn resolve(
             ..file.design
         },
         lab: lab_of(lab, bindings?),
+        references,
     })
 }
 
@@ -214,451 +215,4 @@ fn factor(entry: FactorEntry) -> Factor {
         levels: entry.levels.into_iter().map(Spanned::into_inner).collect(),
         default: entry.default,
     }
-}
-
-fn check_factors(reading: &mut Reading<'_>, factors: &[FactorEntry]) {
-    let mut seen = BTreeSet::new();
-    for factor in factors {
-        let name = factor.name.get_ref();
-        if !seen.insert(name) {
-            reading.error(
-                factor.name.span(),
-                format!("factor {name:?} is given twice"),
-            );
-        }
-    }
-}
-
-/// The explicit list, or all combinations; none where there are too many to be made.
-fn variants(reading: &mut Reading<'_>, file: &ExperimentFile) -> Option<Vec<Variant>> {
-    let defaults: BTreeMap<String, Level> = file
-        .factors
-        .iter()
-        .map(|factor| (factor.name.get_ref().clone(), factor.default.clone()))
-        .collect();
-    let count = if file.variants.is_empty() {
-        file.factors.iter().fold(1_usize, |count, factor| {
-            count.saturating_mul(factor.levels.len())
-        })
-    } else {
-        file.variants.len()
-    };
-    if count > VARIANTS_MAX {
-        reading
-            .error(
-                0..0,
-                format!("there are {count} variants, more than {VARIANTS_MAX}"),
-            )
-            .with_help("list those that answer the question as [[variant]]");
-        return None;
-    }
-    if file.variants.is_empty() {
-        return Some(combinations(&file.factors));
-    }
-    let mut variants: Vec<Variant> = Vec::new();
-    for entry in &file.variants {
-        let label = entry.label.get_ref();
-        if variants.iter().any(|other| &other.label == label) {
-            reading
-                .error(
-                    entry.label.span(),
-                    format!("label {label:?} is given twice"),
-                )
-                .with_help("a label names one variant");
-        }
-        let mut levels = defaults.clone();
-        for (factor, level) in &entry.levels {
-            // Without a single factor, that is the error.
-            if !file.factors.is_empty() {
-                check_level(reading, &file.factors, factor, level);
-            }
-            levels.insert(factor.get_ref().clone(), level.get_ref().clone());
-        }
-        variants.push(Variant {
-            name: unused_name(label, &variants),
-            label: label.clone(),
-            levels,
-            control_of: None,
-            unavailable: None,
-        });
-    }
-    warn_of_twins(reading, &file.variants, &variants);
-    warn_of_unused_levels(reading, &file.factors, &variants);
-    Some(variants)
-}
-
-fn warn_of_twins(reading: &mut Reading<'_>, entries: &[VariantEntry], variants: &[Variant]) {
-    for (position, (entry, variant)) in entries.iter().zip(variants).enumerate() {
-        let earlier = &variants[..position];
-        if let Some(twin) = earlier.iter().find(|twin| twin.levels == variant.levels) {
-            let message = format!(
-                "{:?} has the same levels as {:?}",
-                variant.label, twin.label
-            );
-            reading
-                .warning(entry.label.span(), message)
-                .with_help("control = true in [design] measures the first baseline twice");
-        }
-    }
-}
-
-fn warn_of_unused_levels(reading: &mut Reading<'_>, factors: &[FactorEntry], variants: &[Variant]) {
-    for factor in factors {
-        let name = factor.name.get_ref();
-        for level in &factor.levels {
-            let measured = |variant: &Variant| variant.levels.get(name) == Some(level.get_ref());
-            if !variants.iter().any(measured) {
-                let message = format!("no variant has level {}", written(level.get_ref()));
-                reading.warning(level.span(), message);
-            }
-        }
-    }
-}
-
-/// A variant's level is one of that factor's.
-fn check_level(
-    reading: &mut Reading<'_>,
-    factors: &[FactorEntry],
-    factor: &Spanned<String>,
-    level: &Spanned<Level>,
-) {
-    let name = factor.get_ref();
-    let names = || factors.iter().map(|factor| factor.name.get_ref().as_str());
-    let Some(known) = factors.iter().find(|known| known.name.get_ref() == name) else {
-        let diagnostic = reading.error(factor.span(), format!("unknown factor {name:?}"));
-        suggest(diagnostic, name, names());
-        diagnostic.with_help(format!("factors: {}", list(names())));
-        return;
-    };
-    // A factor without a single level has its own error.
-    let found = known
-        .levels
-        .iter()
-        .any(|known| known.get_ref() == level.get_ref());
-    if !found && !known.levels.is_empty() {
-        let wrong = level.get_ref();
-        let message = format!("{name:?} has no level {}", written(wrong));
-        let diagnostic = reading.error(level.span(), message);
-        if let Some(suggestion) = nearest_level(wrong, &known.levels) {
-            diagnostic.with_label(format!("did you mean {suggestion}?"));
-        }
-        diagnostic.with_help(format!("levels: {}", written_all(&known.levels)));
-    }
-}
-
-fn suggest<'n>(
-    diagnostic: &mut Diagnostic,
-    written: &str,
-    names: impl IntoIterator<Item = &'n str>,
-) {
-    if let Some(suggestion) = nearest(written, names) {
-        diagnostic.with_label(format!("did you mean {suggestion:?}?"));
-    }
-}
-
-/// Every combination of levels, the last factor's level changing fastest.
-fn combinations(factors: &[FactorEntry]) -> Vec<Variant> {
-    let mut combinations: Vec<Vec<(&str, &Level)>> = vec![Vec::new()];
-    for factor in factors {
-        combinations = combinations
-            .iter()
-            .flat_map(|combination| {
-                factor.levels.iter().map(|level| {
-                    let mut longer = combination.clone();
-                    longer.push((factor.name.get_ref().as_str(), level.get_ref()));
-                    longer
-                })
-            })
-            .collect();
-    }
-    let mut variants = Vec::new();
-    for combination in combinations {
-        let parts: Vec<String> = combination
-            .iter()
-            .map(|(factor, level)| format!("{factor}={level}"))
-            .collect();
-        let label = parts.join(", ");
-        variants.push(Variant {
-            name: unused_name(&label, &variants),
-            label,
-            levels: combination
-                .into_iter()
-                .map(|(factor, level)| (factor.to_owned(), level.clone()))
-                .collect(),
-            control_of: None,
-            unavailable: None,
-        });
-    }
-    variants
-}
-
-/// A name made from the label that no other variant has.
-fn unused_name(label: &str, variants: &[Variant]) -> VariantName {
-    let name = VariantName::from_label(label);
-    let taken = |name: &VariantName| variants.iter().any(|variant| &variant.name == name);
-    if taken(&name) {
-        (2..)
-            .map(|number| name.numbered(number))
-            .find(|name| !taken(name))
-            .expect("there are more numbers than variants")
-    } else {
-        name
-    }
-}
-
-/// The comparisons of the file, or the usual one.
-fn comparisons(
-    reading: &mut Reading<'_>,
-    file: &ExperimentFile,
-    variants: Option<&[Variant]>,
-) -> Vec<Comparison> {
-    let Some(variants) = variants else {
-        return Vec::new();
-    };
-    if file.comparisons.is_empty() {
-        let is_default = |variant: &&Variant| {
-            file.factors
-                .iter()
-                .all(|factor| variant.levels.get(factor.name.get_ref()) == Some(&factor.default))
-        };
-        let baseline = variants.iter().find(is_default).or(variants.first());
-        return baseline
-            .map(|baseline| Comparison {
-                title: None,
-                baseline: baseline.name.clone(),
-                variants: all_others(variants, baseline),
-            })
-            .into_iter()
-            .collect();
-    }
-    let mut titles = BTreeSet::new();
-    for entry in &file.comparisons {
-        match &entry.title {
-            None if file.comparisons.len() > 1 => {
-                reading
-                    .error(entry.span.clone(), "`title` in [[comparison]] is missing")
-                    .with_help("titles tell several comparisons apart");
-            }
-            Some(title) if !titles.insert(title.get_ref()) => {
-                let message = format!("title {:?} is given twice", title.get_ref());
-                reading.error(title.span(), message);
-            }
-            _ => {}
-        }
-    }
-    file.comparisons
-        .iter()
-        .filter_map(|entry| comparison(reading, entry, variants))
-        .collect()
-}
-
-fn all_others(variants: &[Variant], baseline: &Variant) -> Vec<VariantName> {
-    variants
-        .iter()
-        .filter(|variant| variant.name != baseline.name)
-        .map(|variant| variant.name.clone())
-        .collect()
-}
-
-fn comparison(
-    reading: &mut Reading<'_>,
-    entry: &ComparisonEntry,
-    variants: &[Variant],
-) -> Option<Comparison> {
-    let baseline = entry
-        .baseline
-        .as_ref()
-        .and_then(|label| labelled(reading, label, variants));
-    let mut others: Vec<VariantName> = Vec::new();
-    for label in entry.variants.iter().flatten() {
-        let Some(variant) = labelled(reading, label, variants) else {
-            continue;
-        };
-        if baseline.is_some_and(|baseline| baseline.name == variant.name) {
-            reading.error(label.span(), "the baseline is compared with itself");
-        } else if others.contains(&variant.name) {
-            let message = format!("{:?} is listed twice", label.get_ref());
-            reading.error(label.span(), message);
-        } else {
-            others.push(variant.name.clone());
-        }
-    }
-    let baseline = baseline?;
-    Some(Comparison {
-        title: entry.title.as_ref().map(|title| title.get_ref().clone()),
-        baseline: baseline.name.clone(),
-        variants: if entry.variants.is_some() {
-            others
-        } else {
-            all_others(variants, baseline)
-        },
-    })
-}
-
-fn labelled<'v>(
-    reading: &mut Reading<'_>,
-    label: &Spanned<String>,
-    variants: &'v [Variant],
-) -> Option<&'v Variant> {
-    let written = label.get_ref();
-    let found = variants.iter().find(|variant| &variant.label == written);
-    if found.is_none() {
-        let labels = || variants.iter().map(|variant| variant.label.as_str());
-        let diagnostic = reading.error(label.span(), format!("unknown variant {written:?}"));
-        suggest(diagnostic, written, labels());
-        diagnostic.with_help(format!("variants: {}", list(labels())));
-    }
-    found
-}
-
-/// The baseline a second time: what the lab's own noise makes of no difference at all.
-fn control(
-    reading: &mut Reading<'_>,
-    entries: &[VariantEntry],
-    variants: &[Variant],
-    baseline: &VariantName,
-) -> Option<Variant> {
-    let baseline = variants.iter().find(|variant| &variant.name == baseline)?;
-    let label = format!("{} (A/A control)", baseline.label);
-    if let Some(entry) = entries.iter().find(|entry| entry.label.get_ref() == &label) {
-        reading
-            .error(
-                entry.label.span(),
-                format!("{label:?} is the label of the A/A control"),
-            )
-            .with_help("choose another label, or set control = false in [design]");
-    }
-    Some(Variant {
-        name: unused_name(&format!("{}-again", baseline.name), variants),
-        label,
-        levels: baseline.levels.clone(),
-        control_of: Some(baseline.name.clone()),
-        unavailable: None,
-    })
-}
-
-/// How the lab sets each factor, for the levels that the experiment has.
-fn bindings(
-    reading: &mut Reading<'_>,
-    factors: &[FactorEntry],
-    lab: &LabFile,
-    read: Read<'_>,
-) -> BTreeMap<String, Binding> {
-    let mut bindings = BTreeMap::new();
-    for factor in factors {
-        let name = factor.name.get_ref();
-        let Some(mechanism) = lab.bindings.get(name) else {
-            let bound = || lab.bindings.keys().map(String::as_str);
-            let message = format!(
-                "factor {name:?} is not bound in {}",
-                lab.source.path.display()
-            );
-            let diagnostic = reading.error(factor.name.span(), message);
-            suggest(diagnostic, name, bound());
-            diagnostic.with_help(format!("bound there: {}", list(bound())));
-            continue;
-        };
-        let binding = match mechanism {
-            None => continue,
-            Some(Mechanism::Sysctl(key)) => {
-                check_sysctl_levels(reading, factor);
-                Binding::Sysctl(key.get_ref().clone())
-            }
-            Some(Mechanism::Nft(files)) => {
-                let files = bound_levels(reading, factor, lab, files);
-                let texts = files.into_iter().map(|(level, file)| {
-                    let text = ruleset(file, lab, read, reading.diagnostics);
-                    (level, text.unwrap_or_default())
-                });
-                Binding::Nft(texts.collect())
-            }
-            Some(Mechanism::Xdp(programs)) => {
-                let programs = bound_levels(reading, factor, lab, programs);
-                let programs = programs
-                    .into_iter()
-                    .map(|(level, program)| (level, *program));
-                Binding::Xdp(programs.collect())
-            }
-        };
-        if let Some((other, _)) = bindings.iter().find(|(_, other)| collide(other, &binding)) {
-            let message = format!("factors {other:?} and {name:?} set the same thing");
-            reading
-                .error(factor.name.span(), message)
-                .with_help(format!(
-                    "see their bindings in {}",
-                    lab.source.path.display()
-                ));
-        }
-        bindings.insert(name.clone(), binding);
-    }
-    bindings
-}
-
-/// Whether setting one factor would undo the other.
-fn collide(one: &Binding, other: &Binding) -> bool {
-    match (one, other) {
-        (Binding::Sysctl(one), Binding::Sysctl(other)) => one == other,
-        (Binding::Xdp(_), Binding::Xdp(_)) => true,
-        _ => false,
-    }
-}
-
-fn check_sysctl_levels(reading: &mut Reading<'_>, factor: &FactorEntry) {
-    for level in &factor.levels {
-        if matches!(level.get_ref(), Level::Boolean(_)) {
-            reading
-                .error(level.span(), "a sysctl has no level `true` or `false`")
-                .with_help("write 0 or 1");
-        }
-    }
-}
-
-/// What each level of a factor means to its mechanism.
-fn bound_levels<'m, T>(
-    reading: &mut Reading<'_>,
-    factor: &FactorEntry,
-    lab: &LabFile,
-    meanings: &'m BTreeMap<String, T>,
-) -> BTreeMap<String, &'m T> {
-    let mut bound = BTreeMap::new();
-    for level in &factor.levels {
-        let text = level.get_ref().to_string();
-        if let Some(meaning) = meanings.get(&text) {
-            bound.insert(text, meaning);
-            continue;
-        }
-        let names = || meanings.keys().map(String::as_str);
-        let message = format!(
-            "level {text:?} of {:?} is not bound in {}",
-            factor.name.get_ref(),
-            lab.source.path.display()
-        );
-        let diagnostic = reading.error(level.span(), message);
-        suggest(diagnostic, &text, names());
-        diagnostic.with_help(format!("bound there: {}", list(names())));
-    }
-    bound
-}
-
-/// The text of a ruleset's file, which is all of the ruleset.
-fn ruleset(
-    file: &Spanned<String>,
-    lab: &LabFile,
-    read: Read<'_>,
-    diagnostics: &mut Diagnostics,
-) -> Option<String> {
-    if file.get_ref().is_empty() {
-        return Some(String::new());
-    }
-    let path = beside(&lab.source.path, file.get_ref());
-    let place = || Some((&lab.source, file.span()));
-    let source = open(&path, read, place(), diagnostics)?;
-    let includes = |line: &str| line.trim_start().starts_with("include");
-    if let Some(line) = source.text.lines().position(includes) {
-        let message = format!("{}:{}: includes another file", path.display(), line + 1);
-        diagnostics
-            .error(place(), message)
-            .with_help("what an include brings would not be in the record; write it into the file");
-    }
-    Some(source.text.clone())
 }

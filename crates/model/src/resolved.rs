@@ -29,6 +29,8 @@ pub struct Resolved {
     pub design: Design,
     /// Where it is measured and how each factor is set there.
     pub lab: Lab,
+    /// Earlier data that the report shows beside the results.
+    pub references: Vec<Reference>,
 }
 
 impl Resolved {
@@ -42,10 +44,7 @@ impl Resolved {
             hashed.design.seed = 0;
         }
         let bytes = serde_json::to_vec(&hashed).expect("a resolved experiment is plain data");
-        Sha256::digest(&bytes)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        sha256(&bytes)
     }
 
     /// The variant of that name.
@@ -53,6 +52,14 @@ impl Resolved {
     pub fn variant(&self, name: &VariantName) -> Option<&Variant> {
         self.variants.iter().find(|variant| &variant.name == name)
     }
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// A thing that is varied.
@@ -92,6 +99,26 @@ pub struct Comparison {
     pub baseline: VariantName,
     /// The others, without the A/A control.
     pub variants: Vec<VariantName>,
+}
+
+/// What somebody measured earlier, elsewhere or otherwise: shown, never compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reference {
+    /// Its name for readers.
+    pub label: String,
+    /// Its observations, by address family.
+    pub families: BTreeMap<AddressFamily, ReferenceData>,
+}
+
+/// The observations of a file of earlier data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReferenceData {
+    /// The file, as the experiment names it.
+    pub path: String,
+    /// SHA-256 of its bytes, in hexadecimal.
+    pub sha256: String,
+    /// Frames per second, in the order of the file.
+    pub observations_pps: Vec<f64>,
 }
 
 /// What the tester sends.
@@ -217,6 +244,8 @@ pub struct Design {
     pub settle_ms: u32,
     /// Load before the first round of a block, the same for all variants.
     pub warm_up_ms: u32,
+    /// How the slices of a round follow each other.
+    pub order: Order,
     /// Seed of all orders.
     pub seed: u64,
     /// Whether the seed was drawn because the file gave none.
@@ -225,6 +254,17 @@ pub struct Design {
     pub threshold_percent: f64,
     /// Confidence of the verdicts, in percent.
     pub confidence_percent: f64,
+}
+
+/// How the variants of a round follow each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// At random, balanced for the predecessor: what the verdicts rest on.
+    #[default]
+    Random,
+    /// As the experiment lists them, in every round of every block.
+    InSequence,
 }
 
 /// Where it is measured.
@@ -277,9 +317,13 @@ pub enum LabKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binding {
-    /// A key under `net.`; the level is the value. `{dut-in}` and `{dut-out}` stand for the
-    /// DUT's interfaces.
-    Sysctl(String),
+    /// A key under `net.`, set to the level's value.
+    Sysctl {
+        /// The key; `{dut-in}` and `{dut-out}` in it stand for the DUT's interfaces.
+        key: String,
+        /// The value of each level.
+        values: Values,
+    },
     /// The text of an nftables ruleset for each level; empty text is no ruleset.
     Nft(BTreeMap<String, String>),
     /// The XDP program on the DUT's receiving interface for each level.
@@ -292,18 +336,51 @@ pub enum Binding {
         /// Which interfaces.
         interfaces: Vec<DutInterface>,
     },
-    /// A file below `/sys/class/net/<interface>/`; the level is its value.
+    /// A file below `/sys/class/net/<interface>/`, set to the level's value.
     Sysfs {
         /// Path below the interface's directory.
         file: String,
         /// Which interfaces.
         interfaces: Vec<DutInterface>,
+        /// The value of each level.
+        values: Values,
     },
     /// The level is the number of routes in the DUT's table, those of the lab included.
     Routes,
     /// The user's own programs, run in the DUT's namespace; `{level}` in an argument stands for the
     /// level.
     Command(CommandBinding),
+}
+
+impl Binding {
+    /// A sysctl whose levels are its values.
+    #[must_use]
+    pub fn sysctl(key: &str) -> Self {
+        Self::Sysctl {
+            key: key.to_owned(),
+            values: Values::default(),
+        }
+    }
+}
+
+/// What is written for each level where the level's own text is not it, by that text; empty where
+/// the levels are the values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Values(pub BTreeMap<String, String>);
+
+impl Values {
+    /// What is written for a level; a truth value is 1 or 0.
+    #[must_use]
+    pub fn value(&self, level: &Level) -> String {
+        self.0
+            .get(&level.to_string())
+            .cloned()
+            .unwrap_or_else(|| match level {
+                Level::Boolean(value) => u8::from(*value).to_string(),
+                Level::Integer(_) | Level::Text(_) => level.to_string(),
+            })
+    }
 }
 
 /// An interface of the DUT.

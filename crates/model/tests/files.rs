@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fwdlab_model::{Binding, Diagnostics, Level, LoadRegime, Loaded, Resolved, load};
+use fwdlab_model::{
+    AddressFamily, Binding, Diagnostics, Direction, DutInterface, FirstAddresses, FrameSize, Level,
+    LoadRegime, Loaded, Order, PortRange, Resolved, Values, load,
+};
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
@@ -37,6 +40,15 @@ impl Files {
             ),
         ];
         Self(files.map(|(path, text)| (path.into(), text.into())).into())
+    }
+
+    /// An experiment and a lab that use every key.
+    fn everything() -> Self {
+        Self(BTreeMap::new())
+            .with(EXPERIMENT, include_str!("everything/experiment.toml"))
+            .with("experiments/lab.toml", include_str!("everything/lab.toml"))
+            .with("experiments/rules.nft", "table inet t { }\n")
+            .with("experiments/old.pps", "1000000\n1200000.5\n")
     }
 
     fn with(mut self, path: &str, text: impl Into<String>) -> Self {
@@ -97,6 +109,17 @@ fn small(rest: &str) -> Files {
         "experiments/lab.toml",
         "kind = \"netns\"\n[bind.rp_filter]\nsysctl = \"net.ipv4.conf.all.rp_filter\"\n",
     )
+}
+
+/// The small experiment with another binding of its factor.
+fn bound(levels: &str, binding: &str) -> Files {
+    small("")
+        .changed(EXPERIMENT, "levels = [0, 1]", &format!("levels = {levels}"))
+        .changed(
+            "experiments/lab.toml",
+            "sysctl = \"net.ipv4.conf.all.rp_filter\"",
+            binding,
+        )
 }
 
 fn labels(resolved: &Resolved) -> Vec<&str> {
@@ -282,6 +305,379 @@ fn paced_load_is_an_intended_load() {
 }
 
 #[test]
+fn the_load_is_the_labs_unless_the_experiment_says() {
+    let lab = "kind = \"netns\"\nregime = \"overload\"\nlink_gbps = 10\n\
+               [placement]\ndut_cpu = 3\n[bind.rp_filter]\nsysctl = \"net.x\"\n";
+    let regime = |load: &str| {
+        let traffic = format!("[traffic]\n{load}\n");
+        let resolved = small(&traffic).with("experiments/lab.toml", lab).resolved();
+        assert_eq!(resolved.lab.dut_cpu, Some(3));
+        assert_eq!(resolved.lab.link_gbps, Some(10.0));
+        (resolved.traffic.regime, resolved.traffic.intended_load_pps)
+    };
+    assert_eq!(regime(""), (LoadRegime::Overload, None));
+    assert_eq!(regime("load = \"lab\""), (LoadRegime::Overload, None));
+    assert_eq!(
+        regime("load = \"self-clocked\""),
+        (LoadRegime::SelfClocked, None)
+    );
+    // 10^10 bit/s / (84 bytes x 8) is the line rate that everybody knows.
+    for (load, pps) in [
+        ("load = { line_rate_percent = 100 }", 14_880_952),
+        ("load = { line_rate_percent = 50.0 }", 7_440_476),
+        // Over IPv6 the smallest frame has 66 bytes.
+        (
+            "families = [\"inet\", \"inet6\"]\nload = { line_rate_percent = 100 }",
+            14_534_884,
+        ),
+        (
+            "frame_size = 1518\nload = { line_rate_percent = 100 }",
+            812_744,
+        ),
+        // (7 x 84 + 4 x 614 + 1538) / 12 bytes are 381.833 on the wire.
+        (
+            "frame_size = \"imix\"\nload = { line_rate_percent = 100 }",
+            3_273_680,
+        ),
+    ] {
+        assert_eq!(regime(load), (LoadRegime::Paced, Some(pps)), "{load}");
+    }
+}
+
+#[test]
+fn traffic_has_sizes_ranges_ports_and_directions() {
+    let traffic = small(
+        "[traffic]\nfamilies = [\"inet\", \"inet6\"]\nframe_size = \"imix\"\n\
+         source_ports = \"1024 - 1033\"\ndestination_ports = 53\ndirection = \"both\"\n\
+         load = { pps = 5000 }\nburst = 32\ndestinations = 3\n\
+         [traffic.inet]\nsources = \"198.18.10.1-198.18.10.20\"\n\
+         destinations = \"198.19.0.1-198.19.0.3\"\n\
+         [traffic.inet6]\nsources = \"2001:db8::1-2001:db8::14\"\n",
+    )
+    .resolved()
+    .traffic;
+    let sizes = [(64, 7), (594, 4), (1518, 1)].map(|(bytes, share)| FrameSize { bytes, share });
+    assert_eq!(traffic.frame_sizes, sizes);
+    let ports = |first, last| PortRange { first, last };
+    assert_eq!(traffic.source_ports, ports(1024, 1033));
+    assert_eq!(traffic.destination_ports, ports(53, 53));
+    assert_eq!(traffic.direction, Direction::Both);
+    assert_eq!(traffic.burst_frames, 32);
+    assert_eq!((traffic.sources, traffic.destinations), (20, 3));
+    assert_eq!(traffic.flows(), 600);
+    let first = |family| &traffic.first_addresses[&family];
+    assert_eq!(
+        first(AddressFamily::Inet),
+        &FirstAddresses {
+            source: "198.18.10.1".parse().ok(),
+            destination: "198.19.0.1".parse().ok(),
+        }
+    );
+    assert_eq!(
+        first(AddressFamily::Inet6),
+        &FirstAddresses {
+            source: "2001:db8::1".parse().ok(),
+            destination: None,
+        }
+    );
+
+    let listed = "[{ bytes = 128, share = 3 }, { bytes = 64, share = 1 }]";
+    let traffic = small(&format!(
+        "[traffic]\nframe_size = {listed}\nsources = 256\ndestinations = 256\n"
+    ))
+    .resolved()
+    .traffic;
+    let sizes = [(128, 3), (64, 1)].map(|(bytes, share)| FrameSize { bytes, share });
+    assert_eq!(traffic.frame_sizes, sizes);
+    assert_eq!(traffic.flows(), 65_536);
+}
+
+#[test]
+fn traffic_that_cannot_be() {
+    assert_snapshot!(
+        small(
+            "[traffic]\nfamilies = [\"inet\", \"inet6\"]\nframe_size = 1519\nsources = 10\n\
+             source_ports = \"1033-1024\"\ndestination_ports = \"http\"\n\
+             direction = \"backward\"\nload = { line_rate_percent = 50 }\nburst = 0\n\
+             [traffic.inet]\nsources = \"198.18.10.1-198.18.10.20\"\n\
+             destinations = \"198.18.10.20-198.18.10.29\"\n\
+             [traffic.inet6]\nsources = \"198.18.10.1\"\ndestinations = \"fe80::1-fe80::2\"\n\
+             hosts = 3\n"
+        )
+        .errors()
+    );
+    assert_snapshot!(
+        "frame_sizes_that_cannot_be",
+        small(
+            "[traffic]\nframe_size = [{ bytes = 63, share = 1 }, { bytes = 64, share = 0 }, \
+             { bytes = 128 }, { bytes = 256, share = 1 }, { bytes = 256, share = 2 }, 512]\n"
+        )
+        .errors()
+    );
+    let errors = |traffic: &str| small(&format!("[traffic]\n{traffic}\n")).errors();
+    for (traffic, error) in [
+        (
+            "sources = 256\ndestinations = 256\nsource_ports = \"1-2\"",
+            "256 sources x 256 destinations x 2 source ports are 131072 flows",
+        ),
+        (
+            "inet = { sources = \"10.0.0.0-10.1.0.0\" }",
+            "`sources` in [traffic.inet] holds 65537 addresses",
+        ),
+        (
+            "inet = { sources = \"10.0.0.2-10.0.0.1\" }",
+            "ends before it begins",
+        ),
+        (
+            "inet = { sources = \"127.0.0.1\" }",
+            "no router forwards 127.0.0.1",
+        ),
+        ("load = {}", "`load` has no number"),
+        (
+            "load = { pps = 5000, line_rate_percent = 5 }",
+            "given twice, in two units",
+        ),
+        ("burst = 8", "needs a paced load"),
+        ("frame_size = []", "lists 0 sizes"),
+        ("frame_size = \"IMIX\"", "\"imix\" or a list"),
+        ("source_ports = 0", "from 1 to 65535"),
+        ("load = \"overlaod\"", "did you mean \"overload\"?"),
+    ] {
+        let errors = errors(traffic);
+        assert!(errors.contains(error), "{traffic}\n{errors}");
+    }
+    let slow = small("[traffic]\nload = { line_rate_percent = 1 }\n").changed(
+        "experiments/lab.toml",
+        "kind",
+        "link_gbps = 0.01\nkind",
+    );
+    assert!(slow.errors().contains("are 149 frames per second"));
+}
+
+#[test]
+fn combinations_that_are_excluded_are_not_made() {
+    let two_factors = "default = 1\n[[factor]]\nname = \"hop limit\"\nlevels = [true, \"a b\"]\n";
+    let lab = "kind = \"netns\"\n[bind.rp_filter]\nsysctl = \"net.x\"\n\
+               [bind.\"hop limit\"]\nxdp = { true = \"off\", \"a b\" = \"fib\" }\n";
+    let with =
+        |rest: &str| small(&format!("{two_factors}{rest}")).with("experiments/lab.toml", lab);
+    let resolved = with(
+        "[[exclude]]\nlevels = { \"hop limit\" = \"a b\", rp_filter = 0 }\n\
+         [design]\ncontrol = false\n",
+    )
+    .resolved();
+    assert_eq!(
+        labels(&resolved),
+        [
+            "rp_filter=0, hop limit=true",
+            "rp_filter=1, hop limit=true",
+            "rp_filter=1, hop limit=a b",
+        ]
+    );
+    let files = with("[[exclude]]\nlevels = { rp_filter = 0 }\n");
+    assert!(files.warnings().contains("no variant has level 0"));
+
+    assert_snapshot!(
+        with(
+            "[[exclude]]\nlevels = { rp_filter = 2 }\n\
+             [[exclude]]\nlevels = { hop_limit = true }\n[[exclude]]\nlevels = {}\n[[exclude]]\n"
+        )
+        .errors()
+    );
+    assert!(
+        with("[[exclude]]\nlevels = { rp_filter = 0 }\n[[exclude]]\nlevels = { rp_filter = 1 }\n")
+            .errors()
+            .contains("every combination is excluded")
+    );
+    assert!(
+        with(
+            "[[variant]]\nlabel = \"x\"\n[[variant]]\nlabel = \"y\"\nlevels = { rp_filter = 0 }\n\
+             [[exclude]]\nlevels = { rp_filter = 0 }\n"
+        )
+        .errors()
+        .contains("stands beside a list of variants")
+    );
+    // What is excluded does not count towards the most that can be measured.
+    let levels: Vec<String> = (0..300).map(|level| level.to_string()).collect();
+    let excludes: String = (0..100)
+        .map(|level| format!("[[exclude]]\nlevels = {{ rp_filter = {level} }}\n"))
+        .collect();
+    let many = small(&format!("{excludes}[design]\ncontrol = false\n")).changed(
+        EXPERIMENT,
+        "levels = [0, 1]",
+        &format!("levels = [{}]", levels.join(", ")),
+    );
+    assert_eq!(many.resolved().variants.len(), 200);
+}
+
+#[test]
+fn an_exclude_of_levels_that_never_meet_is_an_error() {
+    let errors = small(
+        "[[exclude]]\nlevels = { rp_filter = 0, other = 1 }\n\
+         [[factor]]\nname = \"other\"\nlevels = [1]\n[[exclude]]\nlevels = { rp_filter = 0 }\n",
+    )
+    .errors();
+    assert!(errors.contains("factor \"other\" is not bound"), "{errors}");
+    assert!(!errors.contains("excludes nothing"), "{errors}");
+}
+
+#[test]
+fn an_order_that_is_not_random_says_what_is_lost() {
+    let files = small("[design]\norder = \"in-sequence\"\n");
+    assert_eq!(files.resolved().design.order, Order::InSequence);
+    assert_snapshot!(files.warnings());
+    assert_eq!(small("").resolved().design.order, Order::Random);
+    let random = small("[design]\norder = \"random\"\n");
+    assert_eq!(random.warnings(), "");
+    assert_eq!(random.resolved().hash(), small("").resolved().hash());
+}
+
+#[test]
+fn earlier_data_are_part_of_the_experiment() {
+    let files = small("[[reference]]\nlabel = \"last year\"\npps = { inet = \"old/a.pps\" }\n")
+        .with("experiments/old/a.pps", "# pps\n1000000\n1200000.5\n");
+    let resolved = files.resolved();
+    let [reference] = resolved.references.as_slice() else {
+        panic!("{:?}", resolved.references);
+    };
+    assert_eq!(reference.label, "last year");
+    let data = &reference.families[&AddressFamily::Inet];
+    assert_eq!(data.path, "old/a.pps");
+    assert_eq!(data.observations_pps, [1e6, 1_200_000.5]);
+    // By sha256sum.
+    assert_eq!(
+        data.sha256,
+        "0a1d3654adc26f1e8f411225a586f708ac720b57fcfcd89b062ab8eaed853f75"
+    );
+    let other = files.clone().with("experiments/old/a.pps", "1\n");
+    assert_ne!(other.resolved().hash(), resolved.hash());
+
+    assert_snapshot!(
+        small(
+            "[[reference]]\nlabel = \"rp_filter=0\"\npps = { inet = \"missing.pps\" }\n\
+             [[reference]]\nlabel = \"x\"\npps = { inet = \"b.pps\", ipv4 = \"b.pps\" }\n\
+             [[reference]]\nlabel = \"y\"\npps = {}\n[[reference]]\n"
+        )
+        .with("experiments/b.pps", "1\nfast\n")
+        .errors()
+    );
+    let unmeasured = files.changed(EXPERIMENT, "inet =", "inet6 =");
+    assert!(unmeasured.warnings().contains("inet6 is not measured"));
+    assert!(unmeasured.resolved().references[0].families.is_empty());
+}
+
+#[test]
+fn every_mechanism_is_bound() {
+    let values = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        Values(
+            pairs
+                .map(|(level, value)| ((*level).to_owned(), (*value).to_owned()))
+                .collect(),
+        )
+    };
+    let both = vec![DutInterface::DutIn, DutInterface::DutOut];
+    for (levels, binding, expected) in [
+        (
+            "[\"off\", \"strict\"]",
+            "sysctl = \"net.x\"\nvalues = { off = \"0\", strict = 1, loose = 2 }",
+            Binding::Sysctl {
+                key: "net.x".into(),
+                values: values(&[("off", "0"), ("strict", "1")]),
+            },
+        ),
+        (
+            "[true, false]",
+            "ethtool = { feature = \"gro\", interfaces = [\"dut-in\"] }",
+            Binding::Ethtool {
+                feature: "gro".into(),
+                interfaces: vec![DutInterface::DutIn],
+            },
+        ),
+        (
+            "[0, 1]",
+            "sysfs = { file = \"threaded\" }",
+            Binding::Sysfs {
+                file: "threaded".into(),
+                interfaces: both.clone(),
+                values: Values::default(),
+            },
+        ),
+        (
+            "[true, false]",
+            "sysfs = { file = \"queues/rx-0/rps_cpus\", interfaces = [\"dut-out\"] }\n\
+             values = { true = \"3\", false = \"0\" }",
+            Binding::Sysfs {
+                file: "queues/rx-0/rps_cpus".into(),
+                interfaces: vec![DutInterface::DutOut],
+                values: values(&[("false", "0"), ("true", "3")]),
+            },
+        ),
+        ("[2, 1000000]", "routes = true", Binding::Routes),
+    ] {
+        let resolved = bound(levels, binding).resolved();
+        assert_eq!(resolved.lab.bindings["rp_filter"], expected);
+    }
+    let resolved = bound(
+        "[1280, 1500]",
+        "command.do = [\"ip\", \"link\", \"set\", \"dut-out\", \"mtu\", \"{level}\"]\n\
+         command.undo = [\"ip\", \"link\", \"set\", \"dut-out\", \"mtu\", \"1500\"]",
+    )
+    .resolved();
+    let Binding::Command(command) = &resolved.lab.bindings["rp_filter"] else {
+        panic!("{:?}", resolved.lab.bindings);
+    };
+    assert_eq!(command.apply.last().map(String::as_str), Some("{level}"));
+    assert_eq!(command.undo.len(), 6);
+    assert_eq!(command.check, None);
+}
+
+#[test]
+fn an_experiment_can_have_everything_in_it() {
+    let files = Files::everything();
+    assert_eq!(files.warnings(), "");
+    let resolved = files.resolved();
+    assert_eq!(resolved.lab.bindings.len(), 7);
+    assert_eq!(resolved.references.len(), 1);
+}
+
+#[test]
+fn the_value_of_a_level_is_the_labs_or_its_own() {
+    let words = Values([("off".to_owned(), "0".to_owned())].into());
+    assert_eq!(words.value(&Level::Text("off".into())), "0");
+    assert_eq!(words.value(&Level::Text("on".into())), "on");
+    assert_eq!(Values::default().value(&Level::Boolean(true)), "1");
+    assert_eq!(Values::default().value(&Level::Integer(-2)), "-2");
+}
+
+#[test]
+fn mechanisms_that_cannot_be() {
+    let mut errors = Vec::new();
+    for (levels, binding) in [
+        ("[0, 1]", "ethtool = { feature = \"gro\", interfaces = [] }"),
+        (
+            "[true]",
+            "ethtool = { feature = \"--reset\", interfaces = [\"dut-in\", \"eth0\"] }",
+        ),
+        ("[true]", "sysfs = { file = \"../eth0/threaded\" }"),
+        ("[true]", "sysfs = { path = \"threaded\" }"),
+        ("[\"off\"]", "sysctl = \"net.x\"\nvalues = { on = 1.5 }"),
+        ("[1, \"many\"]", "routes = true"),
+        ("[10]", "routes = 10"),
+        ("[1]", "xdp = { 1 = \"off\" }\nvalues = { 1 = \"x\" }"),
+        ("[1]", "command = { do = \"ip link set {level}\" }"),
+        (
+            "[1]",
+            "command = { do = [\"ip\", \"link\"], undo = [\"{level}\"], check = [] }",
+        ),
+        ("[1]", "command = { do = [\"ip\", 3], undo = [\"true\"] }"),
+    ] {
+        errors.push(bound(levels, binding).errors());
+    }
+    assert_snapshot!(errors.join("\n\n"));
+}
+
+#[test]
 fn the_resolved_experiment_survives_json() {
     let resolved = Files::quickstart().resolved();
     let json = serde_json::to_string_pretty(&resolved).unwrap();
@@ -432,7 +828,7 @@ fn wrong_types() {
         small(
             "description = 3\ndefault = 1.5\n\
              [[variant]]\nlabel = [\"x\"]\n[[variant]]\nlabel = \"y\"\nlevels = \"rp_filter\"\n\
-             [traffic]\nfamilies = \"inet\"\nload = \"overload\"\n\
+             [traffic]\nfamilies = \"inet\"\nload = 3\n\
              [design]\nrounds = 10.0\ncontrol = \"yes\"\n"
         )
         .errors()
@@ -443,7 +839,7 @@ fn wrong_types() {
 fn out_of_range() {
     assert_snapshot!(
         small(
-            "[traffic]\nframe_size = 9000\nsources = 100\ndestinations = 100\nload = { pps = 5 }\n\
+            "[traffic]\nframe_size = 9000\nsources = 1000\ndestinations = 1000\nload = { pps = 5 }\n\
              [design]\nblocks = 1\nslice_ms = 0\nseed = -1\nconfidence_percent = nan\n\
              threshold_percent = 100\nrounds = 99999999999999999999999999999999999999999\n"
         )
@@ -563,6 +959,10 @@ fn is_judged(files: &Files) {
             for comparison in &resolved.comparisons {
                 assert!(resolved.variant(&comparison.baseline).is_some());
             }
+            assert!((1..=65_536).contains(&resolved.traffic.flows()));
+            assert!(!resolved.traffic.frame_sizes.is_empty());
+            let is_paced = resolved.traffic.regime == LoadRegime::Paced;
+            assert_eq!(is_paced, resolved.traffic.intended_load_pps.is_some());
             let json = serde_json::to_string(&resolved).expect("plain data");
             assert_eq!(
                 serde_json::from_str::<Resolved>(&json).expect("plain data"),
@@ -605,6 +1005,40 @@ proptest! {
             let files = Files::quickstart();
             let text = spliced(&files.0[Path::new(path)], at, length, &with);
             is_judged(&files.with(path, text));
+        }
+    }
+
+    #[test]
+    fn an_experiment_with_everything_in_it_and_one_stretch_changed_is_judged(
+        at in any::<usize>(),
+        length in 0..40_usize,
+        with in "([\\[\\]{}=\"'.,#\n 0-9é\u{0}-]|imix|levels|true|nan|lab|\\{level\\}|\\.\\.|65536){0,4}",
+    ) {
+        for path in [EXPERIMENT, "experiments/lab.toml", "experiments/old.pps"] {
+            let files = Files::everything();
+            let text = spliced(&files.0[Path::new(path)], at, length, &with);
+            is_judged(&files.with(path, text));
+        }
+    }
+
+    #[test]
+    fn any_range_of_addresses_or_ports_is_judged(
+        text in "[0-9a-f:.\\- ]{0,40}",
+        first in any::<u32>(),
+        last in any::<u32>(),
+        port in any::<u16>(),
+        key in prop::sample::select(vec!["inet.sources", "inet6.destinations", "source_ports"]),
+    ) {
+        let dotted = |number: u32| std::net::Ipv4Addr::from(number);
+        let ranges = [
+            text,
+            format!("{}-{}", dotted(first), dotted(last)),
+            format!("{}-{}", dotted(first), dotted(first.saturating_add(port.into()))),
+            format!("::{:x}-::{:x}", first, u64::from(first) + u64::from(port)),
+            format!("{port}-{}", port.saturating_add(9)),
+        ];
+        for range in ranges {
+            is_judged(&small(&format!("[traffic]\n{key} = {range:?}\n")));
         }
     }
 

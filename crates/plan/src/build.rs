@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{FamilyOrder, Plan, PlannedBlock, Resolved, Variant, VariantName};
+use fwdlab_model::{FamilyOrder, Order, Plan, PlannedBlock, Resolved, Variant, VariantName};
 use fwdlab_stats::{CONTROL_CONFIDENCE, StatsError};
 
-use crate::orders::{Generator, rounds};
+use crate::orders::{Generator, in_sequence, rounds};
 
 /// Why an experiment cannot be planned.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -191,16 +191,20 @@ pub fn build(resolved: &Resolved) -> Result<Plan, PlanError> {
     let mut families = resolved.traffic.families.clone();
     let blocks = (1..=design.blocks)
         .map(|number| {
-            if number % 2 == 1 {
-                generator.shuffle(&mut families);
-            } else {
-                families.reverse();
+            match design.order {
+                Order::InSequence => {}
+                Order::Random if number % 2 == 1 => generator.shuffle(&mut families),
+                Order::Random => families.reverse(),
             }
+            let mut orders = || match design.order {
+                Order::InSequence => in_sequence(variants.len(), design.rounds as usize),
+                Order::Random => rounds(variants.len(), design.rounds as usize, &mut generator),
+            };
             let families = families
                 .iter()
                 .map(|&family| FamilyOrder {
                     family,
-                    rounds: rounds(variants.len(), design.rounds as usize, &mut generator)
+                    rounds: orders()
                         .into_iter()
                         .map(|row| row.into_iter().map(|v| variants[v].name.clone()).collect())
                         .collect(),
@@ -217,7 +221,7 @@ pub fn build(resolved: &Resolved) -> Result<Plan, PlanError> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use fwdlab_model::{AddressFamily, Comparison, Design, Lab, Traffic};
+    use fwdlab_model::{AddressFamily, Comparison, Design, Lab, Order, Traffic};
     use proptest::prelude::*;
 
     use super::*;
@@ -254,12 +258,14 @@ pub(crate) mod tests {
                 slice_ms: 100,
                 settle_ms: 50,
                 warm_up_ms: 1000,
+                order: Order::Random,
                 seed: 42,
                 seed_was_drawn: false,
                 threshold_percent: 1.0,
                 confidence_percent: 95.0,
             },
             lab: Lab::netns("here"),
+            references: vec![],
         }
     }
 
@@ -309,6 +315,24 @@ pub(crate) mod tests {
         let mut resolved = experiment(3, 7, 4);
         resolved.traffic.families.push(AddressFamily::Inet6);
         insta::assert_snapshot!(text(&build(&resolved).unwrap()));
+    }
+
+    #[test]
+    fn in_sequence_every_round_is_as_the_experiment_lists_it() {
+        let mut resolved = experiment(3, 7, 4);
+        resolved.traffic.families.push(AddressFamily::Inet6);
+        resolved.design.order = Order::InSequence;
+        let plan = build(&resolved).unwrap();
+        let listed: Vec<VariantName> = (0..3).map(name).collect();
+        for block in &plan.blocks {
+            let families: Vec<AddressFamily> = block.families.iter().map(|f| f.family).collect();
+            assert_eq!(families, resolved.traffic.families);
+            for order in &block.families {
+                assert_eq!(order.rounds, vec![listed.clone(); 4]);
+            }
+        }
+        resolved.design.seed += 1;
+        assert_eq!(build(&resolved).unwrap().blocks, plan.blocks);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Orders of variants within rounds: random, and balanced for the predecessor.
+//! Orders of variants within rounds: random and balanced for the predecessor, or none.
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg32;
@@ -117,6 +117,14 @@ pub fn rounds(variants: usize, rounds: usize, generator: &mut Generator) -> Vec<
     }
     generator.shuffle(&mut rows);
     rows
+}
+
+/// The variants in their own order in each of `rounds` rounds.
+///
+/// Shape: `rounds` rows, each `0..variants`.
+#[must_use]
+pub fn in_sequence(variants: usize, rounds: usize) -> Vec<Vec<usize>> {
+    vec![(0..variants).collect(); rounds]
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, RateBasis, Resolved, SessionRecord, TrialRecord, VariantName,
+    AddressFamily, Conservation, Order, RateBasis, Resolved, SessionRecord, TrialRecord,
+    VariantName,
 };
 use fwdlab_stats::median;
 
@@ -221,6 +222,16 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             );
         }
     }
+    if loaded.resolved.design.order == Order::InSequence {
+        warn(
+            "W212",
+            None,
+            "the order of the slices was not random: what drifts inside a round, or lingers from one \
+             variant to the next, falls on the same variant every time and reads as its effect"
+                .to_owned(),
+            "measure in random order, which the intervals and verdicts rest on",
+        );
+    }
     let has_control = loaded
         .resolved
         .variants
@@ -280,6 +291,7 @@ fn design_section(resolved: &Resolved) -> DesignSection {
         slice_ms: design.slice_ms,
         settle_ms: design.settle_ms,
         warm_up_ms: design.warm_up_ms,
+        order: design.order,
         seed: design.seed,
         seed_was_drawn: design.seed_was_drawn,
         threshold_percent: design.threshold_percent,

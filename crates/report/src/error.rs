@@ -6,6 +6,9 @@ use fwdlab_stats::{StatsError, ministat};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
+    /// The plan has no block.
+    #[error("the plan has no block to show; give the experiment some")]
+    NoBlock,
     /// Nothing says where it was measured.
     #[error("sessions: no session record (0 seen); run the experiment first")]
     NoSession,

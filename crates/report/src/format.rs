@@ -151,6 +151,19 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", count(number))
 }
 
+/// A duration as people say it.
+#[must_use]
+pub fn duration(seconds: f64) -> String {
+    if seconds < 90.0 {
+        // An empty sum of floats is -0.
+        format!("{:.0} s", seconds.max(0.0))
+    } else if seconds < 5400.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3600.0)
+    }
+}
+
 fn decimals_as_i32(decimals: usize) -> i32 {
     i32::try_from(decimals).unwrap_or(i32::MAX)
 }

@@ -3,7 +3,7 @@
 
 use fwdlab_archive::{Loaded, format_observation};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AddressFamily, Comparison, VariantName};
+use fwdlab_model::{AddressFamily, Comparison, Reference, VariantName};
 use fwdlab_stats::ministat::{self, Dataset, Layout};
 use fwdlab_stats::{
     BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, Interval, StatsError,
@@ -16,7 +16,7 @@ use crate::evidence::{self, Scope};
 use crate::format;
 use crate::report::{
     BlockEffectSection, ComparisonSection, ControlSection, Effect, IntervalSection, NoiseSection,
-    Row, VerdictSection, Warning,
+    ReferenceRow, Row, VerdictSection, Warning,
 };
 use crate::text;
 
@@ -81,6 +81,7 @@ pub(crate) fn judge(
         title: comparison.title.as_deref().map(text::one_line),
         family,
         rows: accepted.rows,
+        references: references(loaded, family),
         control: accepted.control,
         family_size: accepted.family_size,
         rows_with_all_trials,
@@ -195,9 +196,7 @@ impl Judge<'_> {
             variant: variant.clone(),
             trials: u32::try_from(observations.len()).unwrap_or(u32::MAX),
             forwarding_rate_pps,
-            cost_ns: forwarding_rate_pps
-                .filter(|pps| *pps > 0.0)
-                .map(|pps| 1e9 / pps),
+            cost_ns: forwarding_rate_pps.and_then(cost_ns),
             effect: None,
             verdict: None,
         }
@@ -494,6 +493,29 @@ impl Judge<'_> {
             source,
         }
     }
+}
+
+/// The earlier data of a family; a file that could not be read was refused before the run.
+fn references(loaded: &Loaded, family: AddressFamily) -> Vec<ReferenceRow> {
+    let row = |reference: &Reference| {
+        let data = reference.families.get(&family)?;
+        let forwarding_rate_pps = median(&data.observations_pps)?;
+        Some(ReferenceRow {
+            label: text::one_line(&reference.label),
+            observations: u32::try_from(data.observations_pps.len()).unwrap_or(u32::MAX),
+            forwarding_rate_pps,
+            cost_ns: cost_ns(forwarding_rate_pps),
+            path: text::one_line(&data.path),
+            sha256: data.sha256.clone(),
+        })
+    };
+    let references = &loaded.resolved.references;
+    references.iter().filter_map(row).collect()
+}
+
+/// The time of a packet at a forwarding rate.
+fn cost_ns(forwarding_rate_pps: f64) -> Option<f64> {
+    (forwarding_rate_pps > 0.0).then(|| 1e9 / forwarding_rate_pps)
 }
 
 fn verdict_section(verdict: &ComparisonVerdict) -> VerdictSection {

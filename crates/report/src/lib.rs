@@ -9,6 +9,7 @@ mod effects_plot;
 mod error;
 mod evidence;
 mod judge;
+mod preview;
 mod readme;
 mod report;
 mod sentences;
@@ -18,4 +19,8 @@ mod text;
 mod trials_plot;
 
 pub use error::ReportError;
+pub use preview::{
+    ComparisonPreview, Detectable, Difference, PREVIEW_SCHEMA_VERSION, Preview, Reckoned,
+    VariantPreview,
+};
 pub use report::*;

@@ -2,12 +2,10 @@
 
 use std::fmt::Write as _;
 
-use fwdlab_model::{
-    AddressFamily, Conservation, Direction, FrameSize, LabKind, LoadRegime, Traffic,
-};
+use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime};
 
 use crate::format;
-use crate::report::{ComparisonSection, Report, Row, Warning};
+use crate::report::{ComparisonSection, ReferenceRow, Report, Row, Warning};
 use crate::sentences;
 use crate::text;
 
@@ -98,7 +96,7 @@ impl Page<'_> {
         };
         self.item(&text::markdown(&machine));
         self.item(&text::markdown(&format!("Linux {}", lab.kernel)));
-        self.item(&flows(&report.traffic));
+        self.item(&sentences::flows(&report.traffic));
         self.item(&load(report));
         if report.traffic.regime == LoadRegime::SelfClocked {
             let costs = sentences::generator_costs(report);
@@ -215,7 +213,8 @@ impl Page<'_> {
                 self.paragraph(&format!("## {}", text::markdown(&heading)));
             }
             self.findings(comparison);
-            self.results_table(&comparison.rows);
+            self.results_table(&comparison.rows, &comparison.references);
+            self.earlier_sessions(&comparison.references);
             let alternative = text::markdown(&format!(
                 "Effects with their intervals, {}",
                 comparison.family.protocol()
@@ -250,7 +249,7 @@ impl Page<'_> {
         }
     }
 
-    fn results_table(&mut self, rows: &[Row]) {
+    fn results_table(&mut self, rows: &[Row], references: &[ReferenceRow]) {
         let header = [
             "variant",
             "forwarding rate (pps)",
@@ -258,11 +257,20 @@ impl Page<'_> {
             "effect",
             "verdict",
         ];
+        let missing = || "–".to_owned();
+        let earlier = references.iter().map(|row| {
+            vec![
+                text::markdown(&row.label),
+                format::rate_digits(row.forwarding_rate_pps),
+                row.cost_ns.map_or_else(missing, format::cost),
+                missing(),
+                "earlier session".to_owned(),
+            ]
+        });
         let cells: Vec<Vec<String>> = rows
             .iter()
             .enumerate()
             .map(|(index, row)| {
-                let missing = || "–".to_owned();
                 let verdict = row.verdict.as_ref().map(|verdict| verdict.words.clone());
                 vec![
                     self.label(row),
@@ -279,8 +287,33 @@ impl Page<'_> {
                     }),
                 ]
             })
+            .chain(earlier)
             .collect();
         self.table(&header, &cells);
+    }
+
+    /// Where the rows of earlier sessions come from, and why they have no verdict.
+    fn earlier_sessions(&mut self, references: &[ReferenceRow]) {
+        if references.is_empty() {
+            return;
+        }
+        let files: Vec<String> = references
+            .iter()
+            .map(|row| {
+                format!(
+                    "{}: median of {} in {} (SHA-256 {})",
+                    text::markdown(&row.label),
+                    format::counted(row.observations.into(), "observation"),
+                    text::code(&row.path),
+                    text::code(&row.sha256),
+                )
+            })
+            .collect();
+        self.paragraph(&format!(
+            "An earlier session was not measured in these blocks: the machine may have been another, \
+             or in another state, so nothing is concluded from it. {}.",
+            files.join("; ")
+        ));
     }
 
     /// What a sceptic asks next, folded away.
@@ -526,7 +559,7 @@ impl Page<'_> {
                 format!(", {}", text::markdown(&heading))
             });
             self.paragraph(&format!("With all trials in{of}:"));
-            self.results_table(&comparison.rows_with_all_trials);
+            self.results_table(&comparison.rows_with_all_trials, &[]);
         }
     }
 
@@ -624,47 +657,6 @@ fn conservation_row(family: AddressFamily, frames: &Conservation, flows: u32) ->
         format!("{} of {flows}", frames.verification.flows_seen),
         format::count(frames.foreign_frames),
     ]
-}
-
-fn flows(traffic: &Traffic) -> String {
-    let size = match traffic.frame_sizes[..] {
-        [FrameSize { bytes: 64, .. }] => "smallest UDP packets".to_owned(),
-        [FrameSize { bytes, .. }] => format!("UDP packets in frames of {bytes} bytes"),
-        ref sizes => {
-            let sizes: Vec<String> = sizes
-                .iter()
-                .map(|size| format!("{} x {}", size.share, size.bytes))
-                .collect();
-            format!("UDP packets in frames of {} bytes", sizes.join(", "))
-        }
-    };
-    let families: Vec<&str> = traffic
-        .families
-        .iter()
-        .map(|family| family.protocol())
-        .collect();
-    let mut parts = vec![
-        format!("{} sources", traffic.sources),
-        format!("{} destinations", traffic.destinations),
-    ];
-    for (ports, what) in [
-        (traffic.source_ports, "source ports"),
-        (traffic.destination_ports, "destination ports"),
-    ] {
-        if ports.count() > 1 {
-            parts.push(format!("{} {what}", ports.count()));
-        }
-    }
-    let both = match traffic.direction {
-        Direction::Forward => "",
-        Direction::Both => ", in both directions",
-    };
-    format!(
-        "{} flows of {size} ({}), {}{both}",
-        traffic.flows(),
-        parts.join(" x "),
-        families.join(" and ")
-    )
 }
 
 fn load(report: &Report) -> String {

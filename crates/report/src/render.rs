@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::error::ReportError;
+use crate::preview::{self, Preview};
 use crate::report::{ComparisonSection, Report};
 
 /// `README.md`; `plots` is the folder of the plots as seen from it: `""` or `"derived/"`.
@@ -29,10 +32,28 @@ pub fn trials_svg(report: &Report) -> String {
 /// # Errors
 /// [`ReportError::Json`].
 pub fn json(report: &Report) -> Result<String, ReportError> {
+    pretty(report)
+}
+
+fn pretty(value: &impl Serialize) -> Result<String, ReportError> {
     let mut text =
-        serde_json::to_string_pretty(report).map_err(|source| ReportError::Json { source })?;
+        serde_json::to_string_pretty(value).map_err(|source| ReportError::Json { source })?;
     text.push('\n');
     Ok(text)
+}
+
+/// What `fwdlab plan` prints, for a terminal of `width` columns.
+#[must_use]
+pub fn preview(preview: &Preview, width: usize) -> String {
+    preview::text(preview, width)
+}
+
+/// What `fwdlab plan --json` prints.
+///
+/// # Errors
+/// [`ReportError::Json`].
+pub fn preview_json(preview: &Preview) -> Result<String, ReportError> {
+    pretty(preview)
 }
 
 /// What a run prints at its end, for a terminal of `width` columns; `readme` is where the README

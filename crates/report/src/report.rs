@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, Traffic, VariantName};
+use fwdlab_model::{AddressFamily, Conservation, LabKind, Order, Traffic, VariantName};
 
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
@@ -122,6 +122,8 @@ pub struct DesignSection {
     pub settle_ms: u32,
     /// Load before the first round of a block.
     pub warm_up_ms: u32,
+    /// How the slices of a round followed each other.
+    pub order: Order,
     /// Seed of all orders.
     pub seed: u64,
     /// Whether the seed was drawn because the file gave none.
@@ -169,6 +171,8 @@ pub struct ComparisonSection {
     pub family: AddressFamily,
     /// The baseline first, then the others, in the experiment's order, without the control.
     pub rows: Vec<Row>,
+    /// Earlier data of the family, beside which the rows stand; nothing is compared with them.
+    pub references: Vec<ReferenceRow>,
     /// The baseline under another name.
     pub control: Option<ControlSection>,
     /// How many verdicts are corrected together.
@@ -209,6 +213,23 @@ pub struct Row {
     pub effect: Option<Effect>,
     /// What is concluded; none where there is no effect.
     pub verdict: Option<VerdictSection>,
+}
+
+/// Data of an earlier session that the experiment refers to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReferenceRow {
+    /// Its name for readers.
+    pub label: String,
+    /// How many observations there are.
+    pub observations: u32,
+    /// Their median.
+    pub forwarding_rate_pps: f64,
+    /// Time of a packet at that rate, in nanoseconds; none where nothing was forwarded.
+    pub cost_ns: Option<f64>,
+    /// The file, as the experiment names it.
+    pub path: String,
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
 }
 
 /// A difference to the baseline, in percent of its forwarding rate.

@@ -1,6 +1,6 @@
 //! Sentences that more than one renderer shows; none of them holds a name that others chose.
 
-use fwdlab_model::LabKind;
+use fwdlab_model::{Direction, FrameSize, LabKind, Traffic};
 
 use crate::format;
 use crate::report::{ComparisonSection, Report, Row};
@@ -83,6 +83,48 @@ pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String
          between which the machine itself may change.",
         format::short(design.threshold_percent, 3),
         format::short(design.confidence_percent, 2)
+    )
+}
+
+/// What the tester sends.
+pub(crate) fn flows(traffic: &Traffic) -> String {
+    let size = match traffic.frame_sizes[..] {
+        [FrameSize { bytes: 64, .. }] => "smallest UDP packets".to_owned(),
+        [FrameSize { bytes, .. }] => format!("UDP packets in frames of {bytes} bytes"),
+        ref sizes => {
+            let sizes: Vec<String> = sizes
+                .iter()
+                .map(|size| format!("{} x {}", size.share, size.bytes))
+                .collect();
+            format!("UDP packets in frames of {} bytes", sizes.join(", "))
+        }
+    };
+    let families: Vec<&str> = traffic
+        .families
+        .iter()
+        .map(|family| family.protocol())
+        .collect();
+    let mut parts = vec![
+        format!("{} sources", traffic.sources),
+        format!("{} destinations", traffic.destinations),
+    ];
+    for (ports, what) in [
+        (traffic.source_ports, "source ports"),
+        (traffic.destination_ports, "destination ports"),
+    ] {
+        if ports.count() > 1 {
+            parts.push(format!("{} {what}", ports.count()));
+        }
+    }
+    let both = match traffic.direction {
+        Direction::Forward => "",
+        Direction::Both => ", in both directions",
+    };
+    format!(
+        "{} flows of {size} ({}), {}{both}",
+        traffic.flows(),
+        parts.join(" x "),
+        families.join(" and ")
     )
 }
 

@@ -134,6 +134,12 @@ impl Screen<'_> {
             self.wrapped("  ", &label, Style::Bold);
             self.wrapped("    ", &finding, style);
         }
+        for reference in &comparison.references {
+            let label = &reference.label;
+            let rate = format::rate(reference.forwarding_rate_pps);
+            let words = format!("{label}: {rate} (earlier session, nothing is concluded from it)");
+            self.wrapped("  ", &words, Style::Dim);
+        }
         if let Some(control) = &comparison.control {
             let style = if control.passed == Some(false) {
                 Style::Yellow

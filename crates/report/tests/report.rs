@@ -6,8 +6,10 @@ use std::path::Path;
 
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AddressFamily, RateBasis, SCHEMA_VERSION};
-use fwdlab_report::{Report, ReportError, render};
+use fwdlab_model::{
+    AddressFamily, Factor, Level, Order, RateBasis, Reference, ReferenceData, SCHEMA_VERSION,
+};
+use fwdlab_report::{Preview, Report, ReportError, render};
 use fwdlab_stats::ministat;
 use proptest::prelude::*;
 use synthetic::Synthetic;
@@ -63,6 +65,132 @@ fn a_run_that_is_not_finished_says_how_far_it_is() {
     let readme = render::readme(&report, "");
     assert!(readme.contains("0 of 8 blocks"));
     assert!(readme.contains("No verdict"));
+}
+
+/// A run with data of an earlier session beside it, in sequence.
+fn with_a_reference() -> Loaded {
+    let mut loaded = Synthetic::default().loaded();
+    let data = ReferenceData {
+        path: "earlier/2025.inet.pps".to_owned(),
+        sha256: "e3b0c442".to_owned(),
+        observations_pps: vec![2.0e6, 2.2e6, 2.1e6],
+    };
+    loaded.resolved.references = vec![Reference {
+        label: "last | year".to_owned(),
+        families: [(AddressFamily::Inet, data)].into(),
+    }];
+    loaded
+}
+
+#[test]
+fn an_earlier_session_is_shown_and_not_judged() {
+    let report = Report::build(&with_a_reference()).expect("made-up records are sound");
+    let readme = render::readme(&report, "");
+    let row = "| last \\| year | 2\u{202f}100\u{202f}000 | 476.2 | – | earlier session |";
+    assert!(readme.contains(row), "{readme}");
+    assert!(
+        readme.contains("median of 3 observations in `earlier/2025.inet.pps` (SHA-256 `e3b0c442`)")
+    );
+    let terminal = render::terminal(&report, Path::new("x"), 80, false);
+    assert!(
+        terminal.contains("last | year: 2.10 Mpps (earlier session, nothing is"),
+        "{terminal}"
+    );
+
+    // Nothing else changes: the same verdicts, words and plots.
+    let without = report_of(&Synthetic::default());
+    let mut compared = report.comparisons.clone();
+    compared[0].references.clear();
+    assert_eq!(compared, without.comparisons);
+    let mut inet6 = with_a_reference();
+    let families = &mut inet6.resolved.references[0].families;
+    let data = families.remove(&AddressFamily::Inet).expect("it is there");
+    families.insert(AddressFamily::Inet6, data);
+    assert_eq!(Report::build(&inet6).expect("sound"), without);
+}
+
+#[test]
+fn an_order_that_was_not_random_is_warned_of() {
+    let mut loaded = Synthetic::default().loaded();
+    loaded.resolved.design.order = Order::InSequence;
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    assert!(codes(&report).contains(&"W212"));
+    assert!(!codes(&report_of(&Synthetic::default())).contains(&"W212"));
+}
+
+fn preview_of(run: &Loaded, earlier: &[Loaded]) -> Preview {
+    Preview::build(&run.resolved, &run.plan, earlier, None, 83.0).expect("made-up plans are sound")
+}
+
+#[test]
+fn a_plan_is_shown_with_what_earlier_runs_say() {
+    let mut run = with_a_reference();
+    let levels = (0..4).map(|index| Level::Text(format!("level-{index}")));
+    run.resolved.factors = vec![Factor {
+        name: "filter".to_owned(),
+        description: None,
+        levels: levels.clone().collect(),
+        default: Level::Text("level-0".to_owned()),
+    }];
+    for (variant, level) in run.resolved.variants.iter_mut().zip(levels) {
+        variant.levels = [("filter".to_owned(), level)].into();
+    }
+    run.resolved.variants[2].unavailable = Some("nft is not installed".to_owned());
+    let rounds = run.resolved.design.rounds as usize;
+    run.plan.blocks[0].families[0].rounds.truncate(2);
+    assert_eq!(rounds, 10);
+    let earlier = [Synthetic::default().loaded()];
+    let preview = preview_of(&run, &earlier);
+    insta::assert_snapshot!("preview", render::preview(&preview, 80));
+    insta::assert_snapshot!(
+        "preview.json",
+        render::preview_json(&preview).expect("plain data")
+    );
+
+    let asked = Preview::build(
+        &run.resolved,
+        &run.plan,
+        &[],
+        Some("not root".to_owned()),
+        1.0,
+    );
+    let text = render::preview(&asked.expect("sound"), 80);
+    assert!(
+        text.contains("could not be asked which variants it can have: not root"),
+        "{text}"
+    );
+    assert!(
+        text.contains("not known: there is no earlier run"),
+        "{text}"
+    );
+}
+
+#[test]
+fn runs_of_the_same_experiment_go_before_others() {
+    let run = Synthetic::default().loaded();
+    let mut other = Synthetic {
+        block_noise_percent: 8.0,
+        ..Synthetic::default()
+    }
+    .loaded();
+    other.resolved.name = "other".to_owned();
+    let mut unmeasured = Synthetic {
+        measured_blocks: 1,
+        ..Synthetic::default()
+    }
+    .loaded();
+    unmeasured.sessions.clear();
+    let reckoned = |earlier: &[Loaded]| {
+        let preview = preview_of(&run, earlier);
+        preview.detectable[0].reckoned.clone()
+    };
+    let same = reckoned(&[other.clone(), run.clone()]).expect("there is an earlier run");
+    let others = reckoned(&[other, unmeasured.clone()]).expect("there is an earlier run");
+    assert!(same.same_experiment && !others.same_experiment);
+    assert_eq!(same.runs, ["quickstart/made-up"]);
+    assert_eq!((same.degrees_of_freedom, same.compared), (7, 3));
+    assert!(others.smallest_effect_percent > 3.0 * same.smallest_effect_percent);
+    assert_eq!(reckoned(&[unmeasured]), None);
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub mod ministat;
 
 mod block_effect;
 mod control;
+mod detectable;
 mod error;
 mod format;
 mod hodges_lehmann;
@@ -19,6 +20,7 @@ mod warning;
 
 pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio, observation};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
+pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_effect};
 pub use error::StatsError;
 pub use format::{format_confidence, format_effect, format_p, percent};
 pub use hodges_lehmann::Interval;

@@ -6,14 +6,24 @@ mod error;
 mod ethtool;
 mod interface;
 mod interrupt;
+mod memory_file;
 mod namespace;
+mod process;
+mod sysfs;
 
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use error::SysError;
-pub use ethtool::enable_gro;
+pub use ethtool::{Feature, enable_gro, features, set_features};
 pub use interface::{Interface, interface};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
-pub use namespace::{NetworkNamespace, remove_leftovers};
+pub use memory_file::memory_file;
+pub use namespace::{
+    NetworkNamespace, leftover_namespaces, remove_leftovers, remove_namespace, run_in_namespace,
+};
+pub use process::{
+    Process, bind_to_this_thread, kernel_threads, kill_process_group, pin_kernel_thread,
+};
+pub use sysfs::Sysfs;
 
 /// Whether this process runs with root's effective user id.
 #[must_use]

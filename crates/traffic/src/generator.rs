@@ -115,14 +115,24 @@ impl Generator {
     /// When the kernel refuses to run the program.
     pub fn send(&mut self, frames: u32) -> Result<(), TrafficError> {
         self.prepare(Pace::SelfClocked)?;
+        self.send_more(frames)
+    }
+
+    /// Sends that many frames more, from the flow after the last one on, and returns when they are
+    /// sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses to run the program.
+    pub fn send_more(&mut self, frames: u32) -> Result<(), TrafficError> {
+        let goal = self.offered_frames()? + u64::from(frames);
         let mut left = frames;
         while left > 0 {
             match run(&self.program, &self.seed_frame, left) {
                 Ok(()) => break,
                 // A signal ends the system call between two batches; the flows go on where it did.
                 Err(error) if is_interrupted(&error) => {
-                    let offered = u32::try_from(self.offered_frames()?).unwrap_or(u32::MAX);
-                    left = frames.saturating_sub(offered);
+                    let missing = goal.saturating_sub(self.offered_frames()?);
+                    left = u32::try_from(missing).unwrap_or(u32::MAX);
                 }
                 Err(error) => return Err(TrafficError::bpf("running the generator", error)),
             }

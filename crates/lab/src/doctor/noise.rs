@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    AddressFamily, Binding, Comparison, Design, Factor, Lab, LabNoise, Level, RateBasis, Resolved,
-    SCHEMA_VERSION, Traffic, Variant, VariantName,
+    AddressFamily, Binding, Comparison, Design, Factor, Lab, LabNoise, Level, Order, RateBasis,
+    Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{StatsError, block_effect, median};
 
@@ -79,6 +79,7 @@ pub fn control_experiment(lab: &Lab, blocks: u32, with_ruleset: bool) -> Resolve
             slice_ms: 100,
             settle_ms: 50,
             warm_up_ms: 200,
+            order: Order::Random,
             seed: 1,
             seed_was_drawn: false,
             threshold_percent: 1.0,
@@ -88,6 +89,7 @@ pub fn control_experiment(lab: &Lab, blocks: u32, with_ruleset: bool) -> Resolve
             bindings,
             ..lab.clone()
         },
+        references: Vec::new(),
     }
 }
 

@@ -6,14 +6,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fwdlab_lab::{
-    BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
+    BlockOutcome, DUT_IN, Journal, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
 };
 use fwdlab_model::{
-    AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level,
+    AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level, Order,
     PlannedBlock, Resolved, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
+use tempfile::TempDir;
 
 pub(crate) const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
 
@@ -259,6 +260,7 @@ pub(crate) fn experiment(
             slice_ms: 100,
             settle_ms: 50,
             warm_up_ms: 50,
+            order: Order::Random,
             seed: 0,
             seed_was_drawn: false,
             threshold_percent: 1.0,
@@ -268,6 +270,7 @@ pub(crate) fn experiment(
             bindings: BTreeMap::from([("factor".into(), binding)]),
             ..Lab::netns("netns")
         },
+        references: vec![],
     }
 }
 
@@ -313,6 +316,11 @@ pub(crate) fn block(resolved: &Resolved) -> PlannedBlock {
     }
 }
 
+/// A journal that is this test's alone.
+pub(crate) fn journal(state: &TempDir) -> Journal {
+    Journal::open(state.path(), NetnsLab::DUT).unwrap()
+}
+
 /// Opens the lab, measures the experiment's block as attempt 2 of session 7, and closes the lab.
 pub(crate) fn measure(
     resolved: &Resolved,
@@ -320,7 +328,8 @@ pub(crate) fn measure(
 ) -> Result<BlockOutcome, LabError> {
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-    let mut lab = NetnsLab::open(resolved, interrupts)?;
+    let state = tempfile::tempdir().unwrap();
+    let mut lab = NetnsLab::open(resolved, journal(&state), interrupts)?;
     lab.measure(&block(resolved), 7, 2, on_event)
 }
 

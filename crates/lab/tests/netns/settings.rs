@@ -17,7 +17,7 @@ const FAMILY: [AddressFamily; 1] = [AddressFamily::Inet];
 #[test]
 fn a_value_that_the_kernel_refuses_is_named_with_its_file() {
     testkit::require_root!();
-    let binding = Binding::Sysctl("net.ipv4.ip_default_ttl".into());
+    let binding = Binding::sysctl("net.ipv4.ip_default_ttl");
     let error = measure(&experiment(&FAMILY, binding, &["300"]), &mut |_| ()).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -30,7 +30,7 @@ fn a_value_that_the_kernel_refuses_is_named_with_its_file() {
 fn a_value_that_reads_back_otherwise_is_refused() {
     testkit::require_root!();
     // The kernel takes the number, and shows it in its own way.
-    let binding = Binding::Sysctl("net.ipv4.conf.{dut-in}.log_martians".into());
+    let binding = Binding::sysctl("net.ipv4.conf.{dut-in}.log_martians");
     let error = measure(&experiment(&FAMILY, binding, &["0x1"]), &mut |_| ()).unwrap_err();
     assert!(matches!(error, LabError::ReadBack { .. }), "{error}");
     assert_eq!(

@@ -7,8 +7,8 @@ use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::fates;
 use fwdlab_model::{
     AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design, Environment, Factor,
-    FamilyOrder, InvalidReason, Lab, Level, Placement, Plan, PlannedBlock, RateBasis, Record,
-    Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord, Variant,
+    FamilyOrder, InvalidReason, Lab, Level, Order, Placement, Plan, PlannedBlock, RateBasis,
+    Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord, Variant,
     VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
@@ -174,6 +174,7 @@ impl Synthetic {
                 slice_ms: 100,
                 settle_ms: 50,
                 warm_up_ms: 500,
+                order: Order::Random,
                 seed: 42,
                 seed_was_drawn: true,
                 threshold_percent: 1.0,
@@ -184,6 +185,7 @@ impl Synthetic {
                 bindings: BTreeMap::from([("filter".to_owned(), Binding::Nft(BTreeMap::new()))]),
                 ..Lab::netns("local")
             },
+            references: Vec::new(),
         }
     }
 
@@ -352,6 +354,7 @@ fn session(number: u32) -> SessionRecord {
         },
         placement: Placement {
             load_cpu: 1,
+            dut_cpu: None,
             control_cpu: 0,
         },
     }

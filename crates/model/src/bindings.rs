@@ -1,0 +1,236 @@
+//! Bindings: from a lab's mechanisms to how this experiment's factors are set there.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use toml::Spanned;
+
+use crate::diagnostic::{Diagnostics, list, suggest};
+use crate::document::Reading;
+use crate::experiment::FactorEntry;
+use crate::lab_file::LabFile;
+use crate::mechanism::Mechanism;
+use crate::resolve::{Read, beside, open};
+use crate::resolved::{Binding, DutInterface, Values};
+use crate::words::Level;
+
+/// The lab's own routes at the least; at the most about what the Internet's table holds.
+const ROUTES: RangeInclusive<i64> = 2..=1_000_000;
+
+/// How the lab sets each factor, for the levels that the experiment has.
+pub(crate) fn bindings(
+    reading: &mut Reading<'_>,
+    factors: &[FactorEntry],
+    lab: &LabFile,
+    read: Read<'_>,
+) -> BTreeMap<String, Binding> {
+    let mut bindings = BTreeMap::new();
+    for factor in factors {
+        let name = factor.name.get_ref();
+        let Some(mechanism) = lab.bindings.get(name) else {
+            let bound = || lab.bindings.keys().map(String::as_str);
+            let message = format!(
+                "factor {name:?} is not bound in {}",
+                lab.source.path.display()
+            );
+            let diagnostic = reading.error(factor.name.span(), message);
+            suggest(diagnostic, name, bound());
+            diagnostic.with_help(format!("bound there: {}", list(bound())));
+            continue;
+        };
+        let Some(mechanism) = mechanism else {
+            continue;
+        };
+        let binding = binding(reading, factor, mechanism, lab, read);
+        if let Some((other, _)) = bindings.iter().find(|(_, other)| collide(other, &binding)) {
+            let message = format!("factors {other:?} and {name:?} set the same thing");
+            reading
+                .error(factor.name.span(), message)
+                .with_help(format!(
+                    "see their bindings in {}",
+                    lab.source.path.display()
+                ));
+        }
+        bindings.insert(name.clone(), binding);
+    }
+    bindings
+}
+
+fn binding(
+    reading: &mut Reading<'_>,
+    factor: &FactorEntry,
+    mechanism: &Mechanism,
+    lab: &LabFile,
+    read: Read<'_>,
+) -> Binding {
+    match mechanism {
+        Mechanism::Sysctl(key, values) => Binding::Sysctl {
+            key: key.get_ref().clone(),
+            values: bound_values(reading, factor, lab, values.as_ref(), "a sysctl"),
+        },
+        Mechanism::Nft(files) => {
+            let files = bound_levels(reading, factor, lab, files);
+            let texts = files.into_iter().map(|(level, file)| {
+                let text = ruleset(file, lab, read, reading.diagnostics);
+                (level, text.unwrap_or_default())
+            });
+            Binding::Nft(texts.collect())
+        }
+        Mechanism::Xdp(programs) => {
+            let programs = bound_levels(reading, factor, lab, programs);
+            let programs = programs
+                .into_iter()
+                .map(|(level, program)| (level, *program));
+            Binding::Xdp(programs.collect())
+        }
+        Mechanism::Ethtool(feature, interfaces) => {
+            for level in &factor.levels {
+                if !matches!(level.get_ref(), Level::Boolean(_)) {
+                    reading
+                        .error(level.span(), "a feature of an interface is on or off")
+                        .with_help("write true or false");
+                }
+            }
+            Binding::Ethtool {
+                feature: feature.clone(),
+                interfaces: interfaces.clone(),
+            }
+        }
+        Mechanism::Sysfs(file, interfaces, values) => Binding::Sysfs {
+            file: file.clone(),
+            interfaces: interfaces.clone(),
+            values: bound_values(reading, factor, lab, values.as_ref(), "a file in sysfs"),
+        },
+        Mechanism::Routes => {
+            for level in &factor.levels {
+                let is_count = match level.get_ref() {
+                    Level::Integer(count) => ROUTES.contains(count),
+                    Level::Boolean(_) | Level::Text(_) => false,
+                };
+                if !is_count {
+                    reading
+                        .error(level.span(), "this is not a number of routes")
+                        .with_help(format!(
+                            "write a whole number from {} to {}",
+                            ROUTES.start(),
+                            ROUTES.end()
+                        ));
+                }
+            }
+            Binding::Routes
+        }
+        Mechanism::Command(command) => Binding::Command(command.clone()),
+    }
+}
+
+/// Whether setting one factor would undo the other.
+fn collide(one: &Binding, other: &Binding) -> bool {
+    let overlap = |one: &[DutInterface], other: &[DutInterface]| {
+        one.iter().any(|interface| other.contains(interface))
+    };
+    match (one, other) {
+        (Binding::Sysctl { key: one, .. }, Binding::Sysctl { key: other, .. }) => one == other,
+        (Binding::Xdp(_), Binding::Xdp(_)) | (Binding::Routes, Binding::Routes) => true,
+        (
+            Binding::Ethtool {
+                feature: one,
+                interfaces: on_one,
+            },
+            Binding::Ethtool {
+                feature: other,
+                interfaces: on_other,
+            },
+        )
+        | (
+            Binding::Sysfs {
+                file: one,
+                interfaces: on_one,
+                ..
+            },
+            Binding::Sysfs {
+                file: other,
+                interfaces: on_other,
+                ..
+            },
+        ) => one == other && overlap(on_one, on_other),
+        _ => false,
+    }
+}
+
+/// The value of each level: what the lab says, or the level itself, which then is no truth value.
+fn bound_values(
+    reading: &mut Reading<'_>,
+    factor: &FactorEntry,
+    lab: &LabFile,
+    values: Option<&BTreeMap<String, String>>,
+    what: &str,
+) -> Values {
+    if let Some(values) = values {
+        let bound = bound_levels(reading, factor, lab, values);
+        let bound = bound
+            .into_iter()
+            .map(|(level, value)| (level, value.clone()));
+        return Values(bound.collect());
+    }
+    for level in &factor.levels {
+        if matches!(level.get_ref(), Level::Boolean(_)) {
+            reading
+                .error(
+                    level.span(),
+                    format!("{what} has no level `true` or `false`"),
+                )
+                .with_help("write 0 or 1, or give the lab file `values`");
+        }
+    }
+    Values::default()
+}
+
+/// What each level of a factor means to its mechanism.
+fn bound_levels<'m, T>(
+    reading: &mut Reading<'_>,
+    factor: &FactorEntry,
+    lab: &LabFile,
+    meanings: &'m BTreeMap<String, T>,
+) -> BTreeMap<String, &'m T> {
+    let mut bound = BTreeMap::new();
+    for level in &factor.levels {
+        let text = level.get_ref().to_string();
+        if let Some(meaning) = meanings.get(&text) {
+            bound.insert(text, meaning);
+            continue;
+        }
+        let names = || meanings.keys().map(String::as_str);
+        let message = format!(
+            "level {text:?} of {:?} is not bound in {}",
+            factor.name.get_ref(),
+            lab.source.path.display()
+        );
+        let diagnostic = reading.error(level.span(), message);
+        suggest(diagnostic, &text, names());
+        diagnostic.with_help(format!("bound there: {}", list(names())));
+    }
+    bound
+}
+
+/// The text of a ruleset's file, which is all of the ruleset.
+fn ruleset(
+    file: &Spanned<String>,
+    lab: &LabFile,
+    read: Read<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<String> {
+    if file.get_ref().is_empty() {
+        return Some(String::new());
+    }
+    let path = beside(&lab.source.path, file.get_ref());
+    let place = || Some((&lab.source, file.span()));
+    let source = open(&path, read, place(), diagnostics)?;
+    let includes = |line: &str| line.trim_start().starts_with("include");
+    if let Some(line) = source.text.lines().position(includes) {
+        let message = format!("{}:{}: includes another file", path.display(), line + 1);
+        diagnostics
+            .error(place(), message)
+            .with_help("what an include brings would not be in the record; write it into the file");
+    }
+    Some(source.text.clone())
+}

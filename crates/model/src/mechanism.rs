@@ -1,0 +1,390 @@
+//! A `[bind]` of the lab file: by which mechanism a factor is set on the DUT.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::diagnostic::Span;
+use crate::document::{Reading, Table, Value};
+use crate::resolved::{CommandBinding, DutInterface, XdpProgram};
+
+/// The mechanisms; a binding has one of them.
+pub(crate) const MECHANISMS: &[&str] = &[
+    "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "command",
+];
+pub(crate) const BINDING_KEYS: &[&str] = &[
+    "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "command", "values",
+];
+pub(crate) const ETHTOOL_KEYS: &[&str] = &["feature", "interfaces"];
+pub(crate) const SYSFS_KEYS: &[&str] = &["file", "interfaces"];
+pub(crate) const COMMAND_KEYS: &[&str] = &["do", "undo", "check"];
+
+pub(crate) const XDP_PROGRAMS: &[(&str, XdpProgram)] =
+    &[("off", XdpProgram::Off), ("fib", XdpProgram::Fib)];
+pub(crate) const INTERFACES: &[(&str, DutInterface)] = &[
+    ("dut-in", DutInterface::DutIn),
+    ("dut-out", DutInterface::DutOut),
+];
+/// What stands for the DUT's interfaces in a sysctl's key.
+const PLACEHOLDERS: &[&str] = &["{dut-in}", "{dut-out}"];
+/// What stands for the level in a command's arguments.
+const LEVEL: &str = "{level}";
+
+/// How a factor is set, before its rulesets are read.
+#[derive(Debug)]
+pub(crate) enum Mechanism {
+    /// A key, and the value of each level where the levels are not the values.
+    Sysctl(Spanned<String>, Option<BTreeMap<String, String>>),
+    /// For each level the ruleset's file, relative to the lab file; empty is no ruleset.
+    Nft(BTreeMap<String, Spanned<String>>),
+    /// For each level the program.
+    Xdp(BTreeMap<String, XdpProgram>),
+    /// A feature of interfaces.
+    Ethtool(String, Vec<DutInterface>),
+    /// A file below interfaces' directories, and the value of each level as for a sysctl.
+    Sysfs(String, Vec<DutInterface>, Option<BTreeMap<String, String>>),
+    /// The level is a number of routes.
+    Routes,
+    /// The user's own programs.
+    Command(CommandBinding),
+}
+
+impl Mechanism {
+    /// Reads `[bind."factor"]`; none where that is an error.
+    pub(crate) fn read(reading: &mut Reading<'_>, factor: &str, value: &Value<'_>) -> Option<Self> {
+        let name = format!("[bind.{factor:?}]");
+        let table = reading.table(value, &name, BINDING_KEYS)?;
+        let given: Vec<&str> = MECHANISMS
+            .iter()
+            .copied()
+            .filter(|key| table.value(key).is_some())
+            .collect();
+        if given.is_empty() && MECHANISMS.iter().any(|key| table.is_misspelt(key)) {
+            return None;
+        }
+        let &[key] = given.as_slice() else {
+            let message = if given.is_empty() {
+                format!("{name} has no mechanism")
+            } else {
+                format!("{name} has more than one mechanism ({})", given.join(", "))
+            };
+            reading
+                .error(table.span, message)
+                .with_help(format!("give one of: {}", MECHANISMS.join(", ")));
+            return None;
+        };
+        let what = table.what(key);
+        let value = table.value(key)?;
+        let values = values(reading, &table, key);
+        match key {
+            "sysctl" => {
+                let sysctl = reading.line(value, &what)?;
+                is_sysctl(reading, sysctl.span(), sysctl.get_ref())
+                    .then_some(Self::Sysctl(sysctl, values))
+            }
+            "nft" => Some(Self::Nft(levels(
+                reading,
+                value,
+                &what,
+                |reading, value, what| {
+                    // Empty text means no ruleset, so this is not the text of one line.
+                    match value.get_ref().as_str() {
+                        Some("") => Some(Spanned::new(value.span(), String::new())),
+                        _ => reading.line(value, what),
+                    }
+                },
+            ))),
+            "xdp" => Some(Self::Xdp(levels(
+                reading,
+                value,
+                &what,
+                |reading, value, what| reading.word(value, what, XDP_PROGRAMS),
+            ))),
+            "ethtool" => ethtool(reading, value, &what),
+            "sysfs" => {
+                let (file, interfaces) = sysfs(reading, value, &what)?;
+                Some(Self::Sysfs(file, interfaces, values))
+            }
+            "routes" => {
+                if value.get_ref().as_bool() == Some(true) {
+                    return Some(Self::Routes);
+                }
+                reading
+                    .expected(value, &what, "true")
+                    .with_help("the level is the number of routes");
+                None
+            }
+            _ => command(reading, value, &what).map(Self::Command),
+        }
+    }
+}
+
+/// A table from levels to what each of them means to a mechanism.
+fn levels<T>(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+    mut read: impl FnMut(&mut Reading<'_>, &Value<'_>, &str) -> Option<T>,
+) -> BTreeMap<String, T> {
+    let mut levels = BTreeMap::new();
+    for (level, value) in reading.entries(value, what) {
+        let level = *level.get_ref();
+        if let Some(meaning) = read(reading, value, &format!("level {level:?}")) {
+            levels.insert(level.to_owned(), meaning);
+        }
+    }
+    levels
+}
+
+/// The `values` beside a mechanism that writes values.
+fn values(
+    reading: &mut Reading<'_>,
+    table: &Table<'_>,
+    mechanism: &str,
+) -> Option<BTreeMap<String, String>> {
+    let value = table.value("values")?;
+    if !matches!(mechanism, "sysctl" | "sysfs") {
+        reading
+            .error(value.span(), format!("`{mechanism}` takes no `values`"))
+            .with_help("`values` go with sysctl and sysfs, whose levels may be words");
+        return None;
+    }
+    let what = table.what("values");
+    Some(levels(reading, value, &what, |reading, value, what| {
+        let written = match value.get_ref() {
+            DeValue::Integer(_) => reading
+                .integer(value, what, i64::MIN..=i64::MAX)?
+                .to_string(),
+            DeValue::String(_) => reading.line(value, what)?.into_inner(),
+            _ => {
+                reading.expected(value, what, "one line of text or a whole number");
+                return None;
+            }
+        };
+        Some(written)
+    }))
+}
+
+fn ethtool(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Mechanism> {
+    let table = reading.table(value, what, ETHTOOL_KEYS)?;
+    let interfaces = interfaces(reading, &table);
+    let feature = table.required_line(reading, "feature")?;
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let name = feature.get_ref();
+    if name.starts_with('-') || !name.bytes().all(is_plain) {
+        reading
+            .error(
+                feature.span(),
+                format!("{name:?} is no feature of an interface"),
+            )
+            .with_help(
+                "features are named as `ethtool -k` lists them, for example \"rx-gro-list\"",
+            );
+        return None;
+    }
+    Some(Mechanism::Ethtool(feature.into_inner(), interfaces?))
+}
+
+fn sysfs(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+) -> Option<(String, Vec<DutInterface>)> {
+    let table = reading.table(value, what, SYSFS_KEYS)?;
+    let interfaces = interfaces(reading, &table);
+    let file = table.required_line(reading, "file")?;
+    if !file.get_ref().split('/').all(is_path_part) {
+        reading
+            .error(
+                file.span(),
+                format!("{:?} is not below an interface's directory", file.get_ref()),
+            )
+            .with_help("give a path like \"threaded\" or \"queues/rx-0/rps_cpus\", without `..`");
+        return None;
+    }
+    Some((file.into_inner(), interfaces?))
+}
+
+fn is_path_part(part: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !part.is_empty() && !part.starts_with('.') && part.bytes().all(is_plain)
+}
+
+/// Some of the DUT's interfaces; all where none are named.
+fn interfaces(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<Vec<DutInterface>> {
+    let Some(value) = table.value("interfaces") else {
+        return Some(INTERFACES.iter().map(|(_, interface)| *interface).collect());
+    };
+    let what = table.what("interfaces");
+    let items = reading.list(value, &what)?;
+    if items.is_empty() {
+        reading
+            .error(value.span(), format!("{what} is empty"))
+            .with_help("leave it out to set both of the DUT's interfaces");
+        return None;
+    }
+    let mut interfaces = Vec::new();
+    for item in items {
+        let Some(interface) = reading.word(item, &format!("a word of {what}"), INTERFACES) else {
+            continue;
+        };
+        if interfaces.contains(&interface) {
+            reading.error(item.span(), format!("{what} names one twice"));
+        } else {
+            interfaces.push(interface);
+        }
+    }
+    Some(interfaces)
+}
+
+fn command(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<CommandBinding> {
+    let table = reading.table(value, what, COMMAND_KEYS)?;
+    let given = ["do", "undo", "check"].map(|key| {
+        let value = if key == "check" {
+            table.value(key)
+        } else {
+            table.required(reading, key)
+        };
+        value.map(|value| (value.span(), arguments(reading, value, &table.what(key))))
+    });
+    let [apply, undo, check] = given;
+    if let Some((span, Some(arguments))) = &apply
+        && !arguments.iter().any(|argument| argument.contains(LEVEL))
+    {
+        let message = format!("{} does the same for every level", table.what("do"));
+        reading
+            .error(span.clone(), message)
+            .with_help(format!("`{LEVEL}` in an argument stands for the level"));
+    }
+    Some(CommandBinding {
+        apply: apply?.1?,
+        undo: undo?.1?,
+        check: check.and_then(|(_, arguments)| arguments),
+    })
+}
+
+/// A program and its arguments; no shell sees them.
+fn arguments(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<String>> {
+    let Some(items) = value.get_ref().as_array() else {
+        reading
+            .expected(value, what, "a list of a program and its arguments")
+            .with_help("no shell takes it apart: write [\"ip\", \"link\", \"show\"]");
+        return None;
+    };
+    let mut arguments = Vec::new();
+    for item in items {
+        let text = item.get_ref().as_str().filter(|text| !text.contains('\0'));
+        let Some(text) = text else {
+            reading.expected(item, &format!("an argument of {what}"), "text");
+            return None;
+        };
+        arguments.push(text.to_owned());
+    }
+    let program = arguments.first().map_or("", String::as_str);
+    if program.is_empty() || program.contains(LEVEL) {
+        reading
+            .error(value.span(), format!("{what} names no program"))
+            .with_help("the program comes first and is the same for all levels");
+        return None;
+    }
+    Some(arguments)
+}
+
+/// Whether a key names a file under `/proc/sys/net` and can name nothing else.
+fn is_sysctl(reading: &mut Reading<'_>, span: Span, key: &str) -> bool {
+    let parts: Vec<&str> = key.split('.').collect();
+    let wrong = if parts[0] != "net" || parts.len() < 2 {
+        Some("only keys under `net.` belong to the DUT's own namespace".to_owned())
+    } else {
+        parts.iter().find(|part| !is_sysctl_part(part)).map(|part| {
+            format!(
+                "{part:?} is not made of letters, digits, `_` and `-`, nor one of {}",
+                PLACEHOLDERS.join(", ")
+            )
+        })
+    };
+    if let Some(wrong) = &wrong {
+        reading
+            .error(span, format!("{key:?} is not a sysctl that a lab may set"))
+            .with_help(wrong);
+    }
+    wrong.is_none()
+}
+
+fn is_sysctl_part(part: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    PLACEHOLDERS.contains(&part) || (!part.is_empty() && part.bytes().all(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::diagnostic::{Diagnostics, Source};
+    use crate::lab_file::LabFile;
+
+    fn errors(binding: &str) -> String {
+        let source = Arc::new(Source {
+            path: "x.toml".into(),
+            text: format!("kind = \"netns\"\n[bind.f]\n{binding}\n"),
+        });
+        let mut diagnostics = Diagnostics::default();
+        LabFile::parse(&source, &mut diagnostics);
+        diagnostics.render(false)
+    }
+
+    #[test]
+    fn a_sysctl_cannot_leave_the_network_part_of_the_tree() {
+        for (key, allowed) in [
+            ("net.ipv4.conf.all.rp_filter", true),
+            ("net.ipv4.conf.{dut-in}.rp_filter", true),
+            ("net.ipv6.conf.{dut-out}.forwarding", true),
+            ("net", false),
+            ("net.", false),
+            ("network.x", false),
+            ("kernel.panic", false),
+            ("net...kernel.panic", false),
+            ("net.../kernel/panic", false),
+            ("net/ipv4/ip_forward", false),
+            ("net.ipv4.{other}.x", false),
+            ("net.ipv4.conf.a b", false),
+        ] {
+            let errors = errors(&format!("sysctl = {key:?}"));
+            assert_eq!(errors.is_empty(), allowed, "{key}\n{errors}");
+        }
+    }
+
+    #[test]
+    fn a_file_cannot_leave_the_directory_of_its_interface() {
+        for (file, allowed) in [
+            ("threaded", true),
+            ("queues/rx-0/rps_cpus", true),
+            ("..", false),
+            ("../eth0/threaded", false),
+            ("queues/../../eth0/threaded", false),
+            ("/sys/class/net/eth0/threaded", false),
+            ("queues//rps_cpus", false),
+            ("queues/", false),
+            (".hidden", false),
+            ("a b", false),
+        ] {
+            let errors = errors(&format!("sysfs = {{ file = {file:?} }}"));
+            assert_eq!(errors.is_empty(), allowed, "{file}\n{errors}");
+        }
+    }
+
+    #[test]
+    fn a_feature_cannot_be_an_option() {
+        for (feature, allowed) in [
+            ("gro", true),
+            ("rx-udp-gro-forwarding", true),
+            ("--help", false),
+            ("gro off", false),
+            ("GRO", false),
+        ] {
+            let errors = errors(&format!("ethtool = {{ feature = {feature:?} }}"));
+            assert_eq!(errors.is_empty(), allowed, "{feature}\n{errors}");
+        }
+    }
+}

@@ -1,0 +1,724 @@
+//! JSON Schema of the experiment and the lab file, for editors.
+//!
+//! It is drawn up from the bounds and words that the parser itself uses, and a test holds its keys
+//! to the parser's. What no schema can say (that a factor is bound, that a label is known) the
+//! parser alone says.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value, json};
+
+use crate::words::AddressFamily;
+use crate::{experiment, lab_file, mechanism, traffic, variants};
+
+/// The schema of experiment files, in draft 2020-12.
+#[must_use]
+pub fn experiment() -> Value {
+    file(
+        "fwdlab experiment",
+        "What is varied and how it is measured; see docs/experiment-file.md.",
+        table(
+            &[
+                (
+                    "question",
+                    line("Title of the report: \"Impact of … on …\"."),
+                ),
+                (
+                    "background",
+                    text("What a reader should know before the results."),
+                ),
+                ("lab", line("The lab file, relative to this file.")),
+                ("factor", tables("The things that are varied.", 1, factor())),
+                (
+                    "variant",
+                    at_most(
+                        variants::VARIANTS_MAX,
+                        tables(
+                            "The combinations of levels that are measured; all where none is listed.",
+                            0,
+                            variant(),
+                        ),
+                    ),
+                ),
+                (
+                    "exclude",
+                    tables(
+                        "Combinations of levels that are not made; only without [[variant]].",
+                        0,
+                        exclude(),
+                    ),
+                ),
+                (
+                    "comparison",
+                    tables("What is compared with what.", 0, comparison()),
+                ),
+                ("traffic", traffic_table()),
+                ("design", design()),
+                (
+                    "reference",
+                    tables("Earlier data, shown beside the results.", 0, reference()),
+                ),
+            ],
+            &["question", "factor"],
+        ),
+    )
+}
+
+/// The schema of lab files, in draft 2020-12.
+#[must_use]
+pub fn lab() -> Value {
+    file(
+        "fwdlab lab",
+        "Where is measured and how each factor is set there; see docs/experiment-file.md.",
+        table(
+            &[
+                ("kind", words("What kind of lab.", lab_file::KINDS)),
+                ("description", line("One line for the reader.")),
+                (
+                    "regime",
+                    words(
+                        "How the load relates to what the DUT can forward, unless the experiment says.",
+                        lab_file::REGIMES,
+                    ),
+                ),
+                (
+                    "link_gbps",
+                    number("Speed of the links in Gbit/s.", &lab_file::LINK_GBPS),
+                ),
+                ("placement", placement()),
+                (
+                    "bind",
+                    json!({
+                        "description": "How each factor is set, by its name.",
+                        "type": "object",
+                        "additionalProperties": binding(),
+                    }),
+                ),
+            ],
+            &["kind"],
+        ),
+    )
+}
+
+/// A schema as its file has it.
+#[must_use]
+pub fn text_of(schema: &Value) -> String {
+    format!("{schema:#}\n")
+}
+
+fn factor() -> Value {
+    table(
+        &[
+            (
+                "name",
+                line("Its name in the field's words; the lab binds it under this name."),
+            ),
+            ("description", text("One sentence for the reader.")),
+            (
+                "levels",
+                json!({
+                    "description": "The values it takes.",
+                    "type": "array",
+                    "items": level(),
+                    "minItems": 1,
+                    "uniqueItems": true,
+                }),
+            ),
+            ("default", level()),
+        ],
+        &["name", "levels"],
+    )
+}
+
+fn variant() -> Value {
+    table(
+        &[
+            ("label", line("Its name for readers.")),
+            ("levels", levels("The levels that are not the default.", 0)),
+        ],
+        &["label"],
+    )
+}
+
+fn exclude() -> Value {
+    table(
+        &[(
+            "levels",
+            levels("Combinations that have all of these are not made.", 1),
+        )],
+        &["levels"],
+    )
+}
+
+fn comparison() -> Value {
+    table(
+        &[
+            ("title", line("Heading in the report.")),
+            (
+                "baseline",
+                line("Label of the variant that the others are compared with."),
+            ),
+            (
+                "variants",
+                json!({
+                    "description": "Labels of what is compared with the baseline; all others by default.",
+                    "type": "array",
+                    "items": line("Label of a variant."),
+                    "minItems": 1,
+                    "uniqueItems": true,
+                }),
+            ),
+        ],
+        &["baseline"],
+    )
+}
+
+fn traffic_table() -> Value {
+    let count = |what| integer(what, &(1..=traffic::FLOWS_MAX));
+    let families = [AddressFamily::Inet, AddressFamily::Inet6].map(AddressFamily::as_str);
+    described(
+        "What the tester sends.",
+        table(
+            &[
+                (
+                    "families",
+                    json!({
+                        "description": "Address families, measured one after the other and reported apart.",
+                        "type": "array",
+                        "items": { "enum": families },
+                        "minItems": 1,
+                        "uniqueItems": true,
+                    }),
+                ),
+                ("frame_size", frame_size()),
+                ("sources", count("Source addresses.")),
+                ("destinations", count("Destination addresses.")),
+                ("inet", ranges("198.18.10.1-198.18.10.20")),
+                ("inet6", ranges("2001:2:0:10::1-2001:2:0:10::14")),
+                ("source_ports", ports("Source ports of UDP.")),
+                ("destination_ports", ports("Destination ports of UDP.")),
+                (
+                    "direction",
+                    words(
+                        "Through which of the DUT's ports the frames come in.",
+                        traffic::DIRECTIONS,
+                    ),
+                ),
+                ("load", load()),
+                (
+                    "burst",
+                    integer(
+                        "Frames that a paced generator sends back to back.",
+                        &traffic::BURST_FRAMES,
+                    ),
+                ),
+            ],
+            &[],
+        ),
+    )
+}
+
+fn frame_size() -> Value {
+    let size = table(
+        &[
+            (
+                "bytes",
+                integer("Ethernet bytes, FCS included.", &traffic::FRAME_SIZE),
+            ),
+            (
+                "share",
+                integer("Frames of this size in each turn.", &traffic::SHARE),
+            ),
+        ],
+        &["bytes", "share"],
+    );
+    json!({
+        "description": "Ethernet bytes, FCS included; \"imix\" is 7 x 64, 4 x 594, 1 x 1518.",
+        "anyOf": [
+            integer("One size.", &traffic::FRAME_SIZE),
+            { "const": traffic::IMIX_WORD },
+            {
+                "type": "array",
+                "items": size,
+                "minItems": 1,
+                "maxItems": traffic::FRAME_SIZES_MAX,
+            },
+        ],
+    })
+}
+
+fn ranges(example: &str) -> Value {
+    let range = |what: &str| {
+        json!({
+            "description": what,
+            "type": "string",
+            "examples": [example],
+        })
+    };
+    described(
+        "Explicit addresses of this family; all families have the same number.",
+        table(
+            &[
+                ("sources", range("An address, or first-last.")),
+                ("destinations", range("An address, or first-last.")),
+            ],
+            &[],
+        ),
+    )
+}
+
+fn ports(what: &str) -> Value {
+    json!({
+        "description": what,
+        "anyOf": [
+            integer("One port.", &traffic::PORT),
+            { "type": "string", "examples": ["1024-1033"] },
+        ],
+    })
+}
+
+fn load() -> Value {
+    let mut paced = table(
+        &[
+            (
+                "pps",
+                integer("Frames per second.", &traffic::INTENDED_LOAD_PPS),
+            ),
+            (
+                "line_rate_percent",
+                number(
+                    "Percent of the lab's line rate; needs its link_gbps.",
+                    &traffic::LINE_RATE_PERCENT,
+                ),
+            ),
+        ],
+        &[],
+    );
+    paced["minProperties"] = json!(1);
+    paced["maxProperties"] = json!(1);
+    json!({
+        "description": "What is asked of the generator; by default what the lab declares.",
+        "anyOf": [words("A regime without a number.", traffic::LOADS), paced],
+    })
+}
+
+fn design() -> Value {
+    described(
+        "How often, how long and in what order.",
+        table(
+            &[
+                ("blocks", integer("Fresh set-ups.", &experiment::BLOCKS)),
+                (
+                    "rounds",
+                    integer("Slices of every variant in a block.", &experiment::ROUNDS),
+                ),
+                (
+                    "slice_ms",
+                    integer("Length of a slice.", &experiment::SLICE_MS),
+                ),
+                (
+                    "settle_ms",
+                    integer(
+                        "What is discarded after each switch.",
+                        &experiment::SETTLE_MS,
+                    ),
+                ),
+                (
+                    "warm_up_ms",
+                    integer(
+                        "Load before the first round of a block.",
+                        &experiment::WARM_UP_MS,
+                    ),
+                ),
+                (
+                    "order",
+                    words(
+                        "How the slices of a round follow each other.",
+                        experiment::ORDERS,
+                    ),
+                ),
+                ("seed", integer("Decides all orders.", &(0..=u64::MAX))),
+                (
+                    "threshold_percent",
+                    number(
+                        "Smaller effects do not matter to the asker.",
+                        &experiment::THRESHOLD_PERCENT,
+                    ),
+                ),
+                (
+                    "confidence_percent",
+                    number(
+                        "Confidence of the verdicts.",
+                        &experiment::CONFIDENCE_PERCENT,
+                    ),
+                ),
+                (
+                    "control",
+                    json!({
+                        "description": "A/A control: the first comparison's baseline is measured twice.",
+                        "type": "boolean",
+                    }),
+                ),
+            ],
+            &[],
+        ),
+    )
+}
+
+fn reference() -> Value {
+    let file = || line("File with one observation a line, relative to the experiment.");
+    let mut files = table(&[("inet", file()), ("inet6", file())], &[]);
+    files["minProperties"] = json!(1);
+    table(
+        &[("label", line("Its name for readers.")), ("pps", files)],
+        &["label", "pps"],
+    )
+}
+
+fn placement() -> Value {
+    let cpu = |what| integer(what, &lab_file::CPU);
+    described(
+        "Who runs on which CPU.",
+        table(
+            &[
+                ("load_cpu", cpu("CPU of the generator.")),
+                ("dut_cpu", cpu("CPU on which the DUT forwards.")),
+                ("control_cpu", cpu("CPU of the harness.")),
+            ],
+            &[],
+        ),
+    )
+}
+
+fn binding() -> Value {
+    let interfaces = json!({
+        "description": "Which of the DUT's interfaces; both by default.",
+        "type": "array",
+        "items": words("An interface.", mechanism::INTERFACES),
+        "minItems": 1,
+        "uniqueItems": true,
+    });
+    let by_level = |what: &str, meaning: Value| json!({ "description": what, "type": "object", "additionalProperties": meaning });
+    let arguments = |what: &str| {
+        json!({
+            "description": what,
+            "type": "array",
+            "items": { "type": "string" },
+            "minItems": 1,
+        })
+    };
+    let mut binding = table(
+        &[
+            (
+                "sysctl",
+                json!({
+                    "description": "A key; {dut-in} and {dut-out} stand for the DUT's interfaces.",
+                    "type": "string",
+                    "pattern": r"^net\.",
+                }),
+            ),
+            (
+                "nft",
+                by_level(
+                    "The ruleset's file of each level; \"\" is none.",
+                    json!({ "type": "string" }),
+                ),
+            ),
+            (
+                "xdp",
+                by_level(
+                    "The XDP program of each level.",
+                    words("A program.", mechanism::XDP_PROGRAMS),
+                ),
+            ),
+            (
+                "ethtool",
+                described(
+                    "A feature of interfaces, on or off.",
+                    table(
+                        &[
+                            ("feature", line("As `ethtool -k` names it.")),
+                            ("interfaces", interfaces.clone()),
+                        ],
+                        &["feature"],
+                    ),
+                ),
+            ),
+            (
+                "sysfs",
+                described(
+                    "A file below /sys/class/net/<interface>/.",
+                    table(
+                        &[
+                            ("file", line("Path below the interface's directory.")),
+                            ("interfaces", interfaces),
+                        ],
+                        &["file"],
+                    ),
+                ),
+            ),
+            (
+                "routes",
+                json!({ "description": "The level is the number of routes.", "const": true }),
+            ),
+            (
+                "command",
+                described(
+                    "Programs with their arguments; {level} stands for the level.",
+                    table(
+                        &[
+                            ("do", arguments("Sets the level.")),
+                            ("undo", arguments("Takes the level back.")),
+                            ("check", arguments("Prints something that holds the level.")),
+                        ],
+                        &["do", "undo"],
+                    ),
+                ),
+            ),
+            (
+                "values",
+                by_level(
+                    "What is written for each level of a sysctl or a file in sysfs.",
+                    json!({ "type": ["string", "integer"] }),
+                ),
+            ),
+        ],
+        &[],
+    );
+    let one_of: Vec<Value> = mechanism::MECHANISMS
+        .iter()
+        .map(|mechanism| json!({ "required": [mechanism] }))
+        .collect();
+    binding["oneOf"] = json!(one_of);
+    binding
+}
+
+fn file(title: &str, description: &str, mut table: Value) -> Value {
+    table["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    table["title"] = json!(title);
+    described(description, table)
+}
+
+fn table(properties: &[(&str, Value)], required: &[&str]) -> Value {
+    let properties: Map<String, Value> = properties
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), value.clone()))
+        .collect();
+    let mut table = json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        table["required"] = json!(required);
+    }
+    table
+}
+
+fn described(description: &str, mut schema: Value) -> Value {
+    schema["description"] = json!(description);
+    schema
+}
+
+fn tables(description: &str, least: usize, table: Value) -> Value {
+    let mut tables = json!({ "description": description, "type": "array", "items": table });
+    if least > 0 {
+        tables["minItems"] = json!(least);
+    }
+    tables
+}
+
+fn at_most(most: usize, mut list: Value) -> Value {
+    list["maxItems"] = json!(most);
+    list
+}
+
+fn line(description: &str) -> Value {
+    json!({ "description": description, "type": "string", "pattern": r"\S" })
+}
+
+fn text(description: &str) -> Value {
+    json!({ "description": description, "type": "string" })
+}
+
+fn level() -> Value {
+    json!({
+        "description": "A value of a factor.",
+        "type": ["string", "integer", "boolean"],
+    })
+}
+
+fn levels(description: &str, least: usize) -> Value {
+    let mut levels = json!({
+        "description": description,
+        "type": "object",
+        "additionalProperties": level(),
+    });
+    if least > 0 {
+        levels["minProperties"] = json!(least);
+    }
+    levels
+}
+
+fn words<T>(description: &str, words: &[(&str, T)]) -> Value {
+    let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    json!({ "description": description, "enum": words })
+}
+
+fn integer<T: Copy + Into<Value>>(description: &str, bounds: &RangeInclusive<T>) -> Value {
+    bounded(description, "integer", bounds)
+}
+
+fn number(description: &str, bounds: &RangeInclusive<f64>) -> Value {
+    bounded(description, "number", bounds)
+}
+
+fn bounded<T: Copy + Into<Value>>(
+    description: &str,
+    kind: &str,
+    bounds: &RangeInclusive<T>,
+) -> Value {
+    let (minimum, maximum): (Value, Value) = ((*bounds.start()).into(), (*bounds.end()).into());
+    json!({
+        "description": description,
+        "type": kind,
+        "minimum": minimum,
+        "maximum": maximum,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Every table of the parser, and where the schema has it.
+    const TABLES: &[(&[&str], &str)] = &[
+        (experiment::FILE_KEYS, "/experiment"),
+        (
+            experiment::FACTOR_KEYS,
+            "/experiment/properties/factor/items",
+        ),
+        (
+            experiment::VARIANT_KEYS,
+            "/experiment/properties/variant/items",
+        ),
+        (
+            experiment::EXCLUDE_KEYS,
+            "/experiment/properties/exclude/items",
+        ),
+        (
+            experiment::COMPARISON_KEYS,
+            "/experiment/properties/comparison/items",
+        ),
+        (traffic::TRAFFIC_KEYS, "/experiment/properties/traffic"),
+        (
+            traffic::RANGE_KEYS,
+            "/experiment/properties/traffic/properties/inet",
+        ),
+        (
+            traffic::RANGE_KEYS,
+            "/experiment/properties/traffic/properties/inet6",
+        ),
+        (
+            traffic::FRAME_SIZE_KEYS,
+            "/experiment/properties/traffic/properties/frame_size/anyOf/2/items",
+        ),
+        (
+            traffic::LOAD_KEYS,
+            "/experiment/properties/traffic/properties/load/anyOf/1",
+        ),
+        (experiment::DESIGN_KEYS, "/experiment/properties/design"),
+        (
+            experiment::REFERENCE_KEYS,
+            "/experiment/properties/reference/items",
+        ),
+        (
+            experiment::REFERENCE_PPS_KEYS,
+            "/experiment/properties/reference/items/properties/pps",
+        ),
+        (lab_file::FILE_KEYS, "/lab"),
+        (lab_file::PLACEMENT_KEYS, "/lab/properties/placement"),
+        (
+            mechanism::BINDING_KEYS,
+            "/lab/properties/bind/additionalProperties",
+        ),
+        (
+            mechanism::ETHTOOL_KEYS,
+            "/lab/properties/bind/additionalProperties/properties/ethtool",
+        ),
+        (
+            mechanism::SYSFS_KEYS,
+            "/lab/properties/bind/additionalProperties/properties/sysfs",
+        ),
+        (
+            mechanism::COMMAND_KEYS,
+            "/lab/properties/bind/additionalProperties/properties/command",
+        ),
+    ];
+
+    fn keys(table: &Value) -> BTreeSet<&str> {
+        let properties = table["properties"]
+            .as_object()
+            .expect("a table of fixed keys");
+        properties.keys().map(String::as_str).collect()
+    }
+
+    /// Tables of fixed keys, however deep.
+    fn fixed_tables(schema: &Value) -> usize {
+        let is_fixed = schema.get("properties").is_some_and(Value::is_object)
+            && schema.get("additionalProperties") == Some(&json!(false));
+        let inside: usize = match schema {
+            Value::Object(entries) => entries.values().map(fixed_tables).sum(),
+            Value::Array(items) => items.iter().map(fixed_tables).sum(),
+            _ => 0,
+        };
+        inside + usize::from(is_fixed)
+    }
+
+    #[test]
+    fn the_schemas_have_the_keys_of_the_parser_and_no_others() {
+        let schemas = json!({ "experiment": experiment(), "lab": lab() });
+        for (expected, place) in TABLES {
+            let table = schemas.pointer(place).expect(place);
+            assert_eq!(keys(table), expected.iter().copied().collect(), "{place}");
+        }
+        assert_eq!(
+            fixed_tables(&schemas),
+            TABLES.len(),
+            "a table is not held to the parser"
+        );
+    }
+
+    #[test]
+    fn the_guide_has_a_row_for_every_key() {
+        let guide = include_str!("../../../docs/experiment-file.md");
+        for key in TABLES.iter().flat_map(|(keys, _)| *keys) {
+            let start = format!("| `{key}` |");
+            let has_row = guide.lines().any(|line| line.starts_with(&start));
+            assert!(has_row, "no row for `{key}`");
+        }
+    }
+
+    #[test]
+    fn the_committed_schemas_are_those_of_this_parser() {
+        for (schema, committed, kind) in [
+            (
+                experiment(),
+                include_str!("../../../docs/schema/experiment.schema.json"),
+                "experiment",
+            ),
+            (
+                lab(),
+                include_str!("../../../docs/schema/lab.schema.json"),
+                "lab",
+            ),
+        ] {
+            assert!(
+                text_of(&schema) == committed,
+                "fwdlab schema {kind} > docs/schema/{kind}.schema.json"
+            );
+        }
+    }
+}

@@ -1,0 +1,624 @@
+//! The `[traffic]` table: what the tester sends, and how much of it.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::diagnostic::{Span, list};
+use crate::document::{Reading, Table, Value};
+use crate::lab_file::LabFile;
+use crate::resolved::{Direction, FirstAddresses, FrameSize, PortRange, Traffic};
+use crate::words::{AddressFamily, LoadRegime};
+
+pub(crate) const TRAFFIC_KEYS: &[&str] = &[
+    "families",
+    "frame_size",
+    "sources",
+    "destinations",
+    "inet",
+    "inet6",
+    "source_ports",
+    "destination_ports",
+    "direction",
+    "load",
+    "burst",
+];
+pub(crate) const RANGE_KEYS: &[&str] = &["sources", "destinations"];
+pub(crate) const FRAME_SIZE_KEYS: &[&str] = &["bytes", "share"];
+pub(crate) const LOAD_KEYS: &[&str] = &["pps", "line_rate_percent"];
+
+/// Words for a load without a number.
+pub(crate) const LOADS: &[(&str, Load)] = &[
+    ("lab", Load::Lab),
+    ("self-clocked", Load::Regime(LoadRegime::SelfClocked)),
+    ("overload", Load::Regime(LoadRegime::Overload)),
+];
+pub(crate) const DIRECTIONS: &[(&str, Direction)] =
+    &[("forward", Direction::Forward), ("both", Direction::Both)];
+
+/// From the smallest Ethernet frame to the largest without a tag or jumbo frames, FCS included
+/// (IEEE 802.3).
+pub(crate) const FRAME_SIZE: RangeInclusive<u16> = 64..=1518;
+pub(crate) const SHARE: RangeInclusive<u16> = 1..=1000;
+pub(crate) const FRAME_SIZES_MAX: usize = 16;
+/// The word for [`IMIX`].
+pub(crate) const IMIX_WORD: &str = "imix";
+/// The simple Internet mix: IP packets of 40, 576 and 1500 bytes in 7:4:1, as Ethernet frames.
+///
+/// # Source
+/// Spirent, "Test Methodology Journal: IMIX (Internet Mix)", 2006, on which RFC 6985 builds; the
+/// frame of 58 bytes that 40 would make is padded to 64.
+const IMIX: [(u16, u16); 3] = [(64, 7), (594, 4), (1518, 1)];
+/// A UDP packet over IPv6 does not fit into less.
+const INET6_FRAME_BYTES_MIN: u16 = 66;
+/// Preamble, start of frame and the gap between frames (IEEE 802.3).
+const WIRE_OVERHEAD_BYTES: f64 = 20.0;
+/// As many as there are ports: enough to fill the caches of any DUT.
+pub(crate) const FLOWS_MAX: u32 = 65_536;
+pub(crate) const PORT: RangeInclusive<u16> = 1..=65_535;
+/// At less, a short slice holds too few frames to be a measurement.
+pub(crate) const INTENDED_LOAD_PPS: RangeInclusive<u64> = 1_000..=100_000_000;
+pub(crate) const LINE_RATE_PERCENT: RangeInclusive<f64> = 0.001..=100.0;
+pub(crate) const BURST_FRAMES: RangeInclusive<u32> = 1..=1024;
+
+/// What is asked of the generator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Load {
+    /// What the lab declares.
+    Lab,
+    /// A regime that has no number.
+    Regime(LoadRegime),
+    /// So many frames per second.
+    Pps(u64),
+    /// So much of what the lab's links carry.
+    LineRatePercent(f64),
+}
+
+impl Load {
+    fn is_paced(self) -> bool {
+        matches!(self, Self::Pps(_) | Self::LineRatePercent(_))
+    }
+}
+
+/// A `[traffic]`, before the lab has had its say about the load.
+#[derive(Debug)]
+pub(crate) struct TrafficEntry {
+    traffic: Traffic,
+    /// Its place is the whole file where no load is given.
+    load: Spanned<Load>,
+}
+
+impl TrafficEntry {
+    pub(crate) fn families(&self) -> &[AddressFamily] {
+        &self.traffic.families
+    }
+
+    /// Reads the table, notes every error in it and goes on with defaults in its place.
+    pub(crate) fn read(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Self {
+        let mut traffic = Traffic::default();
+        let mut load = Spanned::new(0..0, Load::Lab);
+        let Some(table) = table else {
+            return Self { traffic, load };
+        };
+        if let Some(value) = table.value("families")
+            && let Some(families) = families(reading, value, &table.what("families"))
+        {
+            traffic.families = families;
+        }
+        if let Some(value) = table.value("frame_size")
+            && let Some(sizes) = frame_sizes(reading, value, &table.what("frame_size"))
+        {
+            traffic.frame_sizes = sizes;
+        }
+        read_addresses(reading, table, &mut traffic);
+        let mut ports = |key| {
+            let value = table.value(key)?;
+            port_range(reading, value, &table.what(key))
+        };
+        if let Some(range) = ports("source_ports") {
+            traffic.source_ports = range;
+        }
+        if let Some(range) = ports("destination_ports") {
+            traffic.destination_ports = range;
+        }
+        check_flows(reading, table, &traffic);
+        if let Some(value) = table.value("direction")
+            && let Some(direction) = reading.word(value, &table.what("direction"), DIRECTIONS)
+        {
+            traffic.direction = direction;
+        }
+        let mut is_load_read = true;
+        if let Some(value) = table.value("load") {
+            match load_of(reading, value, &table.what("load")) {
+                Some(read) => load = Spanned::new(value.span(), read),
+                None => is_load_read = false,
+            }
+        }
+        if let Some(value) = table.value("burst") {
+            let burst = reading.integer(value, &table.what("burst"), BURST_FRAMES);
+            traffic.burst_frames = burst.unwrap_or(traffic.burst_frames);
+            if burst.is_some() && is_load_read && !load.get_ref().is_paced() {
+                reading
+                    .error(value.span(), "`burst` in [traffic] needs a paced load")
+                    .with_help("give one, for example load = { pps = 100000 }, or leave it out");
+            }
+        }
+        Self { traffic, load }
+    }
+
+    /// The traffic in a lab; an error where the lab cannot say how much that is.
+    pub(crate) fn settle(self, reading: &mut Reading<'_>, lab: &LabFile) -> Traffic {
+        let Self { mut traffic, load } = self;
+        (traffic.regime, traffic.intended_load_pps) = match *load.get_ref() {
+            Load::Lab => (lab.regime, None),
+            Load::Regime(regime) => (regime, None),
+            Load::Pps(pps) => (LoadRegime::Paced, Some(pps)),
+            Load::LineRatePercent(percent) => {
+                let pps = line_rate_pps(reading, &traffic, percent, &load.span(), lab);
+                (LoadRegime::Paced, pps)
+            }
+        };
+        traffic
+    }
+}
+
+/// How many frames per second are that part of the lab's line rate.
+fn line_rate_pps(
+    reading: &mut Reading<'_>,
+    traffic: &Traffic,
+    percent: f64,
+    span: &Span,
+    lab: &LabFile,
+) -> Option<u64> {
+    let Some(link_gbps) = lab.link_gbps else {
+        let message = format!(
+            "{} does not say how fast its links are",
+            lab.source.path.display()
+        );
+        reading
+            .error(span.clone(), message)
+            .with_help("give `link_gbps` there, or ask for a number: load = { pps = 100000 }");
+        return None;
+    };
+    let bits = (mean_frame_bytes(traffic) + WIRE_OVERHEAD_BYTES) * 8.0;
+    let pps = (link_gbps * 1e9 / bits * percent / 100.0).round();
+    let bounds = (*INTENDED_LOAD_PPS.start(), *INTENDED_LOAD_PPS.end());
+    if pps < bounds.0 as f64 || pps > bounds.1 as f64 {
+        let message = format!("{percent} % of {link_gbps} Gbit/s are {pps:.0} frames per second");
+        reading
+            .error(span.clone(), message)
+            .with_help(format!("allowed: {} to {}", bounds.0, bounds.1));
+        return None;
+    }
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number inside the bounds"
+    )]
+    Some(pps as u64)
+}
+
+/// The mean over the sizes as they are sent; where both families are, that of the larger frames.
+fn mean_frame_bytes(traffic: &Traffic) -> f64 {
+    let smallest = if traffic.families.contains(&AddressFamily::Inet6) {
+        INET6_FRAME_BYTES_MIN
+    } else {
+        *FRAME_SIZE.start()
+    };
+    let (bytes, frames) =
+        traffic
+            .frame_sizes
+            .iter()
+            .fold((0_u32, 0_u32), |(bytes, frames), size| {
+                let share = u32::from(size.share);
+                (
+                    bytes + u32::from(size.bytes.max(smallest)) * share,
+                    frames + share,
+                )
+            });
+    f64::from(bytes) / f64::from(frames)
+}
+
+fn families(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+) -> Option<Vec<AddressFamily>> {
+    let words = [AddressFamily::Inet, AddressFamily::Inet6].map(|family| (family.as_str(), family));
+    let allowed = || list(words.iter().map(|(word, _)| *word));
+    let items = reading.list(value, what)?;
+    if items.is_empty() {
+        reading
+            .error(value.span(), format!("{what} is empty"))
+            .with_help(format!("allowed: {}", allowed()));
+    }
+    let mut families = Vec::new();
+    for item in items {
+        let Some(family) = reading.word(item, &format!("a word of {what}"), &words) else {
+            continue;
+        };
+        if families.contains(&family) {
+            reading.error(
+                item.span(),
+                format!("{:?} is listed twice", family.as_str()),
+            );
+        } else {
+            families.push(family);
+        }
+    }
+    Some(families)
+}
+
+/// A size, the Internet mix, or sizes with their shares.
+fn frame_sizes(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<FrameSize>> {
+    match value.get_ref() {
+        DeValue::Integer(_) => {
+            let bytes = reading.integer(value, what, FRAME_SIZE)?;
+            Some(vec![FrameSize { bytes, share: 1 }])
+        }
+        DeValue::String(word) if word == IMIX_WORD => {
+            Some(IMIX.map(|(bytes, share)| FrameSize { bytes, share }).into())
+        }
+        DeValue::Array(items) => {
+            if items.is_empty() || items.len() > FRAME_SIZES_MAX {
+                let message = format!("{what} lists {} sizes", items.len());
+                reading
+                    .error(value.span(), message)
+                    .with_help(format!("give 1 to {FRAME_SIZES_MAX} of them"));
+                return None;
+            }
+            let mut sizes: Vec<FrameSize> = Vec::new();
+            for item in items {
+                let Some(size) = frame_size(reading, item, what) else {
+                    continue;
+                };
+                if sizes.iter().any(|other| other.bytes == size.bytes) {
+                    let message = format!("frames of {} bytes are listed twice", size.bytes);
+                    reading.error(item.span(), message);
+                } else {
+                    sizes.push(size);
+                }
+            }
+            (!sizes.is_empty()).then_some(sizes)
+        }
+        _ => {
+            let (smallest, largest) = (FRAME_SIZE.start(), FRAME_SIZE.end());
+            let expected =
+                format!("a whole number from {smallest} to {largest}, {IMIX_WORD:?} or a list");
+            reading.expected(value, what, &expected).with_help(
+                "a list is written [{ bytes = 64, share = 3 }, { bytes = 1518, share = 1 }]",
+            );
+            None
+        }
+    }
+}
+
+fn frame_size(reading: &mut Reading<'_>, item: &Value<'_>, what: &str) -> Option<FrameSize> {
+    let table = reading.table(item, &format!("a size of {what}"), FRAME_SIZE_KEYS)?;
+    let bytes = table
+        .required(reading, "bytes")
+        .and_then(|value| reading.integer(value, &table.what("bytes"), FRAME_SIZE));
+    let share = table
+        .required(reading, "share")
+        .and_then(|value| reading.integer(value, &table.what("share"), SHARE));
+    Some(FrameSize {
+        bytes: bytes?,
+        share: share?,
+    })
+}
+
+/// The counts of addresses and, where a family has a table of its own, its ranges.
+fn read_addresses(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &mut Traffic) {
+    let mut of_families = Vec::new();
+    for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+        let Some(value) = table.value(family.as_str()) else {
+            continue;
+        };
+        let Some(ranges) = FamilyRanges::read(reading, value, family) else {
+            continue;
+        };
+        if !traffic.families.contains(&family) {
+            reading
+                .warning(value.span(), format!("{family} is not measured"))
+                .with_help(format!("add {:?} to `families`", family.as_str()));
+            continue;
+        }
+        let first = |range: &Option<Spanned<AddressRange>>| {
+            range.as_ref().map(|range| range.get_ref().first)
+        };
+        let first = FirstAddresses {
+            source: first(&ranges.sources),
+            destination: first(&ranges.destinations),
+        };
+        if first.source.is_some() || first.destination.is_some() {
+            traffic.first_addresses.insert(family, first);
+        }
+        of_families.push(ranges);
+    }
+    let mut count = |key, pick: fn(&FamilyRanges) -> &Option<Spanned<AddressRange>>| {
+        let given = table.value(key).and_then(|value| {
+            let addresses = reading.integer(value, &table.what(key), 1..=FLOWS_MAX)?;
+            Some(Count {
+                table: "[traffic]",
+                addresses: Spanned::new(value.span(), addresses),
+            })
+        });
+        let of_ranges = of_families.iter().filter_map(|ranges| {
+            let range = pick(ranges).as_ref()?;
+            Some(Count {
+                table: &ranges.table,
+                addresses: Spanned::new(range.span(), range.get_ref().count),
+            })
+        });
+        agreed(reading, key, given.into_iter().chain(of_ranges))
+    };
+    let sources = count("sources", |ranges| &ranges.sources);
+    let destinations = count("destinations", |ranges| &ranges.destinations);
+    traffic.sources = sources.unwrap_or(traffic.sources);
+    traffic.destinations = destinations.unwrap_or(traffic.destinations);
+}
+
+/// The ranges of one family.
+struct FamilyRanges {
+    /// Its table, as messages name it.
+    table: String,
+    sources: Option<Spanned<AddressRange>>,
+    destinations: Option<Spanned<AddressRange>>,
+}
+
+impl FamilyRanges {
+    fn read(reading: &mut Reading<'_>, value: &Value<'_>, family: AddressFamily) -> Option<Self> {
+        let name = format!("[traffic.{family}]");
+        let table = reading.table(value, &name, RANGE_KEYS)?;
+        let mut range = |key| address_range(reading, table.value(key)?, &table.what(key), family);
+        let (sources, destinations) = (range("sources"), range("destinations"));
+        if let (Some(sources), Some(destinations)) = (&sources, &destinations)
+            && sources.get_ref().overlaps(destinations.get_ref())
+        {
+            reading
+                .error(
+                    destinations.span(),
+                    format!("sources and destinations of {name} overlap"),
+                )
+                .with_help("a router never forwards a frame to its own sender");
+        }
+        Some(Self {
+            table: name,
+            sources,
+            destinations,
+        })
+    }
+}
+
+/// A number of addresses, and in which table it is given.
+struct Count<'n> {
+    table: &'n str,
+    addresses: Spanned<u32>,
+}
+
+/// The number in which all agree; all families send the same flows.
+fn agreed<'n>(
+    reading: &mut Reading<'_>,
+    key: &str,
+    counts: impl IntoIterator<Item = Count<'n>>,
+) -> Option<u32> {
+    let mut counts = counts.into_iter();
+    let first = counts.next()?;
+    let expected = *first.addresses.get_ref();
+    for other in counts {
+        let addresses = *other.addresses.get_ref();
+        if addresses != expected {
+            let message = format!(
+                "{addresses} {key} in {} are not the {expected} of {}",
+                other.table, first.table
+            );
+            reading
+                .error(other.addresses.span(), message)
+                .with_help("both families send as many flows; give one number everywhere");
+        }
+    }
+    Some(expected)
+}
+
+/// Consecutive addresses of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AddressRange {
+    first: IpAddr,
+    last: IpAddr,
+    count: u32,
+}
+
+impl AddressRange {
+    fn overlaps(&self, other: &Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+fn address_range(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+    family: AddressFamily,
+) -> Option<Spanned<AddressRange>> {
+    let text = value.get_ref().as_str().unwrap_or_default();
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let address = |text: &str| {
+        let address: IpAddr = text.trim().parse().ok()?;
+        (address.is_ipv4() == (family == AddressFamily::Inet)).then_some(address)
+    };
+    let (Some(first), Some(last)) = (address(first), address(last)) else {
+        let example = match family {
+            AddressFamily::Inet => "198.18.10.1-198.18.10.20",
+            AddressFamily::Inet6 => "2001:2:0:10::1-2001:2:0:10::14",
+        };
+        let expected = format!("{} addresses like {example:?}", family.protocol());
+        reading.expected(value, what, &expected);
+        return None;
+    };
+    if let Some(address) = [first, last].into_iter().find(is_never_forwarded) {
+        reading
+            .error(value.span(), format!("no router forwards {address}"))
+            .with_help("unspecified, loopback, link-local, multicast and reserved addresses stay where they are");
+        return None;
+    }
+    let Some(count) = number(last)
+        .checked_sub(number(first))
+        .map(|distance| distance.saturating_add(1))
+    else {
+        reading.error(value.span(), format!("{what} ends before it begins"));
+        return None;
+    };
+    let Some(count) = u32::try_from(count)
+        .ok()
+        .filter(|count| *count <= FLOWS_MAX)
+    else {
+        reading
+            .error(value.span(), format!("{what} holds {count} addresses"))
+            .with_help(format!("there are at most {FLOWS_MAX} flows"));
+        return None;
+    };
+    Some(Spanned::new(
+        value.span(),
+        AddressRange { first, last, count },
+    ))
+}
+
+/// Whether a frame from or to this address ends where it is.
+///
+/// Both ends of a range are enough to ask: no range is longer than the shortest of these blocks,
+/// but for single addresses at the very start of each family.
+fn is_never_forwarded(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let first = address.octets()[0];
+            first == 0 || first >= 224 || address.is_loopback() || address.is_link_local()
+        }
+        IpAddr::V6(address) => {
+            address.is_unspecified()
+                || address.is_loopback()
+                || address.is_multicast()
+                || address.is_unicast_link_local()
+        }
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    }
+}
+
+/// A port, or `"first-last"`.
+fn port_range(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<PortRange> {
+    if let DeValue::Integer(_) = value.get_ref() {
+        let port = reading.integer(value, what, PORT)?;
+        return Some(PortRange {
+            first: port,
+            last: port,
+        });
+    }
+    let port = |text: &str| {
+        let port: u16 = text.trim().parse().ok()?;
+        PORT.contains(&port).then_some(port)
+    };
+    let text = value.get_ref().as_str();
+    let range = text.and_then(|text| {
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        Some((port(first)?, port(last)?))
+    });
+    match range {
+        Some((first, last)) if first <= last => Some(PortRange { first, last }),
+        Some(_) => {
+            reading.error(value.span(), format!("{what} ends before it begins"));
+            None
+        }
+        None => {
+            let (lowest, highest) = (PORT.start(), PORT.end());
+            let expected =
+                format!("a port from {lowest} to {highest}, or a range like \"1024-1033\"");
+            reading.expected(value, what, &expected);
+            None
+        }
+    }
+}
+
+fn check_flows(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &Traffic) {
+    if traffic.flows() <= FLOWS_MAX {
+        return;
+    }
+    let parts: Vec<String> = [
+        (traffic.sources, "sources"),
+        (traffic.destinations, "destinations"),
+        (traffic.source_ports.count(), "source ports"),
+        (traffic.destination_ports.count(), "destination ports"),
+    ]
+    .into_iter()
+    .enumerate()
+    // One port on each side is the usual case and says nothing.
+    .filter(|(position, (count, _))| *position < 2 || *count > 1)
+    .map(|(_, (count, what))| format!("{count} {what}"))
+    .collect();
+    let place = [
+        "destinations",
+        "sources",
+        "inet",
+        "inet6",
+        "destination_ports",
+        "source_ports",
+    ]
+    .iter()
+    .find_map(|key| table.value(key));
+    // Multiplied in full, because the number of flows itself stops at the largest there is.
+    let flows = u64::from(traffic.sources)
+        * u64::from(traffic.destinations)
+        * u64::from(traffic.source_ports.count())
+        * u64::from(traffic.destination_ports.count());
+    reading
+        .error(
+            place.map_or(table.span.clone(), Spanned::span),
+            format!("{} are {flows} flows", parts.join(" x ")),
+        )
+        .with_help(format!("there are at most {FLOWS_MAX} flows"));
+}
+
+fn load_of(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Load> {
+    match value.get_ref() {
+        DeValue::String(_) => reading.word(value, what, LOADS),
+        DeValue::Table(_) => {
+            let table = reading.table(value, "`load`", LOAD_KEYS)?;
+            match (table.value("pps"), table.value("line_rate_percent")) {
+                (Some(_), None) => table
+                    .integer(reading, "pps", INTENDED_LOAD_PPS)
+                    .map(Load::Pps),
+                (None, Some(_)) => table
+                    .number(reading, "line_rate_percent", LINE_RATE_PERCENT)
+                    .map(Load::LineRatePercent),
+                (Some(_), Some(_)) => {
+                    reading.error(value.span(), "`load` is given twice, in two units");
+                    None
+                }
+                (None, None) => {
+                    let is_misspelt = LOAD_KEYS.iter().any(|key| table.is_misspelt(key));
+                    if !is_misspelt {
+                        reading
+                            .error(value.span(), "`load` has no number")
+                            .with_help(format!("give one of: {}", LOAD_KEYS.join(", ")));
+                    }
+                    None
+                }
+            }
+        }
+        _ => {
+            let words = list(LOADS.iter().map(|(word, _)| *word));
+            let expected = format!("one of {words}, or a table with a number");
+            reading
+                .expected(value, what, &expected)
+                .with_help("\"self-clocked\" measures the cost of a packet")
+                .with_help("{ pps = 100000 } asks for 100000 frames per second");
+            None
+        }
+    }
+}
