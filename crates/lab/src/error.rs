@@ -1,4 +1,5 @@
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use fwdlab_sys::SysError;
@@ -17,6 +18,23 @@ pub enum LabError {
         lab: String,
         /// The effective user id.
         uid: u32,
+    },
+    /// The tester's addresses are not all where the DUT has a route to.
+    #[error(
+        "traffic: the lab routes {routed} except {link}, and not all {count} {what} from {first} are \
+         in there; begin elsewhere or ask for fewer"
+    )]
+    NotRouted {
+        /// Sources or destinations.
+        what: &'static str,
+        /// The first of them.
+        first: IpAddr,
+        /// How many there are.
+        count: u32,
+        /// What is routed.
+        routed: String,
+        /// The part of it that is the cable's own.
+        link: String,
     },
     /// rtnetlink refused.
     #[error("namespace {namespace}: {what}: {source}")]
