@@ -118,7 +118,6 @@ pub(crate) struct RunArguments {
 }
 
 #[derive(Debug, Args)]
-<<<<<<< HEAD
 pub(crate) struct DoctorArguments {
     /// The lab file; default: this machine's kernel, as labs/netns.toml has it
     pub(crate) lab: Option<PathBuf>,
@@ -137,8 +136,6 @@ pub(crate) struct DoctorArguments {
 }
 
 #[derive(Debug, Args)]
-=======
->>>>>>> lang
 pub(crate) struct PlanArguments {
     /// The experiment file, see docs/experiment-file.md
     pub(crate) experiment: PathBuf,
@@ -152,24 +149,6 @@ pub(crate) struct PlanArguments {
     #[arg(long)]
     pub(crate) seed: Option<u64>,
     /// Print the plan as JSON instead of text
-<<<<<<< HEAD
-=======
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArguments {
-    /// The lab file; default: this machine's kernel, as labs/netns.toml has it
-    pub(crate) lab: Option<PathBuf>,
-    /// Only look at the machine; measure nothing
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Blocks of the A/A measurement
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=100))]
-    pub(crate) blocks: u32,
-    /// Print the findings as JSON instead of text
->>>>>>> lang
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -24,9 +24,10 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
         Some(path) => fwdlab_model::load_lab(path, &|path| fs::read_to_string(path))?,
         None => Lab::netns("netns"),
     };
+    let prepared = NetnsLab::prepare_process(&lab);
     let environment = fwdlab_lab::environment();
     tell("looking at the machine (some seconds)");
-    let findings = examine(&lab, &environment)?;
+    let findings = examine(&lab, &environment, &prepared)?;
     let worst = findings.iter().map(|finding| finding.state).max();
     let noise = if arguments.quick || worst == Some(State::Fatal) {
         None

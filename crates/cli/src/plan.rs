@@ -37,6 +37,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
 
 /// Asks the lab which variants it can have, as a run does.
 fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<()> {
+    NetnsLab::prepare_process(&resolved.lab)?;
     let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
     let lab = NetnsLab::open(resolved, journal, fwdlab_sys::watch_interrupts()?)?;
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {

@@ -2,22 +2,34 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use fwdlab_sys::SysError;
+use fwdlab_sys::{NoUserNamespace, SysError};
 use fwdlab_traffic::TrafficError;
 
 /// What can go wrong with a lab.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The lab needs more privilege than this process has.
+    /// The lab needs a privilege that this process cannot get.
     #[error(
-        "lab {lab}: it needs root (CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF) to make namespaces \
-         and load eBPF programs, and this process has user id {uid}; run it with sudo"
+        "lab {lab}: without root (this process has user id {uid}) it needs a user namespace of its \
+         own, which this machine refuses: {source}; or run fwdlab as root (sudo)"
     )]
-    NotRoot {
+    NoUserNamespace {
         /// The lab.
         lab: String,
         /// The effective user id.
         uid: u32,
+        /// Why.
+        source: NoUserNamespace,
+    },
+    /// A sender that does not send.
+    #[error("{sender}: of {handed_over} frames the interface sent {sent}")]
+    SenderSilent {
+        /// What was to send.
+        sender: &'static str,
+        /// Frames that it was handed.
+        handed_over: u32,
+        /// Frames that the interface has counted.
+        sent: u64,
     },
     /// The tester's addresses are not all where the DUT has a route to.
     #[error(
@@ -182,6 +194,9 @@ pub enum LabError {
         /// The process, where it says.
         pid: Option<u32>,
     },
+    /// Whether another run loads this machine cannot be found out.
+    #[error("claiming this machine: {0}")]
+    Claim(io::Error),
     /// The user asked to stop now.
     #[error("stopped on request")]
     Interrupted,

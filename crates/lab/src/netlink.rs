@@ -61,6 +61,8 @@ pub(crate) struct End<'a> {
 pub(crate) struct InterfaceState {
     pub(crate) rx_dropped: u64,
     pub(crate) tx_dropped: u64,
+    /// Frames dropped because they came in for another station.
+    pub(crate) rx_otherhost_dropped: u64,
     /// The kernel's number of the XDP program on it; 0 where there is none.
     pub(crate) xdp_program: u32,
 }
@@ -329,6 +331,7 @@ impl Netlink {
                 LinkAttribute::Stats64(stats) => {
                     state.rx_dropped = stats.rx_dropped;
                     state.tx_dropped = stats.tx_dropped;
+                    state.rx_otherhost_dropped = stats.rx_otherhost_dropped;
                 }
                 LinkAttribute::Xdp(attributes) => {
                     for attribute in attributes {

@@ -6,11 +6,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, BlockRecord, Conservation, LoadRegime, Placement, PlannedBlock, Resolved,
-    SCHEMA_VERSION, SliceRecord, TrialRecord, Variant, VariantName,
+    AddressFamily, BlockRecord, Conservation, Lab, LoadRegime, Placement, PlannedBlock, Resolved,
+    SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
-use fwdlab_traffic::{CountingProgram, Generator, Pace, RunningGenerator, Sink, drop_control};
+use fwdlab_traffic::{Pace, Receiver, RunningSender, Sender, SenderPort};
 
 use crate::counters::{Drops, difference, drops};
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
@@ -19,7 +19,8 @@ use crate::interference::{rate_basis, tell_undisturbed};
 use crate::journal::{Journal, Undo};
 use crate::placement::{placement, regime_unavailable};
 use crate::restore::{Leftover, LeftoverState, OnFailure, restore};
-use crate::topology::{DUT_IN, TESTER_IN};
+use crate::tester::{IngressControl, TesterChoice};
+use crate::topology::TESTER_IN;
 use crate::validity::{self, TrialEvidence};
 use crate::watch::{Sample, Watch, prove_cpu_is_free, watch};
 use crate::{LabError, Topology};
@@ -46,6 +47,7 @@ pub struct NetnsLab {
     interrupts: Interrupts,
     journal: Journal,
     leftovers: Vec<Leftover>,
+    choice: TesterChoice,
 }
 
 /// What a block left behind.
@@ -77,22 +79,33 @@ impl NetnsLab {
     /// The name of the DUT's journal: this machine.
     pub const DUT: &str = "netns";
 
-    /// Opens the lab: checks privilege and CPUs, and puts back what killed runs left.
+    /// Gives an ordinary user's process what the lab needs: a user namespace of its own.
+    ///
+    /// To be called before any thread is started; root's process needs nothing.
     ///
     /// # Errors
-    /// `NotRoot`, `Cpu`, `NotRestored`, or what the kernel refuses.
+    /// `NoUserNamespace`.
+    pub fn prepare_process(lab: &Lab) -> Result<(), LabError> {
+        let uid = fwdlab_sys::user_id();
+        if uid == 0 {
+            return Ok(());
+        }
+        fwdlab_sys::enter_user_namespace().map_err(|source| LabError::NoUserNamespace {
+            lab: lab.name.clone(),
+            uid,
+            source,
+        })
+    }
+
+    /// Opens the lab: puts back what killed runs left, chooses the CPUs, and the best tester that works.
+    ///
+    /// # Errors
+    /// `Cpu`, `NotRestored`, or what the kernel refuses.
     pub fn open(
         resolved: &Resolved,
         journal: Journal,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        if !fwdlab_sys::is_root() {
-            let lab = resolved.lab.name.clone();
-            return Err(LabError::NotRoot {
-                lab,
-                uid: fwdlab_sys::user_id(),
-            });
-        }
         let leftovers = restore(journal.directory(), OnFailure::Keep)?;
         let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
         if let Some(leftover) = leftovers.iter().find(failed) {
@@ -109,7 +122,14 @@ impl NetnsLab {
             interrupts,
             journal,
             leftovers,
+            choice: TesterChoice::probe()?,
         })
+    }
+
+    /// How frames are sent and counted, and why not in a better way.
+    #[must_use]
+    pub fn tester(&self) -> &TesterChoice {
+        &self.choice
     }
 
     /// What killed runs had left, and was put back.
@@ -133,7 +153,7 @@ impl NetnsLab {
             return Ok(vec![Some(reason); self.resolved.variants.len()]);
         }
         let mut topology = Topology::build()?;
-        let mut dut = Dut::new(&self.resolved, &self.placement)?;
+        let mut dut = Dut::new(&self.resolved, &self.placement, self.choice.tester)?;
         self.resolved
             .variants
             .iter()
@@ -160,6 +180,7 @@ impl NetnsLab {
         let mut measurement = Measurement::start(
             &self.resolved,
             &self.placement,
+            self.choice.tester,
             &mut self.journal,
             self.interrupts,
         )?;
@@ -228,6 +249,7 @@ impl NetnsLab {
         let mut measurement = Measurement::start(
             &self.resolved,
             &self.placement,
+            self.choice.tester,
             &mut self.journal,
             self.interrupts,
         )?;
@@ -245,7 +267,7 @@ impl NetnsLab {
         for name in variants.iter().cycle().take(switches as usize) {
             measurement.stop_if_asked()?;
             measurement.switch(family, name)?;
-            let forwarded = || Ok(sink.counts()?.forwarded_frames);
+            let forwarded = || Ok(sink.forwarded_frames()?);
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {
                 let samples =
@@ -280,8 +302,10 @@ struct Measurement<'a> {
     // Before the topology, so that it goes first: programs that undo something run inside the DUT.
     changes: Changes<'a>,
     topology: Topology,
+    tester: Tester,
+    port: SenderPort,
     dut: Dut,
-    control: CountingProgram,
+    control: IngressControl,
     slices: Vec<SliceRecord>,
     /// Those of each slice.
     samples: Vec<Vec<Sample>>,
@@ -291,8 +315,8 @@ struct Measurement<'a> {
 /// Generator and sink of one family, ready to measure.
 struct Family {
     family: AddressFamily,
-    generator: Generator,
-    sink: Sink,
+    generator: Sender,
+    sink: Receiver,
     /// So many frames hold every flow and every size.
     probe_frames: u32,
 }
@@ -307,6 +331,7 @@ impl<'a> Measurement<'a> {
     fn start(
         resolved: &'a Resolved,
         placement: &'a Placement,
+        tester: Tester,
         journal: &'a mut Journal,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
@@ -317,15 +342,22 @@ impl<'a> Measurement<'a> {
             let what = format!("network namespace {name}");
             changes.0.announce(what, Undo::RemoveNamespace { name })?;
         }
+        let topology = Topology::build()?;
+        let interface = topology.generator_interface();
+        let port = topology
+            .tester()
+            .run(|| SenderPort::open(tester, interface))??;
         let mut measurement = Self {
             resolved,
             placement,
             interrupts,
             started,
             changes,
-            topology: Topology::build()?,
-            dut: Dut::new(resolved, placement)?,
-            control: drop_control()?,
+            topology,
+            tester,
+            port,
+            dut: Dut::new(resolved, placement, tester)?,
+            control: IngressControl::new(tester)?,
             slices: Vec::new(),
             samples: Vec::new(),
             evidence: BTreeMap::new(),
@@ -343,12 +375,11 @@ impl<'a> Measurement<'a> {
         variants: &[VariantName],
     ) -> Result<Family, LabError> {
         let frames = self.topology.frames(family, &self.resolved.traffic)?;
-        let interface = self.topology.generator_interface();
         let generator = self
             .topology
             .tester()
-            .run(|| Generator::load(&frames, interface))??;
-        let sink = Sink::load(&frames)?;
+            .run(|| Sender::load(&self.port, &frames))??;
+        let sink = Receiver::load(self.tester, &frames)?;
         let mut family = Family {
             family,
             generator,
@@ -367,7 +398,7 @@ impl<'a> Measurement<'a> {
             self.probe(&mut family, variant)?;
         }
         // Another family's sink is to take its place.
-        family.sink.detach();
+        family.sink.detach()?;
         Ok(family)
     }
 
@@ -481,20 +512,18 @@ impl<'a> Measurement<'a> {
     /// What a frame costs when the DUT drops it as it comes in.
     fn generator_cost_ns(
         &mut self,
-        running: &RunningGenerator,
+        running: &RunningSender,
         settle: Duration,
     ) -> Result<f64, LabError> {
         self.dut.detach_forwarder();
-        self.topology
-            .dut()
-            .run(|| self.control.xdp.attach(DUT_IN))??;
+        self.control.begin(&self.topology, running)?;
         sleep(settle);
         let start = Instant::now();
         let frames_before = running.offered_frames()?;
         sleep(Duration::from_millis(CONTROL_MS));
         let frames = running.offered_frames()? - frames_before;
         let time_ns = start.elapsed().as_secs_f64() * 1e9;
-        self.control.xdp.detach();
+        self.control.end(running);
         Ok(time_ns / as_f64(frames.max(1)))
     }
 
@@ -505,8 +534,8 @@ impl<'a> Measurement<'a> {
     fn slice(
         &mut self,
         family: AddressFamily,
-        running: &RunningGenerator,
-        sink: &Sink,
+        running: &RunningSender,
+        sink: &Receiver,
         name: &VariantName,
         round: u32,
         position: u32,
@@ -531,12 +560,14 @@ impl<'a> Measurement<'a> {
         } = watch(
             cpu,
             length,
-            || Ok(sink.counts()?.forwarded_frames),
+            || Ok(sink.forwarded_frames()?),
             || Ok(running.offered_frames()?),
         )?;
         let (start, end) = (samples[0], samples[samples.len() - 1]);
 
         let steal_s = steal_s(cpu) - steal_before_s;
+        // What waits to be checked has only so much room.
+        sink.counts()?;
         let dropped = difference(&drops_before, &self.drops(family)?);
         // At the slice's end, so that what was changed inside it is seen too.
         let moved = match moved {
@@ -609,11 +640,12 @@ impl<'a> Measurement<'a> {
     }
 
     fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
-        let programs = [
-            ("drop-at-ingress control", &self.control, 0),
-            ("XDP forwarder", self.dut.forwarder(), FORWARDER_DROPPED),
-        ];
-        drops(&mut self.topology, family, &programs)
+        let forwarder = self.dut.forwarder();
+        let programs: Vec<_> = forwarder
+            .map(|program| ("XDP forwarder", program, FORWARDER_DROPPED))
+            .into_iter()
+            .collect();
+        drops(&mut self.topology, family, &self.control, &programs)
     }
 
     fn pace(&self) -> Pace {

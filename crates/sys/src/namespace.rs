@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::{Process, SysError};
+use crate::{Process, SysError, is_in_user_namespace};
 
 const DIRECTORY: &str = "/run/netns";
 const PREFIX: &str = "fwdlab";
@@ -17,11 +17,14 @@ const PREFIX: &str = "fwdlab";
 /// A network namespace that goes when its value goes.
 ///
 /// Its name, `fwdlab-<pid>-<start time of that process>-<role>`, says whose it is, so that what a
-/// killed process left can be told from what a live one uses. `ip netns exec NAME …` can enter it.
+/// killed process left can be told from what a live one uses. `ip netns exec NAME …` can enter it,
+/// unless this process is in a user namespace of its own, which has no place for names: the namespace
+/// then lasts as long as the process, however that ends.
 #[derive(Debug)]
 pub struct NetworkNamespace {
     name: String,
-    path: PathBuf,
+    /// Where the name stands, where it stands anywhere.
+    path: Option<PathBuf>,
     file: File,
 }
 
@@ -42,6 +45,14 @@ impl NetworkNamespace {
     pub fn create(role: &str) -> Result<Self, SysError> {
         let name = Self::name_of(role)?;
         let what = || format!("making network namespace {name}");
+        if is_in_user_namespace() {
+            let file = make_nameless().map_err(|source| SysError::new(what(), source))?;
+            return Ok(Self {
+                name,
+                path: None,
+                file,
+            });
+        }
         let path = Path::new(DIRECTORY).join(&name);
         share_directory()?;
         File::create_new(&path).map_err(|source| SysError::new(what(), source))?;
@@ -67,7 +78,11 @@ impl NetworkNamespace {
             let _ = remove(&path);
             SysError::new(what(), source)
         })?;
-        Ok(Self { name, path, file })
+        Ok(Self {
+            name,
+            path: Some(path),
+            file,
+        })
     }
 
     /// The name under which `ip netns` knows it.
@@ -113,9 +128,22 @@ impl AsFd for NetworkNamespace {
 
 impl Drop for NetworkNamespace {
     fn drop(&mut self) {
-        // What cannot be removed now is found by the next run.
-        let _ = remove(&self.path);
+        if let Some(path) = &self.path {
+            // What cannot be removed now is found by the next run.
+            let _ = remove(path);
+        }
     }
+}
+
+/// Makes a network namespace that only its descriptor keeps.
+fn make_nameless() -> io::Result<File> {
+    // The thread that enters the new namespace must end in it, so it is one of its own.
+    std::thread::spawn(|| {
+        unshare(CloneFlags::CLONE_NEWNET)?;
+        File::open("/proc/thread-self/ns/net")
+    })
+    .join()
+    .expect("two system calls do not panic")
 }
 
 /// Runs a closure on a thread inside a namespace that has a name, whoever made it; none where there
@@ -162,11 +190,15 @@ pub fn remove_namespace(name: &str) -> Result<(), SysError> {
     remove(&Path::new(DIRECTORY).join(name)).map_err(|errno| SysError::new(what(), errno))
 }
 
-/// Names of the namespaces whose processes are gone, in ascending order.
+/// Names of the namespaces whose processes are gone, in ascending order; none for a process in a user
+/// namespace of its own, because those that have names belong to root.
 ///
 /// # Errors
 /// When they cannot be listed.
 pub fn leftover_namespaces() -> Result<Vec<String>, SysError> {
+    if is_in_user_namespace() {
+        return Ok(Vec::new());
+    }
     let entries = match fs::read_dir(DIRECTORY) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

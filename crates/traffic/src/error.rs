@@ -31,6 +31,17 @@ pub enum TrafficError {
         /// Size asked for, with FCS.
         frame_size: u16,
     },
+    /// An interface's counters could not be read.
+    #[error(
+        "reading the counters of interface {interface_index}: {source}{}",
+        counters_remedy(source)
+    )]
+    Counters {
+        /// The interface.
+        interface_index: u32,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
     /// No size at all.
     #[error("traffic.frame_sizes: no size; give at least one")]
     NoFrameSize,
@@ -80,14 +91,6 @@ pub enum TrafficError {
         /// What is wrong with it.
         why: String,
     },
-    /// The counters of an interface cannot be read.
-    #[error("{interface}: cannot read how many frames it transmitted: {why}")]
-    InterfaceCounters {
-        /// The interface.
-        interface: String,
-        /// What is wrong.
-        why: String,
-    },
     /// An interface took no frame of the generator's.
     #[error(
         "{interface}: transmitted none of {offered} frames; its driver must transmit XDP frames, and \
@@ -122,6 +125,15 @@ impl TrafficError {
             what: what.into(),
             source: source.into(),
         }
+    }
+}
+
+fn counters_remedy(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::Unsupported => {
+            "; without eBPF programs Linux 5.19 or newer is needed, or run as root (sudo)"
+        }
+        _ => "",
     }
 }
 

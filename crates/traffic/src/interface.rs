@@ -1,21 +1,23 @@
 //! Generator and sink on an interface that the user names, outside any lab.
 
-use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
 
 use fwdlab_model::{AddressFamily, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::{Interface, interface};
 
 use crate::default_route::refuse_default_route;
-use crate::{Frames, Generator, Link, Pace, RunningGenerator, Sink, TrafficError};
-
-const COUNTERS: &str = "/proc/thread-self/net/dev";
+use crate::{
+    Frames, Generator, InterfaceCounters, Link, Pace, RunningGenerator, Sink, TrafficError,
+};
 
 /// A generator that sends on an interface of the user's until it is stopped or its value goes.
 pub struct InterfaceGenerator {
     running: RunningGenerator,
     interface: Interface,
-    transmitted_before: u64,
+    counters: InterfaceCounters,
+    sent_before: u64,
 }
 
 /// What was sent on an interface.
@@ -50,11 +52,13 @@ impl InterfaceGenerator {
         };
         let frames = Frames::unrouted(family, traffic, link)?;
         let generator = Generator::load(&frames, interface.index)?;
-        let transmitted_before = transmitted_frames(name)?;
+        let counters = InterfaceCounters::open(interface.index)?;
+        let sent_before = counters.read()?.sent_frames;
         Ok(Self {
             running: generator.start(cpu, pace)?,
             interface,
-            transmitted_before,
+            counters,
+            sent_before,
         })
     }
 
@@ -72,25 +76,28 @@ impl InterfaceGenerator {
         self.running.is_running()
     }
 
-    /// Stops sending; to be called on a thread in the interface's namespace.
+    /// Stops sending.
     ///
     /// # Errors
     /// Why it had stopped before; `NotTransmitted` when the interface let none of the frames out.
     pub fn stop(self) -> Result<SentFrames, TrafficError> {
         let offered = self.running.stop()?.offered_frames()?;
-        let name = self.interface.name;
         // A virtual interface counts what its peer has taken, a moment later.
         let mut transmitted = 0;
         for _ in 0..20 {
-            transmitted = transmitted_frames(&name)?.saturating_sub(self.transmitted_before);
+            transmitted = self
+                .counters
+                .read()?
+                .sent_frames
+                .saturating_sub(self.sent_before);
             if transmitted >= offered {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            sleep(Duration::from_millis(5));
         }
         if offered > 0 && transmitted == 0 {
             return Err(TrafficError::NotTransmitted {
-                interface: name,
+                interface: self.interface.name,
                 offered,
             });
         }
@@ -130,55 +137,4 @@ pub fn count_on(
     let mut sink = Sink::load(&frames)?;
     sink.attach_anywhere(name)?;
     Ok(sink)
-}
-
-fn transmitted_frames(interface: &str) -> Result<u64, TrafficError> {
-    let failed = |why: String| TrafficError::InterfaceCounters {
-        interface: interface.to_owned(),
-        why,
-    };
-    let text = fs::read_to_string(COUNTERS).map_err(|error| failed(error.to_string()))?;
-    parse_transmitted(&text, interface)
-        .ok_or_else(|| failed(format!("{COUNTERS} has no such line")))
-}
-
-/// The tenth number of an interface's line in `/proc/net/dev`: frames transmitted.
-fn parse_transmitted(text: &str, interface: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let (name, counters) = line.split_once(':')?;
-        let frames = counters.split_whitespace().nth(9)?;
-        (name.trim() == interface)
-            .then(|| frames.parse().ok())
-            .flatten()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const TABLE: &str = "\
-Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-    lo:       1       2    3    4    5     6          7         8        9      10    0    0    0     0       0          0
-  eth0:11 12 13 14 15 16 17 18 19 20 0 0 0 0 0 0
-";
-
-    #[test]
-    fn transmitted_frames_are_read() {
-        assert_eq!(parse_transmitted(TABLE, "lo"), Some(10));
-        assert_eq!(parse_transmitted(TABLE, "eth0"), Some(20));
-        for other in ["eth", "eth1", "", " face |bytes"] {
-            assert_eq!(parse_transmitted(TABLE, other), None);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_read_or_refused(text: String, name: String) {
-            let _ = parse_transmitted(&text, &name);
-        }
-    }
 }

@@ -1,21 +1,30 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod counter_sink;
 mod default_route;
 mod error;
 mod frames;
 mod generator;
 mod interface;
+mod interface_counters;
+mod pacer;
 mod sink;
+mod socket_generator;
+mod tester;
 mod turn;
 mod xdp;
 
+pub use counter_sink::CounterSink;
 pub use default_route::refuse_default_route;
 pub use error::TrafficError;
 pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
 pub use interface::{InterfaceGenerator, SentFrames, count_on};
+pub use interface_counters::{InterfaceCounters, InterfaceCounts};
 pub use sink::{Sink, SinkCounts};
+pub use socket_generator::{RunningSocketGenerator, SocketGenerator, SocketPort};
+pub use tester::{Receiver, RunningSender, Sender, SenderPort, ebpf_refusal};
 pub use turn::SLOTS_MAX;
 pub use xdp::{CountingProgram, XdpProgram};
 

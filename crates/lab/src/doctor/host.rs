@@ -31,12 +31,18 @@ const DISTURBED_RATIO_MAX: f64 = 0.05;
 
 /// Looks at everything that needs no measurement under load; takes some seconds.
 ///
+/// Shape: `prepared` is what `NetnsLab::prepare_process` said.
+///
 /// # Errors
 /// `Cpu` where the lab file names a CPU that is not there.
-pub fn examine(lab: &Lab, environment: &Environment) -> Result<Vec<Finding>, LabError> {
+pub fn examine(
+    lab: &Lab,
+    environment: &Environment,
+    prepared: &Result<(), LabError>,
+) -> Result<Vec<Finding>, LabError> {
     let cpus = fwdlab_sys::online_cpus()?;
     let placement = placement(&control_experiment(lab, BLOCKS, false), &cpus)?;
-    let mut findings = vec![privilege()];
+    let mut findings = vec![privilege(prepared)];
     findings.extend(kernel_features());
     findings.push(placing(&placement, cpus.len()));
     findings.extend(cpu_settings(&environment.facts));
@@ -49,15 +55,13 @@ pub fn examine(lab: &Lab, environment: &Environment) -> Result<Vec<Finding>, Lab
     Ok(findings)
 }
 
-fn privilege() -> Finding {
-    if fwdlab_sys::is_root() {
-        Finding::fine("privilege", "root")
-    } else {
-        Finding::warning(
-            "privilege",
-            format!("user {}", fwdlab_sys::user_id()),
-            "run as root (sudo) for eBPF live frames, XDP variants and real-time sampling",
-        )
+fn privilege(prepared: &Result<(), LabError>) -> Finding {
+    const REMEDY: &str =
+        "run as root (sudo) for eBPF live frames, XDP variants and real-time sampling";
+    match prepared {
+        Ok(()) if fwdlab_sys::is_root() => Finding::fine("privilege", "root"),
+        Ok(()) => Finding::warning("privilege", "root of a user namespace only", REMEDY),
+        Err(error) => Finding::fatal("privilege", error.to_string(), REMEDY),
     }
 }
 

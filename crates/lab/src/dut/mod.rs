@@ -15,7 +15,7 @@ mod xdp;
 pub(crate) use nft::is_installed as nft_is_installed;
 
 use fwdlab_model::{
-    AddressFamily, Binding, DutInterface, Lab, Level, Placement, Resolved, Variant,
+    AddressFamily, Binding, DutInterface, Lab, Level, Placement, Resolved, Tester, Variant,
 };
 use fwdlab_traffic::CountingProgram;
 
@@ -64,17 +64,21 @@ pub(crate) struct Dut {
 }
 
 impl Dut {
-    pub(crate) fn new(resolved: &Resolved, placement: &Placement) -> Result<Self, LabError> {
+    pub(crate) fn new(
+        resolved: &Resolved,
+        placement: &Placement,
+        tester: Tester,
+    ) -> Result<Self, LabError> {
         let lab = &resolved.lab;
         Ok(Self {
-            xdp: xdp::Xdp::new(lab)?,
+            xdp: xdp::Xdp::new(lab, tester)?,
             others: others(resolved, placement),
             bound_factors: lab.bindings.keys().cloned().collect(),
         })
     }
 
-    /// The XDP forwarder, attached or not.
-    pub(crate) fn forwarder(&self) -> &CountingProgram {
+    /// The XDP forwarder, attached or not; none where eBPF programs cannot be loaded.
+    pub(crate) fn forwarder(&self) -> Option<&CountingProgram> {
         self.xdp.forwarder()
     }
 

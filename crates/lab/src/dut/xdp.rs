@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{Binding, Lab, Variant, XdpProgram};
+use fwdlab_model::{Binding, Lab, Tester, Variant, XdpProgram};
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
 use super::{Mechanism, Site, bound, moved, unbound_level};
@@ -24,27 +24,35 @@ pub fn fib_forwarder() -> Result<CountingProgram, LabError> {
 pub(super) struct Xdp {
     /// The program of each level, by factor.
     programs: BTreeMap<String, BTreeMap<String, XdpProgram>>,
-    forwarder: CountingProgram,
+    /// None where this process may load no eBPF program.
+    forwarder: Option<CountingProgram>,
 }
 
 impl Xdp {
-    pub(super) fn new(lab: &Lab) -> Result<Self, LabError> {
+    pub(super) fn new(lab: &Lab, tester: Tester) -> Result<Self, LabError> {
         let programs = bound(lab, |binding| match binding {
             Binding::Xdp(programs) => Some(programs.clone()),
             _ => None,
         });
+        // Whoever may load the generator may load the forwarder.
+        let forwarder = match tester {
+            Tester::Ebpf => Some(fib_forwarder()?),
+            Tester::AfXdp | Tester::TxRing | Tester::Sendmmsg => None,
+        };
         Ok(Self {
             programs: programs.collect(),
-            forwarder: fib_forwarder()?,
+            forwarder,
         })
     }
 
-    pub(super) fn forwarder(&self) -> &CountingProgram {
-        &self.forwarder
+    pub(super) fn forwarder(&self) -> Option<&CountingProgram> {
+        self.forwarder.as_ref()
     }
 
     pub(super) fn detach(&mut self) {
-        self.forwarder.xdp.detach();
+        if let Some(forwarder) = &mut self.forwarder {
+            forwarder.xdp.detach();
+        }
     }
 
     /// The variant's program, where any factor sets one.
@@ -66,18 +74,20 @@ impl Mechanism for Xdp {
         _topology: &mut Topology,
         variant: &Variant,
     ) -> Result<Option<String>, LabError> {
-        // Whoever may load the generator may load the forwarder.
-        self.wanted(variant).map(|_| None)
+        let wants_forwarder = self.wanted(variant)? == Some(XdpProgram::Fib);
+        Ok((wants_forwarder && self.forwarder.is_none())
+            .then(|| "this process may load no XDP program; run fwdlab as root (sudo)".into()))
     }
 
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        match self.wanted(variant)? {
-            Some(XdpProgram::Fib) if !self.forwarder.xdp.is_attached() => {
-                let attach = || self.forwarder.xdp.attach(DUT_IN);
+        match (self.wanted(variant)?, &mut self.forwarder) {
+            (Some(XdpProgram::Fib), Some(forwarder)) if !forwarder.xdp.is_attached() => {
+                let attach = || forwarder.xdp.attach(DUT_IN);
                 site.topology.dut().run(attach)??;
             }
-            Some(XdpProgram::Off) => self.forwarder.xdp.detach(),
-            Some(XdpProgram::Fib) | None => {}
+            (Some(XdpProgram::Off), Some(forwarder)) => forwarder.xdp.detach(),
+            // Where it cannot be loaded, variants that want it are not run.
+            (Some(_) | None, _) => {}
         }
         Ok(())
     }
@@ -85,14 +95,18 @@ impl Mechanism for Xdp {
     fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
         let asked = match self.wanted(variant)? {
             None => return Ok(()),
-            Some(XdpProgram::Off) => 0,
-            Some(XdpProgram::Fib) => self.forwarder.xdp.id()?,
+            Some(XdpProgram::Off) => Some(0),
+            Some(XdpProgram::Fib) => match &self.forwarder {
+                Some(forwarder) => Some(forwarder.xdp.id()?),
+                None => None,
+            },
         };
         let seen = site.topology.dut_xdp_program()?;
-        if asked == seen {
+        if asked == Some(seen) {
             return Ok(());
         }
         let setting = format!("the XDP program on {DUT_IN}");
-        Err(moved(setting, asked.to_string(), seen.to_string()))
+        let asked = asked.map_or_else(|| "one that was not loaded".into(), |id| id.to_string());
+        Err(moved(setting, asked, seen.to_string()))
     }
 }
