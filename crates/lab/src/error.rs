@@ -1,4 +1,5 @@
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use fwdlab_sys::{NoUserNamespace, SysError};
@@ -29,6 +30,23 @@ pub enum LabError {
         handed_over: u32,
         /// Frames that the interface has counted.
         sent: u64,
+    },
+    /// The tester's addresses are not all where the DUT has a route to.
+    #[error(
+        "traffic: the lab routes {routed} except {link}, and not all {count} {what} from {first} are \
+         in there; begin elsewhere or ask for fewer"
+    )]
+    NotRouted {
+        /// Sources or destinations.
+        what: &'static str,
+        /// The first of them.
+        first: IpAddr,
+        /// How many there are.
+        count: u32,
+        /// What is routed.
+        routed: String,
+        /// The part of it that is the cable's own.
+        link: String,
     },
     /// rtnetlink refused.
     #[error("namespace {namespace}: {what}: {source}")]

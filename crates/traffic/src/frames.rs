@@ -49,7 +49,8 @@ pub struct Frames {
     family: AddressFamily,
     flows: Flows,
     tester_to_dut: Link,
-    dut_to_sink: Link,
+    /// None where no router lies between generator and sink.
+    dut_to_sink: Option<Link>,
     sizes: Vec<u16>,
     turn: Vec<usize>,
 }
@@ -67,6 +68,23 @@ impl Frames {
         tester_to_dut: Link,
         dut_to_sink: Link,
     ) -> Result<Self, TrafficError> {
+        let unrouted = Self::unrouted(family, traffic, tester_to_dut)?;
+        Ok(Self {
+            dut_to_sink: Some(dut_to_sink),
+            ..unrouted
+        })
+    }
+
+    /// The frames of the traffic's flows over a link with no router behind it: the sink should get
+    /// them as they were sent.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn unrouted(
+        family: AddressFamily,
+        traffic: &Traffic,
+        link: Link,
+    ) -> Result<Self, TrafficError> {
         let flows = flows(family, traffic)?;
         let sizes: Vec<_> = traffic.frame_sizes.iter().map(|size| size.bytes).collect();
         let addresses = first(&flows).addresses;
@@ -79,8 +97,8 @@ impl Frames {
         Ok(Self {
             family,
             flows,
-            tester_to_dut,
-            dut_to_sink,
+            tester_to_dut: link,
+            dut_to_sink: None,
             sizes,
             turn: turn(&traffic.frame_sizes)?,
         })
@@ -93,7 +111,7 @@ impl Frames {
         Self {
             flows: self.flows.reversed(),
             tester_to_dut,
-            dut_to_sink,
+            dut_to_sink: Some(dut_to_sink),
             ..self.clone()
         }
     }
@@ -263,10 +281,13 @@ impl Frames {
     }
 
     fn forwarded(&self, frame: &[u8]) -> Vec<u8> {
-        let Link {
+        let Some(Link {
             source,
             destination,
-        } = self.dut_to_sink;
+        }) = self.dut_to_sink
+        else {
+            return frame.to_vec();
+        };
         forwarded(frame, source, destination).expect("its own frames can be forwarded")
     }
 }

@@ -2,13 +2,42 @@
 
 use fwdlab_lab::{LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, InvalidReason, LoadRegime, SCHEMA_VERSION, VariantName, XdpProgram,
+    AddressFamily, Binding, InvalidReason, LoadRegime, PortRange, SCHEMA_VERSION, Traffic,
+    VariantName, XdpProgram,
 };
 
 use crate::rig::{
-    FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, measure,
-    own_namespaces, own_the_machine, rulesets, run, wait_until,
+    FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, imix,
+    measure, own_namespaces, own_the_machine, rulesets, run, wait_until,
 };
+
+#[test]
+fn a_block_of_an_imix_over_65536_flows_is_valid_and_loses_nothing() {
+    testkit::require_root!();
+    let mut resolved = experiment(&FAMILIES, rulesets(&[("a", "")]), &["a"]);
+    resolved.traffic = Traffic {
+        sources: 16,
+        destinations: 256,
+        source_ports: PortRange {
+            first: 65_520,
+            last: 65_535,
+        },
+        families: FAMILIES.to_vec(),
+        ..imix()
+    };
+    assert_eq!(resolved.traffic.flows(), 65_536);
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    assert_eq!(outcome.trials.len(), 2);
+    for trial in &outcome.trials {
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+    }
+    for conservation in outcome.block.conservation.values() {
+        assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+        assert!(conservation.forwarded_frames > 0);
+        assert!(conservation.verification.checked_frames > 0);
+        assert!(conservation.verification.wrong_frames.is_empty());
+    }
+}
 
 #[test]
 fn a_block_of_both_families_is_measured_as_planned() {
