@@ -7,7 +7,9 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    let (experiment, lab) = text.split_once("\n---\n").unwrap_or((text, "kind = \"netns\"\n"));
+    let (experiment, lab) = text
+        .split_once("\n---\n")
+        .unwrap_or((text, "kind = \"netns\"\n"));
     let read = |path: &Path| match path.to_str() {
         Some("experiment.toml") => Ok(experiment.to_owned()),
         Some("lab.toml") => Ok(lab.to_owned()),

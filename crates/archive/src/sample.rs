@@ -103,6 +103,7 @@ pub(crate) fn session(session: u32) -> SessionRecord {
         },
         placement: Placement {
             load_cpu: 1,
+            dut_cpu: None,
             control_cpu: 0,
         },
     }

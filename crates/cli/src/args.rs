@@ -10,7 +10,7 @@ use crate::schema::FileKind;
 
 /// How `--help` groups the commands: every one stands in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan", "doctor"]),
+    ("Measure", &["run", "plan", "doctor", "restore"]),
     ("Results", &["report", "ministat"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -68,6 +68,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Look for what would spoil a measurement here, and measure how much noise the lab has
     Doctor(DoctorArguments),
+    /// Put back what a run that was killed has left changed
+    Restore(RestoreArguments),
     /// Compare samples the way FreeBSD's ministat does, byte for byte
     #[command(disable_help_flag = true)]
     Ministat {
@@ -116,6 +118,24 @@ pub(crate) struct RunArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// The lab file; default: this machine's kernel, as labs/netns.toml has it
+    pub(crate) lab: Option<PathBuf>,
+    /// Only look at the machine; measure nothing
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Where the results directories are; the measurement is kept there, and plans rest on it
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
+    /// Blocks of the A/A measurement
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=100))]
+    pub(crate) blocks: u32,
+    /// Print the findings as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PlanArguments {
     /// The experiment file, see docs/experiment-file.md
     pub(crate) experiment: PathBuf,
@@ -134,21 +154,6 @@ pub(crate) struct PlanArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DoctorArguments {
-    /// The lab file; default: this machine's kernel, as labs/netns.toml has it
-    pub(crate) lab: Option<PathBuf>,
-    /// Only look at the machine; measure nothing
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Blocks of the A/A measurement
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=100))]
-    pub(crate) blocks: u32,
-    /// Print the findings as JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
     /// A results directory, or <experiment>/<label> under --results, or <experiment> for its newest
     pub(crate) directory: String,
@@ -156,6 +161,19 @@ pub(crate) struct ReportArguments {
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
     /// Print the report as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArguments {
+    /// Only say what is left, and change nothing
+    #[arg(long, conflicts_with = "forget")]
+    pub(crate) list: bool,
+    /// Strike what cannot be put back out of the journal, once it was seen to by hand
+    #[arg(long)]
+    pub(crate) forget: bool,
+    /// Print what is left, or what became of it, as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

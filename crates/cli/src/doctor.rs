@@ -3,15 +3,18 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use fwdlab_archive::{Choice, NewRun, Results, write_derived};
 use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
-use fwdlab_lab::{MachineClaim, NetnsLab};
-use fwdlab_model::{Environment, Lab, LabNoise};
+use fwdlab_lab::{BlockOutcome, Journal, MachineClaim, NetnsLab};
+use fwdlab_model::{Environment, Lab, LabNoise, SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::PlanRun;
 use serde_json::json;
 
 use crate::args::DoctorArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output::{self, tell};
+use crate::progress::Progress;
+use crate::run;
 
 /// Switches after which the rate is watched settling.
 const SWITCHES: u32 = 20;
@@ -21,14 +24,15 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
         Some(path) => fwdlab_model::load_lab(path, &|path| fs::read_to_string(path))?,
         None => Lab::netns("netns"),
     };
+    let prepared = NetnsLab::prepare_process(&lab);
     let environment = fwdlab_lab::environment();
     tell("looking at the machine (some seconds)");
-    let findings = examine(&lab, &environment)?;
+    let findings = examine(&lab, &environment, &prepared)?;
     let worst = findings.iter().map(|finding| finding.state).max();
     let noise = if arguments.quick || worst == Some(State::Fatal) {
         None
     } else {
-        measure(&lab, &environment, arguments.blocks)?
+        measure(&lab, &environment, arguments)?
     };
     if arguments.json {
         let document = json!({ "lab": lab.name, "findings": findings, "noise": noise });
@@ -43,41 +47,91 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
     })
 }
 
-/// Measures the baseline against itself, and how it settles.
-fn measure(lab: &Lab, environment: &Environment, blocks: u32) -> anyhow::Result<Option<LabNoise>> {
+/// Measures the baseline against itself, into a results directory as any run does, so that plans
+/// find it; then how the rate settles.
+fn measure(
+    lab: &Lab,
+    environment: &Environment,
+    arguments: &DoctorArguments,
+) -> anyhow::Result<Option<LabNoise>> {
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let with_ruleset = environment.facts.contains_key("nft");
-    let resolved = control_experiment(lab, blocks, with_ruleset);
-    let mut netns = NetnsLab::open(&resolved, interrupts)?;
+    let resolved = control_experiment(lab, arguments.blocks, with_ruleset);
+    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
+    let mut netns = NetnsLab::open(&resolved, journal, interrupts)?;
+    let plan = fwdlab_plan::build(&resolved)?;
+    let started = jiff::Timestamp::now();
+    let source = format!("# fwdlab doctor: {}\n", resolved.question);
+    let new_run = NewRun {
+        resolved: &resolved,
+        plan: &plan,
+        experiment_source: source.as_bytes(),
+        kernel: environment.kernel.split(' ').next().unwrap_or_default(),
+        started: &started.strftime("%Y%m%dT%H%M%SZ").to_string(),
+    };
+    let choice = Choice {
+        label: None,
+        new: true,
+    };
+    let mut results = Results::open_or_create(&arguments.results, &new_run, &choice)?;
     let _claim = MachineClaim::acquire()?;
-    let mut plan_run = PlanRun::resume(fwdlab_plan::build(&resolved)?, &[]);
-    let mut outcomes = Vec::new();
-    while let Some(request) = plan_run.poll_block() {
-        let number = request.block.number;
-        tell(&format!(
-            "measuring the lab against itself: block {number} of {blocks}"
-        ));
-        let outcome = netns.measure(&request.block, 1, request.attempt, &mut |_| ())?;
-        plan_run.handle_outcome(&outcome.trials, &outcome.block);
-        if outcome.trials.iter().all(|trial| trial.invalid.is_empty()) {
-            outcomes.push(outcome);
-        }
+    let session = results.next_session();
+    results.begin_session(SessionRecord {
+        schema: SCHEMA_VERSION,
+        session,
+        start: started.to_string(),
+        fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
+        experiment_path: "fwdlab doctor".to_owned(),
+        lab_path: arguments
+            .lab
+            .as_ref()
+            .map(|path| path.display().to_string()),
+        environment: environment.clone(),
+        placement: netns.placement().clone(),
+    })?;
+    tell("measuring the lab against itself");
+    let mut plan_run = PlanRun::resume(plan, &[]);
+    let mut progress = Progress::new(false, &resolved.design, &plan_run);
+    let measured = run::measure(
+        &mut netns,
+        &mut results,
+        &mut plan_run,
+        &mut progress,
+        session,
+        interrupts,
+    );
+    progress.finish();
+    let directory = results.dir().to_owned();
+    if !measured? {
+        return Ok(None);
     }
-    let noise = lab_noise(
+    results.finish(&jiff::Timestamp::now().to_string())?;
+    let loaded = Results::load(&directory)?;
+    let outcomes: Vec<BlockOutcome> = loaded
+        .accepted()
+        .into_iter()
+        .map(|attempt| BlockOutcome {
+            trials: attempt.trials.clone(),
+            block: attempt.record.clone(),
+            slices: attempt.slices.clone(),
+        })
+        .collect();
+    let mut noise = lab_noise(
         &resolved,
         &outcomes,
         &environment.kernel,
         &environment.cpu_model,
-        &jiff::Timestamp::now().to_string(),
+        &started.to_string(),
     )?;
-    let Some(mut noise) = noise else {
-        return Ok(None);
-    };
-    if with_ruleset {
+    if let Some(noise) = noise.as_mut().filter(|_| with_ruleset) {
         tell("watching the rate settle after switches");
         noise.settle_ms = settle_ms(&netns.settling(SWITCHES)?);
     }
-    Ok(Some(noise))
+    if let Some(noise) = &noise {
+        let text = format!("{}\n", serde_json::to_string_pretty(noise)?);
+        write_derived(&directory, "noise.json", text.as_bytes())?;
+    }
+    Ok(noise)
 }
 
 fn written(findings: &[Finding], noise: Option<&LabNoise>) -> String {

@@ -11,6 +11,7 @@ mod output;
 mod plan;
 mod progress;
 mod report;
+mod restore;
 mod run;
 mod schema;
 
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Restore(arguments) => restore::restore(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

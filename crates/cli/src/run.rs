@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
-use fwdlab_model::{SCHEMA_VERSION, SessionRecord};
+use fwdlab_lab::{Journal, LabError, MachineClaim, NetnsLab, TesterChoice};
+use fwdlab_model::{SCHEMA_VERSION, SessionRecord, Tester};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_report::format::duration;
 use fwdlab_sys::Interrupts;
@@ -21,13 +21,14 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
         arguments.lab.as_deref(),
         arguments.seed,
     )?;
+    NetnsLab::prepare_process(&resolved.lab)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
-    let mut lab = NetnsLab::open(&resolved, interrupts)?;
-    for name in lab.leftovers() {
-        tell(&format!(
-            "removed namespace {name}, left by a run that is gone"
-        ));
+    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
+    let mut lab = NetnsLab::open(&resolved, journal, interrupts)?;
+    for leftover in lab.leftovers() {
+        tell(&leftover.to_string());
     }
+    tell_losses(lab.tester());
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
         if let Some(reason) = &reason {
             tell(&format!(
@@ -39,7 +40,8 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     }
     let plan = fwdlab_plan::build(&resolved)?;
 
-    let environment = fwdlab_lab::environment();
+    let mut environment = fwdlab_lab::environment();
+    environment.tester = lab.tester().tester;
     let kernel = environment
         .kernel
         .split(' ')
@@ -112,6 +114,22 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     conclude(&plan_run.summary(), is_whole)
 }
 
+/// Says what measures where it is not the best that there is, why, and what is lost.
+fn tell_losses(choice: &TesterChoice) {
+    let TesterChoice { tester, refused } = choice;
+    if *tester == Tester::Ebpf {
+        return;
+    }
+    tell(&format!("without eBPF programs, measuring with {tester}:"));
+    for (better, why) in refused {
+        tell(&format!("  not {}: {why}", better.sender()));
+    }
+    tell("what is lost by that:");
+    for loss in tester.losses() {
+        tell(&format!("  {loss}"));
+    }
+}
+
 fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
     let loaded = results.loaded();
     let blocks = plan_run.plan().blocks.len();
@@ -142,7 +160,7 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
 }
 
 /// Measures until the plan is carried out; whether it was.
-fn measure(
+pub(crate) fn measure(
     lab: &mut NetnsLab,
     results: &mut Results,
     plan_run: &mut PlanRun,

@@ -7,10 +7,14 @@ use fwdlab_model::AddressFamily;
 use fwdlab_traffic::CountingProgram;
 
 use crate::kernel_file::read;
+use crate::tester::IngressControl;
 use crate::{LabError, Topology};
 
 /// Frames dropped so far, by reason; only reasons that exclude each other, so that they add up.
 pub(crate) type Drops = BTreeMap<String, u64>;
+
+/// Under which the drop-at-ingress control's frames are counted.
+const CONTROL: &str = "drop-at-ingress control";
 
 /// Drop counters of the IPv4 stack: section of `/proc/net/{snmp,netstat}`, counter.
 const INET: [(&str, &str); 8] = [
@@ -42,10 +46,12 @@ const INET6: [&str; 7] = [
 pub(crate) fn drops(
     topology: &mut Topology,
     family: AddressFamily,
+    control: &IngressControl,
     programs: &[(&str, &CountingProgram, u32)],
 ) -> Result<Drops, LabError> {
     let mut drops = Drops::new();
     drops.extend(topology.cable_drops()?);
+    drops.insert(CONTROL.to_owned(), control.frames(topology)?);
     for &(reason, program, kind) in programs {
         drops.insert(reason.to_owned(), program.frames(kind)?);
     }

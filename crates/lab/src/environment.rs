@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use fwdlab_model::Environment;
+use fwdlab_model::{Environment, Tester};
 
-/// Looks at this machine; what it does not tell is left out.
+/// Looks at this machine; what it does not tell is left out, and the tester is the lab's affair.
 #[must_use]
 pub fn environment() -> Environment {
     let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
@@ -50,6 +50,7 @@ pub fn environment() -> Environment {
         machine: machine(),
         noise_sources: noise_sources(&facts),
         facts,
+        tester: Tester::default(),
     }
 }
 

@@ -1,22 +1,34 @@
 use std::io;
 use std::path::PathBuf;
 
-use fwdlab_sys::SysError;
+use fwdlab_sys::{NoUserNamespace, SysError};
 use fwdlab_traffic::TrafficError;
 
 /// What can go wrong with a lab.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The lab needs more privilege than this process has.
+    /// The lab needs a privilege that this process cannot get.
     #[error(
-        "lab {lab}: it needs root (CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF) to make namespaces \
-         and load eBPF programs, and this process has user id {uid}; run it with sudo"
+        "lab {lab}: without root (this process has user id {uid}) it needs a user namespace of its \
+         own, which this machine refuses: {source}; or run fwdlab as root (sudo)"
     )]
-    NotRoot {
+    NoUserNamespace {
         /// The lab.
         lab: String,
         /// The effective user id.
         uid: u32,
+        /// Why.
+        source: NoUserNamespace,
+    },
+    /// A sender that does not send.
+    #[error("{sender}: of {handed_over} frames the interface sent {sent}")]
+    SenderSilent {
+        /// What was to send.
+        sender: &'static str,
+        /// Frames that it was handed.
+        handed_over: u32,
+        /// Frames that the interface has counted.
+        sent: u64,
     },
     /// rtnetlink refused.
     #[error("namespace {namespace}: {what}: {source}")]
@@ -38,8 +50,56 @@ pub enum LabError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A journal of changes could not be used.
+    #[error(
+        "{what} the undo journal {path:?}: {source}; nothing is changed without it: make that folder \
+         writable, or name another one in XDG_STATE_HOME"
+    )]
+    Journal {
+        /// What was tried.
+        what: &'static str,
+        /// The journal, or its folder.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A journal holds what is no line of a journal.
+    #[error(
+        "{path:?}:{line}: not a line of an undo journal ({what}); see by hand what is left to undo, \
+         then remove the file"
+    )]
+    JournalDamaged {
+        /// The journal.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Another process keeps a journal to itself.
+    #[error(
+        "{path:?}: another process kept this journal to itself for {seconds} s; end that first"
+    )]
+    JournalTaken {
+        /// The journal.
+        path: PathBuf,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// There is no place for journals.
+    #[error("no folder for the undo journal: neither XDG_STATE_HOME nor HOME is set; set one")]
+    NoStateDirectory,
+    /// What a run that is gone left could not be put back.
+    #[error(
+        "{leftover}; nothing is measured on a machine that is not as it was: put it back by hand, then \
+         run `fwdlab restore --forget`"
+    )]
+    NotRestored {
+        /// What it is, and why not.
+        leftover: String,
+    },
     /// A command failed.
-    #[error("command {command:?} failed ({status}): {stderr}")]
+    #[error("command `{command}` failed ({status}): {stderr}")]
     Command {
         /// The whole command line.
         command: String,
@@ -116,6 +176,9 @@ pub enum LabError {
         /// The process, where it says.
         pid: Option<u32>,
     },
+    /// Whether another run loads this machine cannot be found out.
+    #[error("claiming this machine: {0}")]
+    Claim(io::Error),
     /// The user asked to stop now.
     #[error("stopped on request")]
     Interrupted,

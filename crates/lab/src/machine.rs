@@ -1,20 +1,22 @@
 //! The machine as something that one run at a time has to itself.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use crate::LabError;
 
-const LOCK: &str = "/run/fwdlab.lock";
+/// A name that the kernel keeps for all users of this machine, as long as its socket is open.
+const NAME: &str = "fwdlab-machine";
 
 /// The right to load this machine, until the value or its process goes.
 ///
-/// Two runs at once would measure each other.
+/// Two runs at once would measure each other, whoever started them. So it is no file, which an ordinary
+/// user could not share with root.
 #[derive(Debug)]
 pub struct MachineClaim {
-    // The lock goes with the descriptor.
-    _file: File,
+    // The name goes with the socket.
+    _socket: UnixListener,
 }
 
 impl MachineClaim {
@@ -23,39 +25,24 @@ impl MachineClaim {
     /// # Errors
     /// `MachineTaken` where another process has it.
     pub fn acquire() -> Result<Self, LabError> {
-        Self::acquire_at(Path::new(LOCK))
+        Self::acquire_name(NAME)
     }
 
-    fn acquire_at(path: &Path) -> Result<Self, LabError> {
-        let failed = |source| LabError::File {
-            what: "locking",
-            path: PathBuf::from(path),
-            source,
-        };
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                // Whoever holds it may not have written its number yet.
-                let _ = file.read_to_string(&mut pid);
-                return Err(LabError::MachineTaken {
-                    pid: pid.trim().parse().ok(),
-                });
+    fn acquire_name(name: &str) -> Result<Self, LabError> {
+        let claim = || {
+            let address = SocketAddr::from_abstract_name(name)?;
+            match UnixListener::bind_addr(&address) {
+                Ok(socket) => Ok(Ok(Self { _socket: socket })),
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                    // Whoever has it may have gone in this moment.
+                    let holder = UnixStream::connect_addr(&address);
+                    let pid = holder.ok().as_ref().and_then(fwdlab_sys::peer_process);
+                    Ok(Err(LabError::MachineTaken { pid }))
+                }
+                Err(error) => Err(error),
             }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-        file.set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()))
-            .map_err(failed)?;
-        Ok(Self { _file: file })
+        };
+        claim().map_err(LabError::Claim)?
     }
 }
 
@@ -65,14 +52,13 @@ mod tests {
 
     #[test]
     fn a_machine_has_one_claim_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lock");
-        let claim = MachineClaim::acquire_at(&path).unwrap();
-        let refused = MachineClaim::acquire_at(&path).unwrap_err();
         let pid = std::process::id();
+        let name = format!("fwdlab-test-{pid}");
+        let claim = MachineClaim::acquire_name(&name).unwrap();
+        let refused = MachineClaim::acquire_name(&name).unwrap_err();
         assert!(matches!(refused, LabError::MachineTaken { pid: Some(seen) } if seen == pid));
         assert!(refused.to_string().contains(&pid.to_string()));
         drop(claim);
-        MachineClaim::acquire_at(&path).unwrap();
+        MachineClaim::acquire_name(&name).unwrap();
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::NetworkNamespace;
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
     NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
@@ -29,6 +29,19 @@ use crate::LabError;
 /// Room for the longest answer: one link with all its attributes.
 const ANSWER_SIZE: usize = 32 * 1024;
 
+/// Routes in one message to the kernel: more gains nothing, and has to fit a socket's buffer.
+const ROUTES_A_BATCH: usize = 512;
+
+const HEADER_SIZE: usize = 16;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_DELROUTE: u16 = 25;
+const RTNLGRP_IPV4_ROUTE: u32 = 7;
+const RTNLGRP_IPV6_ROUTE: u32 = 11;
+/// What a socket says that had no room for all that it was told.
+const ENOBUFS: i32 = 105;
+
 /// rtnetlink of one namespace.
 pub(crate) struct Netlink {
     socket: Socket,
@@ -48,8 +61,17 @@ pub(crate) struct End<'a> {
 pub(crate) struct InterfaceState {
     pub(crate) rx_dropped: u64,
     pub(crate) tx_dropped: u64,
+    /// Frames dropped because they came in for another station.
+    pub(crate) rx_otherhost_dropped: u64,
     /// The kernel's number of the XDP program on it; 0 where there is none.
     pub(crate) xdp_program: u32,
+}
+
+/// What is to be done with routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RouteChange {
+    Add,
+    Delete,
 }
 
 /// A prefix: address and length.
@@ -172,13 +194,7 @@ impl Netlink {
 
     /// Sets a route through a gateway, replacing the one to the same prefix.
     pub(crate) fn set_route(&mut self, prefix: Prefix, gateway: IpAddr) -> Result<(), LabError> {
-        let mut message = route(prefix);
-        message.header.protocol = RouteProtocol::Static;
-        message.header.scope = RouteScope::Universe;
-        message.header.kind = RouteType::Unicast;
-        message
-            .attributes
-            .push(RouteAttribute::Gateway(route_address(gateway)));
+        let message = static_route(prefix, gateway);
         self.change(
             format!(
                 "setting the route to {}/{} through {gateway}",
@@ -198,6 +214,100 @@ impl Netlink {
             RouteNetlinkMessage::DelRoute(message),
             0,
         )
+    }
+
+    /// Adds or deletes routes through one gateway, many in one message to the kernel.
+    pub(crate) fn change_routes(
+        &mut self,
+        change: RouteChange,
+        gateway: IpAddr,
+        prefixes: impl Iterator<Item = Prefix>,
+    ) -> Result<(), LabError> {
+        let mut prefixes = prefixes.peekable();
+        while prefixes.peek().is_some() {
+            let batch = prefixes.by_ref().take(ROUTES_A_BATCH);
+            self.change_batch(change, gateway, batch)
+                .map_err(|source| {
+                    let what = match change {
+                        RouteChange::Add => format!("adding routes through {gateway}"),
+                        RouteChange::Delete => format!("deleting routes through {gateway}"),
+                    };
+                    self.error(what, source)
+                })?;
+        }
+        Ok(())
+    }
+
+    fn change_batch(
+        &mut self,
+        change: RouteChange,
+        gateway: IpAddr,
+        prefixes: impl Iterator<Item = Prefix>,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        let mut last = 0;
+        for prefix in prefixes {
+            let message = static_route(prefix, gateway);
+            let (message, flags) = match change {
+                RouteChange::Add => (
+                    RouteNetlinkMessage::NewRoute(message),
+                    NLM_F_CREATE | NLM_F_EXCL,
+                ),
+                RouteChange::Delete => (RouteNetlinkMessage::DelRoute(message), 0),
+            };
+            last = bytes.len();
+            self.write_request(message, flags, &mut bytes);
+        }
+        // Refusals are told in any case; beyond them, it is enough to hear when the last one is done.
+        let flags_at = last + 6;
+        let flags = u16::from_ne_bytes([bytes[flags_at], bytes[flags_at + 1]]) | NLM_F_ACK;
+        bytes[flags_at..flags_at + 2].copy_from_slice(&flags.to_ne_bytes());
+        self.socket.send(&bytes, 0)?;
+        let mut refusal = Ok(());
+        loop {
+            let length = self.socket.recv(&mut &mut self.answer[..], 0)?;
+            for answer in messages(&self.answer[..length]) {
+                if answer.kind == NLMSG_ERROR && answer.error_code != 0 {
+                    let error = io::Error::from_raw_os_error(answer.error_code.saturating_neg());
+                    refusal = refusal.and(Err(error));
+                }
+                if answer.sequence_number == self.sequence_number {
+                    return refusal;
+                }
+            }
+        }
+    }
+
+    /// Counts the static routes of a family's main table.
+    pub(crate) fn count_static_routes(&mut self, family: AddressFamily) -> Result<u32, LabError> {
+        self.dump_static_routes(family)
+            .map_err(|source| self.error("counting routes".into(), source))
+    }
+
+    fn dump_static_routes(&mut self, family: AddressFamily) -> io::Result<u32> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = family;
+        let mut bytes = Vec::new();
+        let request = RouteNetlinkMessage::GetRoute(message);
+        self.write_request(request, NLM_F_DUMP, &mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let mut routes = 0;
+        loop {
+            let length = self.socket.recv(&mut &mut self.answer[..], 0)?;
+            for answer in messages(&self.answer[..length]) {
+                if answer.sequence_number != self.sequence_number {
+                    continue;
+                }
+                match answer.kind {
+                    NLMSG_DONE => return Ok(routes),
+                    NLMSG_ERROR => {
+                        let code = answer.error_code.saturating_neg();
+                        return Err(io::Error::from_raw_os_error(code));
+                    }
+                    _ => routes += u32::from(answer.is_static_route()),
+                }
+            }
+        }
     }
 
     /// The index of an interface.
@@ -221,6 +331,7 @@ impl Netlink {
                 LinkAttribute::Stats64(stats) => {
                     state.rx_dropped = stats.rx_dropped;
                     state.tx_dropped = stats.tx_dropped;
+                    state.rx_otherhost_dropped = stats.rx_otherhost_dropped;
                 }
                 LinkAttribute::Xdp(attributes) => {
                     for attribute in attributes {
@@ -263,20 +374,27 @@ impl Netlink {
         }
     }
 
-    /// Sends one message and waits for its answer: an object, an acknowledgement, or an error.
-    fn request(
-        &mut self,
-        message: RouteNetlinkMessage,
-        flags: u16,
-    ) -> io::Result<Option<RouteNetlinkMessage>> {
+    /// Appends one message, with the next sequence number.
+    fn write_request(&mut self, message: RouteNetlinkMessage, flags: u16, bytes: &mut Vec<u8>) {
         self.sequence_number = self.sequence_number.wrapping_add(1);
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
         header.sequence_number = self.sequence_number;
         let mut packet = NetlinkMessage::new(header, NetlinkPayload::from(message));
         packet.finalize();
-        let mut bytes = vec![0; packet.buffer_len()];
-        packet.serialize(&mut bytes);
+        let start = bytes.len();
+        bytes.resize(start + packet.buffer_len(), 0);
+        packet.serialize(&mut bytes[start..]);
+    }
+
+    /// Sends one message and waits for its answer: an object, an acknowledgement, or an error.
+    fn request(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+    ) -> io::Result<Option<RouteNetlinkMessage>> {
+        let mut bytes = Vec::new();
+        self.write_request(message, flags, &mut bytes);
         self.socket.send(&bytes, 0)?;
         loop {
             let length = self.socket.recv(&mut &mut self.answer[..], 0)?;
@@ -293,6 +411,128 @@ impl Netlink {
             };
         }
     }
+}
+
+/// Hears of changes of a namespace's routes.
+pub(crate) struct RouteMonitor {
+    socket: Socket,
+    namespace: String,
+    heard: Vec<u8>,
+}
+
+impl RouteMonitor {
+    /// Listens from now on.
+    pub(crate) fn open(
+        namespace: &NetworkNamespace,
+        family: fwdlab_model::AddressFamily,
+    ) -> Result<Self, LabError> {
+        let group = match family {
+            fwdlab_model::AddressFamily::Inet => RTNLGRP_IPV4_ROUTE,
+            fwdlab_model::AddressFamily::Inet6 => RTNLGRP_IPV6_ROUTE,
+        };
+        let open = || {
+            let mut socket = Socket::new(NETLINK_ROUTE)?;
+            socket.bind_auto()?;
+            socket.add_membership(group)?;
+            socket.set_non_blocking(true)?;
+            Ok(socket)
+        };
+        let namespace_name = namespace.name().to_owned();
+        match namespace.run(open)? {
+            Ok(socket) => Ok(Self {
+                socket,
+                namespace: namespace_name,
+                heard: vec![0; ANSWER_SIZE],
+            }),
+            Err(source) => Err(LabError::Netlink {
+                namespace: namespace_name,
+                what: "listening for changes of routes".into(),
+                source,
+            }),
+        }
+    }
+
+    /// Whether a static route of the main table was changed since it was opened or asked last; what
+    /// the kernel changes of its own routes does not count.
+    pub(crate) fn saw_a_change(&mut self) -> Result<bool, LabError> {
+        let mut saw = false;
+        loop {
+            match self.socket.recv(&mut &mut self.heard[..], 0) {
+                Ok(length) => {
+                    saw |= messages(&self.heard[..length]).any(|message| message.is_static_route());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(saw),
+                // More was changed than there was room to tell.
+                Err(error) if error.raw_os_error() == Some(ENOBUFS) => saw = true,
+                Err(source) => {
+                    return Err(LabError::Netlink {
+                        namespace: self.namespace.clone(),
+                        what: "hearing of changes of routes".into(),
+                        source,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The head of a message of rtnetlink's, as far as many of them are to be read fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    kind: u16,
+    sequence_number: u32,
+    /// Of an answer that is a refusal; 0 of an acknowledgement.
+    error_code: i32,
+    /// Table, protocol and type, where it tells of a route.
+    route: Option<(u8, u8, u8)>,
+}
+
+impl Head {
+    fn is_static_route(&self) -> bool {
+        self.route
+            == Some((
+                RouteHeader::RT_TABLE_MAIN,
+                RouteProtocol::Static.into(),
+                RouteType::Unicast.into(),
+            ))
+    }
+}
+
+/// The messages in what a netlink socket received; what is damaged ends them.
+fn messages(bytes: &[u8]) -> impl Iterator<Item = Head> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let message = bytes.get(at..)?;
+        let half = |at: usize| {
+            Some(u16::from_ne_bytes(
+                message.get(at..at + 2)?.try_into().ok()?,
+            ))
+        };
+        let word = |at: usize| {
+            Some(u32::from_ne_bytes(
+                message.get(at..at + 4)?.try_into().ok()?,
+            ))
+        };
+        let length = usize::try_from(word(0)?).ok()?;
+        let (kind, sequence_number) = (half(4)?, word(8)?);
+        if length < HEADER_SIZE || length > message.len() {
+            return None;
+        }
+        at += length.next_multiple_of(4);
+        let body = &message[HEADER_SIZE..length];
+        let is_route = matches!(kind, RTM_NEWROUTE | RTM_DELROUTE);
+        Some(Head {
+            kind,
+            sequence_number,
+            error_code: if kind == NLMSG_ERROR {
+                word(HEADER_SIZE)?.cast_signed()
+            } else {
+                0
+            },
+            // struct rtmsg: family, two lengths, TOS, table, protocol, scope, type.
+            route: (is_route && body.len() >= 8).then(|| (body[4], body[5], body[7])),
+        })
+    })
 }
 
 fn family(address: IpAddr) -> AddressFamily {
@@ -318,4 +558,52 @@ fn route(prefix: Prefix) -> RouteMessage {
         .attributes
         .push(RouteAttribute::Destination(route_address(prefix.0)));
     message
+}
+
+fn static_route(prefix: Prefix, gateway: IpAddr) -> RouteMessage {
+    let mut message = route(prefix);
+    message.header.protocol = RouteProtocol::Static;
+    message.header.scope = RouteScope::Universe;
+    message.header.kind = RouteType::Unicast;
+    message
+        .attributes
+        .push(RouteAttribute::Gateway(route_address(gateway)));
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn many_messages_are_read_one_by_one() {
+        let header = |length: u32, kind: u16, sequence_number: u32| {
+            let mut bytes = length.to_ne_bytes().to_vec();
+            bytes.extend(kind.to_ne_bytes());
+            bytes.extend([0, 0]);
+            bytes.extend(sequence_number.to_ne_bytes());
+            bytes.extend([0; 4]);
+            bytes
+        };
+        let mut bytes = header(28, RTM_NEWROUTE, 5);
+        bytes.extend([2, 24, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0]);
+        bytes.extend(header(36, NLMSG_ERROR, 6));
+        bytes.extend((-17_i32).to_ne_bytes());
+        bytes.extend(header(28, RTM_NEWROUTE, 6));
+        // One that was cut.
+        bytes.extend(header(28, RTM_NEWROUTE, 7));
+        let read: Vec<_> = messages(&bytes).collect();
+        assert_eq!(read.len(), 2);
+        assert!(read[0].is_static_route());
+        assert_eq!((read[1].error_code, read[1].sequence_number), (-17, 6));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+            prop_assert!(messages(&bytes).count() <= bytes.len() / HEADER_SIZE);
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! The `netns` lab: this machine's kernel forwards between two veth pairs, self-clocked or paced.
+//! The `netns` lab: this machine's kernel forwards between two veth pairs, self-clocked, paced or
+//! overloaded.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -6,16 +7,20 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     AddressFamily, BlockRecord, Conservation, Lab, LoadRegime, Placement, PlannedBlock, Resolved,
-    SCHEMA_VERSION, SliceRecord, TrialRecord, Variant, VariantName,
+    SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Variant, VariantName,
 };
-use fwdlab_sys::Interrupts;
-use fwdlab_traffic::{CountingProgram, Generator, Pace, RunningGenerator, Sink, drop_control};
+use fwdlab_sys::{Interrupts, NetworkNamespace};
+use fwdlab_traffic::{Pace, Receiver, RunningSender, Sender, SenderPort};
 
 use crate::counters::{Drops, difference, drops};
-use crate::dut::{Dut, FORWARDER_DROPPED, unavailable};
+use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
 use crate::interference::{rate_basis, tell_undisturbed};
-use crate::topology::{DUT_IN, TESTER_IN};
+use crate::journal::{Journal, Undo};
+use crate::placement::{placement, regime_unavailable};
+use crate::restore::{Leftover, LeftoverState, OnFailure, restore};
+use crate::tester::{IngressControl, TesterChoice};
+use crate::topology::TESTER_IN;
 use crate::validity::{self, TrialEvidence};
 use crate::watch::{Sample, Watch, prove_cpu_is_free, watch};
 use crate::{LabError, Topology};
@@ -32,12 +37,17 @@ pub const SETTLING_STEP: Duration = Duration::from_millis(10);
 /// How many such intervals after a switch.
 const SETTLING_STEPS: u32 = 20;
 
+/// Probe frames under way at once: what a veth ring holds even where another CPU empties it.
+const PROBE_BATCH: u32 = 128;
+
 /// A lab out of this machine's kernel.
 pub struct NetnsLab {
     resolved: Resolved,
     placement: Placement,
     interrupts: Interrupts,
-    leftovers: Vec<String>,
+    journal: Journal,
+    leftovers: Vec<Leftover>,
+    choice: TesterChoice,
 }
 
 /// What a block left behind.
@@ -66,32 +76,65 @@ pub enum LabEvent<'a> {
 }
 
 impl NetnsLab {
-    /// Opens the lab: checks privilege and CPUs, and removes what killed runs left.
+    /// The name of the DUT's journal: this machine.
+    pub const DUT: &str = "netns";
+
+    /// Gives an ordinary user's process what the lab needs: a user namespace of its own.
+    ///
+    /// To be called before any thread is started; root's process needs nothing.
     ///
     /// # Errors
-    /// `NotRoot`, `Cpu`, or what the kernel refuses.
-    pub fn open(resolved: &Resolved, interrupts: Interrupts) -> Result<Self, LabError> {
-        if !fwdlab_sys::is_root() {
-            let lab = resolved.lab.name.clone();
-            return Err(LabError::NotRoot {
-                lab,
-                uid: fwdlab_sys::user_id(),
+    /// `NoUserNamespace`.
+    pub fn prepare_process(lab: &Lab) -> Result<(), LabError> {
+        let uid = fwdlab_sys::user_id();
+        if uid == 0 {
+            return Ok(());
+        }
+        fwdlab_sys::enter_user_namespace().map_err(|source| LabError::NoUserNamespace {
+            lab: lab.name.clone(),
+            uid,
+            source,
+        })
+    }
+
+    /// Opens the lab: puts back what killed runs left, chooses the CPUs, and the best tester that works.
+    ///
+    /// # Errors
+    /// `Cpu`, `NotRestored`, or what the kernel refuses.
+    pub fn open(
+        resolved: &Resolved,
+        journal: Journal,
+        interrupts: Interrupts,
+    ) -> Result<Self, LabError> {
+        let leftovers = restore(journal.directory(), OnFailure::Keep)?;
+        let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
+        if let Some(leftover) = leftovers.iter().find(failed) {
+            return Err(LabError::NotRestored {
+                leftover: leftover.to_string(),
             });
         }
-        let leftovers = fwdlab_sys::remove_leftovers()?;
-        let placement = placement(&resolved.lab, &fwdlab_sys::online_cpus()?)?;
+        let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
         prove_cpu_is_free(placement.load_cpu)?;
+        prove_cpu_is_free(placement.forwarding_cpu())?;
         Ok(Self {
             resolved: resolved.clone(),
             placement,
             interrupts,
+            journal,
             leftovers,
+            choice: TesterChoice::probe()?,
         })
     }
 
-    /// Namespaces of killed runs that were removed.
+    /// How frames are sent and counted, and why not in a better way.
     #[must_use]
-    pub fn leftovers(&self) -> &[String] {
+    pub fn tester(&self) -> &TesterChoice {
+        &self.choice
+    }
+
+    /// What killed runs had left, and was put back.
+    #[must_use]
+    pub fn leftovers(&self) -> &[Leftover] {
         &self.leftovers
     }
 
@@ -106,12 +149,15 @@ impl NetnsLab {
     /// # Errors
     /// When the lab cannot be made at all.
     pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
-        let topology = Topology::build()?;
-        let lab = &self.resolved.lab;
+        if let Some(reason) = regime_unavailable(&self.resolved, &self.placement) {
+            return Ok(vec![Some(reason); self.resolved.variants.len()]);
+        }
+        let mut topology = Topology::build()?;
+        let mut dut = Dut::new(&self.resolved, &self.placement, self.choice.tester)?;
         self.resolved
             .variants
             .iter()
-            .map(|variant| unavailable(lab, variant, &topology))
+            .map(|variant| dut.unavailable(&mut topology, variant))
             .collect()
     }
 
@@ -131,7 +177,13 @@ impl NetnsLab {
         on_event(LabEvent::SetUp);
         let started = Instant::now();
         let start = now_utc();
-        let mut measurement = self.measurement(started)?;
+        let mut measurement = Measurement::start(
+            &self.resolved,
+            &self.placement,
+            self.choice.tester,
+            &mut self.journal,
+            self.interrupts,
+        )?;
         let mut families = Vec::new();
         for order in &planned.families {
             families.push(measurement.set_up_family(order.family, &order.rounds[0])?);
@@ -150,8 +202,11 @@ impl NetnsLab {
             mut slices,
             samples,
             evidence,
+            changes,
             ..
         } = measurement;
+        changes.0.undo_all()?;
+        drop(changes);
         let undisturbed_loop_ns = tell_undisturbed(&mut slices, &samples);
 
         let block = BlockRecord {
@@ -167,7 +222,7 @@ impl NetnsLab {
             undisturbed_loop_ns,
             rate_basis: rate_basis(planned, &slices),
         };
-        let trials = self.trials(planned, &block, &slices, evidence);
+        let trials = trials(&self.resolved, planned, &block, &slices, evidence);
         Ok(BlockOutcome {
             trials,
             block,
@@ -191,7 +246,13 @@ impl NetnsLab {
             .filter(|variant| variant.unavailable.is_none())
             .map(|variant| variant.name.clone())
             .collect();
-        let mut measurement = self.measurement(Instant::now())?;
+        let mut measurement = Measurement::start(
+            &self.resolved,
+            &self.placement,
+            self.choice.tester,
+            &mut self.journal,
+            self.interrupts,
+        )?;
         let family = self.resolved.traffic.families[0];
         let Family {
             generator,
@@ -205,8 +266,8 @@ impl NetnsLab {
         let mut settlings = Vec::new();
         for name in variants.iter().cycle().take(switches as usize) {
             measurement.stop_if_asked()?;
-            measurement.switch(name)?;
-            let forwarded = || Ok(sink.counts()?.forwarded_frames);
+            measurement.switch(family, name)?;
+            let forwarded = || Ok(sink.forwarded_frames()?);
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {
                 let samples =
@@ -220,80 +281,15 @@ impl NetnsLab {
         running.stop()?;
         Ok(settlings)
     }
+}
 
-    fn measurement(&self, started: Instant) -> Result<Measurement<'_>, LabError> {
-        Ok(Measurement {
-            resolved: &self.resolved,
-            placement: &self.placement,
-            interrupts: self.interrupts,
-            started,
-            topology: Topology::build()?,
-            dut: Dut::new(&self.resolved.lab)?,
-            control: drop_control()?,
-            slices: Vec::new(),
-            samples: Vec::new(),
-            evidence: BTreeMap::new(),
-        })
-    }
+/// What a block changes beyond its own lifetime, undone at the latest when the value goes.
+struct Changes<'a>(&'a mut Journal);
 
-    fn trials(
-        &self,
-        planned: &PlannedBlock,
-        block: &BlockRecord,
-        slices: &[SliceRecord],
-        mut evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
-    ) -> Vec<TrialRecord> {
-        let usual_calibration_ns = median(slices.iter().map(|slice| as_f64(slice.calibration_ns)));
-        let mut trials = Vec::new();
-        for order in &planned.families {
-            let traffic = &self.resolved.traffic;
-            let of_family =
-                validity::of_family(&block.conservation[&order.family], traffic.flows());
-            for (position, name) in (0..).zip(&order.rounds[0]) {
-                let own: Vec<_> = slices
-                    .iter()
-                    .filter(|slice| slice.family == order.family && &slice.variant == name)
-                    .collect();
-                let evidence = evidence
-                    .remove(&(order.family, name.clone()))
-                    .unwrap_or_default();
-                let measured_s: f64 = own.iter().map(|slice| slice.time_s).sum();
-                let forwarded_frames: u64 = own.iter().map(|slice| slice.forwarded_frames).sum();
-                let basis = block.rate_basis[&order.family];
-                let mut trial = TrialRecord {
-                    schema: SCHEMA_VERSION,
-                    session: block.session,
-                    block: block.block,
-                    attempt: block.attempt,
-                    order: position,
-                    variant: name.clone(),
-                    family: order.family,
-                    start: evidence.start.clone(),
-                    measured_s,
-                    offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
-                    forwarded_frames,
-                    drops: evidence.drops.clone(),
-                    undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
-                    observation_pps: median(
-                        own.iter()
-                            .filter_map(|slice| slice.counted(basis))
-                            .map(|(frames, time_s)| as_f64(frames) / time_s),
-                    ),
-                    pooled_pps: as_f64(forwarded_frames) / measured_s,
-                    steal_s: own.iter().map(|slice| slice.steal_s).sum(),
-                    calibration_ns: median(own.iter().map(|slice| as_f64(slice.calibration_ns))),
-                    invalid: of_family.clone(),
-                };
-                trial.invalid.extend(validity::of_trial(
-                    &trial,
-                    &evidence,
-                    usual_calibration_ns,
-                    traffic.intended_load_pps,
-                ));
-                trials.push(trial);
-            }
-        }
-        trials
+impl Drop for Changes<'_> {
+    fn drop(&mut self) {
+        // What cannot be undone now stands in the journal, where the next run finds it.
+        let _ = self.0.undo_all();
     }
 }
 
@@ -303,9 +299,13 @@ struct Measurement<'a> {
     placement: &'a Placement,
     interrupts: Interrupts,
     started: Instant,
+    // Before the topology, so that it goes first: programs that undo something run inside the DUT.
+    changes: Changes<'a>,
     topology: Topology,
-    dut: Dut<'a>,
-    control: CountingProgram,
+    tester: Tester,
+    port: SenderPort,
+    dut: Dut,
+    control: IngressControl,
     slices: Vec<SliceRecord>,
     /// Those of each slice.
     samples: Vec<Vec<Sample>>,
@@ -315,8 +315,8 @@ struct Measurement<'a> {
 /// Generator and sink of one family, ready to measure.
 struct Family {
     family: AddressFamily,
-    generator: Generator,
-    sink: Sink,
+    generator: Sender,
+    sink: Receiver,
     /// So many frames hold every flow and every size.
     probe_frames: u32,
 }
@@ -327,6 +327,47 @@ struct FamilyOutcome {
 }
 
 impl<'a> Measurement<'a> {
+    /// Sets the block's cables up.
+    fn start(
+        resolved: &'a Resolved,
+        placement: &'a Placement,
+        tester: Tester,
+        journal: &'a mut Journal,
+        interrupts: Interrupts,
+    ) -> Result<Self, LabError> {
+        let started = Instant::now();
+        let changes = Changes(journal);
+        for role in ["tester", "dut"] {
+            let name = NetworkNamespace::name_of(role)?;
+            let what = format!("network namespace {name}");
+            changes.0.announce(what, Undo::RemoveNamespace { name })?;
+        }
+        let topology = Topology::build()?;
+        let interface = topology.generator_interface();
+        let port = topology
+            .tester()
+            .run(|| SenderPort::open(tester, interface))??;
+        let mut measurement = Self {
+            resolved,
+            placement,
+            interrupts,
+            started,
+            changes,
+            topology,
+            tester,
+            port,
+            dut: Dut::new(resolved, placement, tester)?,
+            control: IngressControl::new(tester)?,
+            slices: Vec::new(),
+            samples: Vec::new(),
+            evidence: BTreeMap::new(),
+        };
+        if let Some(cpu) = placement.dut_cpu {
+            measurement.topology.forward_on(cpu)?;
+        }
+        Ok(measurement)
+    }
+
     /// Loads generator and sink, and proves every variant with probe frames of every flow and size.
     fn set_up_family(
         &mut self,
@@ -334,12 +375,11 @@ impl<'a> Measurement<'a> {
         variants: &[VariantName],
     ) -> Result<Family, LabError> {
         let frames = self.topology.frames(family, &self.resolved.traffic)?;
-        let interface = self.topology.generator_interface();
         let generator = self
             .topology
             .tester()
-            .run(|| Generator::load(&frames, interface))??;
-        let sink = Sink::load(&frames)?;
+            .run(|| Sender::load(&self.port, &frames))??;
+        let sink = Receiver::load(self.tester, &frames)?;
         let mut family = Family {
             family,
             generator,
@@ -352,19 +392,38 @@ impl<'a> Measurement<'a> {
         for name in variants {
             self.stop_if_asked()?;
             let variant = self.variant(name);
-            self.dut.apply(&mut self.topology, variant)?;
-            self.dut.read_back(&mut self.topology, variant)?;
+            let (dut, mut site) = self.dut_at_site(family.family);
+            dut.apply(&mut site, variant)?;
+            dut.read_back(&mut site, variant)?;
             self.probe(&mut family, variant)?;
         }
         // Another family's sink is to take its place.
-        family.sink.detach();
+        family.sink.detach()?;
         Ok(family)
     }
 
     fn probe(&self, family: &mut Family, variant: &Variant) -> Result<(), LabError> {
         let (flows, sent) = (self.resolved.traffic.flows(), family.probe_frames);
         family.sink.reset_to_check_all()?;
-        family.generator.send(sent)?;
+        let mut sent_so_far = 0;
+        let mut is_lossless = true;
+        while sent_so_far < sent {
+            let batch = PROBE_BATCH.min(sent - sent_so_far);
+            if sent_so_far == 0 {
+                family.generator.send(batch)?;
+            } else {
+                family.generator.send_more(batch)?;
+            }
+            sent_so_far += batch;
+            // Once a frame is lost, waiting for the others would only take its time each time.
+            if is_lossless {
+                let arrived = settled(
+                    || Ok(family.sink.counts()?.forwarded_frames),
+                    |&arrived| arrived >= u64::from(sent_so_far),
+                )?;
+                is_lossless = arrived >= u64::from(sent_so_far);
+            }
+        }
         let counts = settled(
             || Ok(family.sink.counts()?),
             |counts| counts.forwarded_frames >= u64::from(sent),
@@ -409,7 +468,7 @@ impl<'a> Measurement<'a> {
         let settle = Duration::from_millis(design.settle_ms.into());
         sink.reset()?;
         self.topology.tester().run(|| sink.attach(TESTER_IN))??;
-        self.switch(&rounds[0][0])?;
+        self.switch(family, &rounds[0][0])?;
         let drops_before = self.drops(family)?;
         let running = generator.start(self.placement.load_cpu, self.pace())?;
 
@@ -453,20 +512,18 @@ impl<'a> Measurement<'a> {
     /// What a frame costs when the DUT drops it as it comes in.
     fn generator_cost_ns(
         &mut self,
-        running: &RunningGenerator,
+        running: &RunningSender,
         settle: Duration,
     ) -> Result<f64, LabError> {
-        self.dut.forwarder.xdp.detach();
-        self.topology
-            .dut()
-            .run(|| self.control.xdp.attach(DUT_IN))??;
+        self.dut.detach_forwarder();
+        self.control.begin(&self.topology, running)?;
         sleep(settle);
         let start = Instant::now();
         let frames_before = running.offered_frames()?;
         sleep(Duration::from_millis(CONTROL_MS));
         let frames = running.offered_frames()? - frames_before;
         let time_ns = start.elapsed().as_secs_f64() * 1e9;
-        self.control.xdp.detach();
+        self.control.end(running);
         Ok(time_ns / as_f64(frames.max(1)))
     }
 
@@ -477,8 +534,8 @@ impl<'a> Measurement<'a> {
     fn slice(
         &mut self,
         family: AddressFamily,
-        running: &RunningGenerator,
-        sink: &Sink,
+        running: &RunningSender,
+        sink: &Receiver,
         name: &VariantName,
         round: u32,
         position: u32,
@@ -486,31 +543,38 @@ impl<'a> Measurement<'a> {
     ) -> Result<SliceRecord, LabError> {
         let switching = Instant::now();
         let start_utc = now_utc();
-        self.switch(name)?;
+        self.switch(family, name)?;
         let switched = Instant::now();
         let variant = self.variant(name);
-        let moved = moved(self.dut.read_back(&mut self.topology, variant))?;
+        let (dut, mut site) = self.dut_at_site(family);
+        let moved = moved(dut.read_back(&mut site, variant))?;
         sleep_until(switched + settle);
         let drops_before = self.drops(family)?;
-        let steal_before_s = steal_s(self.placement.load_cpu);
+        let cpu = self.placement.forwarding_cpu();
+        let steal_before_s = steal_s(cpu);
 
         let length = Duration::from_millis(self.resolved.design.slice_ms.into());
         let Watch {
             samples,
             offered_frames,
         } = watch(
-            self.placement.load_cpu,
+            cpu,
             length,
-            || Ok(sink.counts()?.forwarded_frames),
+            || Ok(sink.forwarded_frames()?),
             || Ok(running.offered_frames()?),
         )?;
         let (start, end) = (samples[0], samples[samples.len() - 1]);
 
-        let steal_s = steal_s(self.placement.load_cpu) - steal_before_s;
+        let steal_s = steal_s(cpu) - steal_before_s;
+        // What waits to be checked has only so much room.
+        sink.counts()?;
         let dropped = difference(&drops_before, &self.drops(family)?);
         // At the slice's end, so that what was changed inside it is seen too.
         let moved = match moved {
-            None => self::moved(self.dut.prove_unmoved(&mut self.topology, variant))?,
+            None => {
+                let (dut, mut site) = self.dut_at_site(family);
+                self::moved(dut.prove_unmoved(&mut site, variant))?
+            }
             moved => moved,
         };
         let time_s = (end.at - start.at).as_secs_f64();
@@ -553,9 +617,20 @@ impl<'a> Measurement<'a> {
         Ok(slice)
     }
 
-    fn switch(&mut self, name: &VariantName) -> Result<(), LabError> {
+    fn switch(&mut self, family: AddressFamily, name: &VariantName) -> Result<(), LabError> {
         let variant = self.variant(name);
-        self.dut.apply(&mut self.topology, variant)
+        let (dut, mut site) = self.dut_at_site(family);
+        dut.apply(&mut site, variant)
+    }
+
+    /// What sets the DUT, and what it is set in, for one family's frames.
+    fn dut_at_site(&mut self, family: AddressFamily) -> (&mut Dut, Site<'_>) {
+        let site = Site {
+            topology: &mut self.topology,
+            journal: self.changes.0,
+            family,
+        };
+        (&mut self.dut, site)
     }
 
     fn variant(&self, name: &VariantName) -> &'a Variant {
@@ -565,11 +640,12 @@ impl<'a> Measurement<'a> {
     }
 
     fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
-        let programs = [
-            ("drop-at-ingress control", &self.control, 0),
-            ("XDP forwarder", &self.dut.forwarder, FORWARDER_DROPPED),
-        ];
-        drops(&mut self.topology, family, &programs)
+        let forwarder = self.dut.forwarder();
+        let programs: Vec<_> = forwarder
+            .map(|program| ("XDP forwarder", program, FORWARDER_DROPPED))
+            .into_iter()
+            .collect();
+        drops(&mut self.topology, family, &self.control, &programs)
     }
 
     fn pace(&self) -> Pace {
@@ -592,6 +668,66 @@ impl<'a> Measurement<'a> {
             Ok(())
         }
     }
+}
+
+/// The records of a block's trials.
+fn trials(
+    resolved: &Resolved,
+    planned: &PlannedBlock,
+    block: &BlockRecord,
+    slices: &[SliceRecord],
+    mut evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
+) -> Vec<TrialRecord> {
+    let usual_calibration_ns = median(slices.iter().map(|slice| as_f64(slice.calibration_ns)));
+    let mut trials = Vec::new();
+    for order in &planned.families {
+        let traffic = &resolved.traffic;
+        let of_family = validity::of_family(&block.conservation[&order.family], traffic.flows());
+        for (position, name) in (0..).zip(&order.rounds[0]) {
+            let own: Vec<_> = slices
+                .iter()
+                .filter(|slice| slice.family == order.family && &slice.variant == name)
+                .collect();
+            let evidence = evidence
+                .remove(&(order.family, name.clone()))
+                .unwrap_or_default();
+            let measured_s: f64 = own.iter().map(|slice| slice.time_s).sum();
+            let forwarded_frames: u64 = own.iter().map(|slice| slice.forwarded_frames).sum();
+            let basis = block.rate_basis[&order.family];
+            let mut trial = TrialRecord {
+                schema: SCHEMA_VERSION,
+                session: block.session,
+                block: block.block,
+                attempt: block.attempt,
+                order: position,
+                variant: name.clone(),
+                family: order.family,
+                start: evidence.start.clone(),
+                measured_s,
+                offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
+                forwarded_frames,
+                drops: evidence.drops.clone(),
+                undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
+                observation_pps: median(
+                    own.iter()
+                        .filter_map(|slice| slice.counted(basis))
+                        .map(|(frames, time_s)| as_f64(frames) / time_s),
+                ),
+                pooled_pps: as_f64(forwarded_frames) / measured_s,
+                steal_s: own.iter().map(|slice| slice.steal_s).sum(),
+                calibration_ns: median(own.iter().map(|slice| as_f64(slice.calibration_ns))),
+                invalid: of_family.clone(),
+            };
+            trial.invalid.extend(validity::of_trial(
+                &trial,
+                &evidence,
+                usual_calibration_ns,
+                traffic,
+            ));
+            trials.push(trial);
+        }
+    }
+    trials
 }
 
 /// What was read back where it was not the variant's.
@@ -622,28 +758,6 @@ fn settled<T>(
 
 fn sleep_until(deadline: Instant) {
     sleep(deadline.saturating_duration_since(Instant::now()));
-}
-
-/// The load on the first CPU and the harness on the last, unless the lab file says otherwise.
-pub(crate) fn placement(lab: &Lab, cpus: &[u32]) -> Result<Placement, LabError> {
-    let first = *cpus.first().unwrap_or(&0);
-    let last = *cpus.last().unwrap_or(&0);
-    let load_cpu = lab.load_cpu.unwrap_or(first);
-    let control_cpu = lab.control_cpu.unwrap_or(last);
-    for cpu in [load_cpu, control_cpu] {
-        if !cpus.contains(&cpu) {
-            let cpus = cpus
-                .iter()
-                .map(u32::to_string)
-                .collect::<Vec<_>>()
-                .join(", ");
-            return Err(LabError::Cpu { cpu, cpus });
-        }
-    }
-    Ok(Placement {
-        load_cpu,
-        control_cpu,
-    })
 }
 
 fn now_utc() -> String {

@@ -7,17 +7,19 @@
 //!  sink      <- tester-in  ==== veth ==== dut-out
 //! ```
 
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use fwdlab_model::{AddressFamily, Traffic};
 use fwdlab_packet::MacAddress;
-use fwdlab_sys::NetworkNamespace;
+use fwdlab_sys::{NetworkNamespace, Sysfs};
 use fwdlab_traffic::{Frames, Link};
 
 use crate::LabError;
 use crate::kernel_file::{read, write};
-use crate::netlink::{End, InterfaceState, Netlink, Prefix};
+use crate::netlink::{End, InterfaceState, Netlink, Prefix, RouteChange};
 
 /// The tester's interface towards the DUT: where the generator sends.
 pub const TESTER_OUT: &str = "tester-out";
@@ -31,7 +33,10 @@ pub const DUT_OUT: &str = "dut-out";
 const TESTER_OUT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 1, 1]);
 const DUT_IN_MAC: MacAddress = MacAddress([2, 0, 0, 0, 1, 2]);
 const DUT_OUT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 1]);
-const TESTER_IN_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 2]);
+/// The next hop on the sink's cable, which the DUT sends to. No interface has this address: frames for
+/// it are dropped where the tester's kernel first looks at them, which costs the least and is counted.
+const SINK_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 2]);
+const TESTER_IN_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 0x22]);
 /// A second next hop on the sink's cable, to which a test can move the route.
 const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 3]);
 
@@ -81,7 +86,14 @@ pub struct Topology {
     tester_in: u32,
     dut_in: u32,
     dut_out: u32,
+    /// `/sys` as the DUT has it, once it was asked for.
+    dut_sysfs: Option<Sysfs>,
+    /// Threads that poll for other labs' interfaces of the same names.
+    foreign_polling_threads: Vec<u32>,
 }
+
+/// How the kernel names the threads that poll for the DUT's interfaces.
+const POLLING_THREADS: &str = "napi/dut-";
 
 impl Topology {
     /// Makes both namespaces, the cables, addresses, permanent neighbours and routes, and turns
@@ -144,6 +156,8 @@ impl Topology {
             tester_in,
             dut_in,
             dut_out,
+            dut_sysfs: None,
+            foreign_polling_threads: fwdlab_sys::kernel_threads(POLLING_THREADS)?,
         };
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             topology.address(family)?;
@@ -157,7 +171,7 @@ impl Topology {
         netlink.add_address(self.dut_in, addresses.dut_in)?;
         netlink.add_address(self.dut_out, addresses.dut_out)?;
         netlink.set_neighbour(self.dut_in, addresses.generator, TESTER_OUT_MAC)?;
-        netlink.set_neighbour(self.dut_out, addresses.sink, TESTER_IN_MAC)?;
+        netlink.set_neighbour(self.dut_out, addresses.sink, SINK_MAC)?;
         netlink.set_neighbour(self.dut_out, addresses.other_sink, OTHER_MAC)?;
         netlink.set_route(addresses.sources, addresses.generator)?;
         netlink.set_route(addresses.destinations, addresses.sink)
@@ -192,7 +206,7 @@ impl Topology {
         };
         let dut_to_sink = Link {
             source: DUT_OUT_MAC,
-            destination: TESTER_IN_MAC,
+            destination: SINK_MAC,
         };
         Ok(Frames::new(family, traffic, tester_to_dut, dut_to_sink)?)
     }
@@ -253,6 +267,99 @@ impl Topology {
             cable(TESTER_OUT, tester_out, DUT_IN, dut_in),
             cable(DUT_OUT, dut_out, TESTER_IN, tester_in),
         ])
+    }
+
+    /// Frames that came in at the DUT for another station, and were dropped because of that.
+    pub(crate) fn misaddressed_frames(&mut self) -> Result<u64, LabError> {
+        let dut_in = self.dut_netlink.interface_state(self.dut_in)?;
+        Ok(dut_in.rx_otherhost_dropped)
+    }
+
+    /// The prefixes of a family that the lab itself uses.
+    pub(crate) fn prefixes(family: AddressFamily) -> [Prefix; 4] {
+        let addresses = addresses(family);
+        [
+            addresses.dut_in,
+            addresses.dut_out,
+            addresses.sources,
+            addresses.destinations,
+        ]
+    }
+
+    /// Adds or deletes routes of the DUT through the next hop that leads to the sink.
+    pub(crate) fn change_dut_routes(
+        &mut self,
+        family: AddressFamily,
+        change: RouteChange,
+        prefixes: impl Iterator<Item = Prefix>,
+    ) -> Result<(), LabError> {
+        let gateway = addresses(family).sink;
+        self.dut_netlink.change_routes(change, gateway, prefixes)
+    }
+
+    /// How many static routes the DUT has for a family.
+    pub(crate) fn count_dut_routes(&mut self, family: AddressFamily) -> Result<u32, LabError> {
+        self.dut_netlink.count_static_routes(match family {
+            AddressFamily::Inet => netlink_packet_route::AddressFamily::Inet,
+            AddressFamily::Inet6 => netlink_packet_route::AddressFamily::Inet6,
+        })
+    }
+
+    /// Has the DUT forward in a thread on a CPU of its own, instead of on the CPU of whoever sends.
+    pub(crate) fn forward_on(&mut self, cpu: u32) -> Result<(), LabError> {
+        self.write_dut_sysfs(DUT_IN, "threaded", "1")?;
+        self.pin_polling_threads(cpu)
+    }
+
+    /// Lets the threads that poll for the DUT's interfaces run on one CPU only.
+    pub(crate) fn pin_polling_threads(&self, cpu: u32) -> Result<(), LabError> {
+        for thread in fwdlab_sys::kernel_threads(POLLING_THREADS)? {
+            if !self.foreign_polling_threads.contains(&thread) {
+                fwdlab_sys::pin_kernel_thread(thread, cpu)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A file of one of the DUT's interfaces below `/sys/class/net/<interface>/`.
+    pub(crate) fn read_dut_sysfs(
+        &mut self,
+        interface: &str,
+        file: &str,
+    ) -> Result<String, LabError> {
+        let below = format!("class/net/{interface}/{file}");
+        let read = fs::read_to_string(self.dut_sysfs()?.path(&below));
+        read.map_err(|source| LabError::File {
+            what: "reading",
+            path: Path::new("/sys").join(below),
+            source,
+        })
+    }
+
+    /// Writes a file of one of the DUT's interfaces below `/sys/class/net/<interface>/`.
+    pub(crate) fn write_dut_sysfs(
+        &mut self,
+        interface: &str,
+        file: &str,
+        value: &str,
+    ) -> Result<(), LabError> {
+        let below = format!("class/net/{interface}/{file}");
+        let written = OpenOptions::new()
+            .write(true)
+            .open(self.dut_sysfs()?.path(&below))
+            .and_then(|mut opened| opened.write_all(value.as_bytes()));
+        written.map_err(|source| LabError::File {
+            what: "writing",
+            path: Path::new("/sys").join(below),
+            source,
+        })
+    }
+
+    fn dut_sysfs(&mut self) -> Result<&Sysfs, LabError> {
+        match &mut self.dut_sysfs {
+            Some(sysfs) => Ok(sysfs),
+            none => Ok(none.insert(Sysfs::open(&self.dut)?)),
+        }
     }
 
     /// A setting of the DUT under `/proc/sys`.

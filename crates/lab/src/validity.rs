@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{Conservation, InvalidReason, TrialRecord};
+use fwdlab_model::{Conservation, InvalidReason, LoadRegime, Traffic, TrialRecord};
 
 /// More of the load CPU than this taken by the hypervisor makes a trial invalid.
 pub const STEAL_RATIO_MAX: f64 = 0.25;
@@ -67,7 +67,7 @@ pub(crate) fn of_trial(
     trial: &TrialRecord,
     evidence: &TrialEvidence,
     usual_calibration_ns: f64,
-    intended_load_pps: Option<u64>,
+    traffic: &Traffic,
 ) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
     if let Some(what) = &evidence.settings_moved {
@@ -93,7 +93,10 @@ pub(crate) fn of_trial(
             bound,
         });
     }
-    if let Some(pps) = intended_load_pps {
+    if traffic.regime == LoadRegime::Overload && trial.drops.is_empty() {
+        reasons.push(InvalidReason::GeneratorLimited);
+    }
+    if let Some(pps) = traffic.intended_load_pps {
         #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
         let ratio = trial.offered_frames as f64 / (pps as f64 * trial.measured_s);
         if ratio < LOAD_RATIO_MIN {
@@ -134,12 +137,20 @@ mod tests {
         }
     }
 
+    fn paced() -> Traffic {
+        Traffic {
+            regime: LoadRegime::Paced,
+            intended_load_pps: Some(100_000),
+            ..Traffic::default()
+        }
+    }
+
     #[test]
     fn a_sound_trial_stays_valid_whatever_its_rate() {
         let mut trial = trial();
         trial.observation_pps = 0.0;
         assert_eq!(
-            of_trial(&trial, &TrialEvidence::default(), 100.0, Some(100_000)),
+            of_trial(&trial, &TrialEvidence::default(), 100.0, &paced()),
             []
         );
     }
@@ -155,7 +166,23 @@ mod tests {
         trial.steal_s = 0.5;
         trial.calibration_ns = 200.0;
         trial.offered_frames = 98_000;
-        assert_eq!(of_trial(&trial, &evidence, 100.0, Some(100_000)).len(), 5);
+        assert_eq!(of_trial(&trial, &evidence, 100.0, &paced()).len(), 5);
+    }
+
+    #[test]
+    fn an_overload_that_drops_nothing_shows_the_generator_and_not_the_dut() {
+        let overload = Traffic {
+            regime: LoadRegime::Overload,
+            ..Traffic::default()
+        };
+        let judge = |trial: &TrialRecord, traffic: &Traffic| {
+            of_trial(trial, &TrialEvidence::default(), 100.0, traffic)
+        };
+        let mut trial = trial();
+        assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
+        assert_eq!(judge(&trial, &Traffic::default()), []);
+        trial.drops.insert("a full ring".into(), 1);
+        assert_eq!(judge(&trial, &overload), []);
     }
 
     #[test]

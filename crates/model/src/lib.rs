@@ -21,7 +21,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use record::{
     BlockRecord, Conservation, Environment, InvalidReason, LabNoise, Placement, RateBasis, Record,
-    SCHEMA_VERSION, SessionRecord, SliceRecord, TrialRecord, Verification,
+    SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, TrialRecord, Verification,
 };
 pub use resolve::{Loaded, Read, load, load_lab};
 pub use resolved::{

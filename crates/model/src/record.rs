@@ -114,6 +114,9 @@ pub enum InvalidReason {
         /// The bound.
         bound: f64,
     },
+    /// Overload was asked for and the DUT dropped nothing: the generator was the limit, and what was
+    /// forwarded is no more than a lower bound of what the DUT can do.
+    GeneratorLimited,
     /// The generator stopped inside the block.
     GeneratorStopped {
         /// What it said.
@@ -151,6 +154,10 @@ impl std::fmt::Display for InvalidReason {
                 "offered {:.2} % of the intended load (bound {:.2} %)",
                 ratio * 100.0,
                 bound * 100.0
+            ),
+            Self::GeneratorLimited => f.write_str(
+                "overload was asked for and nothing was dropped: the generator was the limit, and the \
+                 DUT can forward at least this",
             ),
             Self::GeneratorStopped { what } => write!(f, "the generator stopped: {what}"),
             Self::FlowsMissing { seen, planned } => {
@@ -366,6 +373,76 @@ pub struct Environment {
     pub facts: BTreeMap<String, String>,
     /// What is known to spoil measurements, in sentences.
     pub noise_sources: Vec<String>,
+    /// How frames are sent and counted; records that do not say are of eBPF programs.
+    #[serde(default)]
+    pub tester: Tester,
+}
+
+/// How frames are sent and counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tester {
+    /// eBPF programs: live frames, and a sink at the driver.
+    #[default]
+    Ebpf,
+    /// An AF_XDP socket in copy mode, and interface counters.
+    AfXdp,
+    /// A packet socket with a transmit ring, and interface counters.
+    TxRing,
+    /// A packet socket with a system call for each batch, and interface counters.
+    Sendmmsg,
+}
+
+impl Tester {
+    /// Those that need no eBPF, the best first.
+    pub const SOCKETS: [Self; 3] = [Self::AfXdp, Self::TxRing, Self::Sendmmsg];
+
+    /// What sends.
+    #[must_use]
+    pub fn sender(self) -> &'static str {
+        match self {
+            Self::Ebpf => "eBPF live frames",
+            Self::AfXdp => "an AF_XDP socket in copy mode",
+            Self::TxRing => "a packet socket with a transmit ring (PACKET_TX_RING)",
+            Self::Sendmmsg => "a packet socket (sendmmsg)",
+        }
+    }
+
+    /// What counts.
+    #[must_use]
+    pub fn sink(self) -> &'static str {
+        match self {
+            Self::Ebpf => "an XDP program",
+            Self::AfXdp | Self::TxRing | Self::Sendmmsg => {
+                "interface counters, with a packet socket that checks frames drawn at random"
+            }
+        }
+    }
+
+    /// What is lost against eBPF programs, in sentences.
+    #[must_use]
+    pub fn losses(self) -> &'static [&'static str] {
+        match self {
+            Self::Ebpf => &[],
+            Self::AfXdp | Self::TxRing | Self::Sendmmsg => &[
+                "Variants with an XDP program are not available.",
+                "Frames are socket buffers from the start, sent one system call a batch: the \
+                 sender's own cost is another and larger one, and part of every ns/packet.",
+                "The sink lets frames come up to the first look of the tester's IP stack, which \
+                 costs more than an XDP program; it checks frames drawn at random.",
+                "The generator's own cost is that of frames which the DUT's IP stack drops at its \
+                 first look, because they are addressed to another station.",
+                "The calibration loop has no real-time priority: it takes its turns with the load, \
+                 so that short disturbances are seen later or not at all.",
+            ],
+        }
+    }
+}
+
+impl std::fmt::Display for Tester {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}, counted by {}", self.sender(), self.sink())
+    }
 }
 
 impl Environment {
@@ -374,8 +451,9 @@ impl Environment {
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<String> {
         let pairs = [
-            ("kernel", &self.kernel, &other.kernel),
+            ("kernel", self.kernel.as_str(), other.kernel.as_str()),
             ("CPU", &self.cpu_model, &other.cpu_model),
+            ("tester", self.tester.sender(), other.tester.sender()),
         ];
         for (what, mine, theirs) in pairs {
             if mine != theirs {
@@ -426,10 +504,21 @@ pub struct LabNoise {
 /// Who runs where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// CPU of generator, DUT and sink.
+    /// CPU of the generator, and of DUT and sink too where they have none of their own.
     pub load_cpu: u32,
+    /// CPU of DUT and sink, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dut_cpu: Option<u32>,
     /// CPU of the harness.
     pub control_cpu: u32,
+}
+
+impl Placement {
+    /// CPU on which the DUT forwards.
+    #[must_use]
+    pub fn forwarding_cpu(&self) -> u32 {
+        self.dut_cpu.unwrap_or(self.load_cpu)
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, Order, RateBasis, Resolved, SessionRecord, TrialRecord,
+    AddressFamily, Conservation, Order, RateBasis, Resolved, SessionRecord, Tester, TrialRecord,
     VariantName,
 };
 use fwdlab_stats::median;
@@ -196,6 +196,19 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             "take it away, or rely on the intervals, which include it",
         );
     }
+    if let Some(tester) = session_tester(loaded).filter(|tester| *tester != Tester::Ebpf) {
+        warn(
+            "W213",
+            Some("lab".to_owned()),
+            format!(
+                "measured without eBPF programs: frames were sent by {} and counted by {}, which \
+                 costs more and is part of every ns/packet",
+                tester.sender(),
+                tester.sink()
+            ),
+            "run it as root",
+        );
+    }
     for variant in &loaded.resolved.variants {
         if let Some(reason) = &variant.unavailable {
             warn(
@@ -250,6 +263,12 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
     warnings
 }
 
+/// How frames were sent and counted; the same in all sessions, or they could not go on.
+fn session_tester(loaded: &Loaded) -> Option<Tester> {
+    let session = loaded.sessions.first()?;
+    Some(session.environment.tester)
+}
+
 fn lab_section(loaded: &Loaded, session: &SessionRecord) -> LabSection {
     let lab = &loaded.resolved.lab;
     let environment = &session.environment;
@@ -263,6 +282,7 @@ fn lab_section(loaded: &Loaded, session: &SessionRecord) -> LabSection {
         kernel: text::one_line(&environment.kernel),
         load_cpu: session.placement.load_cpu,
         control_cpu: session.placement.control_cpu,
+        tester: environment.tester,
         facts: environment.facts.clone(),
         generator_cost_ns: generator_cost(loaded),
         fwdlab: session.fwdlab.clone(),

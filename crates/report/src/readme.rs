@@ -97,6 +97,7 @@ impl Page<'_> {
         self.item(&text::markdown(&machine));
         self.item(&text::markdown(&format!("Linux {}", lab.kernel)));
         self.item(&sentences::flows(&report.traffic));
+        self.item(&format!("Tester: {}", lab.tester));
         self.item(&load(report));
         if report.traffic.regime == LoadRegime::SelfClocked {
             let costs = sentences::generator_costs(report);

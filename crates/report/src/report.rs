@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, Order, Traffic, VariantName};
+use fwdlab_model::{AddressFamily, Conservation, LabKind, Order, Tester, Traffic, VariantName};
 
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
@@ -97,6 +97,8 @@ pub struct LabSection {
     pub load_cpu: u32,
     /// CPU of the harness.
     pub control_cpu: u32,
+    /// How frames were sent and counted.
+    pub tester: Tester,
     /// Everything else that was found, by name.
     pub facts: BTreeMap<String, String>,
     /// The generator's own cost from the drop-at-ingress control, median over the blocks.

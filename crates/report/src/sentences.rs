@@ -161,17 +161,18 @@ pub(crate) fn disturbed(report: &Report) -> Option<String> {
 /// What must not be concluded.
 pub(crate) fn limits(report: &Report) -> Vec<String> {
     match report.lab.kind {
-        LabKind::Netns => vec![
-            "No network card: veth pairs and live frames, so no DMA, no driver rings, no \
-             interrupt moderation and no receive-side scaling."
-                .to_owned(),
+        LabKind::Netns => [
+            "No network card: veth pairs, so no DMA, no driver rings, no interrupt moderation and \
+             no receive-side scaling.",
             "The result is the CPU cost of the forwarding path of this kernel on this machine, \
              with the generator and the sink on the same core; a virtual machine adds its \
-             hypervisor."
-                .to_owned(),
+             hypervisor.",
             "Forwarding rates here do not carry over to hardware; which variant costs more, and \
-             roughly how many ns/packet, often does."
-                .to_owned(),
-        ],
+             roughly how many ns/packet, often does.",
+        ]
+        .iter()
+        .chain(report.lab.tester.losses())
+        .map(ToString::to_string)
+        .collect(),
     }
 }

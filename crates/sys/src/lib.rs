@@ -1,22 +1,43 @@
 #![doc = include_str!("../README.md")]
 // Unsafe is allowed in this crate and in no other; every block says why it is sound.
 
+mod af_xdp;
 mod cpu;
 mod error;
 mod ethtool;
 mod interrupt;
+mod mapping;
+mod memory_file;
 mod namespace;
+mod packet_ring;
+mod packet_socket;
+mod peer;
+mod process;
+mod sysfs;
+mod user_namespace;
 
+pub use af_xdp::XdpSocket;
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use error::SysError;
-pub use ethtool::enable_gro;
+pub use ethtool::{Feature, enable_gro, features, set_features};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
-pub use namespace::{NetworkNamespace, remove_leftovers};
+pub use memory_file::memory_file;
+pub use namespace::{
+    NetworkNamespace, leftover_namespaces, remove_leftovers, remove_namespace, run_in_namespace,
+};
+pub use packet_ring::{ReceiveRing, TransmitRing};
+pub use packet_socket::{PacketSocket, interface_index};
+pub use peer::peer_process;
+pub use process::{
+    Process, bind_to_this_thread, kernel_threads, kill_process_group, pin_kernel_thread,
+};
+pub use sysfs::Sysfs;
+pub use user_namespace::{NoUserNamespace, enter_user_namespace, is_in_user_namespace};
 
-/// Whether this process runs with root's effective user id.
+/// Whether this process runs as the machine's root, not as that of a user namespace.
 #[must_use]
 pub fn is_root() -> bool {
-    nix::unistd::geteuid().is_root()
+    user_id() == 0 && !is_in_user_namespace()
 }
 
 /// This process's effective user id.

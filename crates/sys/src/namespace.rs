@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::SysError;
+use crate::{Process, SysError, is_in_user_namespace};
 
 const DIRECTORY: &str = "/run/netns";
 const PREFIX: &str = "fwdlab";
@@ -17,25 +17,42 @@ const PREFIX: &str = "fwdlab";
 /// A network namespace that goes when its value goes.
 ///
 /// Its name, `fwdlab-<pid>-<start time of that process>-<role>`, says whose it is, so that what a
-/// killed process left can be told from what a live one uses. `ip netns exec NAME …` can enter it.
+/// killed process left can be told from what a live one uses. `ip netns exec NAME …` can enter it,
+/// unless this process is in a user namespace of its own, which has no place for names: the namespace
+/// then lasts as long as the process, however that ends.
 #[derive(Debug)]
 pub struct NetworkNamespace {
     name: String,
-    path: PathBuf,
+    /// Where the name stands, where it stands anywhere.
+    path: Option<PathBuf>,
     file: File,
 }
 
 impl NetworkNamespace {
+    /// The name of the namespace that [`create`](Self::create) makes for a role.
+    ///
+    /// # Errors
+    /// When `/proc` does not say who this process is.
+    pub fn name_of(role: &str) -> Result<String, SysError> {
+        let Process { pid, start_time } = Process::this()?;
+        Ok(format!("{PREFIX}-{pid}-{start_time}-{role}"))
+    }
+
     /// Makes a new, empty namespace for one role of this process's lab.
     ///
     /// # Errors
     /// Without the privilege to make one, or when the name is taken.
     pub fn create(role: &str) -> Result<Self, SysError> {
-        let pid = std::process::id();
-        let started = start_time(pid)
-            .ok_or_else(|| SysError::new("reading /proc/self/stat", io::ErrorKind::NotFound))?;
-        let name = format!("{PREFIX}-{pid}-{started}-{role}");
+        let name = Self::name_of(role)?;
         let what = || format!("making network namespace {name}");
+        if is_in_user_namespace() {
+            let file = make_nameless().map_err(|source| SysError::new(what(), source))?;
+            return Ok(Self {
+                name,
+                path: None,
+                file,
+            });
+        }
         let path = Path::new(DIRECTORY).join(&name);
         share_directory()?;
         File::create_new(&path).map_err(|source| SysError::new(what(), source))?;
@@ -61,7 +78,11 @@ impl NetworkNamespace {
             let _ = remove(&path);
             SysError::new(what(), source)
         })?;
-        Ok(Self { name, path, file })
+        Ok(Self {
+            name,
+            path: Some(path),
+            file,
+        })
     }
 
     /// The name under which `ip netns` knows it.
@@ -107,9 +128,89 @@ impl AsFd for NetworkNamespace {
 
 impl Drop for NetworkNamespace {
     fn drop(&mut self) {
-        // What cannot be removed now is found by the next run.
-        let _ = remove(&self.path);
+        if let Some(path) = &self.path {
+            // What cannot be removed now is found by the next run.
+            let _ = remove(path);
+        }
     }
+}
+
+/// Makes a network namespace that only its descriptor keeps.
+fn make_nameless() -> io::Result<File> {
+    // The thread that enters the new namespace must end in it, so it is one of its own.
+    std::thread::spawn(|| {
+        unshare(CloneFlags::CLONE_NEWNET)?;
+        File::open("/proc/thread-self/ns/net")
+    })
+    .join()
+    .expect("two system calls do not panic")
+}
+
+/// Runs a closure on a thread inside a namespace that has a name, whoever made it; none where there
+/// is no such namespace.
+///
+/// # Errors
+/// Without the privilege to enter it.
+///
+/// # Panics
+/// When the closure does.
+pub fn run_in_namespace<T: Send>(
+    name: &str,
+    closure: impl FnOnce() -> T + Send,
+) -> Result<Option<T>, SysError> {
+    let what = || format!("entering namespace {name}");
+    let path = Path::new(DIRECTORY).join(name);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(SysError::new(what(), error)),
+    };
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| match setns(&file, CloneFlags::CLONE_NEWNET) {
+            Ok(()) => Ok(Some(closure())),
+            // A file without a namespace behind it: its maker was killed in between.
+            Err(Errno::EINVAL) => Ok(None),
+            Err(errno) => Err(SysError::new(what(), errno)),
+        });
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Removes a namespace of fwdlab's, whoever made it; one that is gone already is no error.
+///
+/// # Errors
+/// When the name is not one of fwdlab's, or the kernel refuses.
+pub fn remove_namespace(name: &str) -> Result<(), SysError> {
+    let what = || format!("removing namespace {name}");
+    if owner(name).is_none() || name.contains('/') {
+        return Err(SysError::new(what(), io::ErrorKind::InvalidInput));
+    }
+    remove(&Path::new(DIRECTORY).join(name)).map_err(|errno| SysError::new(what(), errno))
+}
+
+/// Names of the namespaces whose processes are gone, in ascending order; none for a process in a user
+/// namespace of its own, because those that have names belong to root.
+///
+/// # Errors
+/// When they cannot be listed.
+pub fn leftover_namespaces() -> Result<Vec<String>, SysError> {
+    if is_in_user_namespace() {
+        return Ok(Vec::new());
+    }
+    let entries = match fs::read_dir(DIRECTORY) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(SysError::new(format!("listing {DIRECTORY}"), error)),
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| owner(name).is_some_and(|owner| !owner.is_alive()))
+        .collect();
+    names.sort();
+    Ok(names)
 }
 
 /// Removes the namespaces of processes that are gone, and names them.
@@ -117,49 +218,19 @@ impl Drop for NetworkNamespace {
 /// # Errors
 /// When one of them cannot be removed.
 pub fn remove_leftovers() -> Result<Vec<String>, SysError> {
-    let entries = match fs::read_dir(DIRECTORY) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(SysError::new(format!("listing {DIRECTORY}"), error)),
-    };
-    let mut removed = Vec::new();
-    for name in entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok())
-    {
-        let Some((pid, started)) = owner(&name) else {
-            continue;
-        };
-        if start_time(pid) == Some(started) {
-            continue;
-        }
-        remove(&Path::new(DIRECTORY).join(&name)).map_err(|errno| {
-            SysError::new(
-                format!("removing namespace {name} of a run that is gone"),
-                errno,
-            )
-        })?;
-        removed.push(name);
-    }
-    removed.sort();
-    Ok(removed)
+    let names = leftover_namespaces()?;
+    names.iter().try_for_each(|name| remove_namespace(name))?;
+    Ok(names)
 }
 
-/// Process and start time in a name of ours; nothing for anybody else's.
-fn owner(name: &str) -> Option<(u32, u64)> {
+/// The process in a name of ours; nothing for anybody else's.
+fn owner(name: &str) -> Option<Process> {
     let mut parts = name.strip_prefix(PREFIX)?.strip_prefix('-')?.splitn(3, '-');
-    let owner = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let owner = Process {
+        pid: parts.next()?.parse().ok()?,
+        start_time: parts.next()?.parse().ok()?,
+    };
     parts.next().filter(|role| !role.is_empty()).map(|_| owner)
-}
-
-/// When a process started, in clock ticks since boot: with the pid, who it is.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field, the command in parentheses, may hold anything; the 22nd is wanted.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let state = fields.next()?;
-    (!matches!(state, "Z" | "X")).then_some(())?;
-    fields.nth(18)?.parse().ok()
 }
 
 fn remove(path: &Path) -> nix::Result<()> {
@@ -206,7 +277,11 @@ mod tests {
 
     #[test]
     fn only_names_of_ours_have_an_owner() {
-        assert_eq!(owner("fwdlab-12-345-dut"), Some((12, 345)));
+        let owner_12 = Process {
+            pid: 12,
+            start_time: 345,
+        };
+        assert_eq!(owner("fwdlab-12-345-dut"), Some(owner_12));
         for name in [
             "fwdlab-12-345",
             "fwdlab-12-345-",
@@ -219,10 +294,10 @@ mod tests {
     }
 
     #[test]
-    fn this_process_started_once() {
-        let started = start_time(std::process::id());
-        assert!(started.is_some());
-        assert_eq!(started, start_time(std::process::id()));
-        assert_eq!(start_time(u32::MAX), None);
+    fn nothing_but_a_namespace_of_ours_can_be_removed() {
+        for name in ["dut", "fwdlab-1-2-../../x", "../fwdlab-1-2-dut"] {
+            assert!(remove_namespace(name).is_err(), "{name}");
+        }
+        remove_namespace("fwdlab-1-2-nothing-there").unwrap();
     }
 }

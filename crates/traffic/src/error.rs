@@ -31,6 +31,17 @@ pub enum TrafficError {
         /// Size asked for, with FCS.
         frame_size: u16,
     },
+    /// An interface's counters could not be read.
+    #[error(
+        "reading the counters of interface {interface_index}: {source}{}",
+        counters_remedy(source)
+    )]
+    Counters {
+        /// The interface.
+        interface_index: u32,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
     /// No size at all.
     #[error("traffic.frame_sizes: no size; give at least one")]
     NoFrameSize,
@@ -86,6 +97,15 @@ impl TrafficError {
             what: what.into(),
             source: source.into(),
         }
+    }
+}
+
+fn counters_remedy(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::Unsupported => {
+            "; without eBPF programs Linux 5.19 or newer is needed, or run as root (sudo)"
+        }
+        _ => "",
     }
 }
 

@@ -175,6 +175,28 @@ impl Frames {
         self.turn.iter().map(|&size| sizes[size]).collect()
     }
 
+    /// How many sizes there are.
+    pub(crate) fn sizes(&self) -> usize {
+        self.sizes.len()
+    }
+
+    /// The index of each slot's size.
+    pub(crate) fn turn(&self) -> &[usize] {
+        &self.turn
+    }
+
+    /// The frames of the first flow in all sizes, then those of the next, as they are sent.
+    pub(crate) fn each_flow_in_each_size(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.flows
+            .iter()
+            .flat_map(move |flow| self.sizes.iter().map(move |&size| self.emit(flow, size)))
+    }
+
+    /// A frame as it should come back.
+    pub(crate) fn as_forwarded(&self, frame: &[u8]) -> Vec<u8> {
+        self.forwarded(frame)
+    }
+
     /// A frame as large as any.
     pub(crate) fn largest(&self) -> Vec<u8> {
         let size = self.sizes.iter().max().expect("there is a size");

@@ -115,14 +115,24 @@ impl Generator {
     /// When the kernel refuses to run the program.
     pub fn send(&mut self, frames: u32) -> Result<(), TrafficError> {
         self.prepare(Pace::SelfClocked)?;
+        self.send_more(frames)
+    }
+
+    /// Sends that many frames more, from the flow after the last one on, and returns when they are
+    /// sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses to run the program.
+    pub fn send_more(&mut self, frames: u32) -> Result<(), TrafficError> {
+        let goal = self.offered_frames()? + u64::from(frames);
         let mut left = frames;
         while left > 0 {
             match run(&self.program, &self.seed_frame, left) {
                 Ok(()) => break,
                 // A signal ends the system call between two batches; the flows go on where it did.
                 Err(error) if is_interrupted(&error) => {
-                    let offered = u32::try_from(self.offered_frames()?).unwrap_or(u32::MAX);
-                    left = frames.saturating_sub(offered);
+                    let missing = goal.saturating_sub(self.offered_frames()?);
+                    left = u32::try_from(missing).unwrap_or(u32::MAX);
                 }
                 Err(error) => return Err(TrafficError::bpf("running the generator", error)),
             }
@@ -300,7 +310,7 @@ fn is_interrupted(error: &ProgramError) -> bool {
 
 /// The time between two bursts, in ns and 2^-32 ns.
 fn gap(pps: u64, burst_frames: u32) -> (u64, u32) {
-    let gap = (u128::from(burst_frames) * 1_000_000_000 << 32) / u128::from(pps.max(1));
+    let gap = ((u128::from(burst_frames) * 1_000_000_000) << 32) / u128::from(pps.max(1));
     let whole = u64::try_from(gap >> 32).expect("at most 2^32 seconds");
     let fraction = u32::try_from(gap & 0xffff_ffff).expect("32 bits are left");
     // A gap of 0 would mean "as fast as it goes".
@@ -323,6 +333,7 @@ mod tests {
     use super::*;
     use crate::Link;
 
+    const XDP_DROP: u32 = 1;
     const XDP_REDIRECT: u32 = 4;
 
     #[test]
@@ -388,6 +399,41 @@ mod tests {
             let made = made_by(&program, &left);
             assert_eq!(made, frames.sent(number), "frame {number}");
         }
+    }
+
+    #[test]
+    fn a_burst_is_sent_at_once_and_the_next_one_later() {
+        testkit::require_root!();
+        let frames = frames(AddressFamily::Inet, &[(64, 1)]);
+        let mut program = load(&frames, "generate").unwrap();
+        let mut map: Array<MapData, State> = program.take_map("generator");
+        let mut interface: DevMap<MapData> = program.take_map("interface");
+        interface.set(0, 1, None, 0).unwrap();
+        // The second burst is due hours later.
+        for burst_frames in [10_001, 100_000] {
+            let pace = Pace::Paced {
+                pps: 1,
+                burst_frames,
+            };
+            let start = state(frames.sequence(), frames.family(), pace);
+            map.set(0, start, 0).unwrap();
+            let offered = || map.get(&0, 0).unwrap()[0];
+            assert_eq!(last_outcome(&program, burst_frames), XDP_REDIRECT);
+            assert_eq!(offered(), u64::from(burst_frames));
+            assert_eq!(last_outcome(&program, 100), XDP_DROP);
+            assert_eq!(offered(), u64::from(burst_frames));
+        }
+    }
+
+    /// Runs the program so many times, and says what it wants with the last frame.
+    fn last_outcome(program: &XdpProgram, times: u32) -> u32 {
+        let frame = [0; 60];
+        let outcome = program.program().test_run(TestRunOptions {
+            data_in: Some(&frame),
+            repeat: times,
+            ..TestRunOptions::default()
+        });
+        outcome.unwrap().return_value
     }
 
     #[test]

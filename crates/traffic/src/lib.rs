@@ -1,17 +1,26 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod counter_sink;
 mod error;
 mod frames;
 mod generator;
+mod interface_counters;
+mod pacer;
 mod sink;
+mod socket_generator;
+mod tester;
 mod turn;
 mod xdp;
 
+pub use counter_sink::CounterSink;
 pub use error::TrafficError;
 pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
+pub use interface_counters::{InterfaceCounters, InterfaceCounts};
 pub use sink::{Sink, SinkCounts};
+pub use socket_generator::{RunningSocketGenerator, SocketGenerator, SocketPort};
+pub use tester::{Receiver, RunningSender, Sender, SenderPort, ebpf_refusal};
 pub use turn::SLOTS_MAX;
 pub use xdp::{CountingProgram, XdpProgram};
 

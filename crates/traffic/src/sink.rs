@@ -11,7 +11,7 @@ const ETH_P_IP: u32 = 0x0800;
 const ETH_P_IPV6: u32 = 0x86dd;
 
 /// `enum wrong` of the eBPF program, in its order.
-const WRONG: [&str; 5] = [
+pub(crate) const WRONG: [&str; 5] = [
     "flow",
     "length",
     "MAC address",
@@ -48,7 +48,7 @@ pub struct SinkCounts {
     /// Frames of the tester that were compared with what was expected.
     pub checked_frames: u64,
     /// Those that differed, in the order of what is looked at first.
-    wrong_frames: [u64; WRONG.len()],
+    pub(crate) wrong_frames: [u64; WRONG.len()],
 }
 
 impl SinkCounts {
@@ -64,6 +64,18 @@ impl SinkCounts {
             .into_iter()
             .zip(self.wrong_frames)
             .filter(|&(_, frames)| frames > 0)
+    }
+
+    /// The outcome of the check, for the records.
+    pub(crate) fn verification(&self, flows_seen: u32) -> Verification {
+        Verification {
+            checked_frames: self.checked_frames,
+            wrong_frames: self
+                .wrong_frames_by_kind()
+                .map(|(kind, frames)| (kind.to_owned(), frames))
+                .collect(),
+            flows_seen,
+        }
     }
 }
 
@@ -202,15 +214,7 @@ impl Sink {
     /// # Errors
     /// When the kernel does not say.
     pub fn verification(&self) -> Result<Verification, TrafficError> {
-        let counts = self.counts()?;
-        Ok(Verification {
-            checked_frames: counts.checked_frames,
-            wrong_frames: counts
-                .wrong_frames_by_kind()
-                .map(|(kind, frames)| (kind.to_owned(), frames))
-                .collect(),
-            flows_seen: self.flows_seen()?,
-        })
+        Ok(self.counts()?.verification(self.flows_seen()?))
     }
 }
 

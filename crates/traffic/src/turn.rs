@@ -4,8 +4,8 @@ use fwdlab_model::FrameSize;
 
 use crate::TrafficError;
 
-/// Frames in a turn of all sizes that the generator's map holds.
-pub const SLOTS_MAX: u32 = 1024;
+/// Frames in a turn of all sizes that the generator's map holds: any 16 sizes with shares of 1000.
+pub const SLOTS_MAX: u32 = 16_384;
 
 /// One turn of the sizes, each as an index: every size as often as its share says, after the shares
 /// have lost their common divisor, and spread evenly rather than in runs.
@@ -79,7 +79,7 @@ impl Sequence {
 
     /// Frames after which flows and slots meet again.
     pub(crate) fn stretch(self) -> u32 {
-        // 65536 flows and 1024 slots fit.
+        // 65536 flows and 16384 slots fit.
         self.flows / self.stretches() * self.slots
     }
 
@@ -156,10 +156,10 @@ mod tests {
             TrafficError::NoShare { frame_size: 128 }
         ));
         assert!(matches!(
-            error(&[1024, 1]),
-            TrafficError::LongTurn { slots: 1025 }
+            error(&[16_384, 1]),
+            TrafficError::LongTurn { slots: 16_385 }
         ));
-        assert_eq!(turn(&sizes(&[1023, 1])).unwrap().len(), 1024);
+        assert_eq!(turn(&sizes(&[16_383, 1])).unwrap().len(), 16_384);
     }
 
     proptest! {

@@ -9,8 +9,13 @@ use std::time::Duration;
 use fwdlab_model::{Environment, Lab, Placement};
 
 use super::finding::Finding;
+use super::noise::control_experiment;
+use crate::placement::placement;
 use crate::watch::{self, prove_cpu_is_free};
-use crate::{LabError, Topology, netns, nftables};
+use crate::{LabError, Topology, dut};
+
+/// Blocks of the control experiment, whose placement is looked at.
+const BLOCKS: u32 = 8;
 
 /// How long counters are watched.
 const WATCH: Duration = Duration::from_secs(1);
@@ -26,12 +31,18 @@ const DISTURBED_RATIO_MAX: f64 = 0.05;
 
 /// Looks at everything that needs no measurement under load; takes some seconds.
 ///
+/// Shape: `prepared` is what `NetnsLab::prepare_process` said.
+///
 /// # Errors
 /// `Cpu` where the lab file names a CPU that is not there.
-pub fn examine(lab: &Lab, environment: &Environment) -> Result<Vec<Finding>, LabError> {
+pub fn examine(
+    lab: &Lab,
+    environment: &Environment,
+    prepared: &Result<(), LabError>,
+) -> Result<Vec<Finding>, LabError> {
     let cpus = fwdlab_sys::online_cpus()?;
-    let placement = netns::placement(lab, &cpus)?;
-    let mut findings = vec![privilege()];
+    let placement = placement(&control_experiment(lab, BLOCKS, false), &cpus)?;
+    let mut findings = vec![privilege(prepared)];
     findings.extend(kernel_features());
     findings.push(placing(&placement, cpus.len()));
     findings.extend(cpu_settings(&environment.facts));
@@ -44,15 +55,13 @@ pub fn examine(lab: &Lab, environment: &Environment) -> Result<Vec<Finding>, Lab
     Ok(findings)
 }
 
-fn privilege() -> Finding {
-    if fwdlab_sys::is_root() {
-        Finding::fine("privilege", "root")
-    } else {
-        Finding::warning(
-            "privilege",
-            format!("user {}", fwdlab_sys::user_id()),
-            "run as root (sudo) for eBPF live frames, XDP variants and real-time sampling",
-        )
+fn privilege(prepared: &Result<(), LabError>) -> Finding {
+    const REMEDY: &str =
+        "run as root (sudo) for eBPF live frames, XDP variants and real-time sampling";
+    match prepared {
+        Ok(()) if fwdlab_sys::is_root() => Finding::fine("privilege", "root"),
+        Ok(()) => Finding::warning("privilege", "root of a user namespace only", REMEDY),
+        Err(error) => Finding::fatal("privilege", error.to_string(), REMEDY),
     }
 }
 
@@ -62,7 +71,7 @@ fn kernel_features() -> Vec<Finding> {
         Ok(()) => Finding::fine(check, seen),
         Err(error) => Finding::fatal(check, error.to_string(), remedy),
     };
-    let nft = if nftables::is_installed() {
+    let nft = if dut::nft_is_installed() {
         Finding::fine("nft", "installed")
     } else {
         Finding::warning(
@@ -93,6 +102,7 @@ fn placing(placement: &Placement, cpus: usize) -> Finding {
     let Placement {
         load_cpu,
         control_cpu,
+        ..
     } = placement;
     if cpus < 2 || load_cpu == control_cpu {
         return Finding::warning(

@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use fwdlab_lab::{NetnsLab, Topology};
+use fwdlab_lab::{Leftover, LeftoverState, NetnsLab, OnFailure, Topology, Undo};
 use fwdlab_model::AddressFamily;
 
-use crate::rig::{experiment, own_namespaces, own_the_machine, rulesets, run};
+use crate::rig::{experiment, journal, own_namespaces, own_the_machine, rulesets, run};
 
 /// Tells this program, started by a test of its own, to play the other part of that test.
 const OTHER_PART: &str = "FWDLAB_TEST_OTHER_PART";
@@ -134,6 +134,135 @@ fn only_what_a_killed_run_left_is_removed() {
     assert!(left.iter().all(|name| !again.contains(name)));
 }
 
+/// What a journal of another process says, put down by hand: the change, and the process that made it.
+fn journal_line(undo: &str, pid: u32) -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    format!(
+        r#"{{"record":"change","id":{{"boot":"{}","pid":{pid},"start_time":1,"number":1}},"time":"2026-11-21T15:00:00Z","what":"a test","undo":{undo}}}"#,
+        boot.trim()
+    ) + "\n"
+}
+
+#[test]
+fn every_kind_of_change_is_put_back_once() {
+    testkit::require_root!();
+    testkit::require_tool!("ip", "rm", "sh");
+    let _machine = own_the_machine();
+    let state = tempfile::tempdir().unwrap();
+    let path = state.path().join("netns.jsonl");
+    let pid = std::process::id();
+    let mark = state.path().join("mark");
+    std::fs::write(&mark, "").unwrap();
+    // Nothing but loopback is in the namespace where it runs: the one it names is gone.
+    let script = "ip -o link | grep -v ' lo:' && exit 1; rm -f \"$0\"";
+    let gone = format!("fwdlab-{pid}-1-dut");
+    let run = format!(
+        r#"{{"kind":"run","namespace":"{gone}","arguments":["sh","-c",{script:?},{mark:?}]}}"#
+    );
+    let left = Foreign::new(format!("fwdlab-{pid}-1-left"));
+    let namespace = format!(r#"{{"kind":"remove-namespace","name":"{}"}}"#, left.0);
+    let sysctl_path = "/proc/sys/kernel/printk_ratelimit_burst";
+    let value = std::fs::read_to_string(sysctl_path).unwrap();
+    let changed = value.trim().parse::<u32>().unwrap() + 1;
+    std::fs::write(sysctl_path, changed.to_string()).unwrap();
+    let sysctl = format!(
+        r#"{{"kind":"write-sysctl","setting":"kernel/printk_ratelimit_burst","value":{:?}}}"#,
+        value.trim()
+    );
+    let failing = r#"{"kind":"run","namespace":"x","arguments":["false"]}"#;
+    let text: String = [run.as_str(), &namespace, &sysctl, failing]
+        .iter()
+        .map(|undo| journal_line(undo, pid))
+        .collect();
+    // The numbers tell the changes of one process apart; the last line is torn.
+    let numbered: String = text
+        .lines()
+        .enumerate()
+        .map(|(number, line)| {
+            line.replace(r#""number":1"#, &format!(r#""number":{number}"#)) + "\n"
+        })
+        .collect();
+    std::fs::write(&path, numbered + "{\"record\":\"undo").unwrap();
+
+    let states = |leftovers: &[Leftover]| -> Vec<(Undo, &'static str)> {
+        leftovers
+            .iter()
+            .filter(|leftover| leftover.what == "a test")
+            .map(|leftover| {
+                let state = match leftover.state {
+                    LeftoverState::Left => "left",
+                    LeftoverState::PutBack => "put back",
+                    LeftoverState::Failed { .. } => "failed",
+                    LeftoverState::Forgotten { .. } => "forgotten",
+                };
+                (leftover.undo.clone(), state)
+            })
+            .collect()
+    };
+    let listed = fwdlab_lab::leftovers(state.path()).unwrap();
+    let told = states(&listed);
+    assert_eq!(told.len(), 4);
+    assert!(told.iter().all(|(_, state)| *state == "left") && mark.exists());
+
+    // The latest change is undone first, and one that cannot be holds the others up no more than this.
+    let restored = fwdlab_lab::restore(state.path(), OnFailure::Keep).unwrap();
+    let words: Vec<_> = states(&restored)
+        .into_iter()
+        .map(|(_, state)| state)
+        .collect();
+    assert_eq!(
+        words,
+        ["failed", "put back", "put back", "put back"],
+        "{restored:?}"
+    );
+    assert_eq!(std::fs::read_to_string(sysctl_path).unwrap(), value);
+    assert!(!exists(&left.0) && !mark.exists());
+    std::mem::forget(left);
+
+    let again = fwdlab_lab::restore(state.path(), OnFailure::Keep).unwrap();
+    let words: Vec<_> = states(&again).into_iter().map(|(_, state)| state).collect();
+    assert_eq!(words, ["failed"]);
+    let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
+    let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+    let Err(error) = NetnsLab::open(&resolved, journal(&state), interrupts) else {
+        panic!("the machine is not as it was");
+    };
+    assert!(error.to_string().contains("could not run false"), "{error}");
+    assert!(
+        error.to_string().contains("fwdlab restore --forget"),
+        "{error}"
+    );
+
+    let forgotten = fwdlab_lab::restore(state.path(), OnFailure::Forget).unwrap();
+    let words: Vec<_> = states(&forgotten)
+        .into_iter()
+        .map(|(_, state)| state)
+        .collect();
+    assert_eq!(words, ["forgotten"]);
+    assert_eq!(states(&fwdlab_lab::leftovers(state.path()).unwrap()), []);
+    assert_eq!(std::fs::read(&path).unwrap(), b"");
+    NetnsLab::open(&resolved, journal(&state), interrupts).unwrap();
+}
+
+#[test]
+fn a_damaged_journal_is_refused_with_its_line() {
+    testkit::require_root!();
+    let _machine = own_the_machine();
+    let state = tempfile::tempdir().unwrap();
+    let path = state.path().join("netns.jsonl");
+    let line = journal_line(r#"{"kind":"burn"}"#, std::process::id());
+    std::fs::write(&path, line).unwrap();
+    let error = fwdlab_lab::restore(state.path(), OnFailure::Keep).unwrap_err();
+    assert!(
+        error.to_string().contains("netns.jsonl\":1: not a line"),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("unknown variant `burn`"),
+        "{error}"
+    );
+}
+
 #[test]
 fn without_privilege_the_lab_says_what_it_needs() {
     testkit::require_root!();
@@ -141,7 +270,8 @@ fn without_privilege_the_lab_says_what_it_needs() {
         nix::unistd::setuid(nix::unistd::Uid::from_raw(65534)).unwrap();
         let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
         let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-        match NetnsLab::open(&resolved, interrupts) {
+        let state = tempfile::tempdir().unwrap();
+        match NetnsLab::open(&resolved, journal(&state), interrupts) {
             Ok(_) => tell("the lab opened"),
             Err(error) => tell(&error.to_string()),
         }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use fwdlab_lab::{LabError, LabEvent};
-use fwdlab_model::{AddressFamily, Binding, InvalidReason, XdpProgram};
+use fwdlab_model::{AddressFamily, Binding, InvalidReason, PortRange, Traffic, XdpProgram};
 use fwdlab_traffic::Pace;
 
 use crate::rig::{
-    FAMILIES, FORWARDERS, Rig, dut_namespace, evidence_against, experiment, forward_chain, measure,
-    rulesets, run, wait_until,
+    FAMILIES, FORWARDERS, Rig, dut_namespace, evidence_against, experiment, forward_chain, imix,
+    measure, rulesets, run, wait_until,
 };
 
 #[test]
@@ -18,6 +18,47 @@ fn without_drops_every_frame_arrives_whatever_the_pace() {
         for forwarder in FORWARDERS {
             for pace in [Pace::SelfClocked, Pace::even(100_000)] {
                 let mut rig = Rig::new(family, forwarder);
+                let running = rig.start(pace);
+                std::thread::sleep(Duration::from_millis(250));
+                let offered = running.stop().unwrap().offered_frames().unwrap();
+                wait_until("all frames arrive", || rig.forwarded_frames() >= offered);
+                assert_eq!(rig.forwarded_frames(), offered);
+                assert!(offered > 0);
+                assert_eq!(rig.wrong_frames(), []);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_drops_every_frame_of_every_size_and_flow_arrives_evenly_or_in_bursts() {
+    testkit::require_root!();
+    let many_flows = Traffic {
+        sources: 64,
+        destinations: 64,
+        source_ports: PortRange { first: 1, last: 4 },
+        destination_ports: PortRange { first: 0, last: 3 },
+        ..imix()
+    };
+    assert_eq!(many_flows.flows(), 65_536);
+    let bursts = Pace::Paced {
+        pps: 100_000,
+        burst_frames: 100,
+    };
+    for family in FAMILIES {
+        for forwarder in FORWARDERS {
+            for (traffic, pace) in [(imix(), Pace::SelfClocked), (many_flows.clone(), bursts)] {
+                let mut rig = Rig::with_traffic(&traffic, family, forwarder);
+                let frames = rig.frames.probe_frames();
+                rig.sink.reset_to_check_all().unwrap();
+                rig.generator.as_mut().unwrap().send(frames).unwrap();
+                wait_until("all frames arrive", || {
+                    rig.forwarded_frames() >= frames.into()
+                });
+                assert_eq!(rig.sink.flows_seen().unwrap(), traffic.flows());
+                assert!(rig.sink.all_sizes_seen().unwrap());
+                assert_eq!(rig.wrong_frames(), []);
+
                 let running = rig.start(pace);
                 std::thread::sleep(Duration::from_millis(250));
                 let offered = running.stop().unwrap().offered_frames().unwrap();

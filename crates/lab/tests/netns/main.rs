@@ -10,6 +10,7 @@ mod cleanup;
 mod conservation;
 mod liveness;
 mod measure;
+mod mechanisms;
 mod rig;
 mod settings;
 mod verification;

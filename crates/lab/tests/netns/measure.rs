@@ -6,7 +6,7 @@ use fwdlab_model::{
 };
 
 use crate::rig::{
-    FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, measure,
+    FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, journal, measure,
     own_namespaces, own_the_machine, rulesets, run, wait_until,
 };
 
@@ -129,11 +129,12 @@ fn the_lab_is_opened_twice_in_one_thread_with_the_same_placement() {
     let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+    let state = tempfile::tempdir().unwrap();
     let cpus = fwdlab_sys::online_cpus().unwrap();
-    let mut first = NetnsLab::open(&resolved, interrupts).unwrap();
+    let mut first = NetnsLab::open(&resolved, journal(&state), interrupts).unwrap();
     first.measure(&block(&resolved), 1, 1, &mut |_| ()).unwrap();
     assert_eq!(fwdlab_sys::online_cpus().unwrap(), cpus);
-    let second = NetnsLab::open(&resolved, interrupts).unwrap();
+    let second = NetnsLab::open(&resolved, journal(&state), interrupts).unwrap();
     assert_eq!(first.placement(), second.placement());
     assert_eq!(first.placement().load_cpu, cpus[0]);
     assert_eq!(second.unavailable().unwrap(), [None]);
@@ -145,7 +146,8 @@ fn a_cpu_that_is_not_there_is_refused() {
     let mut resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
     resolved.lab.load_cpu = Some(1000);
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-    let Err(error) = NetnsLab::open(&resolved, interrupts) else {
+    let state = tempfile::tempdir().unwrap();
+    let Err(error) = NetnsLab::open(&resolved, journal(&state), interrupts) else {
         panic!("there is no CPU 1000");
     };
     assert!(matches!(error, LabError::Cpu { cpu: 1000, .. }), "{error}");
@@ -158,7 +160,8 @@ fn a_block_that_fails_under_load_leaves_nothing_running() {
     let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-    let mut lab = NetnsLab::open(&resolved, interrupts).unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let mut lab = NetnsLab::open(&resolved, journal(&state), interrupts).unwrap();
     let before = threads();
     let error = lab
         .measure(&block(&resolved), 1, 1, &mut |event| {

@@ -6,14 +6,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fwdlab_lab::{
-    BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
+    BlockOutcome, DUT_IN, Journal, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
 };
 use fwdlab_model::{
-    AddressFamily, Binding, Design, FamilyOrder, InvalidReason, Lab, Level, Order, PlannedBlock,
-    Resolved, Traffic, TrialRecord, Variant, VariantName,
+    AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level, Order,
+    PlannedBlock, Resolved, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
+use tempfile::TempDir;
 
 pub(crate) const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
 
@@ -220,6 +221,15 @@ pub(crate) fn traffic(families: &[AddressFamily]) -> Traffic {
     }
 }
 
+/// Frames of three sizes, the largest among them, in an order that no flow falls in step with.
+pub(crate) fn imix() -> Traffic {
+    let size = |bytes, share| FrameSize { bytes, share };
+    Traffic {
+        frame_sizes: vec![size(64, 7), size(594, 4), size(1518, 1)],
+        ..Traffic::default()
+    }
+}
+
 /// An experiment with one factor, whose levels are the variants.
 pub(crate) fn experiment(
     families: &[AddressFamily],
@@ -306,6 +316,11 @@ pub(crate) fn block(resolved: &Resolved) -> PlannedBlock {
     }
 }
 
+/// A journal that is this test's alone.
+pub(crate) fn journal(state: &TempDir) -> Journal {
+    Journal::open(state.path(), NetnsLab::DUT).unwrap()
+}
+
 /// Opens the lab, measures the experiment's block as attempt 2 of session 7, and closes the lab.
 pub(crate) fn measure(
     resolved: &Resolved,
@@ -313,7 +328,8 @@ pub(crate) fn measure(
 ) -> Result<BlockOutcome, LabError> {
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-    let mut lab = NetnsLab::open(resolved, interrupts)?;
+    let state = tempfile::tempdir().unwrap();
+    let mut lab = NetnsLab::open(resolved, journal(&state), interrupts)?;
     lab.measure(&block(resolved), 7, 2, on_event)
 }
 

@@ -2,12 +2,14 @@
 
 use std::net::UdpSocket;
 
-use fwdlab_lab::TESTER_IN;
+use fwdlab_lab::{DUT_OUT, TESTER_IN, TESTER_OUT};
 use fwdlab_model::AddressFamily;
-use fwdlab_traffic::{Pace, Sink};
+use fwdlab_packet::MacAddress;
+use fwdlab_sys::NetworkNamespace;
+use fwdlab_traffic::{Generator, Link, Pace, Sink};
 
 use crate::rig::{
-    FAMILIES, FLOWS, FORWARDERS, Forwarder, Rig, forward_chain, run_in, traffic, wait_until,
+    FAMILIES, FLOWS, FORWARDERS, Forwarder, Rig, forward_chain, imix, run_in, traffic, wait_until,
 };
 
 fn every_flow_arrives(rig: &mut Rig) {
@@ -66,6 +68,84 @@ fn what_a_ruleset_changes_in_a_frame_is_named() {
         rig.load_ruleset(&forward_chain(one_flow));
         every_flow_arrives(&mut rig);
         assert_eq!(rig.wrong_frames(), [("checksum or content", 1)]);
+    }
+}
+
+#[test]
+fn a_payload_that_a_ruleset_changes_is_found_and_spoils_nothing_afterwards() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    for family in FAMILIES {
+        let mut rig = Rig::with_traffic(&imix(), family, Forwarder::Kernel);
+        // Two bytes far behind the headers; the smallest frames end before them.
+        rig.load_ruleset(&forward_chain("@th,1600,16 set 0xbeef"));
+        rig.sink.reset_to_check_all().unwrap();
+        rig.generator.as_mut().unwrap().send(12_000).unwrap();
+        wait_until("all frames arrive", || rig.forwarded_frames() >= 12_000);
+        assert_eq!(rig.wrong_frames(), [("checksum or content", 5_000)]);
+
+        // The generator gets the pages of its frames back as the DUT left them.
+        let running = rig.start(Pace::even(50_000));
+        wait_until("changed payloads are found", || {
+            rig.sink.counts().unwrap().wrong_frames() > 100
+        });
+        rig.load_ruleset("");
+        let unchanged_from = running.offered_frames().unwrap();
+        wait_until("what was under way arrives", || {
+            rig.forwarded_frames() > unchanged_from + 1_000
+        });
+        let wrong = rig.wrong_frames();
+        let forwarded = rig.forwarded_frames();
+        wait_until("more frames arrive", || {
+            rig.forwarded_frames() > forwarded + 50_000
+        });
+        assert_eq!(rig.wrong_frames(), wrong, "{family}");
+    }
+}
+
+/// An interface's number in a namespace.
+fn index(namespace: &NetworkNamespace, interface: &str) -> u32 {
+    let line = run_in(namespace, &["ip", "-o", "link", "show", interface]);
+    line.split(':').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_answers_of_all_flows_go_the_other_way() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    for family in FAMILIES {
+        let rig = Rig::with_traffic(&imix(), family, Forwarder::Kernel);
+        let mac = |last| MacAddress([2, 0, 0, 0, last, 1]);
+        let other_end = |last| MacAddress([2, 0, 0, 0, last, 2]);
+        // What was the receiving end of each cable is now the sending one.
+        let tester_to_dut = Link {
+            source: other_end(2),
+            destination: mac(2),
+        };
+        let dut_to_sink = Link {
+            source: other_end(1),
+            destination: mac(1),
+        };
+        let frames = rig.frames.reversed(tester_to_dut, dut_to_sink);
+        let (tester, dut) = (rig.topology.tester(), rig.topology.dut());
+        let enable = |interface| move || fwdlab_sys::enable_gro(interface);
+        dut.run(enable(DUT_OUT)).unwrap().unwrap();
+        tester.run(enable(TESTER_OUT)).unwrap().unwrap();
+        let interface = index(tester, TESTER_IN);
+        let load = || Generator::load(&frames, interface);
+        let mut generator = tester.run(load).unwrap().unwrap();
+        let mut sink = Sink::load(&frames).unwrap();
+        tester.run(|| sink.attach(TESTER_OUT)).unwrap().unwrap();
+        sink.reset_to_check_all().unwrap();
+        generator.send(24_000).unwrap();
+        wait_until("all frames arrive", || {
+            sink.counts().unwrap().forwarded_frames >= 24_000
+        });
+        let verification = sink.verification().unwrap();
+        assert_eq!(verification.checked_frames, 24_000);
+        assert_eq!(verification.flows_seen, FLOWS);
+        assert!(verification.wrong_frames.is_empty(), "{verification:?}");
+        assert!(sink.all_sizes_seen().unwrap());
     }
 }
 

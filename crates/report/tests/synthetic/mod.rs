@@ -8,8 +8,8 @@ use fwdlab_model::record::fates;
 use fwdlab_model::{
     AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design, Environment, Factor,
     FamilyOrder, InvalidReason, Lab, Level, Order, Placement, Plan, PlannedBlock, RateBasis,
-    Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Traffic, TrialRecord, Variant,
-    VariantName, Verification,
+    Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, Traffic, TrialRecord,
+    Variant, VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -351,9 +351,11 @@ fn session(number: u32) -> SessionRecord {
                 ("hypervisor".to_owned(), "kvm".to_owned()),
             ]),
             noise_sources: vec!["the machine is a virtual one".to_owned()],
+            tester: Tester::Ebpf,
         },
         placement: Placement {
             load_cpu: 1,
+            dut_cpu: None,
             control_cpu: 0,
         },
     }

@@ -1,19 +1,135 @@
-//! nftables in the DUT's namespace: its command, and the generation of its ruleset.
+//! The DUT's nftables ruleset: set by nft's own command, and watched by its generation.
 
-use std::io::{self, Write as _};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
+use std::collections::BTreeMap;
+use std::io;
 
+use fwdlab_model::{Binding, Lab, Variant, VariantName};
 use fwdlab_sys::NetworkNamespace;
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use netlink_sys::{Socket, SocketAddr};
 
-use crate::{LabError, Topology};
+use super::{Mechanism, Site, bound, moved, unbound_level};
+use crate::{LabError, Topology, program};
+
+/// The ruleset of all factors that set one together.
+pub(super) struct Nft {
+    /// The text of each level, by factor.
+    rulesets: BTreeMap<String, BTreeMap<String, String>>,
+    /// Each variant's ruleset as nft listed it when it was first applied.
+    listed: BTreeMap<VariantName, String>,
+    /// Of the ruleset that was read back last; opened when a variant first has one.
+    generation: Option<Generation>,
+}
+
+impl Nft {
+    /// None where the lab binds no factor to rulesets.
+    pub(super) fn new(lab: &Lab) -> Option<Self> {
+        let rulesets: BTreeMap<_, _> = bound(lab, |binding| match binding {
+            Binding::Nft(rulesets) => Some(rulesets.clone()),
+            _ => None,
+        })
+        .collect();
+        (!rulesets.is_empty()).then(|| Self {
+            rulesets,
+            listed: BTreeMap::new(),
+            generation: None,
+        })
+    }
+
+    /// The variant's whole ruleset, where any factor sets one.
+    fn ruleset(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let mut all: Option<String> = None;
+        for (factor, rulesets) in &self.rulesets {
+            if let Some(level) = variant.levels.get(factor) {
+                let ruleset = rulesets.get(&level.to_string());
+                let all = all.get_or_insert_default();
+                all.push_str(ruleset.ok_or_else(|| unbound_level(factor, level))?);
+                // The last line of a file need not end as one; the next ruleset starts its own.
+                all.push('\n');
+            }
+        }
+        Ok(all)
+    }
+
+    /// nft lists a ruleset in its own words, so what it lists first is what it must list ever after.
+    fn list(
+        &mut self,
+        topology: &Topology,
+        variant: &Variant,
+        ruleset: &str,
+    ) -> Result<(), LabError> {
+        let seen = nft(topology, &["--stateless", "list", "ruleset"], "")?;
+        let known = self
+            .listed
+            .entry(variant.name.clone())
+            .or_insert_with(|| seen.clone());
+        let is_listed = !seen.trim().is_empty();
+        if *known == seen && is_listed != ruleset.trim().is_empty() {
+            return Ok(());
+        }
+        let asked = if known.trim().is_empty() {
+            ruleset
+        } else {
+            known
+        };
+        Err(moved("the nft ruleset", asked, seen))
+    }
+}
+
+impl Mechanism for Nft {
+    fn unavailable(
+        &self,
+        _topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<Option<String>, LabError> {
+        let has_rules = self
+            .ruleset(variant)?
+            .is_some_and(|ruleset| !ruleset.trim().is_empty());
+        Ok((has_rules && !is_installed())
+            .then(|| "nft is not installed; install it (apt-get install nftables)".into()))
+    }
+
+    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        if let Some(ruleset) = self.ruleset(variant)? {
+            let script = format!("flush ruleset\n{ruleset}");
+            nft(site.topology, &["-f", "-"], &script)?;
+        }
+        Ok(())
+    }
+
+    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        let Some(ruleset) = self.ruleset(variant)? else {
+            return Ok(());
+        };
+        // Noted before the ruleset is listed: what changes after this is seen by `prove_unmoved`.
+        match &mut self.generation {
+            Some(generation) => generation.note()?,
+            none => *none = Some(Generation::open(site.topology.dut())?),
+        }
+        self.list(site.topology, variant, &ruleset)
+    }
+
+    fn prove_unmoved(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        let (Some(ruleset), Some(generation)) = (self.ruleset(variant)?, &mut self.generation)
+        else {
+            return Ok(());
+        };
+        let noted = generation.noted();
+        let seen = generation.ask()?;
+        if seen == noted {
+            return Ok(());
+        }
+        // Says what it is now, where it is another one.
+        self.list(site.topology, variant, &ruleset)?;
+        let setting = "the generation of the nft ruleset";
+        Err(moved(setting, noted.to_string(), seen.to_string()))
+    }
+}
 
 /// The number of the ruleset that the kernel counts up with every transaction.
 ///
 /// Asking for it takes some microseconds, listing the ruleset some milliseconds.
-pub(crate) struct Generation {
+struct Generation {
     socket: Socket,
     noted: u32,
     sequence_number: u32,
@@ -22,7 +138,7 @@ pub(crate) struct Generation {
 
 impl Generation {
     /// Opens nfnetlink in a namespace and notes the generation.
-    pub(crate) fn open(namespace: &NetworkNamespace) -> Result<Self, LabError> {
+    fn open(namespace: &NetworkNamespace) -> Result<Self, LabError> {
         let open = || {
             let mut socket = Socket::new(NETLINK_NETFILTER)?;
             socket.bind_auto()?;
@@ -43,18 +159,18 @@ impl Generation {
     }
 
     /// Remembers the generation as it is now.
-    pub(crate) fn note(&mut self) -> Result<(), LabError> {
+    fn note(&mut self) -> Result<(), LabError> {
         self.noted = self.ask()?;
         Ok(())
     }
 
     /// What was remembered.
-    pub(crate) fn noted(&self) -> u32 {
+    fn noted(&self) -> u32 {
         self.noted
     }
 
     /// The generation as it is now.
-    pub(crate) fn ask(&mut self) -> Result<u32, LabError> {
+    fn ask(&mut self) -> Result<u32, LabError> {
         self.request()
             .map_err(|source| error(&self.namespace, source))
     }
@@ -139,47 +255,13 @@ fn generation_in(answer: &[u8], sequence_number: u32) -> Option<io::Result<u32>>
 
 /// Whether there is a command to set rulesets with.
 pub(crate) fn is_installed() -> bool {
-    Command::new("nft").arg("--version").output().is_ok()
+    program::run(&["nft", "--version"], "").is_ok()
 }
 
 /// Runs nft in the DUT's namespace: arguments as they are, the script on its standard input.
-pub(crate) fn nft(
-    topology: &Topology,
-    arguments: &[&str],
-    script: &str,
-) -> Result<String, LabError> {
-    let failed = |status: String, stderr: &[u8]| LabError::Command {
-        command: format!("nft {}", arguments.join(" ")),
-        status,
-        stderr: last_lines(&String::from_utf8_lossy(stderr)),
-    };
-    let output = topology.dut().run(|| {
-        let mut child = Command::new("nft")
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C at the terminal asks this process to finish what is running; it must not end
-            // the command in the middle of it.
-            .process_group(0)
-            .spawn()?;
-        let mut stdin = child.stdin.take().expect("it was piped");
-        // nft may end before it has read all; then its status tells why.
-        let _ = stdin.write_all(script.as_bytes());
-        drop(stdin);
-        child.wait_with_output()
-    })?;
-    let output = output.map_err(|error| failed(error.to_string(), b""))?;
-    if !output.status.success() {
-        return Err(failed(output.status.to_string(), &output.stderr));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
-fn last_lines(text: &str) -> String {
-    const LINES_MAX: usize = 20;
-    let lines: Vec<_> = text.lines().collect();
-    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+fn nft(topology: &Topology, arguments: &[&str], script: &str) -> Result<String, LabError> {
+    let command: Vec<_> = ["nft"].iter().chain(arguments).collect();
+    topology.dut().run(|| program::run(&command, script))?
 }
 
 #[cfg(test)]
@@ -230,12 +312,5 @@ mod tests {
             own.extend(answer);
             let _ = generation_in(&own, sequence_number);
         }
-    }
-
-    #[test]
-    fn complaints_are_cut_to_their_end() {
-        let text: String = (0..30).map(|line| format!("{line}\n")).collect();
-        assert!(last_lines(&text).starts_with("10\n"));
-        assert!(last_lines(&text).ends_with("29"));
     }
 }

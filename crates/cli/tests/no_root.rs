@@ -1,0 +1,280 @@
+//! The main job for an ordinary user: in a user namespace, and what is said where there is none.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+const SHORT_EXPERIMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/short.toml");
+
+/// Who is nobody in particular, on every system.
+const NOBODY: u32 = 65534;
+
+/// The program and the files that it needs, where an ordinary user may read them, whatever user has
+/// built it and wherever.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_fwdlab"), path.join("fwdlab")).unwrap();
+        let status = Command::new("cp")
+            .args(["--recursive", "experiments", "labs"])
+            .arg(path)
+            .current_dir(REPOSITORY)
+            .status()
+            .unwrap();
+        assert!(status.success());
+        Self(folder)
+    }
+
+    /// The quickstart with as little to do as can be; every line that is to change has to be there.
+    fn cut_quickstart(&self) {
+        let path = self.0.path().join("experiments/quickstart.toml");
+        let mut text = fs::read_to_string(&path).unwrap();
+        for (long, short) in [
+            ("blocks = 8", "blocks = 7"),
+            ("rounds = 10", "rounds = 3"),
+            ("settle_ms = 50", "settle_ms = 20"),
+        ] {
+            assert!(text.contains(long), "{long:?} is not in {text}");
+            text = text.replace(long, short);
+        }
+        fs::write(path, text).unwrap();
+    }
+
+    fn results(&self, experiment: &str) -> PathBuf {
+        self.0.path().join("results").join(experiment).join("test")
+    }
+
+    /// The command line that runs an experiment, to be put behind those of other programs.
+    fn run_arguments(&self, experiment: &str) -> Vec<String> {
+        let program = self.0.path().join("fwdlab");
+        let mut arguments = vec![program.to_str().unwrap().to_owned()];
+        let rest = format!("run experiments/{experiment}.toml --label test --seed 1");
+        arguments.extend(rest.split(' ').map(str::to_owned));
+        arguments
+    }
+
+    /// An experiment whose variants both root and an ordinary user can have.
+    fn add_short_experiment(&self) {
+        let text = fs::read_to_string(SHORT_EXPERIMENT).unwrap();
+        let (here, there) = ("../../../../labs/", "../labs/");
+        assert!(text.contains(here), "{text}");
+        let path = self.0.path().join("experiments/short.toml");
+        fs::write(path, text.replace(here, there)).unwrap();
+    }
+
+    /// A command that an ordinary user gives, with the `PATH` that such users have.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.0.path())
+            .env_clear()
+            .env("HOME", self.0.path())
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+/// Becomes an ordinary user.
+fn nobody() -> [String; 5] {
+    let id = NOBODY.to_string();
+    let words = ["--reuid", &id, "--regid", &id, "--clear-groups"];
+    words.map(str::to_owned)
+}
+
+fn text(output: &Output) -> String {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    format!("{}\n{stdout}{stderr}", output.status)
+}
+
+#[test]
+fn the_quickstart_measures_without_root_and_says_what_is_lost() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "setpriv");
+    let home = Home::new();
+    home.cut_quickstart();
+    let output = home
+        .command("setpriv")
+        .args(nobody())
+        .args(home.run_arguments("quickstart"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+
+    // Before anything is measured: with what, why not better, and what is lost.
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    for expected in [
+        "without eBPF programs, measuring with an AF_XDP socket in copy mode",
+        "not eBPF live frames: ",
+        "what is lost by that:",
+        "Frames are socket buffers from the start",
+        "not available here, and not run: XDP fib forwarding: ",
+        "run fwdlab as root (sudo)",
+    ] {
+        assert!(stderr.contains(expected), "{expected:?} is not in {stderr}");
+    }
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    for expected in ["nftables, conntrack", "pps", "ns/packet", "W213"] {
+        assert!(stdout.contains(expected), "{expected:?} is not in {stdout}");
+    }
+
+    // The README says it too.
+    let readme = fs::read_to_string(home.results("quickstart").join("README.md")).unwrap();
+    for expected in [
+        "Tester: an AF_XDP socket in copy mode, counted by interface counters",
+        "Variants with an XDP program are not available.",
+        "The calibration loop has no real-time priority",
+        "self-clocked",
+    ] {
+        assert!(readme.contains(expected), "{expected:?} is not in {readme}");
+    }
+    let session = fs::read_to_string(home.results("quickstart").join("sessions/1.json")).unwrap();
+    assert!(session.contains("\"tester\": \"af-xdp\""), "{session}");
+
+    // Every frame is accounted for, and every flow was among those that were checked.
+    let records = fs::read_to_string(home.results("quickstart").join("trials.jsonl")).unwrap();
+    let blocks: Vec<_> = records
+        .lines()
+        .filter(|line| line.contains(r#""record":"block""#))
+        .collect();
+    assert!(blocks.len() >= 7, "{records}");
+    for block in blocks {
+        assert!(block.contains(r#""unaccounted_frames":0"#), "{block}");
+        assert!(block.contains(r#""wrong_frames":{}"#), "{block}");
+        assert!(block.contains(r#""drop-at-ingress control":"#), "{block}");
+        assert!(!block.contains(r#""checked_frames":0,"#), "{block}");
+    }
+
+    // It all belongs to whoever ran it.
+    for file in [
+        home.results("quickstart"),
+        home.results("quickstart").join("trials.jsonl"),
+    ] {
+        assert_eq!(fs::metadata(&file).unwrap().uid(), NOBODY, "{file:?}");
+    }
+}
+
+#[test]
+fn root_does_not_go_on_where_an_ordinary_user_began() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "setpriv");
+    let home = Home::new();
+    home.add_short_experiment();
+    let mut child = home
+        .command("setpriv")
+        .args(nobody())
+        .args(home.run_arguments("short"))
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let records = home.results("short").join("trials.jsonl");
+    let start = Instant::now();
+    while fs::read_to_string(&records).unwrap_or_default().is_empty() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        assert!(start.elapsed().as_secs() < 60, "no block was measured");
+        sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let run = |program: &str, arguments: &[String]| {
+        let path = std::env::var_os("PATH").unwrap();
+        let mut command = home.command(program);
+        command.args(arguments).env("PATH", path).output().unwrap()
+    };
+    let arguments = home.run_arguments("short");
+    let output = run(&arguments[0], &arguments[1..]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    let expected = r#"tester was "an AF_XDP socket in copy mode" and is "eBPF live frames""#;
+    assert!(text(&output).contains(expected), "{}", text(&output));
+
+    // Whoever began can go on.
+    let arguments = [nobody().to_vec(), arguments].concat();
+    let output = run("setpriv", &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+}
+
+/// A user namespace in which root may do what it likes, and which holds no other.
+struct BarrenNamespace(Child);
+
+impl BarrenNamespace {
+    fn new() -> Self {
+        let holder = Command::new("unshare")
+            .args(["--user", "sleep", "600"])
+            .spawn()
+            .unwrap();
+        let holder = Self(holder);
+        let process = PathBuf::from(format!("/proc/{}", holder.0.id()));
+        let own = fs::read_link("/proc/self/ns/user").unwrap();
+        let start = Instant::now();
+        while fs::read_link(process.join("ns/user")).is_ok_and(|namespace| namespace == own) {
+            assert!(start.elapsed().as_secs() < 60, "unshare did not unshare");
+            sleep(Duration::from_millis(1));
+        }
+        for map in ["uid_map", "gid_map"] {
+            fs::write(process.join(map), "0 0 65536").unwrap();
+        }
+        let forbid = "echo 0 > /proc/sys/user/max_user_namespaces";
+        let status = holder.command(&["sh", "-c", forbid]).status().unwrap();
+        assert!(status.success());
+        holder
+    }
+
+    /// A command that root gives in there.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command
+            .args(["--user", "--target", &self.0.id().to_string()])
+            .args(words);
+        command
+    }
+}
+
+impl Drop for BarrenNamespace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn where_user_namespaces_are_forbidden_it_says_how_to_allow_them() {
+    testkit::require_root!();
+    testkit::require_tool!("setpriv", "unshare", "nsenter");
+    let host = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap();
+    let home = Home::new();
+    let barren = BarrenNamespace::new();
+    let output = barren
+        .command(&["setpriv"])
+        .args(nobody())
+        .args(home.run_arguments("quickstart"))
+        .current_dir(home.0.path())
+        .env("HOME", home.0.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    for expected in [
+        "lab netns: without root (this process has user id 65534) it needs a user namespace",
+        "No space left on device",
+        "user.max_user_namespaces is 0: allow it with `sudo sysctl -w user.max_user_namespaces=10000`",
+        "or run fwdlab as root (sudo)",
+    ] {
+        assert!(stderr.contains(expected), "{expected:?} is not in {stderr}");
+    }
+    // Nothing was begun, and the host's own setting is as it was.
+    assert!(!home.results("quickstart").exists());
+    let host_after = fs::read_to_string("/proc/sys/user/max_user_namespaces").unwrap();
+    assert_eq!(host, host_after);
+}

@@ -1,0 +1,200 @@
+//! What a killed run has changed on the host is put back: by `fwdlab restore`, and by the next run.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// No wait in here may take longer than this, whatever the machine does.
+const WAIT_S_MAX: u64 = 120;
+
+/// A folder with an experiment whose factor is a program that writes a file on the host.
+struct Scratch {
+    folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let scratch = Self { folder };
+        let mark = scratch.mark().display().to_string();
+        // To be replaced by a lab file as soon as the language has the binding.
+        let experiment = "question = \"Impact of a file\"\nlab = \"lab.toml\"\n\
+            [[factor]]\nname = \"mark\"\nlevels = [1, 2]\ndefault = 1\n\
+            [traffic]\nfamilies = [\"inet\"]\n\
+            [design]\nblocks = 3\nrounds = 2\nslice_ms = 60\nsettle_ms = 20\n\
+            warm_up_ms = 20\ncontrol = false\n";
+        let lab = format!(
+            "kind = \"netns\"\n[bind.mark]\ncommand = {{ \
+             do = [\"sh\", \"-c\", \"echo \\\"$1\\\" > \\\"$0\\\"\", \"{mark}\", \"{{level}}\"], \
+             undo = [\"rm\", \"-f\", \"{mark}\"], check = [\"cat\", \"{mark}\"] }}\n"
+        );
+        fs::write(scratch.path("experiment.toml"), experiment).unwrap();
+        fs::write(scratch.path("lab.toml"), lab).unwrap();
+        scratch
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The file that the factor's program writes.
+    fn mark(&self) -> PathBuf {
+        self.path("mark")
+    }
+
+    fn fwdlab(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("XDG_STATE_HOME", self.path("state"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts a run and kills it when the factor's program has written its file.
+    fn kill_a_run(&self) -> u32 {
+        let mut child: Child = self.fwdlab(&["run", "experiment.toml"]).spawn().unwrap();
+        let start = Instant::now();
+        while !self.mark().exists() {
+            assert!(
+                start.elapsed() < Duration::from_secs(WAIT_S_MAX)
+                    && child.try_wait().unwrap().is_none(),
+                "the run wrote no file"
+            );
+            sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        let pid = child.id();
+        child.wait_with_output().unwrap();
+        assert!(self.mark().exists());
+        pid
+    }
+}
+
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    output
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn namespaces_of(pid: u32) -> usize {
+    let prefix = format!("fwdlab-{pid}-");
+    fs::read_dir("/run/netns").map_or(0, |entries| {
+        entries
+            .filter(|entry| {
+                let name = entry.as_ref().unwrap().file_name();
+                name.to_string_lossy().starts_with(&prefix)
+            })
+            .count()
+    })
+}
+
+#[test]
+fn restore_puts_back_what_a_killed_run_changed_on_the_host() {
+    testkit::require_root!();
+    testkit::require_tool!("sh", "rm", "cat");
+    let scratch = Scratch::new();
+    let pid = scratch.kill_a_run();
+    assert_eq!(namespaces_of(pid), 2);
+
+    let listed = succeed(&mut scratch.fwdlab(&["restore", "--list", "--json"]));
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let own: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|leftover| leftover["left_by"]["pid"] == pid)
+        .collect();
+    let kinds: Vec<_> = own
+        .iter()
+        .map(|leftover| &leftover["undo"]["kind"])
+        .collect();
+    assert_eq!(kinds, ["run", "remove-namespace", "remove-namespace"]);
+    assert!(own.iter().all(|leftover| leftover["state"] == "left"));
+    assert!(
+        scratch.mark().exists() && namespaces_of(pid) == 2,
+        "looking changes nothing"
+    );
+
+    let restored = stdout(&succeed(&mut scratch.fwdlab(&["restore"])));
+    assert!(
+        restored.contains(&format!("left by process {pid} at "))
+            && restored.contains("put back (run rm -f "),
+        "{restored}"
+    );
+    assert!(!scratch.mark().exists());
+    assert_eq!(namespaces_of(pid), 0);
+
+    let again = stdout(&succeed(&mut scratch.fwdlab(&["restore"])));
+    assert!(!again.contains(&pid.to_string()), "{again}");
+}
+
+#[test]
+fn the_next_run_puts_back_what_a_killed_one_changed_and_goes_on() {
+    testkit::require_root!();
+    testkit::require_tool!("sh", "rm", "cat");
+    let scratch = Scratch::new();
+    let pid = scratch.kill_a_run();
+    let output = succeed(&mut scratch.fwdlab(&["run", "experiment.toml"]));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("put back (run rm -f "), "{stderr}");
+    assert!(!scratch.mark().exists());
+    assert_eq!(namespaces_of(pid), 0);
+    let results = fs::read_dir(scratch.path("results/experiment")).unwrap();
+    let directories = results
+        .filter(|entry| entry.as_ref().unwrap().path().is_dir())
+        .count();
+    assert_eq!(directories, 1, "the same directory is continued");
+}
+
+#[test]
+fn what_cannot_be_put_back_is_told_until_it_is_forgotten() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = state.path().join("fwdlab/router.jsonl");
+    fs::create_dir(journal.parent().unwrap()).unwrap();
+    let line = r#"{"record":"change","id":{"boot":"another","pid":1,"start_time":2,"number":3},"time":"2026-11-21T15:00:00Z","what":"factor \"mtu\" at level \"9000\"","undo":{"kind":"write-sysctl","setting":"no/such/setting","value":"1"}}"#;
+    fs::write(&journal, format!("{line}\n{{\"record\":\"und")).unwrap();
+    let fwdlab = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_fwdlab"))
+            .args(arguments)
+            .env("XDG_STATE_HOME", state.path())
+            .output()
+            .unwrap()
+    };
+    let what = "factor \"mtu\" at level \"9000\", left by process 1 at 2026-11-21T15:00:00Z: ";
+    let list = fwdlab(&["restore", "--list"]);
+    assert_eq!(list.status.code(), Some(0));
+    let told = format!("{what}to set sysctl no/such/setting to \"1\"\n");
+    assert!(stdout(&list).contains(&told), "{}", stdout(&list));
+
+    let failed = fwdlab(&["restore"]);
+    assert_eq!(failed.status.code(), Some(3));
+    let told = format!("{what}could not set sysctl no/such/setting to \"1\": ");
+    assert!(stdout(&failed).contains(&told), "{}", stdout(&failed));
+    let stderr = String::from_utf8_lossy(&failed.stderr);
+    assert!(stderr.contains("fwdlab restore --forget"), "{stderr}");
+    assert!(journal_is(&journal, 1));
+
+    let forgotten = fwdlab(&["restore", "--forget"]);
+    assert_eq!(forgotten.status.code(), Some(0));
+    assert!(stdout(&forgotten).contains(&format!("{what}forgotten; could not ")));
+    assert!(journal_is(&journal, 0));
+}
+
+/// Whether a journal has so many lines.
+fn journal_is(path: &Path, lines: usize) -> bool {
+    fs::read_to_string(path).unwrap().lines().count() == lines
+}

@@ -1,0 +1,145 @@
+//! The user's own programs: one sets a level, one takes it back, one may tell it.
+
+use fwdlab_model::{CommandBinding, Level, Variant};
+
+use super::{Mechanism, Site, moved};
+use crate::journal::{ChangeId, Undo};
+use crate::{LabError, Topology, program};
+
+/// What stands for the level in an argument.
+const LEVEL: &str = "{level}";
+
+/// The programs of one factor.
+pub(super) struct Programs {
+    factor: String,
+    binding: CommandBinding,
+    /// The level that stands, with the change that undoes it.
+    standing: Option<(Level, ChangeId)>,
+}
+
+impl Programs {
+    pub(super) fn new(factor: String, binding: CommandBinding) -> Self {
+        Self {
+            factor,
+            binding,
+            standing: None,
+        }
+    }
+}
+
+impl Mechanism for Programs {
+    fn unavailable(
+        &self,
+        _topology: &mut Topology,
+        _variant: &Variant,
+    ) -> Result<Option<String>, LabError> {
+        // Only running it would tell; a program that fails then says why.
+        Ok(None)
+    }
+
+    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        let Some(level) = variant.levels.get(&self.factor) else {
+            return Ok(());
+        };
+        if let Some((standing, change)) = &self.standing {
+            if standing == level {
+                return Ok(());
+            }
+            site.journal.undo(change)?;
+            self.standing = None;
+        }
+        let change = site.journal.announce(
+            format!("factor {:?} at level {:?}", self.factor, level.to_string()),
+            Undo::Run {
+                namespace: site.topology.dut().name().to_owned(),
+                arguments: arguments(&self.binding.undo, level),
+            },
+        )?;
+        self.standing = Some((level.clone(), change));
+        let apply = arguments(&self.binding.apply, level);
+        site.topology.dut().run(|| program::run(&apply, ""))??;
+        Ok(())
+    }
+
+    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        let (Some(level), Some(check)) = (variant.levels.get(&self.factor), &self.binding.check)
+        else {
+            return Ok(());
+        };
+        let check = arguments(check, level);
+        let seen = site.topology.dut().run(|| program::run(&check, ""))??;
+        let asked = level.to_string();
+        if holds(&seen, &asked) {
+            return Ok(());
+        }
+        let setting = format!(
+            "factor {:?}, as told by {}",
+            self.factor,
+            program::command_line(&check)
+        );
+        Err(moved(setting, asked, seen.trim()))
+    }
+}
+
+/// A program's arguments for a level.
+fn arguments(template: &[String], level: &Level) -> Vec<String> {
+    let level = level.to_string();
+    template
+        .iter()
+        .map(|argument| argument.replace(LEVEL, &level))
+        .collect()
+}
+
+/// Whether a text holds a level as a word of its own: `10` does not hold `1`.
+fn holds(text: &str, level: &str) -> bool {
+    let is_of_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    // A level that itself begins or ends with a sign borders on anything.
+    let is_joined = |outside, inside| is_of_word(outside) && is_of_word(inside);
+    if level.is_empty() {
+        return text.trim().is_empty();
+    }
+    text.match_indices(level).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + level.len()..].chars().next();
+        let (first, last) = (level.chars().next(), level.chars().next_back());
+        !is_joined(before, first) && !is_joined(after, last)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_level_takes_its_place_inside_arguments_and_makes_none() {
+        let template = ["set", "--value={level}", "{level}{level}", "level"].map(str::to_owned);
+        assert_eq!(
+            arguments(&template, &Level::Text("a b; c".into())),
+            ["set", "--value=a b; c", "a b; ca b; c", "level"]
+        );
+    }
+
+    #[test]
+    fn a_level_is_found_as_a_word() {
+        for (text, level) in [
+            ("value = 1\n", "1"),
+            ("1", "1"),
+            ("10 11 1", "1"),
+            ("mode=fast,", "fast"),
+            ("-1", "-1"),
+            ("", ""),
+            ("größe 2", "2"),
+        ] {
+            assert!(holds(text, level), "{text:?} {level:?}");
+        }
+        for (text, level) in [
+            ("10", "1"),
+            ("breakfast", "fast"),
+            ("", "1"),
+            ("x", ""),
+            ("v_1", "1"),
+        ] {
+            assert!(!holds(text, level), "{text:?} {level:?}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The DUT's settings: each factor's level applied through its mechanism, and read back.
+//!
+//! A mechanism knows how to *do* (apply a variant's level), *check* (read it back, and prove later that
+//! it has not moved), and *undo*: what it changes inside the DUT's namespace goes with that, and what
+//! outlives it is announced to the journal before it is done.
+
+mod command;
+mod ethtool;
+mod nft;
+mod routes;
+mod sysctl;
+mod sysfs;
+mod xdp;
+
+pub(crate) use nft::is_installed as nft_is_installed;
+
+use fwdlab_model::{
+    AddressFamily, Binding, DutInterface, Lab, Level, Placement, Resolved, Tester, Variant,
+};
+use fwdlab_traffic::CountingProgram;
+
+pub(crate) use self::xdp::FORWARDER_DROPPED;
+pub use self::xdp::fib_forwarder;
+
+use crate::journal::Journal;
+use crate::topology::{DUT_IN, DUT_OUT};
+use crate::{LabError, Topology};
+
+/// What the mechanisms work on.
+pub(crate) struct Site<'a> {
+    pub(crate) topology: &'a mut Topology,
+    pub(crate) journal: &'a mut Journal,
+    /// The family whose frames are to be forwarded.
+    pub(crate) family: AddressFamily,
+}
+
+/// One way to set something of the DUT.
+trait Mechanism {
+    /// Why this machine cannot have the variant's level; none where it can.
+    fn unavailable(
+        &self,
+        topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<Option<String>, LabError>;
+
+    /// Sets the variant's level.
+    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError>;
+
+    /// Reads the variant's level back; `ReadBack` where it is another one.
+    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError>;
+
+    /// Fails with `ReadBack` where the level is another one than when it was read back. It is asked
+    /// after every slice, so it has to be fast.
+    fn prove_unmoved(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        self.read_back(site, variant)
+    }
+}
+
+/// What sets the DUT, and what it has found when reading back.
+pub(crate) struct Dut {
+    xdp: xdp::Xdp,
+    others: Vec<Box<dyn Mechanism>>,
+    bound_factors: Vec<String>,
+}
+
+impl Dut {
+    pub(crate) fn new(
+        resolved: &Resolved,
+        placement: &Placement,
+        tester: Tester,
+    ) -> Result<Self, LabError> {
+        let lab = &resolved.lab;
+        Ok(Self {
+            xdp: xdp::Xdp::new(lab, tester)?,
+            others: others(resolved, placement),
+            bound_factors: lab.bindings.keys().cloned().collect(),
+        })
+    }
+
+    /// The XDP forwarder, attached or not; none where eBPF programs cannot be loaded.
+    pub(crate) fn forwarder(&self) -> Option<&CountingProgram> {
+        self.xdp.forwarder()
+    }
+
+    /// Takes the XDP forwarder off the DUT, until the next variant is applied.
+    pub(crate) fn detach_forwarder(&mut self) {
+        self.xdp.detach();
+    }
+
+    /// Why this machine cannot have a variant.
+    pub(crate) fn unavailable(
+        &mut self,
+        topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<Option<String>, LabError> {
+        self.prove_bound(variant)?;
+        for mechanism in self.mechanisms() {
+            let reason = mechanism.unavailable(topology, variant)?;
+            if reason.is_some() {
+                return Ok(reason);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Applies all levels of a variant.
+    pub(crate) fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        self.prove_bound(variant)?;
+        self.mechanisms()
+            .try_for_each(|mechanism| mechanism.apply(site, variant))
+    }
+
+    /// Reads all levels of a variant back.
+    pub(crate) fn read_back(
+        &mut self,
+        site: &mut Site<'_>,
+        variant: &Variant,
+    ) -> Result<(), LabError> {
+        self.mechanisms()
+            .try_for_each(|mechanism| mechanism.read_back(site, variant))
+    }
+
+    /// Fails where any level of a variant is another one than when it was read back; what says so
+    /// itself (a ruleset, routes) counts as moved even where it was moved back.
+    pub(crate) fn prove_unmoved(
+        &mut self,
+        site: &mut Site<'_>,
+        variant: &Variant,
+    ) -> Result<(), LabError> {
+        self.mechanisms()
+            .try_for_each(|mechanism| mechanism.prove_unmoved(site, variant))
+    }
+
+    fn mechanisms(&mut self) -> impl Iterator<Item = &mut (dyn Mechanism + 'static)> {
+        let others = self.others.iter_mut().map(|mechanism| &mut **mechanism);
+        std::iter::once(&mut self.xdp as &mut dyn Mechanism).chain(others)
+    }
+
+    fn prove_bound(&self, variant: &Variant) -> Result<(), LabError> {
+        let unbound = variant
+            .levels
+            .iter()
+            .find(|(factor, _)| !self.bound_factors.contains(factor));
+        unbound.map_or(Ok(()), |(factor, level)| Err(unbound_level(factor, level)))
+    }
+}
+
+/// All mechanisms but XDP: one for each factor, or for all factors that share one thing. The user's own
+/// programs come last, so that they find the rest in place.
+fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>> {
+    let mut mechanisms: Vec<Box<dyn Mechanism>> = Vec::new();
+    let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
+    for (factor, binding) in &resolved.lab.bindings {
+        let factor = factor.clone();
+        match binding {
+            Binding::Sysctl { key, values } => {
+                mechanisms.push(Box::new(sysctl::Sysctl::new(factor, key, values.clone())));
+            }
+            Binding::Ethtool {
+                feature,
+                interfaces,
+            } => mechanisms.push(Box::new(ethtool::Ethtool::new(
+                factor,
+                feature.clone(),
+                interfaces,
+                resolved.traffic.direction,
+            ))),
+            Binding::Sysfs {
+                file,
+                interfaces,
+                values,
+            } => mechanisms.push(Box::new(sysfs::Sysfs::new(
+                factor,
+                file.clone(),
+                interfaces,
+                values.clone(),
+                placement,
+            ))),
+            Binding::Routes => mechanisms.push(Box::new(routes::Routes::new(factor))),
+            Binding::Command(programs) => {
+                commands.push(Box::new(command::Programs::new(factor, programs.clone())));
+            }
+            // One ruleset, and one program, for all factors together.
+            Binding::Nft(_) | Binding::Xdp(_) => {}
+        }
+    }
+    mechanisms.extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn Mechanism>));
+    mechanisms.extend(commands);
+    mechanisms
+}
+
+fn unbound_level(factor: &str, level: &Level) -> LabError {
+    LabError::Unbound {
+        factor: factor.to_owned(),
+        level: level.to_string(),
+    }
+}
+
+fn moved(
+    setting: impl Into<String>,
+    asked: impl Into<String>,
+    seen: impl Into<String>,
+) -> LabError {
+    LabError::ReadBack {
+        setting: setting.into(),
+        asked: asked.into(),
+        seen: seen.into(),
+    }
+}
+
+/// The names of interfaces of the DUT.
+fn names(interfaces: &[DutInterface]) -> Vec<&'static str> {
+    interfaces
+        .iter()
+        .map(|interface| match interface {
+            DutInterface::DutIn => DUT_IN,
+            DutInterface::DutOut => DUT_OUT,
+        })
+        .collect()
+}
+
+/// All factors of a lab that are bound to one kind of mechanism.
+fn bound<'a, T>(
+    lab: &'a Lab,
+    pick: impl Fn(&'a Binding) -> Option<T>,
+) -> impl Iterator<Item = (String, T)> {
+    lab.bindings
+        .iter()
+        .filter_map(move |(factor, binding)| Some((factor.clone(), pick(binding)?)))
+}

@@ -1,0 +1,112 @@
+//! The XDP program on the DUT's receiving interface.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::{Binding, Lab, Tester, Variant, XdpProgram};
+use fwdlab_traffic::{CountingProgram, object_bytes};
+
+use super::{Mechanism, Site, bound, moved, unbound_level};
+use crate::topology::DUT_IN;
+use crate::{LabError, Topology};
+
+/// Outcomes of the XDP forwarder, in the order of its `enum outcome`.
+pub(crate) const FORWARDER_DROPPED: u32 = 2;
+
+/// Loads the XDP forwarder that asks the kernel's FIB for every packet.
+///
+/// # Errors
+/// Without the privilege.
+pub fn fib_forwarder() -> Result<CountingProgram, LabError> {
+    let object = object_bytes!("../../bpf/fib_forwarder.bpf.o");
+    Ok(CountingProgram::load(object, "forward", "outcomes")?)
+}
+
+pub(super) struct Xdp {
+    /// The program of each level, by factor.
+    programs: BTreeMap<String, BTreeMap<String, XdpProgram>>,
+    /// None where this process may load no eBPF program.
+    forwarder: Option<CountingProgram>,
+}
+
+impl Xdp {
+    pub(super) fn new(lab: &Lab, tester: Tester) -> Result<Self, LabError> {
+        let programs = bound(lab, |binding| match binding {
+            Binding::Xdp(programs) => Some(programs.clone()),
+            _ => None,
+        });
+        // Whoever may load the generator may load the forwarder.
+        let forwarder = match tester {
+            Tester::Ebpf => Some(fib_forwarder()?),
+            Tester::AfXdp | Tester::TxRing | Tester::Sendmmsg => None,
+        };
+        Ok(Self {
+            programs: programs.collect(),
+            forwarder,
+        })
+    }
+
+    pub(super) fn forwarder(&self) -> Option<&CountingProgram> {
+        self.forwarder.as_ref()
+    }
+
+    pub(super) fn detach(&mut self) {
+        if let Some(forwarder) = &mut self.forwarder {
+            forwarder.xdp.detach();
+        }
+    }
+
+    /// The variant's program, where any factor sets one.
+    fn wanted(&self, variant: &Variant) -> Result<Option<XdpProgram>, LabError> {
+        let mut wanted = None;
+        for (factor, programs) in &self.programs {
+            if let Some(level) = variant.levels.get(factor) {
+                let program = programs.get(&level.to_string());
+                wanted = Some(*program.ok_or_else(|| unbound_level(factor, level))?);
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+impl Mechanism for Xdp {
+    fn unavailable(
+        &self,
+        _topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<Option<String>, LabError> {
+        let wants_forwarder = self.wanted(variant)? == Some(XdpProgram::Fib);
+        Ok((wants_forwarder && self.forwarder.is_none())
+            .then(|| "this process may load no XDP program; run fwdlab as root (sudo)".into()))
+    }
+
+    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        match (self.wanted(variant)?, &mut self.forwarder) {
+            (Some(XdpProgram::Fib), Some(forwarder)) if !forwarder.xdp.is_attached() => {
+                let attach = || forwarder.xdp.attach(DUT_IN);
+                site.topology.dut().run(attach)??;
+            }
+            (Some(XdpProgram::Off), Some(forwarder)) => forwarder.xdp.detach(),
+            // Where it cannot be loaded, variants that want it are not run.
+            (Some(_) | None, _) => {}
+        }
+        Ok(())
+    }
+
+    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        let asked = match self.wanted(variant)? {
+            None => return Ok(()),
+            Some(XdpProgram::Off) => Some(0),
+            Some(XdpProgram::Fib) => match &self.forwarder {
+                Some(forwarder) => Some(forwarder.xdp.id()?),
+                None => None,
+            },
+        };
+        let seen = site.topology.dut_xdp_program()?;
+        if asked == Some(seen) {
+            return Ok(());
+        }
+        let setting = format!("the XDP program on {DUT_IN}");
+        let asked = asked.map_or_else(|| "one that was not loaded".into(), |id| id.to_string());
+        Err(moved(setting, asked, seen.to_string()))
+    }
+}

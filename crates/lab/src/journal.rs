@@ -1,0 +1,591 @@
+//! The undo journal: what a run changes beyond its own lifetime stands on disk, with what undoes it,
+//! before it is changed.
+//!
+//! One file a DUT, one JSON object a line, only ever appended to while anything in it is open; every
+//! line is durable before what it announces happens. Undo steps are data, never shell. Runs that share
+//! a file take turns at it, and every line says whose it is.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fwdlab_sys::{NetworkNamespace, Process};
+use serde::{Deserialize, Serialize};
+
+use crate::kernel_file::{read, write};
+use crate::{LabError, program};
+
+/// How long a run waits for its turn at a journal.
+const TURN_MAX: Duration = Duration::from_secs(120);
+
+/// The folder of the journals: `$XDG_STATE_HOME/fwdlab`; without that `/var/lib/fwdlab` for root, and
+/// `~/.local/state/fwdlab` for everybody else.
+///
+/// # Errors
+/// When a user who is not root has no home.
+pub fn state_directory() -> Result<PathBuf, LabError> {
+    state_directory_of(
+        fwdlab_sys::is_root(),
+        env::var_os("XDG_STATE_HOME"),
+        env::var_os("HOME"),
+    )
+    .ok_or(LabError::NoStateDirectory)
+}
+
+fn state_directory_of(
+    is_root: bool,
+    xdg_state_home: Option<OsString>,
+    home: Option<OsString>,
+) -> Option<PathBuf> {
+    // The XDG specification has relative paths ignored.
+    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    if let Some(directory) = xdg_state_home.and_then(absolute) {
+        return Some(directory.join("fwdlab"));
+    }
+    if is_root {
+        return Some("/var/lib/fwdlab".into());
+    }
+    Some(home.and_then(absolute)?.join(".local/state/fwdlab"))
+}
+
+/// What takes a change back. Doing it twice has to be the same as doing it once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Undo {
+    /// Removes a network namespace of fwdlab's, with all that is in it.
+    RemoveNamespace {
+        /// Its name.
+        name: String,
+    },
+    /// Runs a program.
+    Run {
+        /// The network namespace to run it in; an empty one where that is gone, so that it never
+        /// touches another's network.
+        namespace: String,
+        /// Program and arguments.
+        arguments: Vec<String>,
+    },
+    /// Writes a sysctl of this machine.
+    WriteSysctl {
+        /// Path under `/proc/sys`.
+        setting: String,
+        /// What it was.
+        value: String,
+    },
+}
+
+impl Undo {
+    /// Takes the change back.
+    pub(crate) fn carry_out(&self) -> Result<(), LabError> {
+        match self {
+            Self::RemoveNamespace { name } => Ok(fwdlab_sys::remove_namespace(name)?),
+            Self::Run {
+                namespace,
+                arguments,
+            } => {
+                let run = || program::run(arguments, "").map(|_| ());
+                match fwdlab_sys::run_in_namespace(namespace, run)? {
+                    Some(result) => result,
+                    None => NetworkNamespace::create("restore")?.run(run)?,
+                }
+            }
+            Self::WriteSysctl { setting, value } => {
+                let path = Path::new("/proc/sys").join(setting);
+                if read(&path)?.trim() == value.trim() {
+                    return Ok(());
+                }
+                write(&path, value)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Undo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::RemoveNamespace { name } => write!(f, "remove namespace {name}"),
+            Self::Run { arguments, .. } => write!(f, "run {}", program::command_line(arguments)),
+            Self::WriteSysctl { setting, value } => {
+                write!(f, "set sysctl {setting} to {:?}", value.trim())
+            }
+        }
+    }
+}
+
+/// Which change of which process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ChangeId {
+    /// The boot, as `/proc/sys/kernel/random/boot_id` names it.
+    boot: String,
+    pub(crate) pid: u32,
+    start_time: u64,
+    /// Counts the changes of a process.
+    number: u64,
+}
+
+impl ChangeId {
+    /// Whether the process that made the change still lives.
+    fn is_of_a_living_process(&self, boot: &str) -> bool {
+        let process = Process {
+            pid: self.pid,
+            start_time: self.start_time,
+        };
+        self.boot == boot && process.is_alive()
+    }
+}
+
+/// A change that was announced and, as far as the journal knows, not undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Change {
+    pub(crate) id: ChangeId,
+    /// When it was announced, UTC.
+    pub(crate) time: String,
+    /// What is changed, for the reader.
+    pub(crate) what: String,
+    pub(crate) undo: Undo,
+}
+
+/// A line of a journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "kebab-case")]
+enum Line {
+    /// Is about to be changed.
+    Change(Change),
+    /// Is undone.
+    Undone { id: ChangeId },
+}
+
+/// The changes that stand open at the end of a journal's text, in the order in which they were made.
+///
+/// A last line without its end was torn: what it announced never happened.
+///
+/// # Errors
+/// The number of the first line, from 1, that is no line of a journal, and what is wrong with it.
+fn open_changes(text: &str) -> Result<Vec<Change>, (usize, String)> {
+    let mut open: Vec<Change> = Vec::new();
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    for (number, line) in (1..).zip(whole.lines()) {
+        match serde_json::from_str(line).map_err(|error| (number, error.to_string()))? {
+            Line::Change(change) => open.push(change),
+            Line::Undone { id } => open.retain(|change| change.id != id),
+        }
+    }
+    Ok(open)
+}
+
+/// One process's access to the journal of a DUT.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    boot: String,
+    process: Process,
+    /// How many changes this process has announced.
+    announced: u64,
+    /// Those of them that are not undone, oldest first.
+    open: Vec<Change>,
+}
+
+impl Journal {
+    /// Opens the journal of a DUT in a folder, and makes both where they are not.
+    ///
+    /// # Errors
+    /// When the folder cannot be written to.
+    pub fn open(directory: &Path, dut: &str) -> Result<Self, LabError> {
+        fs::create_dir_all(directory).map_err(failed("making", directory))?;
+        let path = directory.join(format!("{dut}.jsonl"));
+        Turn::wait(&path)?;
+        let sync = || File::open(directory)?.sync_all();
+        sync().map_err(failed("writing", directory))?;
+        Ok(Self {
+            path,
+            boot: boot()?,
+            process: Process::this()?,
+            announced: 0,
+            open: Vec::new(),
+        })
+    }
+
+    /// The folder in which it lies.
+    pub(crate) fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Writes down, durably, what is about to be changed and what undoes it.
+    pub(crate) fn announce(&mut self, what: String, undo: Undo) -> Result<ChangeId, LabError> {
+        self.announced += 1;
+        let id = ChangeId {
+            boot: self.boot.clone(),
+            pid: self.process.pid,
+            start_time: self.process.start_time,
+            number: self.announced,
+        };
+        let change = Change {
+            id: id.clone(),
+            time: jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%SZ")
+                .to_string(),
+            what,
+            undo,
+        };
+        Turn::wait(&self.path)?.append(&[Line::Change(change.clone())])?;
+        self.open.push(change);
+        Ok(id)
+    }
+
+    /// Undoes one change that was announced, and writes that down.
+    ///
+    /// # Errors
+    /// When it cannot be undone; it then stays open.
+    pub(crate) fn undo(&mut self, id: &ChangeId) -> Result<(), LabError> {
+        if let Some(place) = self.open.iter().position(|change| &change.id == id) {
+            self.open[place].undo.carry_out()?;
+            Turn::wait(&self.path)?.append(&[Line::Undone { id: id.clone() }])?;
+            self.open.remove(place);
+        }
+        Ok(())
+    }
+
+    /// Undoes all that was announced, the latest change first, and goes on where one cannot be undone.
+    ///
+    /// # Errors
+    /// The first of those that could not; they stay open.
+    pub(crate) fn undo_all(&mut self) -> Result<(), LabError> {
+        let mut first_error = Ok(());
+        let mut done = Vec::new();
+        let mut left = Vec::new();
+        while let Some(change) = self.open.pop() {
+            match change.undo.carry_out() {
+                Ok(()) => done.push(Line::Undone { id: change.id }),
+                Err(error) => {
+                    first_error = first_error.and(Err(error));
+                    left.insert(0, change);
+                }
+            }
+        }
+        self.open = left;
+        if !done.is_empty() {
+            Turn::wait(&self.path)?.append(&done)?;
+        }
+        first_error
+    }
+}
+
+/// A process's turn at a journal: nobody else reads or writes it until the value goes.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    path: PathBuf,
+    file: File,
+}
+
+impl Turn {
+    /// Waits for a turn, and cuts a torn last line.
+    pub(crate) fn wait(path: &Path) -> Result<Self, LabError> {
+        let failed = |source| failed("opening", path)(source);
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(failed)?;
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+                Err(TryLockError::WouldBlock) if start.elapsed() > TURN_MAX => {
+                    return Err(LabError::JournalTaken {
+                        path: path.to_owned(),
+                        seconds: TURN_MAX.as_secs(),
+                    });
+                }
+                Err(TryLockError::WouldBlock) => sleep(Duration::from_millis(5)),
+            }
+        }
+        let mut turn = Self {
+            path: path.to_owned(),
+            file,
+        };
+        turn.cut_torn_line()?;
+        Ok(turn)
+    }
+
+    fn cut_torn_line(&mut self) -> Result<(), LabError> {
+        let mut last = [b'\n'];
+        let looked = self
+            .file
+            .seek(SeekFrom::End(-1))
+            .and_then(|_| self.file.read_exact(&mut last));
+        // An empty file has no last byte to look at.
+        if looked.is_err() || last == *b"\n" {
+            return Ok(());
+        }
+        let text = self.text()?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        self.file
+            .set_len(whole as u64)
+            .and_then(|()| self.file.sync_all())
+            .map_err(failed("cutting the torn line of", &self.path))
+    }
+
+    fn text(&mut self) -> Result<String, LabError> {
+        let mut bytes = Vec::new();
+        self.file
+            .rewind()
+            .and_then(|()| self.file.read_to_end(&mut bytes))
+            .map_err(failed("reading", &self.path))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn open_changes(&mut self) -> Result<Vec<Change>, LabError> {
+        let text = self.text()?;
+        open_changes(&text).map_err(damaged(&self.path))
+    }
+
+    /// Changes of processes that are gone, the latest first.
+    pub(crate) fn left_changes(&mut self) -> Result<Vec<Change>, LabError> {
+        let mut changes = self.open_changes()?;
+        leave_the_living(&mut changes, &boot()?);
+        Ok(changes)
+    }
+
+    /// Writes down that changes are undone. A journal in which nothing is open is started afresh.
+    pub(crate) fn close(
+        &mut self,
+        done: impl IntoIterator<Item = ChangeId>,
+    ) -> Result<(), LabError> {
+        let lines: Vec<_> = done.into_iter().map(|id| Line::Undone { id }).collect();
+        self.append(&lines)?;
+        if self.open_changes()?.is_empty() {
+            self.file
+                .set_len(0)
+                .and_then(|()| self.file.sync_all())
+                .map_err(failed("emptying", &self.path))?;
+        }
+        Ok(())
+    }
+
+    /// Appends lines; they are durable when this returns.
+    fn append(&mut self, lines: &[Line]) -> Result<(), LabError> {
+        let mut text = String::new();
+        for line in lines {
+            text += &serde_json::to_string(line).expect("a line is plain data");
+            text.push('\n');
+        }
+        self.file
+            .write_all(text.as_bytes())
+            .and_then(|()| self.file.sync_all())
+            .map_err(failed("appending to", &self.path))
+    }
+}
+
+/// What processes that are gone left open in a journal, the latest change first; looks only.
+pub(crate) fn left_changes(path: &Path) -> Result<Vec<Change>, LabError> {
+    let bytes = fs::read(path).map_err(failed("reading", path))?;
+    let mut changes = open_changes(&String::from_utf8_lossy(&bytes)).map_err(damaged(path))?;
+    leave_the_living(&mut changes, &boot()?);
+    Ok(changes)
+}
+
+fn leave_the_living(changes: &mut Vec<Change>, boot: &str) {
+    changes.retain(|change| !change.id.is_of_a_living_process(boot));
+    changes.reverse();
+}
+
+fn boot() -> Result<String, LabError> {
+    Ok(read(Path::new("/proc/sys/kernel/random/boot_id"))?
+        .trim()
+        .to_owned())
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LabError {
+    move |source| LabError::Journal {
+        what,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn damaged(path: &Path) -> impl FnOnce((usize, String)) -> LabError {
+    move |(line, what)| LabError::JournalDamaged {
+        path: path.to_owned(),
+        line,
+        what,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn change(number: u64, undo: Undo) -> Change {
+        Change {
+            id: ChangeId {
+                boot: "b".into(),
+                pid: 7,
+                start_time: 9,
+                number,
+            },
+            time: "2026-11-21T15:00:00Z".into(),
+            what: format!("change {number}"),
+            undo,
+        }
+    }
+
+    fn removal(number: u64) -> Change {
+        let name = format!("fwdlab-7-9-{number}");
+        change(number, Undo::RemoveNamespace { name })
+    }
+
+    fn text(lines: &[Line]) -> String {
+        lines
+            .iter()
+            .map(|line| serde_json::to_string(line).unwrap() + "\n")
+            .collect()
+    }
+
+    #[test]
+    fn what_is_not_undone_is_open() {
+        let [first, second] = [removal(1), removal(2)];
+        let undone = Line::Undone {
+            id: first.id.clone(),
+        };
+        let whole = text(&[
+            Line::Change(first),
+            Line::Change(second.clone()),
+            undone.clone(),
+            undone,
+        ]);
+        assert_eq!(open_changes(&whole).unwrap(), [second.clone()]);
+        // The last line, cut at any place, does not count.
+        let torn = text(&[Line::Change(second.clone())]) + &text(&[Line::Change(removal(3))]);
+        for end in torn.find('\n').unwrap() + 1..torn.len() {
+            assert_eq!(open_changes(&torn[..end]).unwrap(), [second.clone()]);
+        }
+        assert_eq!(open_changes("").unwrap(), []);
+    }
+
+    #[test]
+    fn a_line_that_is_none_is_named() {
+        let text = text(&[Line::Change(removal(1))]) + "{\"record\":\"else\"}\n";
+        let (line, what) = open_changes(&text).unwrap_err();
+        assert_eq!(line, 2);
+        assert!(what.contains("unknown variant `else`"), "{what}");
+    }
+
+    #[test]
+    fn lines_are_plain_data() {
+        let run = Undo::Run {
+            namespace: "fwdlab-7-9-dut".into(),
+            arguments: vec!["rm".into(), "a file".into()],
+        };
+        let line = serde_json::to_string(&Line::Change(change(1, run.clone()))).unwrap();
+        assert_eq!(
+            line,
+            r#"{"record":"change","id":{"boot":"b","pid":7,"start_time":9,"number":1},"time":"2026-11-21T15:00:00Z","what":"change 1","undo":{"kind":"run","namespace":"fwdlab-7-9-dut","arguments":["rm","a file"]}}"#
+        );
+        assert_eq!(run.to_string(), r#"run rm "a file""#);
+    }
+
+    #[test]
+    fn a_torn_line_is_cut_before_the_next_one_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dut.jsonl");
+        fs::write(&path, text(&[Line::Change(removal(1))]) + "{\"reco").unwrap();
+        Turn::wait(&path)
+            .unwrap()
+            .append(&[Line::Change(removal(2))])
+            .unwrap();
+        let written = fs::read_to_string(&path).unwrap();
+        assert_eq!(open_changes(&written).unwrap(), [removal(1), removal(2)]);
+        fs::write(&path, "torn from the start").unwrap();
+        Turn::wait(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
+    fn a_journal_says_what_this_process_has_open_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("a/b");
+        let mut journal = Journal::open(&directory, "dut").unwrap();
+        let other_path = directory.join("dut.jsonl");
+        let undo = || Undo::RemoveNamespace {
+            name: "fwdlab-1-2-never-there".into(),
+        };
+        let first = journal.announce("first".into(), undo()).unwrap();
+        journal.announce("second".into(), undo()).unwrap();
+        // This process lives, so nobody else is to undo what it did.
+        assert_eq!(left_changes(&other_path).unwrap(), []);
+        let open = || open_changes(&fs::read_to_string(&other_path).unwrap()).unwrap();
+        assert_eq!(open().len(), 2);
+        journal.undo(&first).unwrap();
+        assert_eq!(open().len(), 1);
+        assert_eq!(open()[0].what, "second");
+        journal.undo_all().unwrap();
+        assert_eq!(open(), []);
+        assert_eq!(journal.open, []);
+    }
+
+    #[test]
+    fn what_cannot_be_undone_stays_open_and_the_rest_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(folder.path(), "dut").unwrap();
+        let wrong = Undo::RemoveNamespace {
+            name: "not ours".into(),
+        };
+        let right = Undo::RemoveNamespace {
+            name: "fwdlab-1-2-never-there".into(),
+        };
+        journal.announce("before".into(), right.clone()).unwrap();
+        journal.announce("wrong".into(), wrong).unwrap();
+        journal.announce("behind".into(), right).unwrap();
+        let error = journal.undo_all().unwrap_err();
+        assert!(error.to_string().contains("not ours"), "{error}");
+        let text = fs::read_to_string(folder.path().join("dut.jsonl")).unwrap();
+        let open = open_changes(&text).unwrap();
+        assert_eq!(open.len(), 1);
+        assert_eq!(open[0].what, "wrong");
+    }
+
+    #[test]
+    fn the_folder_is_where_the_user_keeps_state() {
+        let directory = |is_root, xdg: Option<&str>, home: Option<&str>| {
+            state_directory_of(is_root, xdg.map(Into::into), home.map(Into::into))
+        };
+        assert_eq!(directory(true, Some("/s"), None), Some("/s/fwdlab".into()));
+        assert_eq!(
+            directory(true, Some("relative"), Some("/root")),
+            Some("/var/lib/fwdlab".into())
+        );
+        assert_eq!(
+            directory(false, None, Some("/home/a")),
+            Some("/home/a/.local/state/fwdlab".into())
+        );
+        assert_eq!(directory(false, Some(""), None), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text: String) {
+            let _ = open_changes(&text);
+        }
+
+        #[test]
+        fn any_journal_cut_anywhere_is_read(numbers in prop::collection::vec((0_u64..4, any::<bool>()), 0..8), cut in 0_usize..2000) {
+            let lines: Vec<_> = numbers
+                .into_iter()
+                .map(|(number, is_change)| {
+                    let change = removal(number);
+                    if is_change { Line::Change(change) } else { Line::Undone { id: change.id } }
+                })
+                .collect();
+            let text = text(&lines);
+            prop_assert!(open_changes(&text[..cut.min(text.len())]).is_ok());
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Other programs: argument vectors that no shell sees, bounded in time.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::process::{Child, Command, ExitStatus};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::LabError;
+
+/// How long a program may run.
+const TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Runs a program in the calling thread's namespace, with a text on its standard input, and tells
+/// what it printed.
+///
+/// # Errors
+/// `Command` where it cannot be started, takes too long or does not succeed.
+pub(crate) fn run(arguments: &[impl AsRef<str>], input: &str) -> Result<String, LabError> {
+    run_within(TIME_MAX, arguments, input)
+}
+
+fn run_within(
+    time_max: Duration,
+    arguments: &[impl AsRef<str>],
+    input: &str,
+) -> Result<String, LabError> {
+    let failed = |status: String, stderr: &str| LabError::Command {
+        command: command_line(arguments),
+        status,
+        stderr: last_lines(stderr),
+    };
+    let cannot_start = |error: io::Error| failed(format!("cannot be started: {error}"), "");
+    let (program, rest) = arguments
+        .split_first()
+        .ok_or_else(|| cannot_start(io::ErrorKind::InvalidInput.into()))?;
+    let mut stdin = fwdlab_sys::memory_file()?;
+    let mut stdout = fwdlab_sys::memory_file()?;
+    let mut stderr = fwdlab_sys::memory_file()?;
+    stdin
+        .write_all(input.as_bytes())
+        .and_then(|()| stdin.rewind())
+        .map_err(cannot_start)?;
+    let mut command = Command::new(program.as_ref());
+    command
+        .args(rest.iter().map(AsRef::as_ref))
+        .stdin(stdin)
+        .stdout(stdout.try_clone().map_err(cannot_start)?)
+        .stderr(stderr.try_clone().map_err(cannot_start)?);
+    fwdlab_sys::bind_to_this_thread(&mut command);
+    let mut child = command.spawn().map_err(cannot_start)?;
+    let status = match wait_within(time_max, &mut child) {
+        Ok(Some(status)) => status,
+        Ok(None) => {
+            let ending = fwdlab_sys::kill_process_group(child.id());
+            let _ = child.wait();
+            ending?;
+            let status = format!("it took longer than {} s and was ended", time_max.as_secs());
+            return Err(failed(status, &text(&mut stderr)));
+        }
+        Err(error) => return Err(failed(error.to_string(), "")),
+    };
+    if !status.success() {
+        return Err(failed(status.to_string(), &text(&mut stderr)));
+    }
+    Ok(text(&mut stdout))
+}
+
+/// How a child ended, if it did in time.
+fn wait_within(time_max: Duration, child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    const PAUSE_MAX: Duration = Duration::from_millis(10);
+    let start = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() > time_max {
+            return Ok(None);
+        }
+        sleep(pause);
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// What was written to a file in memory; nothing where that cannot be told.
+fn text(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+    read.map_or_else(
+        |_| String::new(),
+        |_| String::from_utf8_lossy(&bytes).into_owned(),
+    )
+}
+
+/// The arguments for a reader; those that could be misread stand in quotes.
+pub(crate) fn command_line(arguments: &[impl AsRef<str>]) -> String {
+    let is_plain = |text: &str| {
+        !text.is_empty()
+            && text
+                .chars()
+                .all(|c| c.is_alphanumeric() || "-_./=:,+@%{}".contains(c))
+    };
+    let shown = arguments.iter().map(|argument| {
+        let argument = argument.as_ref();
+        if is_plain(argument) {
+            argument.to_owned()
+        } else {
+            format!("{argument:?}")
+        }
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+fn last_lines(text: &str) -> String {
+    const LINES_MAX: usize = 20;
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_gets_its_input_and_its_output_is_told() {
+        assert_eq!(run(&["cat"], "level 1\n").unwrap(), "level 1\n");
+    }
+
+    #[test]
+    fn a_program_that_fails_is_told_with_its_complaint() {
+        let error = run(&["ls", "/no such folder"], "").unwrap_err().to_string();
+        assert!(
+            error.starts_with("command `ls \"/no such folder\"` failed (exit status: 2): "),
+            "{error}"
+        );
+        assert!(error.contains("No such file"), "{error}");
+        let error = run(&["no-such-program"], "").unwrap_err().to_string();
+        assert!(error.contains("cannot be started: No such file"), "{error}");
+        assert!(run(&[] as &[&str], "").is_err());
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended_with_all_it_started() {
+        let script = "sleep 3600 & echo waiting >&2; wait";
+        let error = run_within(Duration::from_millis(200), &["sh", "-c", script], "")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("took longer than 0 s and was ended"),
+            "{error}"
+        );
+        assert!(error.ends_with("waiting"), "{error}");
+    }
+
+    #[test]
+    fn what_a_program_leaves_running_holds_nobody_up() {
+        let output = run(&["sh", "-c", "sleep 5 & echo $!"], "").unwrap();
+        let pid: u32 = output.trim().parse().unwrap();
+        assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
+        let ended = Command::new("kill").arg(pid.to_string()).status().unwrap();
+        assert!(ended.success());
+    }
+
+    #[test]
+    fn complaints_are_cut_to_their_end() {
+        let text: String = (0..30).map(|line| format!("{line}\n")).collect();
+        assert!(last_lines(&text).starts_with("10\n"));
+        assert!(last_lines(&text).ends_with("29"));
+    }
+}

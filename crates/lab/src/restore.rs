@@ -1,0 +1,195 @@
+//! Puts back what runs that are gone have left.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::LabError;
+use crate::journal::{Change, Turn, Undo, left_changes};
+
+/// Something that a run left, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Leftover {
+    /// What was changed.
+    pub what: String,
+    /// What undoes it.
+    pub undo: Undo,
+    /// The process that is gone, and when it announced the change (UTC), where a journal tells.
+    pub left_by: Option<LeftBy>,
+    /// What became of it.
+    #[serde(flatten)]
+    pub state: LeftoverState,
+}
+
+/// Who left something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftBy {
+    /// The process.
+    pub pid: u32,
+    /// When it announced the change, UTC.
+    pub time: String,
+    /// The journal that tells.
+    pub journal: PathBuf,
+}
+
+/// What became of something that was left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum LeftoverState {
+    /// It is still there.
+    Left,
+    /// It is undone.
+    PutBack,
+    /// It could not be undone.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// It could not be undone, and is not to be tried again.
+    Forgotten {
+        /// Why.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for Leftover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.what)?;
+        match &self.left_by {
+            Some(LeftBy { pid, time, .. }) => {
+                write!(f, ", left by process {pid} at {time}")?;
+            }
+            None => f.write_str(", left by a run that is gone")?,
+        }
+        let undo = &self.undo;
+        match &self.state {
+            LeftoverState::Left => write!(f, ": to {undo}"),
+            LeftoverState::PutBack => write!(f, ": put back ({undo})"),
+            LeftoverState::Failed { why } => write!(f, ": could not {undo}: {why}"),
+            LeftoverState::Forgotten { why } => write!(f, ": forgotten; could not {undo}: {why}"),
+        }
+    }
+}
+
+/// What to do about changes that cannot be undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// Keep them in the journal.
+    Keep,
+    /// Strike them out; the user has seen to them.
+    Forget,
+}
+
+/// What runs that are gone have left, by the journals of a folder and by the names of namespaces;
+/// looks only.
+///
+/// # Errors
+/// When a journal cannot be read.
+pub fn leftovers(directory: &Path) -> Result<Vec<Leftover>, LabError> {
+    let mut leftovers = Vec::new();
+    for journal in journals(directory)? {
+        for change in left_changes(&journal)? {
+            leftovers.push(leftover(&journal, change, LeftoverState::Left));
+        }
+    }
+    for name in fwdlab_sys::leftover_namespaces()? {
+        if !leftovers.iter().any(|leftover| removes(leftover, &name)) {
+            leftovers.push(unjournalled(name, LeftoverState::Left));
+        }
+    }
+    Ok(leftovers)
+}
+
+/// Puts back what runs that are gone have left, the latest change of each first, and says what it did.
+/// What a living run has changed is left alone.
+///
+/// # Errors
+/// When a journal cannot be read or written; what cannot be undone is no error but stays in its journal.
+pub fn restore(directory: &Path, on_failure: OnFailure) -> Result<Vec<Leftover>, LabError> {
+    let mut leftovers = Vec::new();
+    for journal in journals(directory)? {
+        let mut turn = Turn::wait(&journal)?;
+        let mut closed = Vec::new();
+        for change in turn.left_changes()? {
+            let state = match change.undo.carry_out() {
+                Ok(()) => LeftoverState::PutBack,
+                Err(error) => failure(&error, on_failure),
+            };
+            if !matches!(state, LeftoverState::Failed { .. }) {
+                closed.push(change.id.clone());
+            }
+            leftovers.push(leftover(&journal, change, state));
+        }
+        turn.close(closed)?;
+    }
+    // A namespace's name says whose it is, so that it is found even where its journal was lost.
+    for name in fwdlab_sys::leftover_namespaces()? {
+        let state = match fwdlab_sys::remove_namespace(&name) {
+            Ok(()) => LeftoverState::PutBack,
+            Err(error) => LeftoverState::Failed {
+                why: error.to_string(),
+            },
+        };
+        if !leftovers.iter().any(|leftover| removes(leftover, &name)) {
+            leftovers.push(unjournalled(name, state));
+        }
+    }
+    Ok(leftovers)
+}
+
+fn failure(error: &LabError, on_failure: OnFailure) -> LeftoverState {
+    let why = error.to_string();
+    match on_failure {
+        OnFailure::Keep => LeftoverState::Failed { why },
+        OnFailure::Forget => LeftoverState::Forgotten { why },
+    }
+}
+
+fn leftover(journal: &Path, change: Change, state: LeftoverState) -> Leftover {
+    Leftover {
+        what: change.what,
+        undo: change.undo,
+        left_by: Some(LeftBy {
+            pid: change.id.pid,
+            time: change.time,
+            journal: journal.to_owned(),
+        }),
+        state,
+    }
+}
+
+fn unjournalled(name: String, state: LeftoverState) -> Leftover {
+    Leftover {
+        what: format!("network namespace {name}"),
+        undo: Undo::RemoveNamespace { name },
+        left_by: None,
+        state,
+    }
+}
+
+fn removes(leftover: &Leftover, namespace: &str) -> bool {
+    matches!(&leftover.undo, Undo::RemoveNamespace { name } if name == namespace)
+}
+
+/// The journals of a folder, sorted; none where there is no such folder.
+fn journals(directory: &Path) -> Result<Vec<PathBuf>, LabError> {
+    let failed = |source| LabError::Journal {
+        what: "listing",
+        path: directory.to_owned(),
+        source,
+    };
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut journals = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(failed)?;
+    journals.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
+    journals.sort();
+    Ok(journals)
+}

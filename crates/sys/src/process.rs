@@ -1,0 +1,146 @@
+//! Processes, told apart even where a number is used again.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::SysError;
+
+/// A process of this boot: its number, and when it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in clock ticks since boot.
+    pub start_time: u64,
+}
+
+impl Process {
+    /// The one that calls.
+    ///
+    /// # Errors
+    /// When `/proc` does not say.
+    pub fn this() -> Result<Self, SysError> {
+        let pid = std::process::id();
+        let start_time = start_time(pid)
+            .ok_or_else(|| SysError::new("reading /proc/self/stat", io::ErrorKind::NotFound))?;
+        Ok(Self { pid, start_time })
+    }
+
+    /// Whether it still lives.
+    #[must_use]
+    pub fn is_alive(self) -> bool {
+        start_time(self.pid) == Some(self.start_time)
+    }
+}
+
+/// When a process started, in clock ticks since boot; none where there is none, or only what its
+/// parent has not yet been told of.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field, the command in parentheses, may hold anything; the 22nd is wanted.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    (!matches!(state, "Z" | "X")).then_some(())?;
+    fields.nth(18)?.parse().ok()
+}
+
+/// The kernel's threads whose name begins so, in ascending order.
+///
+/// # Errors
+/// When `/proc` cannot be listed.
+pub fn kernel_threads(name_prefix: &str) -> Result<Vec<u32>, SysError> {
+    let entries = fs::read_dir("/proc").map_err(|source| SysError::new("listing /proc", source))?;
+    let mut threads: Vec<u32> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            // One that ends meanwhile is none. Only the kernel's threads have no program.
+            fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|name| name.starts_with(name_prefix))
+                && fs::read_link(format!("/proc/{pid}/exe")).is_err()
+        })
+        .collect();
+    threads.sort_unstable();
+    Ok(threads)
+}
+
+/// Lets a thread of the kernel's run on one CPU only.
+///
+/// # Errors
+/// When there is no such thread or CPU, or it may not be moved.
+pub fn pin_kernel_thread(pid: u32, cpu: u32) -> Result<(), SysError> {
+    let what = || format!("moving kernel thread {pid} to CPU {cpu}");
+    let mut set = CpuSet::new();
+    set.set(cpu as usize)
+        .map_err(|errno| SysError::new(what(), errno))?;
+    sched_setaffinity(Pid::from_raw(pid.cast_signed()), &set)
+        .map_err(|errno| SysError::new(what(), errno))
+}
+
+/// Prepares a command to run in a process group of its own, where a Ctrl-C at the terminal does not
+/// reach it, and to be ended by the kernel when the thread that started it ends first.
+///
+/// What the command itself starts and leaves behind stays.
+pub fn bind_to_this_thread(command: &mut Command) {
+    command.process_group(0);
+    // SAFETY: between fork and exec it makes one system call, and touches no memory but its own.
+    unsafe {
+        command.pre_exec(|| {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
+                Ok(())
+            } else {
+                Err(io::Error::last_os_error())
+            }
+        });
+    }
+}
+
+/// Ends all processes of a process group at once; one that is gone is no error.
+///
+/// # Errors
+/// When they may not be ended.
+pub fn kill_process_group(leader: u32) -> Result<(), SysError> {
+    match killpg(Pid::from_raw(leader.cast_signed()), Signal::SIGKILL) {
+        Ok(()) | Err(Errno::ESRCH) => Ok(()),
+        Err(errno) => Err(SysError::new(
+            format!("ending process group {leader}"),
+            errno,
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_started_once_and_lives() {
+        let this = Process::this().unwrap();
+        assert_eq!(this, Process::this().unwrap());
+        assert!(this.is_alive());
+        let earlier = Process {
+            start_time: this.start_time - 1,
+            ..this
+        };
+        assert!(!earlier.is_alive());
+        assert_eq!(start_time(u32::MAX), None);
+    }
+
+    #[test]
+    fn only_the_kernels_threads_are_found() {
+        let own_name = fs::read_to_string("/proc/self/comm").unwrap();
+        assert!(
+            !kernel_threads(own_name.trim())
+                .unwrap()
+                .contains(&std::process::id())
+        );
+        assert_eq!(kernel_threads("no such name").unwrap(), []);
+    }
+}

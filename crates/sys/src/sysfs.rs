@@ -1,0 +1,78 @@
+//! `/sys` as a network namespace has it.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
+
+use crate::{NetworkNamespace, SysError};
+
+/// `FSOPEN_CLOEXEC` and `FSMOUNT_CLOEXEC` of `linux/mount.h`.
+const CLOEXEC: libc::c_uint = 1;
+/// `FSCONFIG_CMD_CREATE` of `linux/mount.h`.
+const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
+
+/// The `/sys` of a namespace: a mount that nobody else sees, gone with its value.
+///
+/// The host's own `/sys` shows the interfaces of the namespace in which it was mounted, whoever
+/// looks at it.
+#[derive(Debug)]
+pub struct Sysfs {
+    root: OwnedFd,
+}
+
+impl Sysfs {
+    /// Opens the one of a namespace.
+    ///
+    /// # Errors
+    /// Without the privilege to mount.
+    pub fn open(namespace: &NetworkNamespace) -> Result<Self, SysError> {
+        let root = namespace.run(mount)?.map_err(|source| {
+            SysError::new(
+                format!("mounting sysfs for namespace {}", namespace.name()),
+                source,
+            )
+        })?;
+        Ok(Self { root })
+    }
+
+    /// The path under which this process reaches what `/sys/<below>` is in the namespace.
+    #[must_use]
+    pub fn path(&self, below: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}/{below}", self.root.as_raw_fd()))
+    }
+}
+
+/// Mounts sysfs nowhere, for the calling thread's network namespace.
+fn mount() -> io::Result<OwnedFd> {
+    const SYSFS: &CStr = c"sysfs";
+    // SAFETY: the kernel reads the name, which is terminated, and returns a new descriptor.
+    let context = descriptor(unsafe { libc::syscall(libc::SYS_fsopen, SYSFS.as_ptr(), CLOEXEC) })?;
+    let null = std::ptr::null::<libc::c_void>();
+    // SAFETY: this command takes neither key nor value, and the descriptor is open.
+    let created = unsafe {
+        libc::syscall(
+            libc::SYS_fsconfig,
+            context.as_raw_fd(),
+            FSCONFIG_CMD_CREATE,
+            null,
+            null,
+            0,
+        )
+    };
+    if created < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open; the call returns a new one.
+    descriptor(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOEXEC, 0) })
+}
+
+/// Takes what a system call returned as the descriptor it made.
+fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let descriptor = libc::c_int::try_from(result).expect("descriptors are small numbers");
+    // SAFETY: the kernel just made it, for nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}

@@ -1,0 +1,386 @@
+//! The generator that needs no eBPF: a thread that sends through a socket.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use fwdlab_model::Tester;
+use fwdlab_sys::{PacketSocket, SysError, TransmitRing, XdpSocket};
+
+use crate::interface_counters::InterfaceCounters;
+use crate::pacer::Pacer;
+use crate::turn::Sequence;
+use crate::{Frames, Pace, TrafficError};
+
+/// Frames that are handed over at once.
+const BATCH_SIZE: usize = 64;
+
+/// Frames for a station that is not there.
+const MISADDRESSED_FRAMES: usize = 4096;
+
+/// Times in a row that a socket may have no room before it is given up: the DUT takes its turn inside
+/// the call that sends, so a few are enough.
+const REFUSALS_MAX: u32 = 1_000_000;
+
+/// A socket on the interface to send to, shared by the generators of all families: an interface has
+/// room for one AF_XDP socket.
+#[derive(Clone)]
+pub struct SocketPort {
+    transmitter: Arc<Mutex<Transmitter>>,
+    counters: Arc<InterfaceCounters>,
+}
+
+/// A generator that stands still.
+pub struct SocketGenerator {
+    port: SocketPort,
+    frames: Arc<FrameStore>,
+    /// What the interface had counted when the generator was started.
+    offered_before: u64,
+    /// The number of the frame that is sent next, counted from 0.
+    next: u64,
+}
+
+/// The frames, each once: every flow in every size.
+struct FrameStore {
+    /// By flow and size.
+    planned: Vec<Vec<u8>>,
+    /// The first of them, to a station that is not there, whose flows nobody looks at.
+    misaddressed: Vec<Vec<u8>>,
+    sizes: usize,
+    /// The size of each slot of a turn.
+    turn: Vec<usize>,
+    sequence: Sequence,
+}
+
+impl FrameStore {
+    fn new(frames: &Frames) -> Self {
+        let planned: Vec<_> = frames.each_flow_in_each_size().collect();
+        let mut misaddressed = planned.clone();
+        misaddressed.truncate(MISADDRESSED_FRAMES);
+        for frame in &mut misaddressed {
+            // The last byte of the destination's MAC address: still one station, another one.
+            frame[5] ^= 0x80;
+        }
+        Self {
+            planned,
+            misaddressed,
+            sizes: frames.sizes(),
+            turn: frames.turn().to_vec(),
+            sequence: frames.sequence(),
+        }
+    }
+
+    /// Gathers the frames that are sent next, counted from 0.
+    fn batch<'a>(&'a self, batch: &mut Vec<&'a [u8]>, first: u64, length: usize, misaddress: bool) {
+        batch.clear();
+        for number in (first..).take(length) {
+            let (flow, slot) = self.sequence.at(number);
+            let place = flow as usize * self.sizes + self.turn[slot as usize];
+            batch.push(if misaddress {
+                &self.misaddressed[place % self.misaddressed.len()]
+            } else {
+                &self.planned[place]
+            });
+        }
+    }
+}
+
+/// The ways to hand frames over.
+enum Transmitter {
+    AfXdp(XdpSocket),
+    TxRing(TransmitRing),
+    Sendmmsg(PacketSocket),
+}
+
+impl SocketPort {
+    /// Opens the tester's socket on an interface of the calling thread's namespace; it may send from
+    /// any.
+    ///
+    /// # Errors
+    /// Without the privilege in that namespace, or where the kernel has no such socket.
+    pub fn open(tester: Tester, interface_index: u32) -> Result<Self, TrafficError> {
+        let transmitter = match tester {
+            Tester::AfXdp => Transmitter::AfXdp(XdpSocket::open(interface_index)?),
+            Tester::TxRing => Transmitter::TxRing(TransmitRing::open(interface_index)?),
+            Tester::Sendmmsg | Tester::Ebpf => {
+                Transmitter::Sendmmsg(PacketSocket::open(interface_index)?)
+            }
+        };
+        Ok(Self {
+            transmitter: Arc::new(Mutex::new(transmitter)),
+            counters: Arc::new(InterfaceCounters::open(interface_index)?),
+        })
+    }
+
+    /// The socket, once no other generator sends through it.
+    fn transmitter(&self) -> MutexGuard<'_, Transmitter> {
+        // Whoever panicked between two batches left it as good as it was.
+        self.transmitter
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tester's interfaces send nothing but the generator's frames, so what they count is exact.
+    fn offered_frames(&self) -> Result<u64, TrafficError> {
+        let counts = self.counters.read()?;
+        Ok(counts.sent_frames + counts.send_dropped_frames)
+    }
+}
+
+impl Transmitter {
+    /// How many of the frames were taken.
+    fn send(&mut self, frames: &[&[u8]]) -> Result<usize, SysError> {
+        match self {
+            Self::AfXdp(socket) => socket.send(frames),
+            Self::TxRing(ring) => ring.send(frames),
+            Self::Sendmmsg(socket) => socket.send(frames),
+        }
+    }
+}
+
+impl SocketGenerator {
+    /// Prepares to send frames through a port.
+    ///
+    /// # Errors
+    /// When the kernel does not say what the interface has counted.
+    pub fn load(port: &SocketPort, frames: &Frames) -> Result<Self, TrafficError> {
+        Ok(Self {
+            port: port.clone(),
+            frames: Arc::new(FrameStore::new(frames)),
+            offered_before: port.offered_frames()?,
+            next: 0,
+        })
+    }
+
+    /// Sends that many frames, from the first flow on, and returns when they are sent.
+    ///
+    /// # Errors
+    /// When the interface takes no frames.
+    pub fn send(&mut self, frames: u32) -> Result<(), TrafficError> {
+        self.prepare()?;
+        self.send_more(frames)
+    }
+
+    /// Sends that many frames more, from the flow after the last one on, and returns when they are
+    /// sent.
+    ///
+    /// # Errors
+    /// When the interface takes no frames.
+    pub fn send_more(&mut self, frames: u32) -> Result<(), TrafficError> {
+        let mut batch = Vec::with_capacity(BATCH_SIZE);
+        let mut left = frames as usize;
+        let mut refusals = 0;
+        let mut transmitter = self.port.transmitter();
+        while left > 0 {
+            self.frames
+                .batch(&mut batch, self.next, left.min(BATCH_SIZE), false);
+            let taken = transmitter.send(&batch)?;
+            refusals = refused(taken, refusals)?;
+            self.next += taken as u64;
+            left -= taken;
+        }
+        Ok(())
+    }
+
+    /// Starts sending on a CPU, as soon as no other generator of the port sends; the count of offered
+    /// frames begins at 0.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn start(mut self, cpu: u32, pace: Pace) -> Result<RunningSocketGenerator, TrafficError> {
+        self.prepare()?;
+        let wishes = Arc::new(Wishes::default());
+        let thread = {
+            let (port, frames) = (self.port.clone(), Arc::clone(&self.frames));
+            let wishes = Arc::clone(&wishes);
+            std::thread::spawn(move || {
+                fwdlab_sys::pin_this_thread(cpu)?;
+                transmit(&mut port.transmitter(), &frames, &wishes, pace)
+            })
+        };
+        Ok(RunningSocketGenerator {
+            generator: Some(self),
+            thread: Some(thread),
+            wishes,
+        })
+    }
+
+    /// Frames offered since the last start: those that the interface sent, and those that it dropped.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn offered_frames(&self) -> Result<u64, TrafficError> {
+        Ok(self.port.offered_frames()? - self.offered_before)
+    }
+
+    fn prepare(&mut self) -> Result<(), TrafficError> {
+        self.next = 0;
+        self.offered_before = self.port.offered_frames()?;
+        Ok(())
+    }
+}
+
+/// What is asked of a thread that sends.
+#[derive(Default)]
+struct Wishes {
+    stop: AtomicBool,
+    misaddress: AtomicBool,
+}
+
+/// A generator that sends until it is stopped or its value goes.
+pub struct RunningSocketGenerator {
+    // Both are there until `stop` takes them.
+    generator: Option<SocketGenerator>,
+    thread: Option<JoinHandle<Result<(), TrafficError>>>,
+    wishes: Arc<Wishes>,
+}
+
+impl RunningSocketGenerator {
+    /// Frames offered since the start.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn offered_frames(&self) -> Result<u64, TrafficError> {
+        self.generator
+            .as_ref()
+            .expect("only `stop` takes it, and the value with it")
+            .offered_frames()
+    }
+
+    /// Addresses all further frames to a station that is not there, or again to the DUT.
+    pub fn misaddress(&self, misaddress: bool) {
+        self.wishes.misaddress.store(misaddress, Ordering::Relaxed);
+    }
+
+    /// Whether it still sends; it ends by itself only on an error, which [`stop`](Self::stop) tells.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.thread
+            .as_ref()
+            .is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Stops sending.
+    ///
+    /// # Errors
+    /// Why it had stopped before.
+    pub fn stop(mut self) -> Result<SocketGenerator, TrafficError> {
+        match self.end() {
+            Some((generator, Ok(Ok(())))) => Ok(generator),
+            Some((_, Ok(Err(error)))) => Err(TrafficError::GeneratorStopped {
+                what: error.to_string(),
+            }),
+            Some((_, Err(panic))) => std::panic::resume_unwind(panic),
+            None => unreachable!("only `stop` ends it, and the value with it"),
+        }
+    }
+
+    /// Ends the thread, once; it looks at its wishes after every batch.
+    fn end(
+        &mut self,
+    ) -> Option<(
+        SocketGenerator,
+        std::thread::Result<Result<(), TrafficError>>,
+    )> {
+        let (generator, thread) = (self.generator.take()?, self.thread.take()?);
+        self.wishes.stop.store(true, Ordering::Relaxed);
+        Some((generator, thread.join()))
+    }
+}
+
+impl Drop for RunningSocketGenerator {
+    fn drop(&mut self) {
+        // Whoever gives up in the middle of a block must not leave the load running.
+        self.end();
+    }
+}
+
+/// Sends until it is asked to stop.
+fn transmit(
+    transmitter: &mut Transmitter,
+    frames: &FrameStore,
+    wishes: &Wishes,
+    pace: Pace,
+) -> Result<(), TrafficError> {
+    let start = Instant::now();
+    let mut pacer = Pacer::new(pace, start.elapsed());
+    let mut batch = Vec::with_capacity(BATCH_SIZE);
+    let mut next = 0;
+    let mut refusals = 0;
+    while !wishes.stop.load(Ordering::Relaxed) {
+        let due = pacer.due_frames(start.elapsed());
+        if due == 0 {
+            std::hint::spin_loop();
+            continue;
+        }
+        let length = usize::try_from(due).map_or(BATCH_SIZE, |due| due.min(BATCH_SIZE));
+        let misaddress = wishes.misaddress.load(Ordering::Relaxed);
+        frames.batch(&mut batch, next, length, misaddress);
+        let taken = transmitter.send(&batch)?;
+        refusals = refused(taken, refusals)?;
+        pacer.sent(taken as u64);
+        next += taken as u64;
+    }
+    Ok(())
+}
+
+/// Counts the times in a row that nothing was taken.
+fn refused(taken: usize, refusals: u32) -> Result<u32, TrafficError> {
+    match (taken, refusals) {
+        (1.., _) => Ok(0),
+        (0, REFUSALS_MAX..) => Err(TrafficError::GeneratorStopped {
+            what: "the socket takes no more frames".into(),
+        }),
+        (0, _) => Ok(refusals + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fwdlab_model::{AddressFamily, FrameSize, Traffic};
+    use fwdlab_packet::MacAddress;
+
+    use super::*;
+    use crate::Link;
+
+    #[test]
+    fn frames_are_sent_in_the_order_that_is_planned() {
+        let link = |last| Link {
+            source: MacAddress([2, 0, 0, 0, last, 1]),
+            destination: MacAddress([2, 0, 0, 0, last, 2]),
+        };
+        let traffic = Traffic {
+            sources: 2,
+            destinations: 9,
+            frame_sizes: [(64, 7), (594, 4), (1518, 1)]
+                .map(|(bytes, share)| FrameSize { bytes, share })
+                .to_vec(),
+            ..Traffic::default()
+        };
+        let frames = Frames::new(AddressFamily::Inet6, &traffic, link(1), link(2)).unwrap();
+        let store = FrameStore::new(&frames);
+        assert_eq!(store.planned.len(), 18 * 3);
+        let mut batch = Vec::new();
+        for first in [0, 1, 17, 35, 36, 215, 216, 1000] {
+            store.batch(&mut batch, first, BATCH_SIZE, false);
+            for (number, frame) in (first..).zip(&batch) {
+                assert_eq!(*frame, frames.sent(number));
+            }
+            store.batch(&mut batch, first, BATCH_SIZE, true);
+            for (number, frame) in (first..).zip(&batch) {
+                let planned = frames.sent(number);
+                assert_eq!(frame[..5], planned[..5]);
+                assert_eq!(frame[5], planned[5] ^ 0x80);
+                assert_eq!(frame[6..], planned[6..]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_socket_that_never_takes_anything_is_given_up() {
+        assert_eq!(refused(1, 5).unwrap(), 0);
+        assert_eq!(refused(0, 5).unwrap(), 6);
+        assert!(refused(0, REFUSALS_MAX).is_err());
+    }
+}

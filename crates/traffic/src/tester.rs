@@ -1,0 +1,268 @@
+//! The seam between a lab and whatever sends and counts its frames: eBPF programs, or sockets and
+//! interface counters.
+
+use fwdlab_model::{Tester, Verification};
+
+use crate::{
+    CounterSink, Frames, Generator, Pace, RunningGenerator, RunningSocketGenerator, Sink,
+    SinkCounts, SocketGenerator, SocketPort, TrafficError, drop_control,
+};
+
+/// Where frames are sent: an interface, and what the tester needs on it.
+pub enum SenderPort {
+    /// The index of an interface, which eBPF programs redirect to.
+    Ebpf(u32),
+    /// A socket.
+    Socket(SocketPort),
+}
+
+/// A generator of either kind that stands still.
+pub enum Sender {
+    /// An eBPF program on live frames.
+    Ebpf(Generator),
+    /// A thread with a socket.
+    Socket(SocketGenerator),
+}
+
+/// A generator of either kind that sends until it is stopped or its value goes.
+pub enum RunningSender {
+    /// An eBPF program on live frames.
+    Ebpf(RunningGenerator),
+    /// A thread with a socket.
+    Socket(RunningSocketGenerator),
+}
+
+/// A sink of either kind.
+pub enum Receiver {
+    /// An XDP program.
+    Ebpf(Sink),
+    /// Interface counters and a packet socket.
+    Counters(CounterSink),
+}
+
+/// Why this process cannot load eBPF programs; nothing where it can.
+#[must_use]
+pub fn ebpf_refusal() -> Option<TrafficError> {
+    drop_control().err()
+}
+
+impl SenderPort {
+    /// Opens what the tester needs on an interface of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// Without the privilege that this tester needs, or when there is no such interface.
+    pub fn open(tester: Tester, interface_index: u32) -> Result<Self, TrafficError> {
+        Ok(match tester {
+            Tester::Ebpf => Self::Ebpf(interface_index),
+            tester => Self::Socket(SocketPort::open(tester, interface_index)?),
+        })
+    }
+}
+
+impl Sender {
+    /// Prepares to send frames through a port, on a thread in the port's namespace; it may then be run
+    /// in any.
+    ///
+    /// # Errors
+    /// Without the privilege that this tester needs.
+    pub fn load(port: &SenderPort, frames: &Frames) -> Result<Self, TrafficError> {
+        Ok(match port {
+            SenderPort::Ebpf(index) => Self::Ebpf(Generator::load(frames, *index)?),
+            SenderPort::Socket(port) => Self::Socket(SocketGenerator::load(port, frames)?),
+        })
+    }
+
+    /// Sends that many frames, from the first flow on, and returns when they are sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn send(&mut self, frames: u32) -> Result<(), TrafficError> {
+        match self {
+            Self::Ebpf(generator) => generator.send(frames),
+            Self::Socket(generator) => generator.send(frames),
+        }
+    }
+
+    /// Sends that many frames more, from the flow after the last one on, and returns when they are
+    /// sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn send_more(&mut self, frames: u32) -> Result<(), TrafficError> {
+        match self {
+            Self::Ebpf(generator) => generator.send_more(frames),
+            Self::Socket(generator) => generator.send_more(frames),
+        }
+    }
+
+    /// Starts sending on a CPU; the count of offered frames begins at 0.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn start(self, cpu: u32, pace: Pace) -> Result<RunningSender, TrafficError> {
+        Ok(match self {
+            Self::Ebpf(generator) => RunningSender::Ebpf(generator.start(cpu, pace)?),
+            Self::Socket(generator) => RunningSender::Socket(generator.start(cpu, pace)?),
+        })
+    }
+
+    /// Frames offered since the last start.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn offered_frames(&self) -> Result<u64, TrafficError> {
+        match self {
+            Self::Ebpf(generator) => generator.offered_frames(),
+            Self::Socket(generator) => generator.offered_frames(),
+        }
+    }
+}
+
+impl RunningSender {
+    /// Frames offered since the start.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn offered_frames(&self) -> Result<u64, TrafficError> {
+        match self {
+            Self::Ebpf(running) => running.offered_frames(),
+            Self::Socket(running) => running.offered_frames(),
+        }
+    }
+
+    /// Whether it still sends; it ends by itself only on an error, which [`stop`](Self::stop) tells.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        match self {
+            Self::Ebpf(running) => running.is_running(),
+            Self::Socket(running) => running.is_running(),
+        }
+    }
+
+    /// Stops sending.
+    ///
+    /// # Errors
+    /// Why it had stopped before.
+    pub fn stop(self) -> Result<Sender, TrafficError> {
+        Ok(match self {
+            Self::Ebpf(running) => Sender::Ebpf(running.stop()?),
+            Self::Socket(running) => Sender::Socket(running.stop()?),
+        })
+    }
+}
+
+impl Receiver {
+    /// A sink that is to expect these frames.
+    ///
+    /// # Errors
+    /// Without the privilege that this tester needs.
+    pub fn load(tester: Tester, frames: &Frames) -> Result<Self, TrafficError> {
+        Ok(match tester {
+            Tester::Ebpf => Self::Ebpf(Sink::load(frames)?),
+            _ => Self::Counters(CounterSink::new(frames)),
+        })
+    }
+
+    /// Counts what comes in at an interface of the calling thread's namespace, from now on.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
+        match self {
+            Self::Ebpf(sink) => sink.attach(interface),
+            Self::Counters(sink) => sink.attach(fwdlab_sys::interface_index(interface)?),
+        }
+    }
+
+    /// Takes the sink off its interface.
+    ///
+    /// # Errors
+    /// When the kernel does not say what was counted last.
+    pub fn detach(&mut self) -> Result<(), TrafficError> {
+        match self {
+            Self::Ebpf(sink) => {
+                sink.detach();
+                Ok(())
+            }
+            Self::Counters(sink) => sink.detach(),
+        }
+    }
+
+    /// Counts from 0 again and checks one of so many frames; to be called when nothing is sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn reset(&mut self) -> Result<(), TrafficError> {
+        match self {
+            Self::Ebpf(sink) => sink.reset(),
+            Self::Counters(sink) => sink.reset(),
+        }
+    }
+
+    /// Counts from 0 again and checks every frame; to be called when nothing is sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn reset_to_check_all(&mut self) -> Result<(), TrafficError> {
+        match self {
+            Self::Ebpf(sink) => sink.reset_to_check_all(),
+            Self::Counters(sink) => sink.reset_to_check_all(),
+        }
+    }
+
+    /// Frames of the tester so far, at the least cost for the load.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn forwarded_frames(&self) -> Result<u64, TrafficError> {
+        match self {
+            Self::Ebpf(sink) => Ok(sink.counts()?.forwarded_frames),
+            Self::Counters(sink) => sink.forwarded_frames(),
+        }
+    }
+
+    /// What was counted so far; frames that wait to be checked are checked now, so it is to be called
+    /// some times a second.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn counts(&self) -> Result<SinkCounts, TrafficError> {
+        match self {
+            Self::Ebpf(sink) => sink.counts(),
+            Self::Counters(sink) => sink.counts(),
+        }
+    }
+
+    /// Distinct flows among the checked frames.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn flows_seen(&self) -> Result<u32, TrafficError> {
+        match self {
+            Self::Ebpf(sink) => sink.flows_seen(),
+            Self::Counters(sink) => sink.flows_seen(),
+        }
+    }
+
+    /// Whether every planned size was among the checked frames.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
+        match self {
+            Self::Ebpf(sink) => sink.all_sizes_seen(),
+            Self::Counters(sink) => sink.all_sizes_seen(),
+        }
+    }
+
+    /// The outcome of the check, for the records.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn verification(&self) -> Result<Verification, TrafficError> {
+        match self {
+            Self::Ebpf(sink) => sink.verification(),
+            Self::Counters(sink) => sink.verification(),
+        }
+    }
+}
