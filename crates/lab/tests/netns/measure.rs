@@ -7,8 +7,8 @@ use fwdlab_model::{
 };
 
 use crate::rig::{
-    FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, imix,
-    measure, own_namespaces, own_the_machine, rulesets, run, wait_until,
+    FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, imix, measure,
+    own_namespaces, own_the_machine, rulesets, run, wait_until,
 };
 
 #[test]
