@@ -13,4 +13,5 @@ mod measure;
 mod mechanisms;
 mod rig;
 mod settings;
+mod sockets;
 mod verification;
