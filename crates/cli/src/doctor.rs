@@ -5,7 +5,7 @@ use std::fs;
 
 use fwdlab_archive::{Choice, NewRun, Results, write_derived};
 use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
-use fwdlab_lab::{BlockOutcome, Journal, MachineClaim, NetnsLab};
+use fwdlab_lab::{BlockOutcome, MachineClaim, NetnsLab};
 use fwdlab_model::{Environment, Lab, LabNoise, SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::PlanRun;
 use serde_json::json;
@@ -57,8 +57,8 @@ fn measure(
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let with_ruleset = environment.facts.contains_key("nft");
     let resolved = control_experiment(lab, arguments.blocks, with_ruleset);
-    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
-    let mut netns = NetnsLab::open(&resolved, journal, interrupts)?;
+    let state_directory = fwdlab_lab::state_directory()?;
+    let mut netns = NetnsLab::open(&resolved, &state_directory, interrupts)?;
     let plan = fwdlab_plan::build(&resolved)?;
     let started = jiff::Timestamp::now();
     let source = format!("# fwdlab doctor: {}\n", resolved.question);

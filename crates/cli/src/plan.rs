@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fwdlab_archive::{Loaded, Results};
-use fwdlab_lab::{Journal, NetnsLab};
+use fwdlab_lab::NetnsLab;
 use fwdlab_model::Resolved;
 use fwdlab_plan::Overheads;
 use fwdlab_report::{Preview, render};
@@ -38,8 +38,8 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
 /// Asks the lab which variants it can have, as a run does.
 fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<()> {
     NetnsLab::prepare_process(&resolved.lab)?;
-    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
-    let lab = NetnsLab::open(resolved, journal, fwdlab_sys::watch_interrupts()?)?;
+    let state_directory = fwdlab_lab::state_directory()?;
+    let lab = NetnsLab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
         variant.unavailable = reason;
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{Journal, LabError, MachineClaim, NetnsLab, TesterChoice};
+use fwdlab_lab::{LabError, MachineClaim, NetnsLab, TesterChoice};
 use fwdlab_model::{SCHEMA_VERSION, SessionRecord, Tester};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_report::format::duration;
@@ -23,8 +23,8 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     )?;
     NetnsLab::prepare_process(&resolved.lab)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
-    let journal = Journal::open(&fwdlab_lab::state_directory()?, NetnsLab::DUT)?;
-    let mut lab = NetnsLab::open(&resolved, journal, interrupts)?;
+    let state_directory = fwdlab_lab::state_directory()?;
+    let mut lab = NetnsLab::open(&resolved, &state_directory, interrupts)?;
     for leftover in lab.leftovers() {
         tell(&leftover.to_string());
     }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const FWDLAB: &str = env!("CARGO_BIN_EXE_fwdlab");
@@ -21,13 +21,11 @@ fn output_and_exit_codes_are_as_recorded() {
         .case("tests/cmd/*.trycmd");
 }
 
-#[test]
-fn without_privilege_a_run_says_what_it_needs_and_leaves_nothing() {
-    testkit::require_root!();
-    let scratch = tempfile::tempdir().unwrap();
-    // What nobody is to read and write: the program may lie where only root looks.
-    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    let program = scratch.path().join("fwdlab");
+/// The program and the quickstart where nobody may read and write them: the originals may lie where
+/// only root looks.
+fn as_nobody_finds_it(scratch: &Path) -> PathBuf {
+    fs::set_permissions(scratch, fs::Permissions::from_mode(0o777)).unwrap();
+    let program = scratch.join("fwdlab");
     fs::copy(FWDLAB, &program).unwrap();
     for (folder, file) in [
         ("experiments", "quickstart.toml"),
@@ -35,11 +33,18 @@ fn without_privilege_a_run_says_what_it_needs_and_leaves_nothing() {
         ("labs/rulesets", "conntrack.nft"),
         ("labs/rulesets", "ten-stateless-rules.nft"),
     ] {
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        fs::create_dir_all(scratch.path().join(folder)).unwrap();
+        fs::create_dir_all(scratch.join(folder)).unwrap();
         let path = Path::new(folder).join(file);
-        fs::copy(repository.join(&path), scratch.path().join(&path)).unwrap();
+        fs::copy(repository().join(&path), scratch.join(&path)).unwrap();
     }
+    program
+}
+
+#[test]
+fn without_privilege_a_run_says_what_it_needs_and_leaves_nothing() {
+    testkit::require_root!();
+    let scratch = tempfile::tempdir().unwrap();
+    let program = as_nobody_finds_it(scratch.path());
     let output = Command::new(&program)
         .args(["run", "experiments/quickstart.toml"])
         .current_dir(scratch.path())
@@ -55,6 +60,97 @@ fn without_privilege_a_run_says_what_it_needs_and_leaves_nothing() {
         "{stderr}"
     );
     assert!(!scratch.path().join("results").exists());
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn plan(arguments: &[&str], results: &Path) -> String {
+    let output = Command::new(FWDLAB)
+        .args([
+            "plan",
+            "experiments/quickstart.toml",
+            "--seed",
+            "7",
+            "--results",
+        ])
+        .arg(results)
+        .args(arguments)
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), stderr.as_ref()), (Some(0), ""));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_plan_is_shown_and_nothing_is_measured() {
+    let scratch = tempfile::tempdir().unwrap();
+    let results = scratch.path().join("results");
+    let text = plan(&[], &results);
+    for part in [
+        "Impact of a packet filter on this machine's IPv4 forwarding\n",
+        "2000 flows of smallest UDP packets",
+        "   5  no packet filter (A/A control)\n        no packet filter a second time\n",
+        "Order of block 1, at random (seed 7)\n",
+        "8 blocks of 10 rounds",
+        "not known: there is no earlier run",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    assert_eq!(plan(&[], &results), text);
+    assert!(!results.exists());
+
+    let json: serde_json::Value = serde_json::from_str(&plan(&["--json"], &results)).unwrap();
+    assert_eq!(json["design"]["seed"], 7);
+    assert_eq!(json["variants"].as_array().unwrap().len(), 5);
+    assert!(json["duration_s"].as_f64().unwrap() > 60.0);
+    assert!(json["detectable"][0]["reckoned"].is_null());
+    let rounds = json["first_block"]["families"][0]["rounds"]
+        .as_array()
+        .unwrap();
+    assert_eq!(rounds.len(), 10);
+}
+
+#[test]
+fn without_privilege_a_plan_says_that_the_lab_was_not_asked() {
+    testkit::require_root!();
+    let scratch = tempfile::tempdir().unwrap();
+    let program = as_nobody_finds_it(scratch.path());
+    let output = Command::new(&program)
+        .args(["plan", "experiments/quickstart.toml"])
+        .current_dir(scratch.path())
+        .stdin(Stdio::null())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let words: Vec<&str> = stdout.split_whitespace().collect();
+    let text = words.join(" ");
+    assert!(
+        text.contains(
+            "the lab could not be asked which variants it can have: lab netns: it needs root"
+        ),
+        "{stdout}"
+    );
+    assert!(text.contains("XDP fib forwarding"), "{stdout}");
+}
+
+#[test]
+fn the_committed_schemas_are_what_the_command_prints() {
+    for kind in ["experiment", "lab"] {
+        let output = Command::new(FWDLAB)
+            .args(["schema", kind])
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        let committed = repository().join(format!("docs/schema/{kind}.schema.json"));
+        assert!(output.stdout == fs::read(committed).unwrap(), "{kind}");
+    }
 }
 
 #[test]
@@ -80,9 +176,9 @@ fn every_shell_gets_completions() {
             .output()
             .unwrap();
         assert!(output.status.success());
-        assert!(
-            String::from_utf8_lossy(&output.stdout).contains("ministat"),
-            "{shell}"
-        );
+        let script = String::from_utf8_lossy(&output.stdout);
+        for word in ["ministat", "plan", "schema", "results"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
 }

@@ -58,7 +58,9 @@ impl Shim {
 fn command(results: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
     command.args(["run", EXPERIMENT, "--results"]).arg(results);
-    command.stdin(Stdio::null());
+    command
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
+        .stdin(Stdio::null());
     command
 }
 

@@ -21,6 +21,7 @@ fn run_command(results: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
     command.args(["run", EXPERIMENT, "--results"]).arg(results);
     command
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

@@ -12,6 +12,7 @@ fn fwdlab(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fwdlab"))
         .args(arguments)
         .current_dir(REPOSITORY)
+        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::null())
         .output()
         .unwrap()

@@ -22,11 +22,10 @@ impl Scratch {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Self { folder };
         let mark = scratch.mark().display().to_string();
-        // To be replaced by a lab file as soon as the language has the binding.
         let experiment = "question = \"Impact of a file\"\nlab = \"lab.toml\"\n\
             [[factor]]\nname = \"mark\"\nlevels = [1, 2]\ndefault = 1\n\
             [traffic]\nfamilies = [\"inet\"]\n\
-            [design]\nblocks = 3\nrounds = 2\nslice_ms = 60\nsettle_ms = 20\n\
+            [design]\nblocks = 6\nrounds = 2\nslice_ms = 60\nsettle_ms = 20\n\
             warm_up_ms = 20\ncontrol = false\n";
         let lab = format!(
             "kind = \"netns\"\n[bind.mark]\ncommand = {{ \
@@ -64,10 +63,13 @@ impl Scratch {
         let mut child: Child = self.fwdlab(&["run", "experiment.toml"]).spawn().unwrap();
         let start = Instant::now();
         while !self.mark().exists() {
+            if child.try_wait().unwrap().is_some() {
+                let output = child.wait_with_output().unwrap();
+                panic!("{}", String::from_utf8_lossy(&output.stderr));
+            }
             assert!(
-                start.elapsed() < Duration::from_secs(WAIT_S_MAX)
-                    && child.try_wait().unwrap().is_none(),
-                "the run wrote no file"
+                start.elapsed() < Duration::from_secs(WAIT_S_MAX),
+                "it wrote no file"
             );
             sleep(Duration::from_millis(1));
         }

@@ -1,4 +1,5 @@
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use fwdlab_sys::{NoUserNamespace, SysError};
@@ -30,6 +31,23 @@ pub enum LabError {
         /// Frames that the interface has counted.
         sent: u64,
     },
+    /// The tester's addresses are not all where the DUT has a route to.
+    #[error(
+        "traffic: the lab routes {routed} except {link}, and not all {count} {what} from {first} are \
+         in there; begin elsewhere or ask for fewer"
+    )]
+    NotRouted {
+        /// Sources or destinations.
+        what: &'static str,
+        /// The first of them.
+        first: IpAddr,
+        /// How many there are.
+        count: u32,
+        /// What is routed.
+        routed: String,
+        /// The part of it that is the cable's own.
+        link: String,
+    },
     /// rtnetlink refused.
     #[error("namespace {namespace}: {what}: {source}")]
     Netlink {
@@ -52,7 +70,7 @@ pub enum LabError {
     },
     /// A journal of changes could not be used.
     #[error(
-        "{what} the undo journal {path:?}: {source}; nothing is changed without it: make that folder \
+        "{what} the undo journal {path:?}: {error}; nothing is changed without it: make that folder \
          writable, or name another one in XDG_STATE_HOME"
     )]
     Journal {
@@ -61,7 +79,7 @@ pub enum LabError {
         /// The journal, or its folder.
         path: PathBuf,
         /// What the kernel said.
-        source: io::Error,
+        error: io::Error,
     },
     /// A journal holds what is no line of a journal.
     #[error(

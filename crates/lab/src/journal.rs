@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_sys::{NetworkNamespace, Process};
+use fwdlab_sys::{NamespaceEntrance, NetworkNamespace, Process};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_file::{read, write};
@@ -79,8 +79,8 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// Takes the change back.
-    pub(crate) fn carry_out(&self) -> Result<(), LabError> {
+    /// Takes the change back; with the way into the DUT's namespace, where that is known.
+    pub(crate) fn carry_out(&self, dut: Option<&NamespaceEntrance>) -> Result<(), LabError> {
         match self {
             Self::RemoveNamespace { name } => Ok(fwdlab_sys::remove_namespace(name)?),
             Self::Run {
@@ -88,6 +88,10 @@ impl Undo {
                 arguments,
             } => {
                 let run = || program::run(arguments, "").map(|_| ());
+                // One of a process in a user namespace has no place where its name would lead to it.
+                if let Some(dut) = dut.filter(|dut| dut.name() == namespace) {
+                    return dut.run(run)?;
+                }
                 match fwdlab_sys::run_in_namespace(namespace, run)? {
                     Some(result) => result,
                     None => NetworkNamespace::create("restore")?.run(run)?,
@@ -179,7 +183,7 @@ fn open_changes(text: &str) -> Result<Vec<Change>, (usize, String)> {
 
 /// One process's access to the journal of a DUT.
 #[derive(Debug)]
-pub struct Journal {
+pub(crate) struct Journal {
     path: PathBuf,
     boot: String,
     process: Process,
@@ -187,6 +191,8 @@ pub struct Journal {
     announced: u64,
     /// Those of them that are not undone, oldest first.
     open: Vec<Change>,
+    /// Where the DUT of the moment is.
+    dut: Option<NamespaceEntrance>,
 }
 
 impl Journal {
@@ -194,7 +200,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the folder cannot be written to.
-    pub fn open(directory: &Path, dut: &str) -> Result<Self, LabError> {
+    pub(crate) fn open(directory: &Path, dut: &str) -> Result<Self, LabError> {
         fs::create_dir_all(directory).map_err(failed("making", directory))?;
         let path = directory.join(format!("{dut}.jsonl"));
         Turn::wait(&path)?;
@@ -206,12 +212,13 @@ impl Journal {
             process: Process::this()?,
             announced: 0,
             open: Vec::new(),
+            dut: None,
         })
     }
 
-    /// The folder in which it lies.
-    pub(crate) fn directory(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("/"))
+    /// Says where programs that undo something run from now on.
+    pub(crate) fn enter_dut(&mut self, dut: NamespaceEntrance) {
+        self.dut = Some(dut);
     }
 
     /// Writes down, durably, what is about to be changed and what undoes it.
@@ -242,7 +249,7 @@ impl Journal {
     /// When it cannot be undone; it then stays open.
     pub(crate) fn undo(&mut self, id: &ChangeId) -> Result<(), LabError> {
         if let Some(place) = self.open.iter().position(|change| &change.id == id) {
-            self.open[place].undo.carry_out()?;
+            self.open[place].undo.carry_out(self.dut.as_ref())?;
             Turn::wait(&self.path)?.append(&[Line::Undone { id: id.clone() }])?;
             self.open.remove(place);
         }
@@ -258,7 +265,7 @@ impl Journal {
         let mut done = Vec::new();
         let mut left = Vec::new();
         while let Some(change) = self.open.pop() {
-            match change.undo.carry_out() {
+            match change.undo.carry_out(self.dut.as_ref()) {
                 Ok(()) => done.push(Line::Undone { id: change.id }),
                 Err(error) => {
                     first_error = first_error.and(Err(error));
@@ -267,6 +274,7 @@ impl Journal {
             }
         }
         self.open = left;
+        self.dut = None;
         if !done.is_empty() {
             Turn::wait(&self.path)?.append(&done)?;
         }
@@ -402,10 +410,10 @@ fn boot() -> Result<String, LabError> {
 }
 
 fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LabError {
-    move |source| LabError::Journal {
+    move |error| LabError::Journal {
         what,
         path: path.to_owned(),
-        source,
+        error,
     }
 }
 
@@ -461,11 +469,14 @@ mod tests {
             undone.clone(),
             undone,
         ]);
-        assert_eq!(open_changes(&whole).unwrap(), [second.clone()]);
+        assert_eq!(open_changes(&whole).unwrap(), std::slice::from_ref(&second));
         // The last line, cut at any place, does not count.
         let torn = text(&[Line::Change(second.clone())]) + &text(&[Line::Change(removal(3))]);
         for end in torn.find('\n').unwrap() + 1..torn.len() {
-            assert_eq!(open_changes(&torn[..end]).unwrap(), [second.clone()]);
+            assert_eq!(
+                open_changes(&torn[..end]).unwrap(),
+                std::slice::from_ref(&second)
+            );
         }
         assert_eq!(open_changes("").unwrap(), []);
     }

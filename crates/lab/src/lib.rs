@@ -23,7 +23,7 @@ mod watch;
 pub use dut::fib_forwarder;
 pub use environment::environment;
 pub use error::LabError;
-pub use journal::{Journal, Undo, state_directory};
+pub use journal::{Undo, state_directory};
 pub use machine::MachineClaim;
 pub use netns::{BlockOutcome, LabEvent, NetnsLab, SETTLING_STEP};
 pub use restore::{LeftBy, Leftover, LeftoverState, OnFailure, leftovers, restore};

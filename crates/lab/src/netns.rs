@@ -2,6 +2,7 @@
 //! overloaded.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,9 @@ const DRAIN_MS_MAX: u64 = 200;
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
 const CONTROL_MS: u64 = 100;
+
+/// The name of the journal of what is changed on this machine.
+const JOURNAL: &str = "netns";
 
 /// How finely [`NetnsLab::settling`] looks.
 pub const SETTLING_STEP: Duration = Duration::from_millis(10);
@@ -76,9 +80,6 @@ pub enum LabEvent<'a> {
 }
 
 impl NetnsLab {
-    /// The name of the DUT's journal: this machine.
-    pub const DUT: &str = "netns";
-
     /// Gives an ordinary user's process what the lab needs: a user namespace of its own.
     ///
     /// To be called before any thread is started; root's process needs nothing.
@@ -103,10 +104,11 @@ impl NetnsLab {
     /// `Cpu`, `NotRestored`, or what the kernel refuses.
     pub fn open(
         resolved: &Resolved,
-        journal: Journal,
+        state_directory: &Path,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let leftovers = restore(journal.directory(), OnFailure::Keep)?;
+        let journal = Journal::open(state_directory, JOURNAL)?;
+        let leftovers = restore(state_directory, OnFailure::Keep)?;
         let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
         if let Some(leftover) = leftovers.iter().find(failed) {
             return Err(LabError::NotRestored {
@@ -351,6 +353,7 @@ impl<'a> Measurement<'a> {
             changes.0.announce(what, Undo::RemoveNamespace { name })?;
         }
         let topology = Topology::build()?;
+        changes.0.enter_dut(topology.dut().entrance()?);
         let interface = topology.generator_interface();
         let port = topology
             .tester()

@@ -113,7 +113,7 @@ pub fn restore(directory: &Path, on_failure: OnFailure) -> Result<Vec<Leftover>,
         let mut turn = Turn::wait(&journal)?;
         let mut closed = Vec::new();
         for change in turn.left_changes()? {
-            let state = match change.undo.carry_out() {
+            let state = match change.undo.carry_out(None) {
                 Ok(()) => LeftoverState::PutBack,
                 Err(error) => failure(&error, on_failure),
             };
@@ -175,10 +175,10 @@ fn removes(leftover: &Leftover, namespace: &str) -> bool {
 
 /// The journals of a folder, sorted; none where there is no such folder.
 fn journals(directory: &Path) -> Result<Vec<PathBuf>, LabError> {
-    let failed = |source| LabError::Journal {
+    let failed = |error| LabError::Journal {
         what: "listing",
         path: directory.to_owned(),
-        source,
+        error,
     };
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,

@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use fwdlab_model::{AddressFamily, Traffic};
-use fwdlab_packet::MacAddress;
+use fwdlab_packet::{Flows, MacAddress};
 use fwdlab_sys::{NetworkNamespace, Sysfs};
 use fwdlab_traffic::{Frames, Link};
 
@@ -198,7 +198,7 @@ impl Topology {
     /// The frames of one family over these cables.
     ///
     /// # Errors
-    /// When the traffic is more than the generator can do.
+    /// When the traffic is more than the generator can do, or its addresses are not all routed.
     pub fn frames(&self, family: AddressFamily, traffic: &Traffic) -> Result<Frames, LabError> {
         let tester_to_dut = Link {
             source: TESTER_OUT_MAC,
@@ -208,7 +208,9 @@ impl Topology {
             source: DUT_OUT_MAC,
             destination: SINK_MAC,
         };
-        Ok(Frames::new(family, traffic, tester_to_dut, dut_to_sink)?)
+        let frames = Frames::new(family, traffic, tester_to_dut, dut_to_sink)?;
+        check_routed(family, &frames.flows())?;
+        Ok(frames)
     }
 
     /// Takes the DUT's route to the destinations away.
@@ -374,6 +376,97 @@ impl Topology {
     }
 }
 
+/// Whether the DUT's routes lead to all sources and destinations.
+fn check_routed(family: AddressFamily, flows: &Flows) -> Result<(), LabError> {
+    let own = addresses(family);
+    for (what, range, routed, link) in [
+        ("sources", flows.sources(), own.sources, own.dut_in),
+        (
+            "destinations",
+            flows.destinations(),
+            own.destinations,
+            own.dut_out,
+        ),
+    ] {
+        let first = range.first();
+        let last = range.address(range.count() - 1);
+        // A cable's own addresses are the first of what is routed, so a range that begins behind
+        // them has none of them.
+        let is_routed = last.is_some_and(|last| contains(routed, last))
+            && contains(routed, first)
+            && !contains(link, first);
+        if !is_routed {
+            let text = |(network, length): Prefix| format!("{}/{length}", masked(network, length));
+            return Err(LabError::NotRouted {
+                what,
+                first,
+                count: range.count(),
+                routed: text(routed),
+                link: text(link),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn contains((network, length): Prefix, address: IpAddr) -> bool {
+    masked(network, length) == masked(address, length)
+}
+
+/// The first bits of an address; the others are 0.
+fn masked(address: IpAddr, length: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
+            Ipv4Addr::from_bits(address.to_bits() & mask).into()
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+            Ipv6Addr::from_bits(address.to_bits() & mask).into()
+        }
+    }
+}
+
 fn write_in(namespace: &NetworkNamespace, setting: &str, value: &str) -> Result<(), LabError> {
     namespace.run(|| write(&Path::new("/proc/sys").join(setting), value))?
+}
+
+#[cfg(test)]
+mod tests {
+    use fwdlab_model::PortRange;
+    use fwdlab_packet::AddressRange;
+
+    use super::*;
+
+    fn flows(source: &str, destination: &str, count: u32) -> Flows {
+        let range = |first: &str, count| AddressRange::new(first.parse().unwrap(), count).unwrap();
+        let port = PortRange { first: 9, last: 9 };
+        Flows::new(range(source, 1), range(destination, count), port, port).unwrap()
+    }
+
+    #[test]
+    fn addresses_that_the_dut_has_no_route_to_are_refused() {
+        let (inet, inet6) = (AddressFamily::Inet, AddressFamily::Inet6);
+        for (family, source, destination, count, is_routed) in [
+            (inet, "198.18.10.1", "198.19.10.1", 100, true),
+            (inet, "198.18.1.0", "198.19.1.0", 65_280, true),
+            (inet, "198.18.1.0", "198.19.1.0", 65_281, false),
+            (inet, "198.18.1.0", "198.19.0.255", 1, false),
+            (inet, "198.18.0.2", "198.19.1.0", 1, false),
+            (inet, "10.0.0.1", "198.19.1.0", 1, false),
+            (inet, "198.18.255.255", "10.0.0.1", 1, false),
+            (inet6, "2001:2:0:10::1", "2001:2:0:8010::1", 65_536, true),
+            (inet6, "2001:2:0:11::1", "2001:2:0:8010::1", 1, false),
+            (inet6, "2001:2:0:10::1", "2001:2:0:8000::9", 1, false),
+        ] {
+            let checked = check_routed(family, &flows(source, destination, count));
+            assert_eq!(checked.is_ok(), is_routed, "{source} {destination} {count}");
+        }
+        let far = flows("198.18.10.1", "198.19.200.0", 20_000);
+        assert_eq!(
+            check_routed(inet, &far).unwrap_err().to_string(),
+            "traffic: the lab routes 198.19.0.0/16 except 198.19.0.0/24, and not all 20000 \
+             destinations from 198.19.200.0 are in there; begin elsewhere or ask for fewer"
+        );
+    }
 }

@@ -281,6 +281,7 @@ fn lab_section(loaded: &Loaded, session: &SessionRecord) -> LabSection {
         cpus: environment.cpus,
         kernel: text::one_line(&environment.kernel),
         load_cpu: session.placement.load_cpu,
+        dut_cpu: session.placement.dut_cpu,
         control_cpu: session.placement.control_cpu,
         tester: environment.tester,
         facts: environment.facts.clone(),

@@ -373,7 +373,8 @@ impl Page<'_> {
     }
 
     fn heading(&mut self, heading: &str) {
-        let _ = writeln!(self.text, "\n{heading}");
+        self.text.push('\n');
+        self.wrapped("", heading);
     }
 
     fn opening(&mut self) {
@@ -468,20 +469,16 @@ impl Page<'_> {
     fn order(&mut self) {
         let preview = self.preview;
         let design = &preview.design;
-        let order = match design.order {
-            Order::Random => "at random",
-            Order::InSequence => "in sequence",
-        };
-        let drawn = if design.seed_was_drawn {
-            ", drawn for this plan: a run draws its own"
-        } else {
-            ""
-        };
         let block = &preview.first_block;
-        self.heading(&format!(
-            "Order of block {}, {order} (seed {}{drawn})",
-            block.number, design.seed
-        ));
+        let order = match (design.order, design.seed_was_drawn) {
+            (Order::InSequence, _) => "in sequence".to_owned(),
+            (Order::Random, false) => format!("at random (seed {})", design.seed),
+            (Order::Random, true) => format!(
+                "at random (seed {}, drawn for this plan: a run draws its own)",
+                design.seed
+            ),
+        };
+        self.heading(&format!("Order of block {}, {order}", block.number));
         for family in &block.families {
             for (round, row) in (1..).zip(&family.rounds) {
                 let numbers: Vec<String> = row

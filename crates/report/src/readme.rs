@@ -669,12 +669,25 @@ fn load(report: &Report) -> String {
             lab.load_cpu, lab.control_cpu
         ),
         (LoadRegime::Paced, Some(pps)) => {
-            format!("Load: paced at {}", format::rate(pps as f64))
+            let pace = format::rate(pps as f64);
+            format!("Load: paced at {pace}{}", own_cpu(report))
         }
-        (LoadRegime::Paced, None) => "Load: paced".to_owned(),
+        (LoadRegime::Paced, None) => format!("Load: paced{}", own_cpu(report)),
         (LoadRegime::Overload, _) => format!(
-            "Load: overload: the generator on CPU {} offers more than the DUT forwards",
-            lab.load_cpu
+            "Load: overload: the generator on CPU {} offers more than the DUT forwards{}",
+            lab.load_cpu,
+            own_cpu(report)
         ),
     }
+}
+
+/// Where the DUT forwards, if on a CPU of its own.
+fn own_cpu(report: &Report) -> String {
+    let lab = &report.lab;
+    lab.dut_cpu.map_or_else(String::new, |dut_cpu| {
+        format!(
+            "; DUT and sink are on CPU {dut_cpu}, the harness on CPU {}",
+            lab.control_cpu
+        )
+    })
 }

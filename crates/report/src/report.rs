@@ -93,8 +93,11 @@ pub struct LabSection {
     pub cpus: u32,
     /// Kernel release and version.
     pub kernel: String,
-    /// CPU of generator, DUT and sink.
+    /// CPU of the generator, and of DUT and sink too where they have none of their own.
     pub load_cpu: u32,
+    /// CPU of DUT and sink, where that is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dut_cpu: Option<u32>,
     /// CPU of the harness.
     pub control_cpu: u32,
     /// How frames were sent and counted.

@@ -5,6 +5,7 @@ mod af_xdp;
 mod cpu;
 mod error;
 mod ethtool;
+mod interface;
 mod interrupt;
 mod mapping;
 mod memory_file;
@@ -20,10 +21,12 @@ pub use af_xdp::XdpSocket;
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use error::SysError;
 pub use ethtool::{Feature, enable_gro, features, set_features};
+pub use interface::{Interface, interface};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
 pub use memory_file::memory_file;
 pub use namespace::{
-    NetworkNamespace, leftover_namespaces, remove_leftovers, remove_namespace, run_in_namespace,
+    NamespaceEntrance, NetworkNamespace, leftover_namespaces, remove_leftovers, remove_namespace,
+    run_in_namespace,
 };
 pub use packet_ring::{ReceiveRing, TransmitRing};
 pub use packet_socket::{PacketSocket, interface_index};

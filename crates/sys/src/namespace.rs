@@ -99,14 +99,20 @@ impl NetworkNamespace {
     /// # Panics
     /// When the closure does.
     pub fn run<T: Send>(&self, closure: impl FnOnce() -> T + Send) -> Result<T, SysError> {
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                self.enter()?;
-                Ok(closure())
-            });
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        run_inside(&self.file, closure).map_err(|errno| self.cannot_be_entered(errno))
+    }
+
+    /// Another way into it.
+    ///
+    /// # Errors
+    /// When this process may open no more files.
+    pub fn entrance(&self) -> Result<NamespaceEntrance, SysError> {
+        let file = self.file.try_clone().map_err(|source| {
+            SysError::new(format!("opening namespace {} again", self.name), source)
+        })?;
+        Ok(NamespaceEntrance {
+            name: self.name.clone(),
+            file,
         })
     }
 
@@ -115,9 +121,52 @@ impl NetworkNamespace {
     /// # Errors
     /// Without the privilege to enter it.
     pub fn enter(&self) -> Result<(), SysError> {
-        setns(&self.file, CloneFlags::CLONE_NEWNET)
+        setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|errno| self.cannot_be_entered(errno))
+    }
+
+    fn cannot_be_entered(&self, errno: Errno) -> SysError {
+        SysError::new(format!("entering namespace {}", self.name), errno)
+    }
+}
+
+/// A way into a namespace, beside the value that made it; it has no say in how long the name stays.
+#[derive(Debug)]
+pub struct NamespaceEntrance {
+    name: String,
+    file: File,
+}
+
+impl NamespaceEntrance {
+    /// The namespace's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs a closure on a thread inside the namespace.
+    ///
+    /// # Errors
+    /// Without the privilege to enter it.
+    ///
+    /// # Panics
+    /// When the closure does.
+    pub fn run<T: Send>(&self, closure: impl FnOnce() -> T + Send) -> Result<T, SysError> {
+        run_inside(&self.file, closure)
             .map_err(|errno| SysError::new(format!("entering namespace {}", self.name), errno))
     }
+}
+
+/// Runs a closure on a thread inside the namespace behind a file.
+fn run_inside<T: Send>(file: &File, closure: impl FnOnce() -> T + Send) -> nix::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            setns(file, CloneFlags::CLONE_NEWNET)?;
+            Ok(closure())
+        });
+        thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 impl AsFd for NetworkNamespace {
@@ -165,17 +214,12 @@ pub fn run_in_namespace<T: Send>(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(SysError::new(what(), error)),
     };
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(|| match setns(&file, CloneFlags::CLONE_NEWNET) {
-            Ok(()) => Ok(Some(closure())),
-            // A file without a namespace behind it: its maker was killed in between.
-            Err(Errno::EINVAL) => Ok(None),
-            Err(errno) => Err(SysError::new(what(), errno)),
-        });
-        thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    match run_inside(&file, closure) {
+        Ok(result) => Ok(Some(result)),
+        // A file without a namespace behind it: its maker was killed in between.
+        Err(Errno::EINVAL) => Ok(None),
+        Err(errno) => Err(SysError::new(what(), errno)),
+    }
 }
 
 /// Removes a namespace of fwdlab's, whoever made it; one that is gone already is no error.

@@ -74,6 +74,34 @@ pub enum TrafficError {
         /// The address.
         first: IpAddr,
     },
+    /// The interface by which the machine is reached.
+    #[error(
+        "{interface}: a default route leads through it, and a load there could cut this machine off; \
+         name another interface"
+    )]
+    DefaultRoute {
+        /// The interface.
+        interface: String,
+    },
+    /// The kernel's routes cannot be read, so no interface is known to be safe.
+    #[error("{file}: cannot tell which interfaces default routes lead through: {why}")]
+    Routes {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An interface took no frame of the generator's.
+    #[error(
+        "{interface}: transmitted none of {offered} frames; its driver must transmit XDP frames, and \
+         the other end of a veth must poll: ethtool -K PEER gro on"
+    )]
+    NotTransmitted {
+        /// The interface.
+        interface: String,
+        /// Frames handed to it.
+        offered: u64,
+    },
     /// A frame that cannot be.
     #[error(transparent)]
     Packet(#[from] PacketError),

@@ -1,6 +1,6 @@
 //! The frames that the tester sends, and those that a correct router makes of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fwdlab_model::{AddressFamily, FirstAddresses, Traffic};
@@ -49,7 +49,8 @@ pub struct Frames {
     family: AddressFamily,
     flows: Flows,
     tester_to_dut: Link,
-    dut_to_sink: Link,
+    /// None where no router lies between generator and sink.
+    dut_to_sink: Option<Link>,
     sizes: Vec<u16>,
     turn: Vec<usize>,
 }
@@ -67,6 +68,23 @@ impl Frames {
         tester_to_dut: Link,
         dut_to_sink: Link,
     ) -> Result<Self, TrafficError> {
+        let unrouted = Self::unrouted(family, traffic, tester_to_dut)?;
+        Ok(Self {
+            dut_to_sink: Some(dut_to_sink),
+            ..unrouted
+        })
+    }
+
+    /// The frames of the traffic's flows over a link with no router behind it: the sink should get
+    /// them as they were sent.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new).
+    pub fn unrouted(
+        family: AddressFamily,
+        traffic: &Traffic,
+        link: Link,
+    ) -> Result<Self, TrafficError> {
         let flows = flows(family, traffic)?;
         let sizes: Vec<_> = traffic.frame_sizes.iter().map(|size| size.bytes).collect();
         let addresses = first(&flows).addresses;
@@ -79,8 +97,8 @@ impl Frames {
         Ok(Self {
             family,
             flows,
-            tester_to_dut,
-            dut_to_sink,
+            tester_to_dut: link,
+            dut_to_sink: None,
             sizes,
             turn: turn(&traffic.frame_sizes)?,
         })
@@ -93,7 +111,7 @@ impl Frames {
         Self {
             flows: self.flows.reversed(),
             tester_to_dut,
-            dut_to_sink,
+            dut_to_sink: Some(dut_to_sink),
             ..self.clone()
         }
     }
@@ -192,9 +210,17 @@ impl Frames {
             .flat_map(move |flow| self.sizes.iter().map(move |&size| self.emit(flow, size)))
     }
 
-    /// A frame as it should come back.
-    pub(crate) fn as_forwarded(&self, frame: &[u8]) -> Vec<u8> {
-        self.forwarded(frame)
+    /// The sizes by the length that their frames have.
+    pub(crate) fn sizes_by_length(&self) -> BTreeMap<usize, u16> {
+        self.sizes
+            .iter()
+            .map(|&size| (self.length_of(size), size))
+            .collect()
+    }
+
+    /// The frame of a flow in one of the sizes, as the sink should get it.
+    pub(crate) fn expected_in_size(&self, flow: Flow, size: u16) -> Vec<u8> {
+        self.forwarded(&self.emit(flow, size))
     }
 
     /// A frame as large as any.
@@ -263,10 +289,13 @@ impl Frames {
     }
 
     fn forwarded(&self, frame: &[u8]) -> Vec<u8> {
-        let Link {
+        let Some(Link {
             source,
             destination,
-        } = self.dut_to_sink;
+        }) = self.dut_to_sink
+        else {
+            return frame.to_vec();
+        };
         forwarded(frame, source, destination).expect("its own frames can be forwarded")
     }
 }
@@ -337,8 +366,6 @@ fn half(frame: &[u8], at: usize) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use fwdlab_model::{FrameSize, PortRange};
     use fwdlab_packet::parse;
     use proptest::prelude::*;

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod counter_sink;
+mod default_route;
 mod error;
 mod frames;
 mod generator;
+mod interface;
 mod interface_counters;
 mod pacer;
 mod sink;
@@ -14,9 +16,11 @@ mod turn;
 mod xdp;
 
 pub use counter_sink::CounterSink;
+pub use default_route::refuse_default_route;
 pub use error::TrafficError;
 pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
+pub use interface::{InterfaceGenerator, SentFrames, count_on};
 pub use interface_counters::{InterfaceCounters, InterfaceCounts};
 pub use sink::{Sink, SinkCounts};
 pub use socket_generator::{RunningSocketGenerator, SocketGenerator, SocketPort};

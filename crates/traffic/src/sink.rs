@@ -1,6 +1,7 @@
 //! The sink: an XDP program that counts all frames and checks some completely.
 
 use aya::maps::{Array, MapData, PerCpuArray, PerCpuValues};
+use aya::programs::xdp::XdpMode;
 use fwdlab_model::{AddressFamily, Verification};
 use std::net::IpAddr;
 
@@ -128,6 +129,15 @@ impl Sink {
     /// When there is no such interface.
     pub fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
         self.xdp.attach(interface)
+    }
+
+    /// Attaches to an interface of the calling thread's namespace whose driver need not know XDP; it
+    /// costs more where the driver does not.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn attach_anywhere(&mut self, interface: &str) -> Result<(), TrafficError> {
+        self.xdp.attach_in_mode(interface, XdpMode::Default)
     }
 
     /// Takes the sink off its interface.

@@ -103,10 +103,19 @@ impl XdpProgram {
     /// # Errors
     /// When there is no such interface, or it has a program already.
     pub fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
+        // Anything but the driver's own XDP would be slower without a word.
+        self.attach_in_mode(interface, XdpMode::Driver)
+    }
+
+    pub(crate) fn attach_in_mode(
+        &mut self,
+        interface: &str,
+        mode: XdpMode,
+    ) -> Result<(), TrafficError> {
         let what = format!("attaching {} to {interface}", self.name);
         let program = program_mut(&mut self.ebpf, self.name);
         let link = program
-            .attach(interface, XdpMode::Driver)
+            .attach(interface, mode)
             .and_then(|id| program.take_link(id))
             .map_err(|error| TrafficError::bpf(what, error))?;
         self.link = Some(link);

@@ -7,10 +7,13 @@ use std::fs::File;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Traffic};
+use fwdlab_model::{AddressFamily, FrameSize, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::NetworkNamespace;
-use fwdlab_traffic::{Frames, Generator, Link, Pace, Sink, TrafficError, drop_control};
+use fwdlab_traffic::{
+    Frames, Generator, InterfaceGenerator, Link, Pace, SentFrames, Sink, SinkCounts, TrafficError,
+    count_on, drop_control, refuse_default_route,
+};
 
 const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
 const FLOWS: u32 = 2000;
@@ -323,6 +326,131 @@ fn a_generator_that_is_dropped_stops() {
     let last = sink.counts().unwrap();
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!(sink.counts().unwrap(), last);
+}
+
+/// Sends from one end of the cable, and counts at the other, as a user does who names interfaces.
+fn over_named_interfaces(traffic: &Traffic, family: AddressFamily) -> (SentFrames, SinkCounts) {
+    let cable = Cable::new();
+    let there = fwdlab_sys::interface;
+    let far_mac = MacAddress(cable.namespace.run(|| there(FAR_END)).unwrap().unwrap().mac);
+    let near_mac = MacAddress(
+        cable
+            .namespace
+            .run(|| there(NEAR_END))
+            .unwrap()
+            .unwrap()
+            .mac,
+    );
+    let mut sink = cable
+        .namespace
+        .run(|| count_on(FAR_END, near_mac, family, traffic, false))
+        .unwrap()
+        .unwrap();
+    sink.reset_to_check_all().unwrap();
+    let load_cpu = fwdlab_sys::online_cpus().unwrap()[0];
+    let sent = cable
+        .namespace
+        .run(|| {
+            let pace = Pace::even(100_000);
+            let running =
+                InterfaceGenerator::start(NEAR_END, far_mac, family, traffic, load_cpu, pace)
+                    .unwrap();
+            wait_until("it sends", || running.offered_frames().unwrap() > 5000);
+            assert!(running.is_running());
+            running.stop().unwrap()
+        })
+        .unwrap();
+    wait_for(&sink, sent.offered);
+    (sent, sink.counts().unwrap())
+}
+
+#[test]
+fn named_interfaces_send_and_count_every_frame() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let size = |bytes| FrameSize { bytes, share: 1 };
+    let traffic = Traffic {
+        frame_sizes: vec![size(64), size(1518)],
+        ..Traffic::default()
+    };
+    for family in FAMILIES {
+        let (sent, counts) = over_named_interfaces(&traffic, family);
+        assert_eq!(sent.transmitted, sent.offered);
+        assert_eq!(counts.forwarded_frames, sent.offered);
+        assert_eq!(counts.checked_frames, sent.offered);
+        assert_eq!((counts.foreign_frames, counts.wrong_frames()), (0, 0));
+    }
+}
+
+#[test]
+fn the_interface_of_a_default_route_is_refused() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    for (address, gateway, protocol) in [
+        ("198.18.0.1/24", "198.18.0.2", "-4"),
+        ("2001:2::1/64", "2001:2::2", "-6"),
+    ] {
+        let cable = Cable::new();
+        let (family, traffic) = (AddressFamily::Inet, Traffic::default());
+        let mac = MacAddress([2, 0, 0, 0, 0, 1]);
+        cable
+            .namespace
+            .run(|| {
+                refuse_default_route(FAR_END).unwrap();
+                ip(&["address", "add", address, "dev", FAR_END, "nodad"]);
+                refuse_default_route(FAR_END).unwrap();
+                ip(&[protocol, "route", "add", "default", "via", gateway]);
+                refuse_default_route(NEAR_END).unwrap();
+                let refused = [
+                    refuse_default_route(FAR_END).err(),
+                    count_on(FAR_END, mac, family, &traffic, true).err(),
+                    InterfaceGenerator::start(FAR_END, mac, family, &traffic, 0, Pace::even(1))
+                        .err(),
+                ];
+                for error in refused {
+                    let text = error.unwrap().to_string();
+                    let start = "far: a default route leads through it";
+                    assert!(text.starts_with(start), "{text}");
+                }
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn an_interface_that_transmits_nothing_is_not_taken_for_one_that_does() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let load_cpu = fwdlab_sys::online_cpus().unwrap()[0];
+    let error = cable
+        .namespace
+        .run(|| {
+            // The other end of this pair does not poll.
+            let pair = [
+                "link", "add", "left", "type", "veth", "peer", "name", "right",
+            ];
+            ip(&pair);
+            for end in ["left", "right"] {
+                ip(&["link", "set", end, "addrgenmode", "none", "up"]);
+            }
+            let running = InterfaceGenerator::start(
+                "left",
+                MacAddress([2, 0, 0, 0, 0, 1]),
+                AddressFamily::Inet,
+                &Traffic::default(),
+                load_cpu,
+                Pace::even(100_000),
+            )
+            .unwrap();
+            wait_until("it sends", || running.offered_frames().unwrap() > 100);
+            running.stop().unwrap_err()
+        })
+        .unwrap();
+    assert!(
+        matches!(&error, TrafficError::NotTransmitted { interface, .. } if interface == "left"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use fwdlab_lab::{Leftover, LeftoverState, NetnsLab, OnFailure, Topology, Undo};
 use fwdlab_model::AddressFamily;
 
-use crate::rig::{experiment, journal, own_namespaces, own_the_machine, rulesets, run};
+use crate::rig::{experiment, own_namespaces, own_the_machine, rulesets, run};
 
 /// Tells this program, started by a test of its own, to play the other part of that test.
 const OTHER_PART: &str = "FWDLAB_TEST_OTHER_PART";
@@ -224,7 +224,7 @@ fn every_kind_of_change_is_put_back_once() {
     assert_eq!(words, ["failed"]);
     let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-    let Err(error) = NetnsLab::open(&resolved, journal(&state), interrupts) else {
+    let Err(error) = NetnsLab::open(&resolved, state.path(), interrupts) else {
         panic!("the machine is not as it was");
     };
     assert!(error.to_string().contains("could not run false"), "{error}");
@@ -241,7 +241,7 @@ fn every_kind_of_change_is_put_back_once() {
     assert_eq!(words, ["forgotten"]);
     assert_eq!(states(&fwdlab_lab::leftovers(state.path()).unwrap()), []);
     assert_eq!(std::fs::read(&path).unwrap(), b"");
-    NetnsLab::open(&resolved, journal(&state), interrupts).unwrap();
+    NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn without_privilege_the_lab_says_what_it_needs() {
         let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
         let interrupts = fwdlab_sys::watch_interrupts().unwrap();
         let state = tempfile::tempdir().unwrap();
-        match NetnsLab::open(&resolved, journal(&state), interrupts) {
+        match NetnsLab::open(&resolved, state.path(), interrupts) {
             Ok(_) => tell("the lab opened"),
             Err(error) => tell(&error.to_string()),
         }

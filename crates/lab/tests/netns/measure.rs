@@ -2,13 +2,42 @@
 
 use fwdlab_lab::{LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, InvalidReason, LoadRegime, SCHEMA_VERSION, VariantName, XdpProgram,
+    AddressFamily, Binding, InvalidReason, LoadRegime, PortRange, SCHEMA_VERSION, Traffic,
+    VariantName, XdpProgram,
 };
 
 use crate::rig::{
-    FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, journal, measure,
+    FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, imix, measure,
     own_namespaces, own_the_machine, rulesets, run, wait_until,
 };
+
+#[test]
+fn a_block_of_an_imix_over_65536_flows_is_valid_and_loses_nothing() {
+    testkit::require_root!();
+    let mut resolved = experiment(&FAMILIES, rulesets(&[("a", "")]), &["a"]);
+    resolved.traffic = Traffic {
+        sources: 16,
+        destinations: 256,
+        source_ports: PortRange {
+            first: 65_520,
+            last: 65_535,
+        },
+        families: FAMILIES.to_vec(),
+        ..imix()
+    };
+    assert_eq!(resolved.traffic.flows(), 65_536);
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    assert_eq!(outcome.trials.len(), 2);
+    for trial in &outcome.trials {
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+    }
+    for conservation in outcome.block.conservation.values() {
+        assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+        assert!(conservation.forwarded_frames > 0);
+        assert!(conservation.verification.checked_frames > 0);
+        assert!(conservation.verification.wrong_frames.is_empty());
+    }
+}
 
 #[test]
 fn a_block_of_both_families_is_measured_as_planned() {
@@ -131,10 +160,10 @@ fn the_lab_is_opened_twice_in_one_thread_with_the_same_placement() {
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
     let cpus = fwdlab_sys::online_cpus().unwrap();
-    let mut first = NetnsLab::open(&resolved, journal(&state), interrupts).unwrap();
+    let mut first = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     first.measure(&block(&resolved), 1, 1, &mut |_| ()).unwrap();
     assert_eq!(fwdlab_sys::online_cpus().unwrap(), cpus);
-    let second = NetnsLab::open(&resolved, journal(&state), interrupts).unwrap();
+    let second = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     assert_eq!(first.placement(), second.placement());
     assert_eq!(first.placement().load_cpu, cpus[0]);
     assert_eq!(second.unavailable().unwrap(), [None]);
@@ -147,7 +176,7 @@ fn a_cpu_that_is_not_there_is_refused() {
     resolved.lab.load_cpu = Some(1000);
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
-    let Err(error) = NetnsLab::open(&resolved, journal(&state), interrupts) else {
+    let Err(error) = NetnsLab::open(&resolved, state.path(), interrupts) else {
         panic!("there is no CPU 1000");
     };
     assert!(matches!(error, LabError::Cpu { cpu: 1000, .. }), "{error}");
@@ -161,7 +190,7 @@ fn a_block_that_fails_under_load_leaves_nothing_running() {
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
-    let mut lab = NetnsLab::open(&resolved, journal(&state), interrupts).unwrap();
+    let mut lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     let before = threads();
     let error = lab
         .measure(&block(&resolved), 1, 1, &mut |event| {

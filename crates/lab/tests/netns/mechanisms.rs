@@ -11,7 +11,7 @@ use fwdlab_model::{
 };
 
 use crate::rig::{
-    FAMILIES, dut_namespace, evidence_against, experiment, journal, measure, own_namespaces,
+    FAMILIES, dut_namespace, evidence_against, experiment, measure, own_namespaces,
     own_the_machine, run,
 };
 
@@ -51,7 +51,7 @@ fn unavailable(resolved: &Resolved) -> Vec<Option<String>> {
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
-    let lab = NetnsLab::open(resolved, journal(&state), interrupts).unwrap();
+    let lab = NetnsLab::open(resolved, state.path(), interrupts).unwrap();
     lab.unavailable().unwrap()
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fwdlab_lab::{
-    BlockOutcome, DUT_IN, Journal, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
+    BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
 };
 use fwdlab_model::{
     AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level, Order,
@@ -14,7 +14,6 @@ use fwdlab_model::{
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
-use tempfile::TempDir;
 
 pub(crate) const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
 
@@ -316,11 +315,6 @@ pub(crate) fn block(resolved: &Resolved) -> PlannedBlock {
     }
 }
 
-/// A journal that is this test's alone.
-pub(crate) fn journal(state: &TempDir) -> Journal {
-    Journal::open(state.path(), NetnsLab::DUT).unwrap()
-}
-
 /// Opens the lab, measures the experiment's block as attempt 2 of session 7, and closes the lab.
 pub(crate) fn measure(
     resolved: &Resolved,
@@ -329,7 +323,7 @@ pub(crate) fn measure(
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
-    let mut lab = NetnsLab::open(resolved, journal(&state), interrupts)?;
+    let mut lab = NetnsLab::open(resolved, state.path(), interrupts)?;
     lab.measure(&block(resolved), 7, 2, on_event)
 }
 

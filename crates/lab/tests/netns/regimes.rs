@@ -1,0 +1,175 @@
+//! The load regimes in which the DUT forwards on a CPU of its own.
+
+use std::collections::BTreeSet;
+
+use fwdlab_lab::{LabEvent, NetnsLab};
+use fwdlab_model::{
+    AddressFamily, Binding, DutInterface, InvalidReason, LoadRegime, Resolved, Values, XdpProgram,
+};
+
+use crate::rig::{
+    FAMILIES, dut_namespace, evidence_against, experiment, measure, own_the_machine, rulesets, run,
+};
+
+/// Two CPUs for generator and DUT; none where this machine has but one.
+fn two_cpus() -> Option<(u32, u32)> {
+    let cpus = fwdlab_sys::online_cpus().unwrap();
+    let (&first, &last) = (cpus.first()?, cpus.last()?);
+    (first != last).then_some((first, last))
+}
+
+fn forwarding_paths(families: &[AddressFamily]) -> Resolved {
+    let programs = [
+        ("kernel".to_owned(), XdpProgram::Off),
+        ("fib".to_owned(), XdpProgram::Fib),
+    ];
+    let binding = Binding::Xdp(programs.into_iter().collect());
+    experiment(families, binding, &["kernel", "fib"])
+}
+
+/// CPUs on which the threads that poll for the DUT may run.
+fn polling_cpus() -> BTreeSet<String> {
+    let threads = fwdlab_sys::kernel_threads("napi/dut-in-").unwrap();
+    threads
+        .iter()
+        .map(|pid| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            let line = status
+                .lines()
+                .find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
+            line.unwrap().trim().to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn under_overload_every_frame_is_forwarded_or_counted_as_dropped() {
+    testkit::require_root!();
+    let Some((load_cpu, dut_cpu)) = two_cpus() else {
+        testkit::skip!("one CPU");
+    };
+    let mut resolved = forwarding_paths(&FAMILIES);
+    resolved.traffic.regime = LoadRegime::Overload;
+    let mut pinned = BTreeSet::new();
+    let outcome = measure(&resolved, &mut |event| {
+        if let LabEvent::Slice(_) = event {
+            pinned.extend(polling_cpus());
+        }
+    })
+    .unwrap();
+    assert_eq!(pinned, BTreeSet::from([dut_cpu.to_string()]));
+    assert_ne!(load_cpu, dut_cpu);
+    for family in FAMILIES {
+        let conservation = &outcome.block.conservation[&family];
+        assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+        assert!(
+            conservation.drops["between tester-out and dut-in"] > 0,
+            "{conservation:?}"
+        );
+        assert_eq!(conservation.verification.wrong_frames.len(), 0);
+    }
+    for trial in &outcome.trials {
+        assert!(trial.forwarded_frames > 0 && trial.offered_frames > trial.forwarded_frames);
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+    }
+}
+
+#[test]
+fn a_paced_dut_on_a_cpu_of_its_own_loses_nothing() {
+    testkit::require_root!();
+    let Some((_, dut_cpu)) = two_cpus() else {
+        testkit::skip!("one CPU");
+    };
+    let mut resolved = forwarding_paths(&[AddressFamily::Inet]);
+    resolved.traffic.regime = LoadRegime::Paced;
+    resolved.traffic.intended_load_pps = Some(20_000);
+    resolved.lab.dut_cpu = Some(dut_cpu);
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+    assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+    for trial in &outcome.trials {
+        assert!(trial.forwarded_frames > 0, "{trial:?}");
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+    }
+}
+
+#[test]
+fn an_overload_that_is_none_shows_the_generator_and_makes_its_trials_invalid() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    if two_cpus().is_none() {
+        testkit::skip!("one CPU");
+    }
+    let mut resolved = forwarding_paths(&[AddressFamily::Inet]);
+    resolved.traffic.regime = LoadRegime::Overload;
+    // Without its thread the DUT takes turns with the generator, which then never sends too much.
+    let outcome = measure(&resolved, &mut |event| {
+        if let LabEvent::Ready { .. } = event {
+            let take_away = "echo 0 > /sys/class/net/dut-in/threaded";
+            run(&[
+                "ip",
+                "netns",
+                "exec",
+                &dut_namespace(),
+                "sh",
+                "-c",
+                take_away,
+            ]);
+        }
+    })
+    .unwrap();
+    for trial in &outcome.trials {
+        let against = evidence_against(trial);
+        assert!(
+            against.contains(&&InvalidReason::GeneratorLimited),
+            "{against:?}"
+        );
+    }
+}
+
+#[test]
+fn with_one_cpu_overload_is_unavailable_with_the_reason() {
+    testkit::require_root!();
+    let _machine = own_the_machine();
+    let cpus = fwdlab_sys::online_cpus().unwrap();
+    let mut resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
+    resolved.traffic.regime = LoadRegime::Overload;
+    resolved.lab.dut_cpu = Some(cpus[0]);
+    let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
+    let reasons = lab.unavailable().unwrap();
+    let reason = reasons[0].as_ref().unwrap();
+    assert!(
+        reason.contains("overload") && reason.contains("another CPU than the generator's"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn where_the_dut_has_a_cpu_of_its_own_no_factor_can_take_its_thread_away() {
+    testkit::require_root!();
+    if two_cpus().is_none() {
+        testkit::skip!("one CPU");
+    }
+    let _machine = own_the_machine();
+    let binding = Binding::Sysfs {
+        file: "threaded".into(),
+        interfaces: vec![DutInterface::DutIn],
+        values: Values::default(),
+    };
+    let mut resolved = experiment(&[AddressFamily::Inet], binding, &["0", "1"]);
+    resolved.traffic.regime = LoadRegime::Overload;
+    let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
+    let reasons = lab.unavailable().unwrap();
+    assert!(
+        reasons[0]
+            .as_ref()
+            .unwrap()
+            .contains("forwards in a thread"),
+        "{reasons:?}"
+    );
+    assert_eq!(reasons[1], None);
+}
