@@ -134,6 +134,14 @@ impl NetnsLab {
         &self.choice
     }
 
+    /// Measures with another tester than the best that works, to see what that changes.
+    pub fn use_tester(&mut self, tester: Tester) {
+        self.choice = TesterChoice {
+            tester,
+            refused: Vec::new(),
+        };
+    }
+
     /// What killed runs had left, and was put back.
     #[must_use]
     pub fn leftovers(&self) -> &[Leftover] {

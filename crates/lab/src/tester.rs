@@ -82,6 +82,10 @@ fn prove(tester: Tester, topology: &mut Topology) -> Result<(), LabError> {
 }
 
 /// What ends every frame as it comes in at the DUT, so that what is left is the generator's own cost.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of them, and it is not moved"
+)]
 pub(crate) enum IngressControl {
     /// An XDP program on the DUT's interface drops it.
     Xdp(CountingProgram),

@@ -34,8 +34,8 @@ pub struct XdpSocket {
     // The kernel would want to write to it; it is only mapped because it must exist.
     _fill: Ring,
     frames: Mapping,
-    /// Chunks that are not under way.
-    free: Vec<u64>,
+    /// Where the chunks that are not under way begin.
+    free: Vec<u32>,
 }
 
 /// One of the rings by which descriptors go to and fro.
@@ -93,7 +93,7 @@ impl XdpSocket {
             libc::XDP_PGOFF_TX_RING,
         )?;
         let address = libc::sockaddr_xdp {
-            sxdp_family: libc::AF_XDP as u16,
+            sxdp_family: u16::try_from(libc::AF_XDP).map_err(io::Error::other)?,
             sxdp_flags: libc::XDP_COPY,
             sxdp_ifindex: interface_index,
             sxdp_queue_id: 0,
@@ -106,9 +106,7 @@ impl XdpSocket {
             completion,
             _fill: fill,
             frames,
-            free: (0..FRAMES)
-                .map(|chunk| u64::from(chunk) * u64::from(CHUNK_SIZE))
-                .collect(),
+            free: (0..FRAMES).map(|chunk| chunk * CHUNK_SIZE).collect(),
         })
     }
 
@@ -129,9 +127,8 @@ impl XdpSocket {
             let Some(chunk) = self.free.pop() else {
                 break;
             };
-            // Chunks lie inside a mapping, whose length is a `usize`.
             self.frames.copy_in(chunk as usize, frame);
-            let descriptor = descriptor(chunk, length);
+            let descriptor = descriptor(chunk.into(), length);
             let slot = self.transmit.slot(produced, descriptor.len());
             self.transmit.memory.copy_in(slot, &descriptor);
             produced = produced.wrapping_add(1);
@@ -165,7 +162,8 @@ impl XdpSocket {
             let mut chunk = [0; size_of::<u64>()];
             let slot = self.completion.slot(consumed, chunk.len());
             self.completion.memory.copy_out(slot, &mut chunk);
-            self.free.push(u64::from_ne_bytes(chunk));
+            // It comes back as it was sent, so it fits.
+            self.free.extend(u32::try_from(u64::from_ne_bytes(chunk)));
             consumed = consumed.wrapping_add(1);
         }
         self.completion

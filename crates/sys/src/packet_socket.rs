@@ -150,7 +150,7 @@ pub(crate) fn bind_to_interface(
 ) -> io::Result<()> {
     // SAFETY: plain data for which zeros are valid.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_family = u16::try_from(libc::AF_PACKET).map_err(io::Error::other)?;
     address.sll_protocol = protocol.to_be();
     address.sll_ifindex = i32::try_from(interface_index).map_err(io::Error::other)?;
     bind(socket, &address)

@@ -3,7 +3,7 @@
 //! The frames are addressed to a station that is not there, so the kernel drops them where it first
 //! looks at them and counts them apart (`rx_otherhost_dropped`): exactly the tester's.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -186,7 +186,11 @@ impl CounterSink {
     pub fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
         let mut state = self.state();
         self.counts_of(&mut state)?;
-        Ok(state.lengths_seen.is_superset(&self.expected.lengths))
+        Ok(self
+            .expected
+            .sizes_by_length
+            .keys()
+            .all(|length| state.lengths_seen.contains(length)))
     }
 
     /// The outcome of the check, for the records.
@@ -229,62 +233,53 @@ enum Wrong {
 
 const _: () = assert!(Wrong::Content as usize + 1 == WRONG.len());
 
-/// The frames that should come, found by what they are sent to.
+/// The frames that should come, found by what they are sent to, and made when one is to be compared:
+/// all flows in all sizes would take more memory than all else.
 struct Expected {
-    family: AddressFamily,
-    /// The frames of a flow in all its lengths, flow by flow.
-    frames: Vec<Vec<Vec<u8>>>,
+    frames: Frames,
+    sizes_by_length: BTreeMap<usize, u16>,
     /// Flows by addresses and ports, which lie side by side.
-    flows: HashMap<Vec<u8>, usize>,
-    lengths: BTreeSet<usize>,
+    flows: HashMap<Vec<u8>, u32>,
 }
 
 impl Expected {
     fn new(frames: &Frames) -> Self {
-        let family = frames.family();
-        let lengths = frames.lengths();
-        let sent: Vec<_> = frames.each_flow_in_each_size().collect();
-        let frames: Vec<Vec<_>> = sent
-            .chunks(frames.sizes())
-            .map(|sizes| {
-                sizes
-                    .iter()
-                    .map(|frame| frames.as_forwarded(frame))
-                    .collect()
-            })
-            .collect();
-        let flows = frames
-            .iter()
-            .enumerate()
-            .filter_map(|(flow, sizes)| {
-                Some((sizes.first()?.get(addresses(family))?.to_vec(), flow))
-            })
-            .collect();
+        let place = addresses(frames.family());
+        let sizes_by_length = frames.sizes_by_length();
+        let smallest = *sizes_by_length.values().next().expect("there is a size");
+        let flows = (0..).zip(frames.flows().iter()).map(|(number, flow)| {
+            let frame = frames.expected_in_size(flow, smallest);
+            (frame[place.clone()].to_vec(), number)
+        });
         Self {
-            family,
-            frames,
-            flows,
-            lengths,
+            frames: frames.clone(),
+            sizes_by_length,
+            flows: flows.collect(),
         }
     }
 
     fn length_max(&self) -> usize {
-        self.lengths.last().copied().unwrap_or_default()
+        let longest = self.sizes_by_length.keys().next_back();
+        *longest.expect("there is a size")
     }
 
     /// Which flow a frame is of, and what is wrong with it first.
     fn check(&self, frame: &[u8]) -> (Option<usize>, Option<Wrong>) {
-        let flow = frame
-            .get(addresses(self.family))
+        let family = self.frames.family();
+        let number = frame
+            .get(addresses(family))
             .and_then(|addresses| self.flows.get(addresses));
-        let Some(&flow) = flow else {
+        let Some((&number, flow)) =
+            number.and_then(|number| Some((number, self.frames.flows().flow(*number)?)))
+        else {
             return (None, Some(Wrong::Flow));
         };
-        let mut sizes = self.frames[flow].iter();
-        let Some(expected) = sizes.find(|expected| expected.len() == frame.len()) else {
-            return (Some(flow), Some(Wrong::Length));
+        let seen = Some(number as usize);
+        let Some(&size) = self.sizes_by_length.get(&frame.len()) else {
+            return (seen, Some(Wrong::Length));
         };
-        let ttl = ttl(self.family);
+        let expected = self.frames.expected_in_size(flow, size);
+        let ttl = ttl(family);
         let wrong = if frame == expected {
             None
         } else if frame[MAC_ADDRESSES] != expected[MAC_ADDRESSES] {
@@ -294,7 +289,7 @@ impl Expected {
         } else {
             Some(Wrong::Content)
         };
-        (Some(flow), wrong)
+        (seen, wrong)
     }
 }
 
@@ -371,9 +366,9 @@ mod tests {
             let frames = frames(family, &[64, 594, 1518]);
             let expected = Expected::new(&frames);
             assert_eq!(expected.length_max(), 1514);
-            for number in 0..3 * 2000 {
-                let (flow, wrong) = expected.check(&frames.expected(number));
-                assert_eq!((flow, wrong), (Some(number as usize % 2000), None));
+            for (number, flow) in (0..3 * 2000).zip((0..2000).cycle()) {
+                let checked = expected.check(&frames.expected(number));
+                assert_eq!(checked, (Some(flow), None));
             }
             let mut corrupted = frames.expected(1);
             let last = corrupted.len() - 1;

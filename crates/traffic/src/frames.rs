@@ -1,6 +1,6 @@
 //! The frames that the tester sends, and those that a correct router makes of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use fwdlab_model::{AddressFamily, FirstAddresses, Traffic};
@@ -210,9 +210,17 @@ impl Frames {
             .flat_map(move |flow| self.sizes.iter().map(move |&size| self.emit(flow, size)))
     }
 
-    /// A frame as it should come back.
-    pub(crate) fn as_forwarded(&self, frame: &[u8]) -> Vec<u8> {
-        self.forwarded(frame)
+    /// The sizes by the length that their frames have.
+    pub(crate) fn sizes_by_length(&self) -> BTreeMap<usize, u16> {
+        self.sizes
+            .iter()
+            .map(|&size| (self.length_of(size), size))
+            .collect()
+    }
+
+    /// The frame of a flow in one of the sizes, as the sink should get it.
+    pub(crate) fn expected_in_size(&self, flow: Flow, size: u16) -> Vec<u8> {
+        self.forwarded(&self.emit(flow, size))
     }
 
     /// A frame as large as any.
@@ -358,8 +366,6 @@ fn half(frame: &[u8], at: usize) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use fwdlab_model::{FrameSize, PortRange};
     use fwdlab_packet::parse;
     use proptest::prelude::*;

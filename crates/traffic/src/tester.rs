@@ -17,6 +17,10 @@ pub enum SenderPort {
 }
 
 /// A generator of either kind that stands still.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are one or two of them, and they are rarely moved"
+)]
 pub enum Sender {
     /// An eBPF program on live frames.
     Ebpf(Generator),
@@ -25,6 +29,10 @@ pub enum Sender {
 }
 
 /// A generator of either kind that sends until it is stopped or its value goes.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are one or two of them, and they are rarely moved"
+)]
 pub enum RunningSender {
     /// An eBPF program on live frames.
     Ebpf(RunningGenerator),
@@ -33,6 +41,10 @@ pub enum RunningSender {
 }
 
 /// A sink of either kind.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are one or two of them, and they are rarely moved"
+)]
 pub enum Receiver {
     /// An XDP program.
     Ebpf(Sink),

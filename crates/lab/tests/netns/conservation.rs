@@ -73,7 +73,7 @@ fn without_drops_every_frame_of_every_size_and_flow_arrives_evenly_or_in_bursts(
 
 /// Changes the DUT's routes to the destinations after the first slice and puts them back after the
 /// second.
-fn with_route_changed<'a>(
+pub(crate) fn with_route_changed<'a>(
     family: AddressFamily,
     change: &'a [&'a str],
     back: &'a [&'a str],

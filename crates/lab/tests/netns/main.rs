@@ -14,4 +14,5 @@ mod mechanisms;
 mod regimes;
 mod rig;
 mod settings;
+mod sockets;
 mod verification;

@@ -10,7 +10,7 @@ use fwdlab_lab::{
 };
 use fwdlab_model::{
     AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level, Order,
-    PlannedBlock, Resolved, Traffic, TrialRecord, Variant, VariantName,
+    PlannedBlock, Resolved, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
@@ -324,6 +324,20 @@ pub(crate) fn measure(
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
     let mut lab = NetnsLab::open(resolved, state.path(), interrupts)?;
+    lab.measure(&block(resolved), 7, 2, on_event)
+}
+
+/// Does the same with another tester than the best.
+pub(crate) fn measure_with(
+    tester: Tester,
+    resolved: &Resolved,
+    on_event: &mut dyn FnMut(LabEvent<'_>),
+) -> Result<BlockOutcome, LabError> {
+    let _machine = own_the_machine();
+    let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    let mut lab = NetnsLab::open(resolved, journal(&state), interrupts)?;
+    lab.use_tester(tester);
     lab.measure(&block(resolved), 7, 2, on_event)
 }
 
