@@ -41,7 +41,7 @@ fn as_nobody_finds_it(scratch: &Path) -> PathBuf {
 }
 
 #[test]
-fn without_privilege_a_run_says_what_it_needs_and_leaves_nothing() {
+fn without_a_place_for_its_journal_a_run_says_what_to_do_and_leaves_nothing() {
     testkit::require_root!();
     let scratch = tempfile::tempdir().unwrap();
     let program = as_nobody_finds_it(scratch.path());
@@ -49,6 +49,7 @@ fn without_privilege_a_run_says_what_it_needs_and_leaves_nothing() {
         .args(["run", "experiments/quickstart.toml"])
         .current_dir(scratch.path())
         .stdin(Stdio::null())
+        .env("XDG_STATE_HOME", "/proc/nowhere")
         .uid(NOBODY)
         .gid(NOBODY)
         .output()
@@ -56,7 +57,8 @@ fn without_privilege_a_run_says_what_it_needs_and_leaves_nothing() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{stderr}");
     assert!(
-        stderr.contains("needs root") && stderr.contains("sudo"),
+        stderr.contains("the undo journal \"/proc/nowhere/fwdlab\"")
+            && stderr.contains("XDG_STATE_HOME"),
         "{stderr}"
     );
     assert!(!scratch.path().join("results").exists());
@@ -115,7 +117,7 @@ fn a_plan_is_shown_and_nothing_is_measured() {
 }
 
 #[test]
-fn without_privilege_a_plan_says_that_the_lab_was_not_asked() {
+fn a_plan_says_why_the_lab_could_not_be_asked() {
     testkit::require_root!();
     let scratch = tempfile::tempdir().unwrap();
     let program = as_nobody_finds_it(scratch.path());
@@ -123,6 +125,7 @@ fn without_privilege_a_plan_says_that_the_lab_was_not_asked() {
         .args(["plan", "experiments/quickstart.toml"])
         .current_dir(scratch.path())
         .stdin(Stdio::null())
+        .env("XDG_STATE_HOME", "/proc/nowhere")
         .uid(NOBODY)
         .gid(NOBODY)
         .output()
@@ -133,7 +136,7 @@ fn without_privilege_a_plan_says_that_the_lab_was_not_asked() {
     let text = words.join(" ");
     assert!(
         text.contains(
-            "the lab could not be asked which variants it can have: lab netns: it needs root"
+            "the lab could not be asked which variants it can have: making the undo journal"
         ),
         "{stdout}"
     );
