@@ -40,6 +40,30 @@ fn as_nobody_finds_it(scratch: &Path) -> PathBuf {
     program
 }
 
+#[test]
+fn without_a_place_for_its_journal_a_run_says_what_to_do_and_leaves_nothing() {
+    testkit::require_root!();
+    let scratch = tempfile::tempdir().unwrap();
+    let program = as_nobody_finds_it(scratch.path());
+    let output = Command::new(&program)
+        .args(["run", "experiments/quickstart.toml"])
+        .current_dir(scratch.path())
+        .stdin(Stdio::null())
+        .env("XDG_STATE_HOME", "/proc/nowhere")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(
+        stderr.contains("the undo journal \"/proc/nowhere/fwdlab\"")
+            && stderr.contains("XDG_STATE_HOME"),
+        "{stderr}"
+    );
+    assert!(!scratch.path().join("results").exists());
+}
+
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
