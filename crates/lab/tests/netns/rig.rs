@@ -336,7 +336,7 @@ pub(crate) fn measure_with(
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
-    let mut lab = NetnsLab::open(resolved, journal(&state), interrupts)?;
+    let mut lab = NetnsLab::open(resolved, state.path(), interrupts)?;
     lab.use_tester(tester);
     lab.measure(&block(resolved), 7, 2, on_event)
 }

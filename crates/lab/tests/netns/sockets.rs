@@ -9,7 +9,7 @@ use fwdlab_model::{
 
 use crate::conservation::with_route_changed;
 use crate::rig::{
-    FAMILIES, evidence_against, experiment, forward_chain, journal, measure_with, own_the_machine,
+    FAMILIES, evidence_against, experiment, forward_chain, measure_with, own_the_machine,
     rulesets,
 };
 
@@ -150,7 +150,7 @@ fn variants_with_an_xdp_program_are_unavailable() {
     let _machine = own_the_machine();
     let state = tempfile::tempdir().unwrap();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-    let mut lab = NetnsLab::open(&resolved, journal(&state), interrupts).unwrap();
+    let mut lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     // As root nothing is refused.
     assert_eq!(lab.tester().tester, Tester::Ebpf);
     assert!(lab.tester().refused.is_empty());
