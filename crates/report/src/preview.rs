@@ -518,8 +518,8 @@ impl Page<'_> {
                 self.wrapped(
                     lead,
                     "not known: there is no earlier run in this lab on this machine under this load \
-                     whose blocks show how much they scatter; run this experiment once, or another \
-                     one in the same lab, and plan again",
+                     whose blocks show how much they scatter; measure the lab with `fwdlab doctor`, or \
+                     run this experiment once, and plan again",
                 );
                 continue;
             };

@@ -194,6 +194,22 @@ fn runs_of_the_same_experiment_go_before_others() {
 }
 
 #[test]
+fn a_run_of_the_control_alone_tells_how_much_a_lab_scatters() {
+    let run = Synthetic::default().loaded();
+    let mut control = Synthetic {
+        variants: named(&["none"]),
+        ..Synthetic::default()
+    }
+    .loaded();
+    control.resolved.name = "doctor".to_owned();
+    let preview = preview_of(&run, &[control]);
+    let reckoned = preview.detectable[0].reckoned.as_ref();
+    let reckoned = reckoned.expect("the control has block effects");
+    assert_eq!(reckoned.degrees_of_freedom, 7);
+    assert!(!reckoned.same_experiment);
+}
+
+#[test]
 fn without_a_session_there_is_no_report() {
     let loaded = Loaded {
         sessions: Vec::new(),

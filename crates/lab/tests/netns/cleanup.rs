@@ -285,7 +285,7 @@ fn without_privilege_the_lab_says_what_it_needs() {
     let pid = other.id();
     let output = other.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    // Both are of a process that has not prepared itself: the lab, and its topology.
+    // Both without the user namespace that `NetnsLab::prepare_process` makes.
     let refusals = text.matches("; run as root (sudo)\n").count();
     assert_eq!(refusals, 2, "{text}");
     assert_eq!(own_namespaces(pid), Vec::<String>::new());
