@@ -159,7 +159,11 @@ impl NetnsLab {
     /// # Errors
     /// When the lab cannot be made at all.
     pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
-        if let Some(reason) = regime_unavailable(&self.resolved, &self.placement) {
+        let needs_root = (self.placement.dut_cpu.is_some() && !fwdlab_sys::is_root()).then(|| {
+            "only root can give the DUT a CPU of its own (dut_cpu); run fwdlab as root (sudo)".into()
+        });
+        let unavailable = regime_unavailable(&self.resolved, &self.placement);
+        if let Some(reason) = unavailable.or(needs_root) {
             return Ok(vec![Some(reason); self.resolved.variants.len()]);
         }
         let mut topology = Topology::build()?;
@@ -355,6 +359,9 @@ impl<'a> Measurement<'a> {
         let topology = Topology::build()?;
         changes.0.enter_dut(topology.dut().entrance()?);
         let interface = topology.generator_interface();
+        if tester != Tester::Ebpf {
+            topology.take_frames_of_sockets_in_polls()?;
+        }
         let port = topology
             .tester()
             .run(|| SenderPort::open(tester, interface))??;

@@ -177,6 +177,19 @@ impl Topology {
         netlink.set_route(addresses.destinations, addresses.sink)
     }
 
+    /// Has the DUT's receiving interface poll for what a socket sends, as it does for redirected
+    /// frames, so that its settings matter (GRO, threads). A veth does so only for frames that may be
+    /// aggregated, which it takes a sender's TCP segmentation as a sign against.
+    pub(crate) fn take_frames_of_sockets_in_polls(&self) -> Result<(), LabError> {
+        self.tester.run(|| {
+            let features = fwdlab_sys::features(TESTER_OUT)?;
+            let names = features.iter().map(|feature| feature.name.as_str());
+            let segmentation: Vec<_> = names.filter(|name| name.starts_with("tx-tcp")).collect();
+            fwdlab_sys::set_features(TESTER_OUT, &segmentation, false)
+        })??;
+        Ok(())
+    }
+
     /// The tester's namespace.
     #[must_use]
     pub fn tester(&self) -> &NetworkNamespace {

@@ -68,9 +68,18 @@ impl Mechanism for Sysfs {
                     self.path(interface)
                 )));
             }
-            if topology.read_dut_sysfs(interface, &self.file).is_err() {
+            let Ok(value) = topology.read_dut_sysfs(interface, &self.file) else {
                 return Ok(Some(format!(
                     "this kernel has no readable {}",
+                    self.path(interface)
+                )));
+            };
+            // Some files are root's even where the interface is not, and so are the kernel's threads.
+            let written = topology.write_dut_sysfs(interface, &self.file, value.trim());
+            let is_refused = written.is_err() || self.file == THREADED;
+            if is_refused && !fwdlab_sys::is_root() {
+                return Ok(Some(format!(
+                    "{} is for root to set; run fwdlab as root (sudo)",
                     self.path(interface)
                 )));
             }
