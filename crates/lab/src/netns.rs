@@ -160,7 +160,8 @@ impl NetnsLab {
     /// When the lab cannot be made at all.
     pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
         let needs_root = (self.placement.dut_cpu.is_some() && !fwdlab_sys::is_root()).then(|| {
-            "only root can give the DUT a CPU of its own (dut_cpu); run fwdlab as root (sudo)".into()
+            "only root can give the DUT a CPU of its own (dut_cpu); run fwdlab as root (sudo)"
+                .into()
         });
         let unavailable = regime_unavailable(&self.resolved, &self.placement);
         if let Some(reason) = unavailable.or(needs_root) {

@@ -9,8 +9,7 @@ use fwdlab_model::{
 
 use crate::conservation::with_route_changed;
 use crate::rig::{
-    FAMILIES, evidence_against, experiment, forward_chain, measure_with, own_the_machine,
-    rulesets,
+    FAMILIES, evidence_against, experiment, forward_chain, measure_with, own_the_machine, rulesets,
 };
 
 #[test]
