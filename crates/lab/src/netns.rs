@@ -18,7 +18,7 @@ use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
 use crate::interference::{rate_basis, tell_undisturbed};
 use crate::journal::{Journal, Undo};
-use crate::placement::{placement, regime_unavailable};
+use crate::placement::{load_unavailable, placement};
 use crate::restore::{Leftover, LeftoverState, OnFailure, restore};
 use crate::tester::{IngressControl, TesterChoice};
 use crate::topology::TESTER_IN;
@@ -163,7 +163,7 @@ impl NetnsLab {
             "only root can give the DUT a CPU of its own (dut_cpu); run fwdlab as root (sudo)"
                 .into()
         });
-        let unavailable = regime_unavailable(&self.resolved, &self.placement);
+        let unavailable = load_unavailable(&self.resolved, &self.placement);
         if let Some(reason) = unavailable.or(needs_root) {
             return Ok(vec![Some(reason); self.resolved.variants.len()]);
         }
