@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
 use fwdlab_model::{Environment, Tester};
 
@@ -59,20 +60,26 @@ pub fn environment() -> Environment {
 /// Shape: as fine as the kernel's clock ticks, a hundredth of a second.
 #[must_use]
 pub(crate) fn steal_s(cpu: u32) -> f64 {
-    const TICKS_A_SECOND: f64 = 100.0;
+    const TICK_MS: u64 = 10;
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    steal_ticks(&stat, cpu).unwrap_or(0.0) / TICKS_A_SECOND
+    Duration::from_millis(steal_ticks(&stat, cpu).unwrap_or(0) * TICK_MS).as_secs_f64()
 }
 
-fn steal_ticks(stat: &str, cpu: u32) -> Option<f64> {
-    let mut fields = stat
+fn steal_ticks(stat: &str, cpu: u32) -> Option<u64> {
+    cpu_ticks(stat, cpu)?.get(7).copied()
+}
+
+/// What became of a CPU's time since boot, from `/proc/stat`: user, nice, system, idle, iowait, irq,
+/// softirq, steal, guest times, in clock ticks.
+pub(crate) fn cpu_ticks(stat: &str, cpu: u32) -> Option<Vec<u64>> {
+    let fields = stat
         .lines()
         .find_map(|line| {
             let (name, rest) = line.split_once(' ')?;
             (name.strip_prefix("cpu")? == cpu.to_string()).then_some(rest)
         })?
         .split_ascii_whitespace();
-    fields.nth(7)?.parse().ok()
+    fields.map(|field| field.parse().ok()).collect()
 }
 
 /// Boot parameters that change how fast a kernel forwards. The others stay unrecorded: a command
@@ -96,7 +103,7 @@ fn boot_parameters(line: &str) -> Option<String> {
     (!telling.is_empty()).then(|| telling.join(" "))
 }
 
-fn text(path: &str) -> Option<String> {
+pub(crate) fn text(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
@@ -160,8 +167,8 @@ mod tests {
     fn steal_is_the_eighth_field_of_the_cpu() {
         let stat =
             "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 1 1 1 1 1 1 42 0 0\ncpu10 0 0 0 0 0 0 0 7 0 0\n";
-        assert_eq!(steal_ticks(stat, 0), Some(42.0));
-        assert_eq!(steal_ticks(stat, 10), Some(7.0));
+        assert_eq!(steal_ticks(stat, 0), Some(42));
+        assert_eq!(steal_ticks(stat, 10), Some(7));
         assert_eq!(steal_ticks(stat, 1), None);
     }
 

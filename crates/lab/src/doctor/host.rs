@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use fwdlab_model::{Environment, Lab, Placement};
 
 use super::finding::Finding;
 use super::noise::control_experiment;
+use crate::environment::{cpu_ticks, text};
 use crate::placement::placement;
 use crate::watch::{self, prove_cpu_is_free};
 use crate::{LabError, Topology, dut};
@@ -292,16 +292,6 @@ fn share_of_cpu(before: &str, after: &str, cpu: u32) -> Option<CpuShare> {
     })
 }
 
-fn cpu_ticks(stat: &str, cpu: u32) -> Option<Vec<u64>> {
-    let line = stat.lines().find_map(|line| {
-        let (name, rest) = line.split_once(' ')?;
-        (name.strip_prefix("cpu")? == cpu.to_string()).then_some(rest)
-    })?;
-    line.split_ascii_whitespace()
-        .map(|field| field.parse().ok())
-        .collect()
-}
-
 /// Interrupts of devices on one CPU so far, by their name in `/proc/interrupts`; the kernel's own,
 /// whose names are words (timer, calls of other CPUs), are left out.
 fn interrupts_of_cpu(interrupts: &str, cpu: u32) -> BTreeMap<String, u64> {
@@ -335,11 +325,6 @@ fn cpu_list(text: &str) -> Vec<u32> {
         })
         .flat_map(|range: std::ops::RangeInclusive<u32>| range.take(8192))
         .collect()
-}
-
-fn text(path: &str) -> Option<String> {
-    let text = fs::read_to_string(Path::new(path)).ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
