@@ -87,7 +87,7 @@ impl Undo {
                 namespace,
                 arguments,
             } => {
-                let run = || program::run(arguments, "").map(|_| ());
+                let run = || program::run_bound(arguments).map(|_| ());
                 // One of a process in a user namespace has no place where its name would lead to it.
                 if let Some(dut) = dut.filter(|dut| dut.name() == namespace) {
                     return dut.run(run)?;

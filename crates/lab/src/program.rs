@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -11,19 +12,38 @@ use crate::LabError;
 /// How long a program may run.
 const TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Runs a program in the calling thread's namespace, with a text on its standard input, and tells
-/// what it printed.
+/// What becomes of a program whose starter is killed.
+#[derive(Clone, Copy)]
+enum Orphan {
+    /// It ends by itself. Such a program is started without a fork of this whole process, in little
+    /// more than half the time: a ruleset is switched by one.
+    Ends,
+    /// The kernel ends it too.
+    IsEnded,
+}
+
+/// Runs a short program in the calling thread's namespace, with a text on its standard input, and
+/// tells what it printed.
 ///
 /// # Errors
 /// `Command` where it cannot be started, takes too long or does not succeed.
 pub(crate) fn run(arguments: &[impl AsRef<str>], input: &str) -> Result<String, LabError> {
-    run_within(TIME_MAX, arguments, input)
+    run_within(TIME_MAX, arguments, input, Orphan::Ends)
+}
+
+/// Runs a program as [`run`] does, without input; the kernel ends it if this process is killed.
+///
+/// # Errors
+/// As of [`run`].
+pub(crate) fn run_bound(arguments: &[impl AsRef<str>]) -> Result<String, LabError> {
+    run_within(TIME_MAX, arguments, "", Orphan::IsEnded)
 }
 
 fn run_within(
     time_max: Duration,
     arguments: &[impl AsRef<str>],
     input: &str,
+    orphan: Orphan,
 ) -> Result<String, LabError> {
     let failed = |status: String, stderr: &str| LabError::Command {
         command: command_line(arguments),
@@ -47,7 +67,11 @@ fn run_within(
         .stdin(stdin)
         .stdout(stdout.try_clone().map_err(cannot_start)?)
         .stderr(stderr.try_clone().map_err(cannot_start)?);
-    fwdlab_sys::bind_to_this_thread(&mut command);
+    // A Ctrl-C at the terminal is for this process alone.
+    command.process_group(0);
+    if matches!(orphan, Orphan::IsEnded) {
+        fwdlab_sys::bind_to_this_thread(&mut command);
+    }
     let mut child = command.spawn().map_err(cannot_start)?;
     let status = match wait_within(time_max, &mut child) {
         Ok(Some(status)) => status,
@@ -144,9 +168,14 @@ mod tests {
     #[test]
     fn a_program_that_takes_too_long_is_ended_with_all_it_started() {
         let script = "sleep 3600 & echo waiting >&2; wait";
-        let error = run_within(Duration::from_millis(200), &["sh", "-c", script], "")
-            .unwrap_err()
-            .to_string();
+        let error = run_within(
+            Duration::from_millis(200),
+            &["sh", "-c", script],
+            "",
+            Orphan::IsEnded,
+        )
+        .unwrap_err()
+        .to_string();
         assert!(
             error.contains("took longer than 0 s and was ended"),
             "{error}"

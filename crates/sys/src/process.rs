@@ -84,12 +84,11 @@ pub fn pin_kernel_thread(pid: u32, cpu: u32) -> Result<(), SysError> {
         .map_err(|errno| SysError::new(what(), errno))
 }
 
-/// Prepares a command to run in a process group of its own, where a Ctrl-C at the terminal does not
-/// reach it, and to be ended by the kernel when the thread that started it ends first.
+/// Prepares a command to be ended by the kernel when the thread that started it ends first.
 ///
-/// What the command itself starts and leaves behind stays.
+/// What the command itself starts and leaves behind stays. Such a command is started by a fork of
+/// this whole process, which takes longer the more memory it has.
 pub fn bind_to_this_thread(command: &mut Command) {
-    command.process_group(0);
     // SAFETY: between fork and exec it makes one system call, and touches no memory but its own.
     unsafe {
         command.pre_exec(|| {

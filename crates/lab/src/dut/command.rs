@@ -57,7 +57,7 @@ impl Mechanism for Programs {
         )?;
         self.standing = Some((level.clone(), change));
         let apply = arguments(&self.binding.apply, level);
-        site.topology.dut().run(|| program::run(&apply, ""))??;
+        site.topology.dut().run(|| program::run_bound(&apply))??;
         Ok(())
     }
 
@@ -67,7 +67,7 @@ impl Mechanism for Programs {
             return Ok(());
         };
         let check = arguments(check, level);
-        let seen = site.topology.dut().run(|| program::run(&check, ""))??;
+        let seen = site.topology.dut().run(|| program::run_bound(&check))??;
         let asked = level.to_string();
         if holds(&seen, &asked) {
             return Ok(());
