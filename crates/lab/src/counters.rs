@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fwdlab_model::AddressFamily;
+use fwdlab_model::{AddressFamily, Direction};
 use fwdlab_traffic::CountingProgram;
 
 use crate::kernel_file::read;
@@ -46,11 +46,12 @@ const INET6: [&str; 7] = [
 pub(crate) fn drops(
     topology: &mut Topology,
     family: AddressFamily,
+    direction: Direction,
     control: &IngressControl,
     programs: &[(&str, &CountingProgram, u32)],
 ) -> Result<Drops, LabError> {
     let mut drops = Drops::new();
-    drops.extend(topology.cable_drops()?);
+    drops.extend(topology.cable_drops(direction)?);
     drops.insert(CONTROL.to_owned(), control.frames(topology)?);
     for &(reason, program, kind) in programs {
         drops.insert(reason.to_owned(), program.frames(kind)?);

@@ -7,11 +7,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, BlockRecord, Conservation, Lab, LoadRegime, Placement, PlannedBlock, Resolved,
-    SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Variant, VariantName,
+    AddressFamily, BlockRecord, Conservation, Direction, Lab, LoadRegime, Placement, PlannedBlock,
+    Resolved, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
-use fwdlab_traffic::{Pace, Receiver, RunningSender, Sender, SenderPort};
+use fwdlab_traffic::{Frames, Generator, Pace, Receivers, RunningSender, Sender, SenderPort};
 
 use crate::counters::{Drops, difference, drops};
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
@@ -21,7 +21,7 @@ use crate::journal::{Journal, Undo};
 use crate::placement::{load_unavailable, placement};
 use crate::restore::{Leftover, LeftoverState, OnFailure, restore};
 use crate::tester::{IngressControl, TesterChoice};
-use crate::topology::TESTER_IN;
+use crate::topology::counting;
 use crate::validity::{self, TrialEvidence};
 use crate::watch::{Sample, Watch, prove_cpu_is_free, watch};
 use crate::{LabError, Topology};
@@ -163,8 +163,14 @@ impl NetnsLab {
             "only root can give the DUT a CPU of its own (dut_cpu); run fwdlab as root (sudo)"
                 .into()
         });
+        let is_bidirectional = self.resolved.traffic.direction == Direction::Both;
+        let needs_ebpf = (is_bidirectional && self.choice.tester != Tester::Ebpf).then(|| {
+            "frames in both directions are made by eBPF programs, which this process may not load; \
+             run fwdlab as root (sudo), or ask for direction = \"forward\""
+                .into()
+        });
         let unavailable = load_unavailable(&self.resolved, &self.placement);
-        if let Some(reason) = unavailable.or(needs_root) {
+        if let Some(reason) = unavailable.or(needs_root).or(needs_ebpf) {
             return Ok(vec![Some(reason); self.resolved.variants.len()]);
         }
         let mut topology = Topology::build()?;
@@ -276,7 +282,7 @@ impl NetnsLab {
         } = measurement.set_up_family(family, &variants)?;
         sink.reset()?;
         let tester = measurement.topology.tester();
-        tester.run(|| sink.attach(TESTER_IN))??;
+        tester.run(|| sink.attach(counting(self.resolved.traffic.direction)))??;
         let running = generator.start(self.placement.load_cpu, measurement.pace())?;
         let mut settlings = Vec::new();
         for name in variants.iter().cycle().take(switches as usize) {
@@ -331,8 +337,8 @@ struct Measurement<'a> {
 struct Family {
     family: AddressFamily,
     generator: Sender,
-    sink: Receiver,
-    /// So many frames hold every flow and every size.
+    sink: Receivers,
+    /// So many frames hold every flow and every size of every direction.
     probe_frames: u32,
 }
 
@@ -363,6 +369,9 @@ impl<'a> Measurement<'a> {
         if tester != Tester::Ebpf {
             topology.take_frames_of_sockets_in_polls()?;
         }
+        if resolved.traffic.direction == Direction::Both {
+            topology.carry_both_directions()?;
+        }
         let port = topology
             .tester()
             .run(|| SenderPort::open(tester, interface))??;
@@ -382,7 +391,8 @@ impl<'a> Measurement<'a> {
             evidence: BTreeMap::new(),
         };
         if let Some(cpu) = placement.dut_cpu {
-            measurement.topology.forward_on(cpu)?;
+            let direction = resolved.traffic.direction;
+            measurement.topology.forward_on(cpu, direction)?;
         }
         Ok(measurement)
     }
@@ -393,21 +403,23 @@ impl<'a> Measurement<'a> {
         family: AddressFamily,
         variants: &[VariantName],
     ) -> Result<Family, LabError> {
-        let frames = self.topology.frames(family, &self.resolved.traffic)?;
-        let generator = self
-            .topology
-            .tester()
-            .run(|| Sender::load(&self.port, &frames))??;
-        let sink = Receiver::load(self.tester, &frames)?;
+        let there = self.topology.frames(family, &self.resolved.traffic)?;
+        let back = match self.resolved.traffic.direction {
+            Direction::Forward => None,
+            Direction::Both => Some(self.topology.frames_back(&there)),
+        };
+        let (topology, port) = (&self.topology, &self.port);
+        let tester = topology.tester();
+        let generator = tester.run(|| load_sender(topology, port, &there, back.as_ref()))??;
+        let sink = Receivers::load(self.tester, std::iter::once(&there).chain(&back))?;
         let mut family = Family {
             family,
             generator,
             sink,
-            probe_frames: frames.probe_frames(),
+            probe_frames: there.probe_frames() + back.map_or(0, |back| back.probe_frames()),
         };
-        self.topology
-            .tester()
-            .run(|| family.sink.attach(TESTER_IN))??;
+        let interfaces = self.counting();
+        tester.run(|| family.sink.attach(interfaces))??;
         for name in variants {
             self.stop_if_asked()?;
             let variant = self.variant(name);
@@ -421,8 +433,15 @@ impl<'a> Measurement<'a> {
         Ok(family)
     }
 
+    /// Where the DUT's frames come out.
+    fn counting(&self) -> &'static [&'static str] {
+        counting(self.resolved.traffic.direction)
+    }
+
     fn probe(&self, family: &mut Family, variant: &Variant) -> Result<(), LabError> {
-        let (flows, sent) = (self.resolved.traffic.flows(), family.probe_frames);
+        let traffic = &self.resolved.traffic;
+        let flows = traffic.flows() * traffic.directions();
+        let sent = family.probe_frames;
         family.sink.reset_to_check_all()?;
         let mut sent_so_far = 0;
         let mut is_lossless = true;
@@ -486,7 +505,8 @@ impl<'a> Measurement<'a> {
         let design = &self.resolved.design;
         let settle = Duration::from_millis(design.settle_ms.into());
         sink.reset()?;
-        self.topology.tester().run(|| sink.attach(TESTER_IN))??;
+        let interfaces = self.counting();
+        self.topology.tester().run(|| sink.attach(interfaces))??;
         self.switch(family, &rounds[0][0])?;
         let drops_before = self.drops(family)?;
         let running = generator.start(self.placement.load_cpu, self.pace())?;
@@ -535,7 +555,8 @@ impl<'a> Measurement<'a> {
         settle: Duration,
     ) -> Result<f64, LabError> {
         self.dut.detach_forwarder();
-        self.control.begin(&self.topology, running)?;
+        let direction = self.resolved.traffic.direction;
+        self.control.begin(&self.topology, direction, running)?;
         sleep(settle);
         let start = Instant::now();
         let frames_before = running.offered_frames()?;
@@ -554,7 +575,7 @@ impl<'a> Measurement<'a> {
         &mut self,
         family: AddressFamily,
         running: &RunningSender,
-        sink: &Receiver,
+        sink: &Receivers,
         name: &VariantName,
         round: u32,
         position: u32,
@@ -664,7 +685,14 @@ impl<'a> Measurement<'a> {
             .map(|program| ("XDP forwarder", program, FORWARDER_DROPPED))
             .into_iter()
             .collect();
-        drops(&mut self.topology, family, &self.control, &programs)
+        let direction = self.resolved.traffic.direction;
+        drops(
+            &mut self.topology,
+            family,
+            direction,
+            &self.control,
+            &programs,
+        )
     }
 
     fn pace(&self) -> Pace {
@@ -689,6 +717,22 @@ impl<'a> Measurement<'a> {
     }
 }
 
+/// The generator of the frames that go there, and of those that go back, where there are any.
+fn load_sender(
+    topology: &Topology,
+    port: &SenderPort,
+    there: &Frames,
+    back: Option<&Frames>,
+) -> Result<Sender, LabError> {
+    let Some(back) = back else {
+        return Ok(Sender::load(port, there)?);
+    };
+    Ok(Sender::Ebpf(Generator::load_bidirectional(
+        (there, topology.generator_interface()),
+        (back, topology.generator_interface_back()),
+    )?))
+}
+
 /// The records of a block's trials.
 fn trials(
     resolved: &Resolved,
@@ -701,7 +745,8 @@ fn trials(
     let mut trials = Vec::new();
     for order in &planned.families {
         let traffic = &resolved.traffic;
-        let of_family = validity::of_family(&block.conservation[&order.family], traffic.flows());
+        let flows = traffic.flows() * traffic.directions();
+        let of_family = validity::of_family(&block.conservation[&order.family], flows);
         for (position, name) in (0..).zip(&order.rounds[0]) {
             let own: Vec<_> = slices
                 .iter()

@@ -1,6 +1,6 @@
 //! Who runs on which CPU.
 
-use fwdlab_model::{Direction, LoadRegime, Placement, Resolved};
+use fwdlab_model::{LoadRegime, Placement, Resolved};
 
 use crate::LabError;
 
@@ -53,11 +53,6 @@ pub(crate) fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, 
 
 /// Why no variant can be measured under the experiment's load; none where they can.
 pub(crate) fn load_unavailable(resolved: &Resolved, placement: &Placement) -> Option<String> {
-    if resolved.traffic.direction == Direction::Both {
-        return Some(
-            "this lab sends frames in one direction only; ask for direction = \"forward\"".into(),
-        );
-    }
     let regime = resolved.traffic.regime;
     let wants_own_cpu = regime == LoadRegime::Overload || placement.dut_cpu.is_some();
     let has_own_cpu = placement
@@ -150,14 +145,5 @@ mod tests {
         assert!(reason(&resolved, &[0, 1]).is_some());
         resolved.traffic.regime = LoadRegime::SelfClocked;
         assert_eq!(reason(&resolved, &[0]), None);
-    }
-
-    #[test]
-    fn one_direction_is_all_there_is() {
-        let mut resolved = resolved(LoadRegime::SelfClocked);
-        resolved.traffic.direction = Direction::Both;
-        let placement = placement(&resolved, &[0, 1]).unwrap();
-        let reason = load_unavailable(&resolved, &placement).unwrap();
-        assert!(reason.contains("direction"), "{reason}");
     }
 }

@@ -3,12 +3,12 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Tester, Traffic};
+use fwdlab_model::{AddressFamily, Direction, Tester, Traffic};
 use fwdlab_traffic::{
     CountingProgram, RunningSender, Sender, SenderPort, drop_control, ebpf_refusal,
 };
 
-use crate::topology::DUT_IN;
+use crate::topology::receiving;
 use crate::{LabError, Topology};
 
 /// Frames by which a socket shows that it sends.
@@ -87,7 +87,7 @@ fn prove(tester: Tester, topology: &mut Topology) -> Result<(), LabError> {
     reason = "there is one of them, and it is not moved"
 )]
 pub(crate) enum IngressControl {
-    /// An XDP program on the DUT's interface drops it.
+    /// An XDP program on the DUT's receiving interfaces drops it.
     Xdp(CountingProgram),
     /// The generator addresses it to another station, and the DUT's IP stack drops it at its first
     /// look.
@@ -106,10 +106,15 @@ impl IngressControl {
     pub(crate) fn begin(
         &mut self,
         topology: &Topology,
+        direction: Direction,
         running: &RunningSender,
     ) -> Result<(), LabError> {
         match (self, running) {
-            (Self::Xdp(control), _) => topology.dut().run(|| control.xdp.attach(DUT_IN))??,
+            (Self::Xdp(control), _) => {
+                for interface in receiving(direction) {
+                    topology.dut().run(|| control.xdp.attach(interface))??;
+                }
+            }
             (Self::OtherStation, RunningSender::Socket(running)) => running.misaddress(true),
             (Self::OtherStation, RunningSender::Ebpf(_)) => {
                 unreachable!("sender and control are of one tester")

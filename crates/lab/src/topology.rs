@@ -6,13 +6,15 @@
 //!                                            | forwarding
 //!  sink      <- tester-in  ==== veth ==== dut-out
 //! ```
+//!
+//! Where frames go in both directions, each cable has a generator's and a sink's end.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-use fwdlab_model::{AddressFamily, Traffic};
+use fwdlab_model::{AddressFamily, Direction, Traffic};
 use fwdlab_packet::{Flows, MacAddress};
 use fwdlab_sys::{NetworkNamespace, Sysfs};
 use fwdlab_traffic::{Frames, Link};
@@ -190,6 +192,15 @@ impl Topology {
         Ok(())
     }
 
+    /// Has the other ends of the cables take redirected frames too, so that they can go back.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn carry_both_directions(&self) -> Result<(), LabError> {
+        self.dut.run(|| fwdlab_sys::enable_gro(DUT_OUT))??;
+        Ok(self.tester.run(|| fwdlab_sys::enable_gro(TESTER_OUT))??)
+    }
+
     /// The tester's namespace.
     #[must_use]
     pub fn tester(&self) -> &NetworkNamespace {
@@ -208,6 +219,12 @@ impl Topology {
         self.tester_out
     }
 
+    /// The index of the interface where it sends the frames that go back.
+    #[must_use]
+    pub fn generator_interface_back(&self) -> u32 {
+        self.tester_in
+    }
+
     /// The frames of one family over these cables.
     ///
     /// # Errors
@@ -224,6 +241,21 @@ impl Topology {
         let frames = Frames::new(family, traffic, tester_to_dut, dut_to_sink)?;
         check_routed(family, &frames.flows())?;
         Ok(frames)
+    }
+
+    /// The frames that go back: from the destinations of others to their sources, over the same
+    /// cables.
+    #[must_use]
+    pub fn frames_back(&self, frames: &Frames) -> Frames {
+        let tester_to_dut = Link {
+            source: TESTER_IN_MAC,
+            destination: DUT_OUT_MAC,
+        };
+        let dut_to_sink = Link {
+            source: DUT_IN_MAC,
+            destination: TESTER_OUT_MAC,
+        };
+        frames.reversed(tester_to_dut, dut_to_sink)
     }
 
     /// Takes the DUT's route to the destinations away.
@@ -255,33 +287,46 @@ impl Topology {
             .set_route(addresses.destinations, addresses.sink)
     }
 
-    /// The kernel's number of the XDP program on the DUT's receiving interface; 0 for none.
+    /// The kernel's number of the XDP program on one of the DUT's interfaces; 0 for none.
     ///
     /// # Errors
     /// When the kernel does not say.
-    pub(crate) fn dut_xdp_program(&mut self) -> Result<u32, LabError> {
-        Ok(self.dut_netlink.interface_state(self.dut_in)?.xdp_program)
+    pub(crate) fn dut_xdp_program(&mut self, interface: &str) -> Result<u32, LabError> {
+        let index = if interface == DUT_OUT {
+            self.dut_out
+        } else {
+            self.dut_in
+        };
+        Ok(self.dut_netlink.interface_state(index)?.xdp_program)
     }
 
-    /// Frames lost on each cable so far, in the direction of the traffic.
+    /// Frames lost on each cable so far, in each direction of the traffic.
     ///
     /// A veth counts a redirected frame that finds its peer's ring full at both ends. What it counts
     /// at one end only is, at the sending end, a frame of the kernel's own path, and at the receiving
-    /// end one that an XDP program there could not redirect. The first cable has no such sender, the
-    /// second no such receiver, so the larger of the two counts is the number of frames.
-    pub(crate) fn cable_drops(&mut self) -> Result<[(String, u64); 2], LabError> {
+    /// end one that an XDP program there could not redirect. The generator's cable has no such sender,
+    /// the sink's no such receiver, so the larger of the two counts is the number of frames.
+    pub(crate) fn cable_drops(
+        &mut self,
+        direction: Direction,
+    ) -> Result<Vec<(String, u64)>, LabError> {
         let tester_out = self.tester_netlink.interface_state(self.tester_out)?;
         let dut_in = self.dut_netlink.interface_state(self.dut_in)?;
         let dut_out = self.dut_netlink.interface_state(self.dut_out)?;
         let tester_in = self.tester_netlink.interface_state(self.tester_in)?;
-        let cable = |from, sent: InterfaceState, to, received: InterfaceState| {
+        let cable = |from, sent: &InterfaceState, to, received: &InterfaceState| {
             let frames = sent.tx_dropped.max(received.rx_dropped);
             (format!("between {from} and {to}"), frames)
         };
-        Ok([
-            cable(TESTER_OUT, tester_out, DUT_IN, dut_in),
-            cable(DUT_OUT, dut_out, TESTER_IN, tester_in),
-        ])
+        let mut cables = vec![
+            cable(TESTER_OUT, &tester_out, DUT_IN, &dut_in),
+            cable(DUT_OUT, &dut_out, TESTER_IN, &tester_in),
+        ];
+        if direction == Direction::Both {
+            cables.push(cable(TESTER_IN, &tester_in, DUT_OUT, &dut_out));
+            cables.push(cable(DUT_IN, &dut_in, TESTER_OUT, &tester_out));
+        }
+        Ok(cables)
     }
 
     /// Frames that came in at the DUT for another station, and were dropped because of that.
@@ -320,9 +365,11 @@ impl Topology {
         })
     }
 
-    /// Has the DUT forward in a thread on a CPU of its own, instead of on the CPU of whoever sends.
-    pub(crate) fn forward_on(&mut self, cpu: u32) -> Result<(), LabError> {
-        self.write_dut_sysfs(DUT_IN, "threaded", "1")?;
+    /// Has the DUT forward in threads on a CPU of its own, instead of on the CPU of whoever sends.
+    pub(crate) fn forward_on(&mut self, cpu: u32, direction: Direction) -> Result<(), LabError> {
+        for interface in receiving(direction) {
+            self.write_dut_sysfs(interface, "threaded", "1")?;
+        }
         self.pin_polling_threads(cpu)
     }
 
@@ -386,6 +433,22 @@ impl Topology {
     /// Changes a setting of the DUT under `/proc/sys`.
     pub(crate) fn write_dut_setting(&self, setting: &str, value: &str) -> Result<(), LabError> {
         write_in(&self.dut, setting, value)
+    }
+}
+
+/// The DUT's interfaces where the generator's frames come in.
+pub(crate) fn receiving(direction: Direction) -> &'static [&'static str] {
+    match direction {
+        Direction::Forward => &[DUT_IN],
+        Direction::Both => &[DUT_IN, DUT_OUT],
+    }
+}
+
+/// The tester's interfaces where the DUT's frames come out, in the order of the directions.
+pub(crate) fn counting(direction: Direction) -> &'static [&'static str] {
+    match direction {
+        Direction::Forward => &[TESTER_IN],
+        Direction::Both => &[TESTER_IN, TESTER_OUT],
     }
 }
 

@@ -221,13 +221,22 @@ pub enum Direction {
 }
 
 impl Traffic {
-    /// How many flows the tester sends.
+    /// How many flows the tester sends in each direction.
     #[must_use]
     pub fn flows(&self) -> u32 {
         self.sources
             .saturating_mul(self.destinations)
             .saturating_mul(self.source_ports.count())
             .saturating_mul(self.destination_ports.count())
+    }
+
+    /// In how many directions it sends them.
+    #[must_use]
+    pub fn directions(&self) -> u32 {
+        match self.direction {
+            Direction::Forward => 1,
+            Direction::Both => 2,
+        }
     }
 }
 

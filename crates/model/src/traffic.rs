@@ -183,7 +183,9 @@ fn line_rate_pps(
         return None;
     };
     let bits = (mean_frame_bytes(traffic) + WIRE_OVERHEAD_BYTES) * 8.0;
-    let pps = (link_gbps * 1e9 / bits * percent / 100.0).round();
+    // Links are full duplex: each direction has all of its own.
+    let directions = f64::from(traffic.directions());
+    let pps = (link_gbps * 1e9 / bits * percent / 100.0 * directions).round();
     let bounds = (*INTENDED_LOAD_PPS.start(), *INTENDED_LOAD_PPS.end());
     if pps < bounds.0 as f64 || pps > bounds.1 as f64 {
         let message = format!("{percent} % of {link_gbps} Gbit/s are {pps:.0} frames per second");

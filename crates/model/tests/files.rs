@@ -325,6 +325,10 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
     for (load, pps) in [
         ("load = { line_rate_percent = 100 }", 14_880_952),
         ("load = { line_rate_percent = 50.0 }", 7_440_476),
+        (
+            "direction = \"both\"\nload = { line_rate_percent = 50 }",
+            14_880_952,
+        ),
         // Over IPv6 the smallest frame has 66 bytes.
         (
             "families = [\"inet\", \"inet6\"]\nload = { line_rate_percent = 100 }",

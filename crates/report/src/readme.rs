@@ -449,10 +449,11 @@ impl Page<'_> {
         self.paragraph(
             "From the generator's start to its end in every block, settling and warm-up included.",
         );
+        let flows = report.traffic.flows() * report.traffic.directions();
         let rows: Vec<Vec<String>> = report
             .conservation
             .iter()
-            .map(|(family, frames)| conservation_row(*family, frames, report.traffic.flows()))
+            .map(|(family, frames)| conservation_row(*family, frames, flows))
             .collect();
         self.table(
             &[

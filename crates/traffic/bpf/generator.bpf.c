@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The generator: run by BPF_PROG_RUN on live frames, it turns every frame it is handed into the
- * next one of the planned flows and redirects it to the tester's interface.
+ * next one of the planned flows and redirects it to the tester's interface, or, in both directions,
+ * to its interfaces in turn.
  *
  * The kernel recycles the pages of its live frames as the DUT left them, so that the whole frame is
  * written again each time.
@@ -21,8 +22,8 @@ struct generator {
 	__u64 next_ns;	      /* when the next burst is due */
 	__u32 gap_fraction;   /* the gap's part below 1 ns, in 2^-32 ns */
 	__u32 next_fraction;
-	__u32 flows;
-	__u32 flow; /* the next frame's flow */
+	__u32 flows; /* in one direction */
+	__u32 flow;  /* the next frame's flow */
 	__u32 burst_frames;
 	__u32 burst_left; /* frames that are due with the last one */
 	/* Only for frames of several sizes, or of one that is not the smallest. */
@@ -35,12 +36,16 @@ struct generator {
 	__u32 stretches;
 	__u32 stretches_done;
 	__u32 is_inet6;
+	/* Of traffic in both directions every flow's frame is followed by one of the flow that
+	 * answers it: 0 is there, 1 is back. */
+	__u32 direction;
+	__u32 last_direction;
 	__u32 padding;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* as many as there are flows */
+	__uint(max_entries, 1); /* as many as there are flows: first those there, then those back */
 	__type(key, __u32);
 	__type(value, union head);
 } heads SEC(".maps");
@@ -69,10 +74,10 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2); /* one a direction */
 	__type(key, __u32);
 	__type(value, __u32);
-} interface SEC(".maps");
+} interfaces SEC(".maps");
 
 /* Whether a frame is due, and if so when the next one is. */
 static __always_inline int frame_is_due(struct generator *g)
@@ -157,16 +162,22 @@ int generate(struct xdp_md *ctx)
 	if (g->gap_ns && !frame_is_due(g))
 		return XDP_DROP;
 
-	__u32 flow = g->flow;
-	union head *h = bpf_map_lookup_elem(&heads, &flow);
+	__u32 flow = g->flow, direction = g->direction;
+	__u32 place = direction ? g->flows + flow : flow;
+	union head *h = bpf_map_lookup_elem(&heads, &place);
 
 	if (!h)
 		return XDP_ABORTED;
 	write_head(frame, end, h);
 
-	g->flow = flow + 1 < g->flows ? flow + 1 : 0;
+	if (direction == g->last_direction) {
+		g->direction = 0;
+		g->flow = flow + 1 < g->flows ? flow + 1 : 0;
+	} else {
+		g->direction = 1;
+	}
 	g->offered_frames++;
-	return bpf_redirect_map(&interface, 0, XDP_ABORTED);
+	return bpf_redirect_map(&interfaces, direction, XDP_ABORTED);
 }
 
 /* Frames of any sizes: each comes as large as the largest and is cut. */
@@ -182,8 +193,9 @@ int generate_sizes(struct xdp_md *ctx)
 	if (g->gap_ns && !frame_is_due(g))
 		return XDP_DROP;
 
-	__u32 flow = g->flow, slot = g->slot;
-	union head *h = bpf_map_lookup_elem(&heads, &flow);
+	__u32 flow = g->flow, slot = g->slot, direction = g->direction;
+	__u32 place = direction ? g->flows + flow : flow;
+	union head *h = bpf_map_lookup_elem(&heads, &place);
 	struct size *size = bpf_map_lookup_elem(&turn, &slot);
 
 	if (!h || !size)
@@ -211,24 +223,29 @@ int generate_sizes(struct xdp_md *ctx)
 		write_rest(frame + INET_HEAD_LENGTH, end, r);
 	}
 
-	g->flow = flow + 1 < g->flows ? flow + 1 : 0;
-	g->slot = slot + 1 < g->slots ? slot + 1 : 0;
-	if (!--g->stretch_left) {
-		__u32 done = g->stretches_done + 1;
+	if (direction == g->last_direction) {
+		g->direction = 0;
+		g->flow = flow + 1 < g->flows ? flow + 1 : 0;
+		g->slot = slot + 1 < g->slots ? slot + 1 : 0;
+		if (!--g->stretch_left) {
+			__u32 done = g->stretches_done + 1;
 
-		g->stretches_done = done < g->stretches ? done : 0;
-		g->slot = g->stretches_done;
-		g->stretch_left = g->stretch;
+			g->stretches_done = done < g->stretches ? done : 0;
+			g->slot = g->stretches_done;
+			g->stretch_left = g->stretch;
+		}
+	} else {
+		g->direction = 1;
 	}
 	g->offered_frames++;
-	return bpf_redirect_map(&interface, 0, XDP_ABORTED);
+	return bpf_redirect_map(&interfaces, direction, XDP_ABORTED);
 }
 
 /* The yardstick of the generator's own cost: the same loop, one constant frame. */
 SEC("xdp")
 int redirect_constant(struct xdp_md *ctx)
 {
-	return bpf_redirect_map(&interface, 0, XDP_ABORTED);
+	return bpf_redirect_map(&interfaces, 0, XDP_ABORTED);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

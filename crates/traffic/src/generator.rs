@@ -46,17 +46,18 @@ impl Pace {
 }
 
 /// `struct generator` of the eBPF program, in words.
-type State = [u64; 10];
+type State = [u64; 11];
 
 /// A generator that stands still.
 pub struct Generator {
     program: Arc<XdpProgram>,
     state: Array<MapData, State>,
     // Closing the map's descriptor is left to the end: the program redirects through it.
-    _interface: DevMap<MapData>,
+    _interfaces: DevMap<MapData>,
     seed_frame: Vec<u8>,
     sequence: Sequence,
     family: AddressFamily,
+    is_bidirectional: bool,
     wake_up: WakeUp,
 }
 
@@ -68,13 +69,19 @@ impl Generator {
     /// # Errors
     /// Without the privilege, or when there is no such interface.
     pub fn load(frames: &Frames, interface_index: u32) -> Result<Self, TrafficError> {
-        // What frames of several sizes cost more, the smallest need not pay.
-        let name = if frames.are_smallest() {
-            "generate"
-        } else {
-            "generate_sizes"
-        };
-        Self::load_program(frames, interface_index, name)
+        Self::load_program(&[(frames, interface_index)], program_for(frames))
+    }
+
+    /// Loads the program with the frames of both directions, which differ in nothing but that, and
+    /// each direction's interface. Frames of the two take turns.
+    ///
+    /// # Errors
+    /// Those of [`load`](Self::load).
+    pub fn load_bidirectional(
+        there: (&Frames, u32),
+        back: (&Frames, u32),
+    ) -> Result<Self, TrafficError> {
+        Self::load_program(&[there, back], program_for(there.0))
     }
 
     /// Loads the yardstick of the generator's own cost: the same loop over one constant frame. It
@@ -83,28 +90,32 @@ impl Generator {
     /// # Errors
     /// Those of [`load`](Self::load).
     pub fn load_constant(frames: &Frames, interface_index: u32) -> Result<Self, TrafficError> {
-        Self::load_program(frames, interface_index, "redirect_constant")
+        Self::load_program(&[(frames, interface_index)], "redirect_constant")
     }
 
     fn load_program(
-        frames: &Frames,
-        interface_index: u32,
+        directions: &[(&Frames, u32)],
         name: &'static str,
     ) -> Result<Self, TrafficError> {
         let wake_up = fwdlab_sys::enable_wake_ups()?;
-        let mut program = load(frames, name)?;
-        let mut interface: DevMap<MapData> = program.take_map("interface");
-        interface
-            .set(0, interface_index, None, 0)
-            .map_err(|error| TrafficError::bpf("generator: naming the interface", error))?;
+        let each: Vec<_> = directions.iter().map(|&(frames, _)| frames).collect();
+        let frames = each[0];
+        let mut program = load(&each, name)?;
+        let mut interfaces: DevMap<MapData> = program.take_map("interfaces");
+        for (direction, &(_, interface_index)) in (0..).zip(directions) {
+            interfaces
+                .set(direction, interface_index, None, 0)
+                .map_err(|error| TrafficError::bpf("generator: naming the interface", error))?;
+        }
         let state = program.take_map("generator");
         Ok(Self {
             program: Arc::new(program),
             state,
-            _interface: interface,
+            _interfaces: interfaces,
             seed_frame: frames.largest(),
             sequence: frames.sequence(),
             family: frames.family(),
+            is_bidirectional: directions.len() > 1,
             wake_up,
         })
     }
@@ -180,8 +191,9 @@ impl Generator {
     }
 
     fn prepare(&mut self, pace: Pace) -> Result<(), TrafficError> {
+        let state = state(self.sequence, self.family, self.is_bidirectional, pace);
         self.state
-            .set(0, state(self.sequence, self.family, pace), 0)
+            .set(0, state, 0)
             .map_err(|error| TrafficError::bpf("setting the generator", error))
     }
 }
@@ -245,9 +257,21 @@ impl Drop for RunningGenerator {
     }
 }
 
-/// Loads the program with what it needs to know of the frames.
-fn load(frames: &Frames, name: &'static str) -> Result<XdpProgram, TrafficError> {
-    let (flows, slots) = (frames.flows().count(), frames.sequence().slots());
+/// The program that makes frames of these sizes: what several sizes cost more, the smallest need not
+/// pay.
+fn program_for(frames: &Frames) -> &'static str {
+    if frames.are_smallest() {
+        "generate"
+    } else {
+        "generate_sizes"
+    }
+}
+
+/// Loads the program with what it needs to know of each direction's frames.
+fn load(directions: &[&Frames], name: &'static str) -> Result<XdpProgram, TrafficError> {
+    let frames = directions[0];
+    let flows = directions.iter().map(|frames| frames.flows().count()).sum();
+    let slots = frames.sequence().slots();
     let mut program = XdpProgram::load_with_room(
         object_bytes!("../bpf/generator.bpf.o"),
         name,
@@ -255,7 +279,8 @@ fn load(frames: &Frames, name: &'static str) -> Result<XdpProgram, TrafficError>
     )?;
     let failed = |error| TrafficError::bpf("generator: writing the frames", error);
     let mut heads: Array<MapData, Head> = program.take_map("heads");
-    for (flow, head) in (0..).zip(frames.sent_heads()) {
+    let sent_heads = directions.iter().flat_map(|frames| frames.sent_heads());
+    for (flow, head) in (0..).zip(sent_heads) {
         heads.set(flow, head, 0).map_err(failed)?;
     }
     let mut turn: Array<MapData, Size> = program.take_map("turn");
@@ -268,7 +293,7 @@ fn load(frames: &Frames, name: &'static str) -> Result<XdpProgram, TrafficError>
 }
 
 /// The state of a generator that is about to send its first frame.
-fn state(sequence: Sequence, family: AddressFamily, pace: Pace) -> State {
+fn state(sequence: Sequence, family: AddressFamily, is_bidirectional: bool, pace: Pace) -> State {
     let (gap_ns, gap_fraction, burst_frames) = match pace {
         Pace::SelfClocked => (0, 0, 1),
         Pace::Paced { pps, burst_frames } => {
@@ -290,6 +315,7 @@ fn state(sequence: Sequence, family: AddressFamily, pace: Pace) -> State {
         two_words(stretch, stretch),
         two_words(sequence.stretches(), 0),
         two_words(is_inet6, 0),
+        two_words(is_bidirectional.into(), 0),
     ]
 }
 
@@ -364,11 +390,14 @@ mod tests {
                 .collect(),
             ..Traffic::default()
         };
-        let link = |last| Link {
+        Frames::new(family, &traffic, link(1), link(2)).unwrap()
+    }
+
+    fn link(last: u8) -> Link {
+        Link {
             source: MacAddress([2, 0, 0, 0, last, 1]),
             destination: MacAddress([2, 0, 0, 0, last, 2]),
-        };
-        Frames::new(family, &traffic, link(1), link(2)).unwrap()
+        }
     }
 
     /// What the program makes of a frame that somebody else has left.
@@ -385,19 +414,39 @@ mod tests {
         made
     }
 
+    /// A program that is about to make its first frame, and its state.
+    fn ready(
+        directions: &[&Frames],
+        name: &'static str,
+        pace: Pace,
+    ) -> (XdpProgram, Array<MapData, State>) {
+        let mut program = load(directions, name).unwrap();
+        let mut map: Array<MapData, State> = program.take_map("generator");
+        // The run is a dry one, but the map has to name interfaces: the loopback is always there.
+        let mut interfaces: DevMap<MapData> = program.take_map("interfaces");
+        for direction in [0, 1] {
+            interfaces.set(direction, 1, None, 0).unwrap();
+        }
+        let frames = directions[0];
+        let is_bidirectional = directions.len() > 1;
+        let start = state(frames.sequence(), frames.family(), is_bidirectional, pace);
+        map.set(0, start, 0).unwrap();
+        (program, map)
+    }
+
     /// Every frame of more than a period is, byte for byte, the one that was planned.
     fn assert_makes_what_is_planned(frames: &Frames, name: &'static str) {
-        let mut program = load(frames, name).unwrap();
-        let mut map: Array<MapData, State> = program.take_map("generator");
-        // The run is a dry one, but the map has to name an interface: the loopback is always there.
-        let mut interface: DevMap<MapData> = program.take_map("interface");
-        interface.set(0, 1, None, 0).unwrap();
-        let start = state(frames.sequence(), frames.family(), Pace::SelfClocked);
-        map.set(0, start, 0).unwrap();
+        let (program, _map) = ready(&[frames], name, Pace::SelfClocked);
         let left = vec![0xaa; frames.largest().len()];
         for number in 0..frames.sequence().period() * 2 + 5 {
             let made = made_by(&program, &left);
             assert_eq!(made, frames.sent(number), "frame {number}");
+        }
+        let back = frames.reversed(link(3), link(4));
+        let (program, _map) = ready(&[frames, &back], name, Pace::SelfClocked);
+        for number in 0..frames.sequence().period() * 2 + 5 {
+            assert_eq!(made_by(&program, &left), frames.sent(number), "{number}");
+            assert_eq!(made_by(&program, &left), back.sent(number), "{number} back");
         }
     }
 
@@ -405,18 +454,13 @@ mod tests {
     fn a_burst_is_sent_at_once_and_the_next_one_later() {
         testkit::require_root!();
         let frames = frames(AddressFamily::Inet, &[(64, 1)]);
-        let mut program = load(&frames, "generate").unwrap();
-        let mut map: Array<MapData, State> = program.take_map("generator");
-        let mut interface: DevMap<MapData> = program.take_map("interface");
-        interface.set(0, 1, None, 0).unwrap();
         // The second burst is due hours later.
         for burst_frames in [10_001, 100_000] {
             let pace = Pace::Paced {
                 pps: 1,
                 burst_frames,
             };
-            let start = state(frames.sequence(), frames.family(), pace);
-            map.set(0, start, 0).unwrap();
+            let (program, map) = ready(&[&frames], "generate", pace);
             let offered = || map.get(&0, 0).unwrap()[0];
             assert_eq!(last_outcome(&program, burst_frames), XDP_REDIRECT);
             assert_eq!(offered(), u64::from(burst_frames));

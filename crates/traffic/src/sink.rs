@@ -3,6 +3,7 @@
 use aya::maps::{Array, MapData, PerCpuArray, PerCpuValues};
 use aya::programs::xdp::XdpMode;
 use fwdlab_model::{AddressFamily, Verification};
+use std::iter::Sum;
 use std::net::IpAddr;
 
 use crate::frames::{Head, REST_SIZE, Size};
@@ -50,6 +51,20 @@ pub struct SinkCounts {
     pub checked_frames: u64,
     /// Those that differed, in the order of what is looked at first.
     pub(crate) wrong_frames: [u64; WRONG.len()],
+}
+
+impl Sum for SinkCounts {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |mut sum, counts| {
+            sum.forwarded_frames += counts.forwarded_frames;
+            sum.foreign_frames += counts.foreign_frames;
+            sum.checked_frames += counts.checked_frames;
+            for (sum, wrong) in sum.wrong_frames.iter_mut().zip(counts.wrong_frames) {
+                *sum += wrong;
+            }
+            sum
+        })
+    }
 }
 
 impl SinkCounts {

@@ -1,4 +1,4 @@
-//! An XDP program that is attached to at most one interface at a time.
+//! An XDP program, attached to one interface or to several.
 
 use aya::maps::{MapData, PerCpuArray};
 use aya::programs::Xdp;
@@ -11,7 +11,7 @@ use crate::TrafficError;
 pub struct XdpProgram {
     ebpf: Ebpf,
     name: &'static str,
-    link: Option<XdpLink>,
+    links: Vec<XdpLink>,
 }
 
 /// Embeds an object file where the loader can read it: aligned.
@@ -56,7 +56,7 @@ impl XdpProgram {
         Ok(Self {
             ebpf,
             name,
-            link: None,
+            links: Vec::new(),
         })
     }
 
@@ -97,8 +97,8 @@ impl XdpProgram {
             .map_err(|error| TrafficError::bpf(format!("asking after {}", self.name), error))
     }
 
-    /// Attaches to an interface of the calling thread's namespace, until [`detach`](Self::detach)
-    /// or the end of this value.
+    /// Attaches to an interface of the calling thread's namespace as well, until
+    /// [`detach`](Self::detach) or the end of this value.
     ///
     /// # Errors
     /// When there is no such interface, or it has a program already.
@@ -118,19 +118,19 @@ impl XdpProgram {
             .attach(interface, mode)
             .and_then(|id| program.take_link(id))
             .map_err(|error| TrafficError::bpf(what, error))?;
-        self.link = Some(link);
+        self.links.push(link);
         Ok(())
     }
 
-    /// Takes the program off its interface, if it is on one.
+    /// Takes the program off all interfaces that it is on.
     pub fn detach(&mut self) {
-        self.link = None;
+        self.links.clear();
     }
 
     /// Whether the program is on an interface.
     #[must_use]
     pub fn is_attached(&self) -> bool {
-        self.link.is_some()
+        !self.links.is_empty()
     }
 }
 

@@ -22,6 +22,13 @@ const FORWARDING_RATIO_MIN: f64 = 2.0;
 const PACES_PPS: [u64; 3] = [100_000, 500_000, 1_000_000];
 const PACE_DEVIATION_MAX: f64 = 0.001;
 
+/// A load beyond this part of what the path carries is the path's test and not the pacer's.
+const PACE_SHARE_MAX: f64 = 0.9;
+
+/// The two paths.
+const DROPPING: &str = "into a dropping veth";
+const FORWARDING: &str = "through kernel forwarding";
+
 /// Load before each count. In the many short pairs of the cost it is short, so that a machine that
 /// changes its speed does so between pairs.
 const SETTLE_MS: u64 = 200;
@@ -67,22 +74,19 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
     let mut control = drop_control()?;
     bench.topology.dut().run(|| control.xdp.attach(DUT_IN))??;
     let dropped = || Ok(control.frames(0)?);
-    let into_drop = bench.beside_trafgen("into a dropping veth", DROPPING_RATIO_MIN, &dropped)?;
+    let (into_drop, dropped_pps) = bench.beside_trafgen(DROPPING, DROPPING_RATIO_MIN, &dropped)?;
     let cost = bench.cost(&dropped)?;
+    let mut paced = bench.paces(DROPPING, dropped_pps, &dropped)?;
     drop(control);
 
     let mut sink = Sink::load(&bench.frames)?;
     bench.topology.tester().run(|| sink.attach(TESTER_IN))??;
     let forwarded = || Ok(sink.counts()?.forwarded_frames);
-    let through = bench.beside_trafgen(
-        "through kernel forwarding",
-        FORWARDING_RATIO_MIN,
-        &forwarded,
-    )?;
+    let (through, forwarded_pps) =
+        bench.beside_trafgen(FORWARDING, FORWARDING_RATIO_MIN, &forwarded)?;
+    paced.extend(bench.paces(FORWARDING, forwarded_pps, &forwarded)?);
     let mut figures = vec![into_drop, cost, through];
-    for pps in PACES_PPS {
-        figures.push(bench.paced(pps, &forwarded)?);
-    }
+    figures.extend(paced);
     Ok(figures)
 }
 
@@ -95,13 +99,13 @@ struct GeneratorBench<'a> {
 }
 
 impl GeneratorBench<'_> {
-    /// Our generator against trafgen, both counted by the same program.
+    /// Our generator against trafgen, both counted by the same program; and its median rate.
     fn beside_trafgen(
         &self,
         what: &str,
         goal: f64,
         frames: &dyn Fn() -> Result<u64>,
-    ) -> Result<Figure> {
+    ) -> Result<(Figure, f64)> {
         let window = window(SETTLE_MS, self.settings.trafgen_window_ms);
         let pairs = Pairs::measure(
             self.settings.trafgen_pairs,
@@ -119,14 +123,15 @@ impl GeneratorBench<'_> {
         )?;
         let ratio = pairs.ratio()?;
         let (ours, trafgen) = pairs.medians();
-        Ok(Figure {
+        let figure = Figure {
             what: format!("generator / trafgen, {what}"),
             goal: format!("at least {goal}"),
             measured: ratio.written(2, ""),
             beside: format!("{} and {}", mpps(ours), mpps(trafgen)),
             outcome: ratio.at_least(goal),
             observations: json!({ "rates_pps": pairs, "ratio": ratio }),
-        })
+        };
+        Ok((figure, ours))
     }
 
     /// What a frame costs more than in a loop that redirects always the same.
@@ -158,8 +163,28 @@ impl GeneratorBench<'_> {
         })
     }
 
-    /// What is offered and forwarded in every second at one pace.
-    fn paced(&self, pps: u64, frames: &dyn Fn() -> Result<u64>) -> Result<Figure> {
+    /// All paces on a path, of which it is known how much it carries.
+    fn paces(
+        &self,
+        path: &str,
+        carried_pps: f64,
+        frames: &dyn Fn() -> Result<u64>,
+    ) -> Result<Vec<Figure>> {
+        let paces = PACES_PPS.into_iter();
+        paces
+            .map(|pps| {
+                let mut figure = self.paced(path, pps, frames)?;
+                if as_f64(pps) > PACE_SHARE_MAX * carried_pps {
+                    figure.goal = format!("none: this path carries {}", mpps(carried_pps));
+                    figure.outcome = Outcome::Open;
+                }
+                Ok(figure)
+            })
+            .collect()
+    }
+
+    /// What is offered and what comes out in every second at one pace.
+    fn paced(&self, path: &str, pps: u64, frames: &dyn Fn() -> Result<u64>) -> Result<Figure> {
         self.bench.stop_if_asked()?;
         let generator = self.load(Generator::load)?;
         let running = generator.start(self.bench.load_cpu, Pace::even(pps))?;
@@ -174,7 +199,7 @@ impl GeneratorBench<'_> {
             let after = self.edge(&running, frames)?;
             let measured = Second::between(&before, &after, pps);
             eprintln!(
-                "paced {pps} pps, second {second} of {}: offered {:+.4} %, forwarded {:+.4} %, \
+                "{path}, paced {pps} pps, second {second} of {}: offered {:+.4} %, out {:+.4} %, \
                  steal {} ms",
                 self.settings.pace_s,
                 measured.offered * 100.0,
@@ -193,7 +218,7 @@ impl GeneratorBench<'_> {
             .map(|second| second.deviation())
             .reduce(f64::max);
         Ok(Figure {
-            what: format!("paced, {pps} pps: largest deviation of a second"),
+            what: format!("paced, {pps} pps, {path}: largest deviation of a second"),
             goal: format!("at most {} %", PACE_DEVIATION_MAX * 100.0),
             measured: worst.map_or_else(
                 || "no second without steal".into(),

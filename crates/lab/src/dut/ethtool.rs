@@ -3,7 +3,7 @@
 use fwdlab_model::{Direction, DutInterface, Level, Variant};
 
 use super::{Mechanism, Site, moved, names, unbound_level};
-use crate::topology::{DUT_IN, DUT_OUT};
+use crate::topology::receiving;
 use crate::{LabError, Topology};
 
 /// What `ethtool -k` calls by a name of its own, and `-K` by a short one: the kernel's features behind
@@ -101,8 +101,7 @@ impl Ethtool {
 
     /// Whether a veth without the feature still takes the generator's frames.
     fn is_needed(&self, interface: &str) -> bool {
-        let takes_frames =
-            interface == DUT_IN || (interface == DUT_OUT && self.direction == Direction::Both);
+        let takes_frames = receiving(self.direction).contains(&interface);
         takes_frames && kernel_features(&self.feature).contains(&"rx-gro")
     }
 }

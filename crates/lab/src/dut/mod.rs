@@ -71,7 +71,7 @@ impl Dut {
     ) -> Result<Self, LabError> {
         let lab = &resolved.lab;
         Ok(Self {
-            xdp: xdp::Xdp::new(lab, tester)?,
+            xdp: xdp::Xdp::new(lab, tester, resolved.traffic.direction)?,
             others: others(resolved, placement),
             bound_factors: lab.bindings.keys().cloned().collect(),
         })
@@ -175,6 +175,7 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>>
                 interfaces,
                 values.clone(),
                 placement,
+                resolved.traffic.direction,
             ))),
             Binding::Routes => mechanisms.push(Box::new(routes::Routes::new(factor))),
             Binding::Command(programs) => {

@@ -2,10 +2,10 @@
 
 use std::path::{Component, Path};
 
-use fwdlab_model::{DutInterface, Placement, Values, Variant};
+use fwdlab_model::{Direction, DutInterface, Placement, Values, Variant};
 
 use super::{Mechanism, Site, moved, names};
-use crate::topology::DUT_IN;
+use crate::topology::receiving;
 use crate::{LabError, Topology};
 
 /// The file that moves an interface's polling into a thread.
@@ -18,8 +18,8 @@ pub(super) struct Sysfs {
     interfaces: Vec<&'static str>,
     values: Values,
     forwarding_cpu: u32,
-    /// Whether the lab itself has the DUT forward in a thread.
-    lab_needs_thread: bool,
+    /// Where the lab itself has the DUT forward in a thread.
+    lab_s: &'static [&'static str],
 }
 
 impl Sysfs {
@@ -29,14 +29,19 @@ impl Sysfs {
         interfaces: &[DutInterface],
         values: Values,
         placement: &Placement,
+        direction: Direction,
     ) -> Self {
+        let lab_s: &[&str] = match placement.dut_cpu {
+            Some(_) => receiving(direction),
+            None => &[],
+        };
         Self {
             factor,
             file,
             interfaces: names(interfaces),
             values,
             forwarding_cpu: placement.forwarding_cpu(),
-            lab_needs_thread: placement.dut_cpu.is_some(),
+            lab_s,
         }
     }
 
@@ -61,7 +66,7 @@ impl Mechanism for Sysfs {
             )));
         }
         for interface in &self.interfaces {
-            let is_lab_s = self.file == THREADED && *interface == DUT_IN && self.lab_needs_thread;
+            let is_lab_s = self.file == THREADED && self.lab_s.contains(interface);
             if is_lab_s && self.values.value(level) != "1" {
                 return Ok(Some(format!(
                     "with a CPU of its own the DUT forwards in a thread, which {} = {level} would end",

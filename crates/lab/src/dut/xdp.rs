@@ -1,12 +1,12 @@
-//! The XDP program on the DUT's receiving interface.
+//! The XDP program on the DUT's receiving interfaces.
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{Binding, Lab, Tester, Variant, XdpProgram};
+use fwdlab_model::{Binding, Direction, Lab, Tester, Variant, XdpProgram};
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
 use super::{Mechanism, Site, bound, moved, unbound_level};
-use crate::topology::DUT_IN;
+use crate::topology::receiving;
 use crate::{LabError, Topology};
 
 /// Outcomes of the XDP forwarder, in the order of its `enum outcome`.
@@ -26,10 +26,11 @@ pub(super) struct Xdp {
     programs: BTreeMap<String, BTreeMap<String, XdpProgram>>,
     /// None where this process may load no eBPF program.
     forwarder: Option<CountingProgram>,
+    interfaces: &'static [&'static str],
 }
 
 impl Xdp {
-    pub(super) fn new(lab: &Lab, tester: Tester) -> Result<Self, LabError> {
+    pub(super) fn new(lab: &Lab, tester: Tester, direction: Direction) -> Result<Self, LabError> {
         let programs = bound(lab, |binding| match binding {
             Binding::Xdp(programs) => Some(programs.clone()),
             _ => None,
@@ -42,6 +43,7 @@ impl Xdp {
         Ok(Self {
             programs: programs.collect(),
             forwarder,
+            interfaces: receiving(direction),
         })
     }
 
@@ -82,8 +84,10 @@ impl Mechanism for Xdp {
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
         match (self.wanted(variant)?, &mut self.forwarder) {
             (Some(XdpProgram::Fib), Some(forwarder)) if !forwarder.xdp.is_attached() => {
-                let attach = || forwarder.xdp.attach(DUT_IN);
-                site.topology.dut().run(attach)??;
+                for interface in self.interfaces {
+                    let attach = || forwarder.xdp.attach(interface);
+                    site.topology.dut().run(attach)??;
+                }
             }
             (Some(XdpProgram::Off), Some(forwarder)) => forwarder.xdp.detach(),
             // Where it cannot be loaded, variants that want it are not run.
@@ -101,12 +105,15 @@ impl Mechanism for Xdp {
                 None => None,
             },
         };
-        let seen = site.topology.dut_xdp_program()?;
-        if asked == Some(seen) {
-            return Ok(());
+        for interface in self.interfaces {
+            let seen = site.topology.dut_xdp_program(interface)?;
+            if asked != Some(seen) {
+                let setting = format!("the XDP program on {interface}");
+                let asked =
+                    asked.map_or_else(|| "one that was not loaded".into(), |id| id.to_string());
+                return Err(moved(setting, asked, seen.to_string()));
+            }
         }
-        let setting = format!("the XDP program on {DUT_IN}");
-        let asked = asked.map_or_else(|| "one that was not loaded".into(), |id| id.to_string());
-        Err(moved(setting, asked, seen.to_string()))
+        Ok(())
     }
 }

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fwdlab_lab::{DUT_IN, TESTER_IN};
+use fwdlab_lab::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT};
 use fwdlab_model::{AddressFamily, FrameSize, PortRange, Traffic};
 use fwdlab_sys::NetworkNamespace;
+use fwdlab_traffic::Generator;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -22,12 +23,27 @@ struct Capture {
 
 impl Capture {
     fn start(namespace: &NetworkNamespace, interface: &str, folder: &Path) -> Self {
+        Self::start_with(&[], namespace, interface, folder)
+    }
+
+    /// Without the frames that go out there.
+    fn start_inbound(namespace: &NetworkNamespace, interface: &str, folder: &Path) -> Self {
+        Self::start_with(&["-Q", "in"], namespace, interface, folder)
+    }
+
+    fn start_with(
+        options: &[&str],
+        namespace: &NetworkNamespace,
+        interface: &str,
+        folder: &Path,
+    ) -> Self {
         let file = folder.join(interface);
         let spawn = || {
             Command::new("tcpdump")
                 .args(["-i", interface, "--immediate-mode", "-s", "1600", "-U"])
                 // In KiB: room for all frames of a test, however late tcpdump comes to run.
                 .args(["-B", "131072"])
+                .args(options)
                 .args(["-Z", "root", "-w"])
                 .arg(&file)
                 .stderr(Stdio::piped())
@@ -295,4 +311,81 @@ fn the_xdp_forwarder_forwards_an_imix_in_its_exact_proportions() {
     for family in FAMILIES {
         prove_forwarding(&imix_over_ports(), family, Forwarder::Xdp);
     }
+}
+
+/// Sends every flow with every size in both directions, and looks at all four ends of the cables.
+fn prove_both_directions(traffic: &Traffic, family: AddressFamily) {
+    let mut rig = Rig::with_traffic(traffic, family, Forwarder::Kernel);
+    rig.sink.detach();
+    rig.topology.carry_both_directions().unwrap();
+    let back = rig.topology.frames_back(&rig.frames);
+    let there = (&rig.frames, rig.topology.generator_interface());
+    let back = (&back, rig.topology.generator_interface_back());
+    let load = || Generator::load_bidirectional(there, back);
+    let mut generator = rig.topology.tester().run(load).unwrap().unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let lengths = planned_lengths(traffic, family);
+    let slots: u32 = lengths.values().sum();
+    let frames = traffic.flows() * slots;
+    let turn_length: u32 = lengths.iter().map(|(length, share)| length * share).sum();
+    let length = u64::from(traffic.flows()) * u64::from(turn_length);
+    let (tester, dut) = (rig.topology.tester(), rig.topology.dut());
+    let captures = [
+        (dut, DUT_IN),
+        (tester, TESTER_IN),
+        (dut, DUT_OUT),
+        (tester, TESTER_OUT),
+    ]
+    .map(|(namespace, interface)| Capture::start_inbound(namespace, interface, folder.path()));
+    generator.send(2 * frames).unwrap();
+
+    let answers = |seen: Vec<Seen>| -> Vec<Seen> {
+        let turned = |[source, destination, source_port, port]: FlowSeen| {
+            [destination, source, port, source_port]
+        };
+        seen.into_iter()
+            .map(|frame| Seen {
+                flow: turned(frame.flow),
+                ..frame
+            })
+            .collect()
+    };
+    let [before, after, before_back, after_back] =
+        captures.map(|capture| seen_by_tshark(&capture.file_with(frames.into(), length), family));
+    for (seen, macs, ttl) in [
+        (before, ["02:00:00:00:01:01", "02:00:00:00:01:02"], "64"),
+        (after, ["02:00:00:00:02:01", "02:00:00:00:02:02"], "63"),
+        (
+            answers(before_back),
+            ["02:00:00:00:02:22", "02:00:00:00:02:01"],
+            "64",
+        ),
+        (
+            answers(after_back),
+            ["02:00:00:00:01:02", "02:00:00:00:01:01"],
+            "63",
+        ),
+    ] {
+        assert_as_planned(traffic, family, &seen, macs, ttl);
+    }
+}
+
+#[test]
+fn the_kernel_forwards_every_flow_and_its_answer_over_inet() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump", "tshark");
+    prove_both_directions(&traffic(&[AddressFamily::Inet]), AddressFamily::Inet);
+}
+
+#[test]
+fn the_kernel_forwards_an_imix_and_its_answers_over_inet6() {
+    testkit::require_root!();
+    testkit::require_tool!("tcpdump", "tshark");
+    let traffic = Traffic {
+        sources: 2,
+        destinations: 50,
+        ..imix()
+    };
+    prove_both_directions(&traffic, AddressFamily::Inet6);
 }

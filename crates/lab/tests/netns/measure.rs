@@ -2,8 +2,8 @@
 
 use fwdlab_lab::{LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, InvalidReason, LoadRegime, PortRange, SCHEMA_VERSION, Traffic,
-    VariantName, XdpProgram,
+    AddressFamily, Binding, Direction, InvalidReason, LoadRegime, PortRange, SCHEMA_VERSION,
+    Traffic, VariantName, XdpProgram,
 };
 
 use crate::rig::{
@@ -36,6 +36,39 @@ fn a_block_of_an_imix_over_65536_flows_is_valid_and_loses_nothing() {
         assert!(conservation.forwarded_frames > 0);
         assert!(conservation.verification.checked_frames > 0);
         assert!(conservation.verification.wrong_frames.is_empty());
+    }
+}
+
+#[test]
+fn a_block_of_both_directions_has_every_flow_and_the_one_that_answers_it() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let tracking = forward_chain("ct state established,new accept");
+    let programs = [("off", XdpProgram::Off), ("fib", XdpProgram::Fib)];
+    let programs = programs.map(|(level, program)| (level.to_owned(), program));
+    let bindings = [
+        (rulesets(&[("none", ""), ("ct", &tracking)]), ["none", "ct"]),
+        (Binding::Xdp(programs.into_iter().collect()), ["off", "fib"]),
+    ];
+    for (binding, levels) in bindings {
+        for traffic in [Traffic::default(), imix()] {
+            let mut resolved = experiment(&FAMILIES, binding.clone(), &levels);
+            resolved.traffic = Traffic {
+                direction: Direction::Both,
+                families: FAMILIES.to_vec(),
+                ..traffic
+            };
+            let outcome = measure(&resolved, &mut |_| ()).unwrap();
+            for trial in &outcome.trials {
+                assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+            }
+            for conservation in outcome.block.conservation.values() {
+                assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+                // More than there are in one direction.
+                assert!(conservation.verification.flows_seen > 2000);
+                assert!(conservation.verification.wrong_frames.is_empty());
+            }
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use fwdlab_lab::{LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, DutInterface, InvalidReason, LoadRegime, Resolved, Values, XdpProgram,
+    AddressFamily, Binding, Direction, DutInterface, InvalidReason, LoadRegime, Resolved, Values,
+    XdpProgram,
 };
 
 use crate::rig::{
@@ -28,8 +29,8 @@ fn forwarding_paths(families: &[AddressFamily]) -> Resolved {
 }
 
 /// CPUs on which the threads that poll for the DUT may run.
-fn polling_cpus() -> BTreeSet<String> {
-    let threads = fwdlab_sys::kernel_threads("napi/dut-in-").unwrap();
+fn polling_cpus(threads: &str) -> BTreeSet<String> {
+    let threads = fwdlab_sys::kernel_threads(threads).unwrap();
     threads
         .iter()
         .map(|pid| {
@@ -53,7 +54,7 @@ fn under_overload_every_frame_is_forwarded_or_counted_as_dropped() {
     let mut pinned = BTreeSet::new();
     let outcome = measure(&resolved, &mut |event| {
         if let LabEvent::Slice(_) = event {
-            pinned.extend(polling_cpus());
+            pinned.extend(polling_cpus("napi/dut-in-"));
         }
     })
     .unwrap();
@@ -66,6 +67,40 @@ fn under_overload_every_frame_is_forwarded_or_counted_as_dropped() {
             conservation.drops["between tester-out and dut-in"] > 0,
             "{conservation:?}"
         );
+        assert_eq!(conservation.verification.wrong_frames.len(), 0);
+    }
+    for trial in &outcome.trials {
+        assert!(trial.forwarded_frames > 0 && trial.offered_frames > trial.forwarded_frames);
+        assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
+    }
+}
+
+#[test]
+fn both_directions_under_overload_lose_nothing_unnoticed() {
+    testkit::require_root!();
+    let Some((_, dut_cpu)) = two_cpus() else {
+        testkit::skip!("one CPU");
+    };
+    let mut resolved = forwarding_paths(&FAMILIES);
+    resolved.traffic.regime = LoadRegime::Overload;
+    resolved.traffic.direction = Direction::Both;
+    let mut pinned = BTreeSet::new();
+    let outcome = measure(&resolved, &mut |event| {
+        if let LabEvent::Slice(_) = event {
+            pinned.extend(polling_cpus("napi/dut-in-"));
+            pinned.extend(polling_cpus("napi/dut-out-"));
+        }
+    })
+    .unwrap();
+    assert_eq!(pinned, BTreeSet::from([dut_cpu.to_string()]));
+    for conservation in outcome.block.conservation.values() {
+        assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+        for cable in [
+            "between tester-out and dut-in",
+            "between tester-in and dut-out",
+        ] {
+            assert!(conservation.drops[cable] > 0, "{conservation:?}");
+        }
         assert_eq!(conservation.verification.wrong_frames.len(), 0);
     }
     for trial in &outcome.trials {
