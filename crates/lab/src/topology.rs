@@ -92,7 +92,12 @@ pub struct Topology {
     dut_sysfs: Option<Sysfs>,
     /// Threads that poll for other labs' interfaces of the same names.
     foreign_polling_threads: Vec<u32>,
+    /// What the CPUs' backlogs had dropped before.
+    backlog_drops_before: u64,
 }
+
+/// The reason under which frames are counted that found another CPU's backlog full.
+const BACKLOG: &str = "CPU backlog";
 
 /// How the kernel names the threads that poll for the DUT's interfaces.
 const POLLING_THREADS: &str = "napi/dut-";
@@ -160,6 +165,7 @@ impl Topology {
             dut_out,
             dut_sysfs: None,
             foreign_polling_threads: fwdlab_sys::kernel_threads(POLLING_THREADS)?,
+            backlog_drops_before: backlog_drops()?,
         };
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             topology.address(family)?;
@@ -300,12 +306,16 @@ impl Topology {
         Ok(self.dut_netlink.interface_state(index)?.xdp_program)
     }
 
-    /// Frames lost on each cable so far, in each direction of the traffic.
+    /// Frames lost so far on each cable, in each direction of the traffic, and where a CPU hands
+    /// frames over to another (RPS).
     ///
     /// A veth counts a redirected frame that finds its peer's ring full at both ends. What it counts
     /// at one end only is, at the sending end, a frame of the kernel's own path, and at the receiving
     /// end one that an XDP program there could not redirect. The generator's cable has no such sender,
     /// the sink's no such receiver, so the larger of the two counts is the number of frames.
+    ///
+    /// A frame that finds another CPU's backlog full is counted at the receiving end too. The backlogs
+    /// are the machine's, so that what others lose there meanwhile is counted here as well.
     pub(crate) fn cable_drops(
         &mut self,
         direction: Direction,
@@ -314,8 +324,13 @@ impl Topology {
         let dut_in = self.dut_netlink.interface_state(self.dut_in)?;
         let dut_out = self.dut_netlink.interface_state(self.dut_out)?;
         let tester_in = self.tester_netlink.interface_state(self.tester_in)?;
-        let cable = |from, sent: &InterfaceState, to, received: &InterfaceState| {
-            let frames = sent.tx_dropped.max(received.rx_dropped);
+        let backlog = backlog_drops()?.saturating_sub(self.backlog_drops_before);
+        let mut backlog_left = backlog;
+        let mut cable = |from, sent: &InterfaceState, to, received: &InterfaceState| {
+            let beyond = received.rx_dropped.saturating_sub(sent.tx_dropped);
+            let by_backlog = beyond.min(backlog_left);
+            backlog_left -= by_backlog;
+            let frames = sent.tx_dropped.max(received.rx_dropped - by_backlog);
             (format!("between {from} and {to}"), frames)
         };
         let mut cables = vec![
@@ -326,6 +341,7 @@ impl Topology {
             cables.push(cable(TESTER_IN, &tester_in, DUT_OUT, &dut_out));
             cables.push(cable(DUT_IN, &dut_in, TESTER_OUT, &tester_out));
         }
+        cables.push((BACKLOG.to_owned(), backlog));
         Ok(cables)
     }
 
@@ -485,6 +501,26 @@ fn check_routed(family: AddressFamily, flows: &Flows) -> Result<(), LabError> {
     Ok(())
 }
 
+/// What the backlogs of all CPUs have dropped since the machine's start.
+fn backlog_drops() -> Result<u64, LabError> {
+    let path = Path::new("/proc/net/softnet_stat");
+    let text = read(path)?;
+    softnet_drops(&text).ok_or_else(|| LabError::File {
+        what: "reading",
+        path: path.to_owned(),
+        source: std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "not a table of hexadecimal numbers",
+        ),
+    })
+}
+
+/// The second column of `softnet_stat`, summed over the CPUs' lines.
+fn softnet_drops(text: &str) -> Option<u64> {
+    let dropped = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
+    text.lines().map(dropped).sum()
+}
+
 fn contains((network, length): Prefix, address: IpAddr) -> bool {
     masked(network, length) == masked(address, length)
 }
@@ -518,6 +554,14 @@ mod tests {
         let range = |first: &str, count| AddressRange::new(first.parse().unwrap(), count).unwrap();
         let port = PortRange { first: 9, last: 9 };
         Flows::new(range(source, 1), range(destination, count), port, port).unwrap()
+    }
+
+    #[test]
+    fn the_drops_of_all_backlogs_are_summed() {
+        let text = "27651c70 0000000a 0000000b 00000000\n03aefb32 00000010 00000001 00000000\n";
+        assert_eq!(softnet_drops(text), Some(26));
+        assert_eq!(softnet_drops("27651c70\n"), None);
+        assert_eq!(softnet_drops("27651c70 x\n"), None);
     }
 
     #[test]

@@ -110,6 +110,26 @@ fn both_directions_under_overload_lose_nothing_unnoticed() {
 }
 
 #[test]
+fn frames_that_another_cpu_has_no_room_for_are_counted_apart() {
+    testkit::require_root!();
+    let Some((_, other_cpu)) = two_cpus() else {
+        testkit::skip!("one CPU");
+    };
+    // The generator's CPU hands frames over to one that forwards fewer than it can send.
+    let binding = Binding::Sysfs {
+        file: "queues/rx-0/rps_cpus".into(),
+        interfaces: vec![DutInterface::DutIn],
+        values: Values::default(),
+    };
+    let mask = format!("{:x}", 1_u64 << other_cpu);
+    let resolved = experiment(&[AddressFamily::Inet], binding, &["0", &mask]);
+    let outcome = measure(&resolved, &mut |_| ()).unwrap();
+    let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+    assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+    assert!(conservation.drops["CPU backlog"] > 0, "{conservation:?}");
+}
+
+#[test]
 fn a_paced_dut_on_a_cpu_of_its_own_loses_nothing() {
     testkit::require_root!();
     let Some((_, dut_cpu)) = two_cpus() else {
