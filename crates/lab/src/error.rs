@@ -139,7 +139,7 @@ pub enum LabError {
     /// The DUT did not forward every probe frame as it should.
     #[error(
         "variant {variant:?} ({family}): of {sent} probe frames the sink got {forwarded}, {wrong} of \
-         them wrong{kinds}; the DUT does not forward as planned, so nothing was measured"
+         them wrong{kinds}; the DUT does not forward as planned{reasons}, so nothing was measured"
     )]
     Probe {
         /// The variant's label.
@@ -154,6 +154,8 @@ pub enum LabError {
         wrong: u64,
         /// What was wrong with them.
         kinds: String,
+        /// Why the DUT's kernel dropped the others, where it says.
+        reasons: String,
     },
     /// A level that the lab file lets through but this lab does not know.
     #[error("factor {factor:?}: level {level:?} is not bound; bind it in the lab file")]

@@ -3,6 +3,7 @@
 
 mod counters;
 pub mod doctor;
+mod drop_reasons;
 mod dut;
 mod environment;
 mod error;

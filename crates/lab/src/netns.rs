@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     AddressFamily, BlockRecord, Conservation, Direction, Lab, LoadRegime, Placement, PlannedBlock,
-    Resolved, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Variant, VariantName,
+    Resolved, SCHEMA_VERSION, SliceRecord, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
-use fwdlab_traffic::{Frames, Generator, Pace, Receivers, RunningSender, Sender, SenderPort};
+use fwdlab_traffic::{
+    Frames, Generator, Pace, Receivers, RunningSender, Sender, SenderPort, SinkCounts,
+};
 
 use crate::counters::{Drops, difference, drops};
+use crate::drop_reasons::DropReasons;
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
 use crate::interference::{rate_basis, tell_undisturbed};
@@ -31,6 +34,9 @@ const DRAIN_MS_MAX: u64 = 200;
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
 const CONTROL_MS: u64 = 100;
+
+/// How long the kernel is listened to for its reasons to drop frames.
+const DROP_REASONS_MS: u64 = 50;
 
 /// The name of the journal of what is changed on this machine.
 const JOURNAL: &str = "netns";
@@ -438,54 +444,36 @@ impl<'a> Measurement<'a> {
         counting(self.resolved.traffic.direction)
     }
 
+    /// Proves that the DUT forwards a frame of every flow and size as it should.
     fn probe(&self, family: &mut Family, variant: &Variant) -> Result<(), LabError> {
-        let traffic = &self.resolved.traffic;
-        let flows = traffic.flows() * traffic.directions();
-        let sent = family.probe_frames;
-        family.sink.reset_to_check_all()?;
-        let mut sent_so_far = 0;
-        let mut is_lossless = true;
-        while sent_so_far < sent {
-            let batch = PROBE_BATCH.min(sent - sent_so_far);
-            if sent_so_far == 0 {
-                family.generator.send(batch)?;
-            } else {
-                family.generator.send_more(batch)?;
-            }
-            sent_so_far += batch;
-            // Once a frame is lost, waiting for the others would only take its time each time.
-            if is_lossless {
-                let arrived = settled(
-                    || Ok(family.sink.counts()?.forwarded_frames),
-                    |&arrived| arrived >= u64::from(sent_so_far),
-                )?;
-                is_lossless = arrived >= u64::from(sent_so_far);
-            }
-        }
-        let counts = settled(
-            || Ok(family.sink.counts()?),
-            |counts| counts.forwarded_frames >= u64::from(sent),
-        )?;
-        let wrong = counts.wrong_frames();
-        let all_seen = family.sink.flows_seen()? == flows && family.sink.all_sizes_seen()?;
-        if counts.forwarded_frames == u64::from(sent) && wrong == 0 && all_seen {
+        if send_probe(family, &self.resolved.traffic)?.is_right {
             return Ok(());
         }
-        let kinds: Vec<_> = counts
+        // Once more, with an ear to the kernel's reasons.
+        let reasons = DropReasons::listen(self.topology.dut());
+        let outcome = send_probe(family, &self.resolved.traffic)?;
+        let reasons = reasons.map(|reasons| reasons.frames()).unwrap_or_default();
+        let in_brackets = |list: String| match list.as_str() {
+            "" => list,
+            list => format!(" ({list})"),
+        };
+        let kinds: Vec<_> = outcome
+            .counts
             .wrong_frames_by_kind()
             .map(|(kind, _)| kind)
+            .collect();
+        let reasons: Vec<_> = reasons
+            .iter()
+            .map(|(reason, frames)| format!("the DUT's kernel dropped {frames} as {reason}"))
             .collect();
         Err(LabError::Probe {
             variant: variant.label.clone(),
             family: family.family.to_string(),
-            sent: sent.into(),
-            forwarded: counts.forwarded_frames,
-            wrong,
-            kinds: if kinds.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", kinds.join(", "))
-            },
+            sent: family.probe_frames.into(),
+            forwarded: outcome.counts.forwarded_frames,
+            wrong: outcome.counts.wrong_frames(),
+            kinds: in_brackets(kinds.join(", ")),
+            reasons: in_brackets(reasons.join(", ")),
         })
     }
 
@@ -523,6 +511,10 @@ impl<'a> Measurement<'a> {
             }
         }
 
+        for name in &rounds[0] {
+            self.sample_drop_reasons(family, name)?;
+        }
+
         let generator = running.stop()?;
         let offered_frames = generator.offered_frames()?;
         let mut drops = Drops::new();
@@ -546,6 +538,27 @@ impl<'a> Measurement<'a> {
             },
             generator_cost_ns,
         })
+    }
+
+    /// Has a variant that lost frames in its slices lose some more, and asks the kernel for the reasons.
+    fn sample_drop_reasons(
+        &mut self,
+        family: AddressFamily,
+        name: &VariantName,
+    ) -> Result<(), LabError> {
+        let key = (family, name.clone());
+        let has_drops = |evidence: &TrialEvidence| !evidence.drops.is_empty();
+        if !self.evidence.get(&key).is_some_and(has_drops) {
+            return Ok(());
+        }
+        self.stop_if_asked()?;
+        self.switch(family, name)?;
+        if let Some(reasons) = DropReasons::listen(self.topology.dut()) {
+            sleep(Duration::from_millis(DROP_REASONS_MS));
+            let evidence = self.evidence.entry(key).or_default();
+            evidence.kernel_drop_reasons = reasons.frames();
+        }
+        Ok(())
     }
 
     /// What a frame costs when the DUT drops it as it comes in.
@@ -717,6 +730,47 @@ impl<'a> Measurement<'a> {
     }
 }
 
+/// What became of a variant's probe frames.
+struct ProbeOutcome {
+    counts: SinkCounts,
+    /// Whether all came, of every flow and size, and as they should.
+    is_right: bool,
+}
+
+/// Sends a frame of every flow and every size, and waits for them.
+fn send_probe(family: &mut Family, traffic: &Traffic) -> Result<ProbeOutcome, LabError> {
+    let sent = family.probe_frames;
+    family.sink.reset_to_check_all()?;
+    let mut sent_so_far = 0;
+    let mut is_lossless = true;
+    while sent_so_far < sent {
+        let batch = PROBE_BATCH.min(sent - sent_so_far);
+        if sent_so_far == 0 {
+            family.generator.send(batch)?;
+        } else {
+            family.generator.send_more(batch)?;
+        }
+        sent_so_far += batch;
+        // Once a frame is lost, waiting for the others would only take its time each time.
+        if is_lossless {
+            let arrived = settled(
+                || Ok(family.sink.counts()?.forwarded_frames),
+                |&arrived| arrived >= u64::from(sent_so_far),
+            )?;
+            is_lossless = arrived >= u64::from(sent_so_far);
+        }
+    }
+    let counts = settled(
+        || Ok(family.sink.counts()?),
+        |counts| counts.forwarded_frames >= u64::from(sent),
+    )?;
+    let flows = traffic.flows() * traffic.directions();
+    let all_seen = family.sink.flows_seen()? == flows && family.sink.all_sizes_seen()?;
+    let is_right =
+        counts.forwarded_frames == u64::from(sent) && counts.wrong_frames() == 0 && all_seen;
+    Ok(ProbeOutcome { counts, is_right })
+}
+
 /// The generator of the frames that go there, and of those that go back, where there are any.
 fn load_sender(
     topology: &Topology,
@@ -771,6 +825,7 @@ fn trials(
                 offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
                 forwarded_frames,
                 drops: evidence.drops.clone(),
+                kernel_drop_reasons: evidence.kernel_drop_reasons.clone(),
                 undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
                 observation_pps: median(
                     own.iter()

@@ -29,6 +29,8 @@ pub(crate) struct TrialEvidence {
     /// Start of its first slice, UTC.
     pub(crate) start: String,
     pub(crate) drops: BTreeMap<String, u64>,
+    /// The kernel's own, in a sample after the slices.
+    pub(crate) kernel_drop_reasons: BTreeMap<String, u64>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
     pub(crate) generator_stopped: bool,
@@ -128,6 +130,7 @@ mod tests {
             offered_frames: 100_000,
             forwarded_frames: 100_000,
             drops: BTreeMap::new(),
+            kernel_drop_reasons: BTreeMap::new(),
             undisturbed_s: 1.0,
             observation_pps: 1e5,
             pooled_pps: 1e5,

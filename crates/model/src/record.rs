@@ -49,6 +49,10 @@ pub struct TrialRecord {
     pub forwarded_frames: u64,
     /// Frames dropped during its slices, by reason.
     pub drops: BTreeMap<String, u64>,
+    /// Frames that the DUT's kernel dropped in a sample after the slices, by the kernel's own reason;
+    /// sampled where `drops` has any, and readable.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernel_drop_reasons: BTreeMap<String, u64>,
     /// The part of `measured_s` in which nothing outside disturbed the load CPU, in seconds.
     pub undisturbed_s: f64,
     /// The observation: median over the slices of forwarded frames / slice time, on the block's
@@ -539,6 +543,7 @@ mod tests {
             offered_frames: 1,
             forwarded_frames: 1,
             drops: BTreeMap::new(),
+            kernel_drop_reasons: BTreeMap::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,

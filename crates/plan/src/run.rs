@@ -265,6 +265,7 @@ mod tests {
             offered_frames: 1,
             forwarded_frames: 1,
             drops: BTreeMap::new(),
+            kernel_drop_reasons: BTreeMap::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,

@@ -3,6 +3,7 @@
 
 mod af_xdp;
 mod cpu;
+mod detached_mount;
 mod error;
 mod ethtool;
 mod interface;
@@ -14,11 +15,11 @@ mod packet_ring;
 mod packet_socket;
 mod peer;
 mod process;
-mod sysfs;
 mod user_namespace;
 
 pub use af_xdp::XdpSocket;
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
+pub use detached_mount::{Sysfs, tracepoint_format};
 pub use error::SysError;
 pub use ethtool::{Feature, enable_gro, features, set_features};
 pub use interface::{Interface, interface};
@@ -34,7 +35,6 @@ pub use peer::peer_process;
 pub use process::{
     Process, bind_to_this_thread, kernel_threads, kill_process_group, pin_kernel_thread,
 };
-pub use sysfs::Sysfs;
 pub use user_namespace::{NoUserNamespace, enter_user_namespace, is_in_user_namespace};
 
 /// Whether this process runs as the machine's root, not as that of a user namespace.

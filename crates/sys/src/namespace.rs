@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -89,6 +90,17 @@ impl NetworkNamespace {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The number by which the kernel tells namespaces apart.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn number(&self) -> Result<u64, SysError> {
+        let metadata = self.file.metadata().map_err(|source| {
+            SysError::new(format!("asking for namespace {}", self.name), source)
+        })?;
+        Ok(metadata.ino())
     }
 
     /// Runs a closure on a thread inside the namespace.

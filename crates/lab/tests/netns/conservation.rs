@@ -195,7 +195,8 @@ fn a_variant_that_drops_one_flow_in_a_hundred_is_refused_before_it_is_measured()
     assert_eq!(
         error.to_string(),
         "variant \"one dropped\" (inet): of 2000 probe frames the sink got 1980, 0 of them wrong; \
-         the DUT does not forward as planned, so nothing was measured"
+         the DUT does not forward as planned (the DUT's kernel dropped 20 as NETFILTER_DROP), so \
+         nothing was measured"
     );
     assert_eq!(slices, 0);
 }

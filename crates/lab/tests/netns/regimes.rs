@@ -127,6 +127,14 @@ fn frames_that_another_cpu_has_no_room_for_are_counted_apart() {
     let conservation = &outcome.block.conservation[&AddressFamily::Inet];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
     assert!(conservation.drops["CPU backlog"] > 0, "{conservation:?}");
+    for trial in &outcome.trials {
+        let reasons = &trial.kernel_drop_reasons;
+        assert_eq!(
+            reasons.contains_key("CPU_BACKLOG"),
+            trial.variant.as_str() != "0",
+            "{reasons:?}"
+        );
+    }
 }
 
 #[test]

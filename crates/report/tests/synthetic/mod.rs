@@ -279,6 +279,7 @@ impl Synthetic {
                     offered_frames: forwarded_frames,
                     forwarded_frames,
                     drops: BTreeMap::new(),
+                    kernel_drop_reasons: BTreeMap::new(),
                     undisturbed_s: 0.1 * f64::from(self.rounds),
                     observation_pps: f64::midpoint(
                         rates[(rates.len() - 1) / 2],
