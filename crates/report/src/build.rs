@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, Order, RateBasis, Resolved, SessionRecord, Tester, TrialRecord,
-    VariantName,
+    AddressFamily, Conservation, LoadRegime, Order, RateBasis, Resolved, SessionRecord, Tester,
+    TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
 
@@ -15,7 +15,7 @@ use crate::evidence::{self, Scope};
 use crate::judge::judge;
 use crate::report::{
     AgainSection, ComparisonSection, DesignSection, DisturbanceSection, FactorSection, InvalidRow,
-    InvalidSection, LabSection, Progress, REPORT_SCHEMA_VERSION, Report, TrialSection,
+    InvalidSection, LabSection, LossSection, Progress, REPORT_SCHEMA_VERSION, Report, TrialSection,
     VariantSection, Warning,
 };
 use crate::text;
@@ -59,6 +59,7 @@ impl Report {
             variants: resolved.variants.iter().map(variant_section).collect(),
             comparisons,
             trials: trial_sections(loaded),
+            losses: losses(loaded),
             conservation: conservation(loaded),
             disturbance: disturbance(loaded),
             invalid: invalid_section(loaded),
@@ -363,6 +364,42 @@ fn trial_sections(loaded: &Loaded) -> Vec<TrialSection> {
 fn reasons(trial: &TrialRecord) -> Vec<String> {
     let texts = trial.invalid.iter().map(ToString::to_string);
     texts.map(|text| text::one_line(&text)).collect()
+}
+
+/// What was lost, by variant and family; nothing is said where a self-clocked load lost nothing, as is
+/// usual.
+fn losses(loaded: &Loaded) -> Vec<LossSection> {
+    let resolved = &loaded.resolved;
+    let attempts = evidence::attempts(loaded, Scope::Accepted);
+    let mut losses = Vec::new();
+    for &family in &resolved.traffic.families {
+        for variant in &resolved.variants {
+            let mut loss = LossSection {
+                variant: variant.name.clone(),
+                family,
+                offered_frames: 0,
+                forwarded_frames: 0,
+                drops: BTreeMap::new(),
+            };
+            let trials: Vec<&TrialRecord> = attempts
+                .iter()
+                .filter_map(|attempt| evidence::trial(attempt, &variant.name, family))
+                .collect();
+            for trial in &trials {
+                loss.offered_frames += trial.offered_frames;
+                loss.forwarded_frames += trial.forwarded_frames;
+                for (reason, dropped) in &trial.drops {
+                    *loss.drops.entry(text::one_line(reason)).or_default() += dropped;
+                }
+            }
+            if !trials.is_empty() {
+                losses.push(loss);
+            }
+        }
+    }
+    let is_usual = resolved.traffic.regime == LoadRegime::SelfClocked
+        && losses.iter().all(|loss| loss.dropped_frames() == 0);
+    if is_usual { Vec::new() } else { losses }
 }
 
 fn conservation(loaded: &Loaded) -> BTreeMap<AddressFamily, Conservation> {

@@ -79,6 +79,16 @@ pub fn signed(value: f64, decimals: usize) -> String {
     }
 }
 
+/// A part of a whole in percent: three significant digits, `0.0123 %`; nothing of it is `0 %`.
+#[must_use]
+pub fn part(percent: f64) -> String {
+    if percent > 0.0 {
+        format!("{} %", significant(percent, 3))
+    } else {
+        "0 %".to_owned()
+    }
+}
+
 /// An interval in brackets; one without ends holds everything: `[-∞, +∞]`.
 #[must_use]
 pub fn interval(ends: Option<(f64, f64)>, decimals: usize) -> String {

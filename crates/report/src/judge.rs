@@ -18,6 +18,7 @@ use crate::report::{
     BlockEffectSection, ComparisonSection, ControlSection, Effect, IntervalSection, NoiseSection,
     ReferenceRow, Row, VerdictSection, Warning,
 };
+use crate::sentences;
 use crate::text;
 
 /// As many datasets as `ministat` has symbols for.
@@ -168,8 +169,9 @@ impl Judge<'_> {
                 .then(|| judged.next())
                 .flatten()
             {
-                row.effect = Some(self.effect(verdict, effects, &baseline)?);
-                row.verdict = Some(verdict_section(verdict));
+                let effect = self.effect(verdict, effects, &baseline)?;
+                row.verdict = Some(verdict_section(verdict, &effect));
+                row.effect = Some(effect);
             }
             rows.push(row);
         }
@@ -518,21 +520,24 @@ fn cost_ns(forwarding_rate_pps: f64) -> Option<f64> {
     (forwarding_rate_pps > 0.0).then(|| 1e9 / forwarding_rate_pps)
 }
 
-fn verdict_section(verdict: &ComparisonVerdict) -> VerdictSection {
+fn verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
     let more_blocks = verdict.more_blocks.map(|blocks| blocks.to_string());
     let below_control = verdict
         .below_control
         .then(|| "smaller than the A/A control's half-width".to_owned());
+    let words = verdict.verdict.words();
+    let notes: Vec<String> = verdict
+        .correction_note()
+        .into_iter()
+        .chain(more_blocks)
+        .chain(below_control.filter(|_| verdict.verdict.shows_difference()))
+        .collect();
     VerdictSection {
-        words: verdict.verdict.words().to_owned(),
+        words: words.to_owned(),
+        sentence: sentences::finding(words, effect, &notes),
         shows_difference: verdict.verdict.shows_difference(),
         leaves_open: verdict.verdict.leaves_open(),
-        notes: verdict
-            .correction_note()
-            .into_iter()
-            .chain(more_blocks)
-            .chain(below_control.filter(|_| verdict.verdict.shows_difference()))
-            .collect(),
+        notes,
     }
 }
 

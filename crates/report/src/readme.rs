@@ -1,5 +1,6 @@
 //! `README.md` of a run, in the form in which such results are published.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime};
@@ -20,6 +21,7 @@ pub(crate) fn readme(report: &Report, plots: &str) -> String {
     page.lab();
     page.testing();
     page.results();
+    page.losses();
     page.ministat();
     page.control();
     page.trials();
@@ -231,13 +233,50 @@ impl Page<'_> {
         }
     }
 
+    fn losses(&mut self) {
+        let report = self.report;
+        if report.losses.is_empty() {
+            return;
+        }
+        self.paragraph("## Frames lost");
+        self.paragraph(&sentences::losses(report));
+        let rows: Vec<Vec<String>> = report
+            .losses
+            .iter()
+            .map(|loss| {
+                let percent = loss.dropped_percent();
+                vec![
+                    text::markdown(report.label(&loss.variant)),
+                    loss.family.protocol().to_owned(),
+                    format::count(loss.offered_frames),
+                    format::count(loss.forwarded_frames),
+                    format::count(loss.dropped_frames()),
+                    percent.map_or_else(|| "–".to_owned(), format::part),
+                    by_reason(&loss.drops).join(", "),
+                ]
+            })
+            .collect();
+        self.table(
+            &[
+                "variant",
+                "family",
+                "offered",
+                "forwarded",
+                "lost",
+                "frame loss rate",
+                "where",
+            ],
+            &rows,
+        );
+    }
+
     fn findings(&mut self, comparison: &ComparisonSection) {
         let report = self.report;
         let mut any = false;
         for row in comparison.rows.iter().skip(1) {
-            if let Some(finding) = sentences::finding(row) {
+            if let Some(verdict) = &row.verdict {
                 let label = self.label(row);
-                self.line(&format!("- **{label}**: {finding}"));
+                self.line(&format!("- **{label}**: {}", verdict.sentence));
                 any = true;
             }
         }
@@ -625,14 +664,18 @@ fn warning_item(warning: &Warning) -> String {
     )
 }
 
+/// Each reason with its number of frames, where there are any.
+fn by_reason(frames: &BTreeMap<String, u64>) -> Vec<String> {
+    frames
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(reason, count)| format!("{} {}", text::markdown(reason), format::count(*count)))
+        .collect()
+}
+
 fn conservation_row(family: AddressFamily, frames: &Conservation, flows: u32) -> Vec<String> {
     let dropped: u64 = frames.drops.values().sum();
-    let reasons: Vec<String> = frames
-        .drops
-        .iter()
-        .filter(|(_, dropped)| **dropped > 0)
-        .map(|(reason, dropped)| format!("{} {}", text::markdown(reason), format::count(*dropped)))
-        .collect();
+    let reasons = by_reason(&frames.drops);
     let with_reasons = |total: u64, reasons: &[String]| {
         if reasons.is_empty() {
             format::count(total)
@@ -641,13 +684,7 @@ fn conservation_row(family: AddressFamily, frames: &Conservation, flows: u32) ->
         }
     };
     let wrong: u64 = frames.verification.wrong_frames.values().sum();
-    let wrong_reasons: Vec<String> = frames
-        .verification
-        .wrong_frames
-        .iter()
-        .filter(|(_, wrong)| **wrong > 0)
-        .map(|(what, wrong)| format!("{} {}", text::markdown(what), format::count(*wrong)))
-        .collect();
+    let wrong_reasons = by_reason(&frames.verification.wrong_frames);
     vec![
         family.protocol().to_owned(),
         format::count(frames.offered_frames),

@@ -38,6 +38,9 @@ pub struct Report {
     pub comparisons: Vec<ComparisonSection>,
     /// Every trial in time order, invalid ones too.
     pub trials: Vec<TrialSection>,
+    /// What was lost while each variant was measured, in the experiment's order; empty where a
+    /// self-clocked load lost nothing.
+    pub losses: Vec<LossSection>,
     /// Where the frames of the accepted blocks went.
     pub conservation: BTreeMap<AddressFamily, Conservation>,
     /// Time in which the load CPU was disturbed from outside; none where it never was.
@@ -305,6 +308,8 @@ pub struct BlockEffectSection {
 pub struct VerdictSection {
     /// The exclusive words.
     pub words: String,
+    /// The whole finding: the words, the effect, what it makes of the baseline, and the notes.
+    pub sentence: String,
     /// Whether they claim that there is an effect.
     pub shows_difference: bool,
     /// Whether they leave something open that more blocks could decide.
@@ -345,6 +350,39 @@ pub struct TrialSection {
     pub counts: bool,
     /// What speaks against it; empty where it is valid.
     pub invalid: Vec<String>,
+}
+
+/// What became of the frames while one variant was measured: in the slices of all blocks that stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossSection {
+    /// The variant.
+    pub variant: VariantName,
+    /// The address family.
+    pub family: AddressFamily,
+    /// Frames the tester sent.
+    pub offered_frames: u64,
+    /// Frames that reached the sink.
+    pub forwarded_frames: u64,
+    /// Frames dropped, by reason.
+    pub drops: BTreeMap<String, u64>,
+}
+
+impl LossSection {
+    /// Frames dropped, for whatever reason.
+    #[must_use]
+    pub fn dropped_frames(&self) -> u64 {
+        self.drops.values().sum()
+    }
+
+    /// The part of the offered frames that was dropped; none where none was offered.
+    ///
+    /// The counters are read one after the other under load, so this is not quite what the forwarded
+    /// frames leave.
+    #[must_use]
+    pub fn dropped_percent(&self) -> Option<f64> {
+        (self.offered_frames > 0)
+            .then(|| self.dropped_frames() as f64 / self.offered_frames as f64 * 100.0)
+    }
 }
 
 /// How much of the measured time was disturbed, as the calibration loop on the load CPU tells.

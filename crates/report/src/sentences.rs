@@ -1,9 +1,9 @@
 //! Sentences that more than one renderer shows; none of them holds a name that others chose.
 
-use fwdlab_model::{Direction, FrameSize, LabKind, Traffic};
+use fwdlab_model::{Direction, FrameSize, LabKind, LoadRegime, Traffic};
 
 use crate::format;
-use crate::report::{ComparisonSection, Report, Row};
+use crate::report::{ComparisonSection, Effect, Report};
 
 /// `8 blocks`, or `3 of 8 blocks` while the run goes on.
 pub(crate) fn blocks(report: &Report) -> String {
@@ -35,9 +35,7 @@ pub(crate) fn heading(report: &Report, comparison: &ComparisonSection) -> Option
 }
 
 /// The finding on one variant: verdict, effect, and what it makes of the baseline.
-pub(crate) fn finding(row: &Row) -> Option<String> {
-    let effect = row.effect.as_ref()?;
-    let verdict = row.verdict.as_ref()?;
+pub(crate) fn finding(words: &str, effect: &Effect, notes: &[String]) -> String {
     let confidence = effect.interval.map_or_else(
         || "no interval with so few blocks".to_owned(),
         |interval| {
@@ -47,11 +45,7 @@ pub(crate) fn finding(row: &Row) -> Option<String> {
             )
         },
     );
-    let mut finding = format!(
-        "{}: {} ({confidence})",
-        verdict.words,
-        format::effect(effect)
-    );
+    let mut finding = format!("{words}: {} ({confidence})", format::effect(effect));
     if let Some(difference) = effect.rate_difference_pps {
         finding.push_str(&format!(", {}", format::rate_difference(difference)));
     }
@@ -59,11 +53,11 @@ pub(crate) fn finding(row: &Row) -> Option<String> {
         let difference = format::cost_difference(difference);
         finding.push_str(&format!(", {difference} ns/packet"));
     }
-    for note in &verdict.notes {
+    for note in notes {
         finding.push_str("; ");
         finding.push_str(note);
     }
-    Some(finding)
+    finding
 }
 
 /// How the table and its verdicts are to be read.
@@ -156,6 +150,29 @@ pub(crate) fn disturbed(report: &Report) -> Option<String> {
         })
         .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// What the table of lost frames counts, and what a loss means under this load.
+pub(crate) fn losses(report: &Report) -> String {
+    let meaning = match report.traffic.regime {
+        LoadRegime::SelfClocked => {
+            "A self-clocked load loses nothing while generator, DUT and sink take turns; here some \
+             variant let the DUT work at another time or on another CPU, and was sent more than it \
+             forwarded."
+        }
+        LoadRegime::Paced => {
+            "Nothing lost means that the DUT kept up with the intended load; it says nothing about how \
+             much more it could have forwarded."
+        }
+        LoadRegime::Overload => {
+            "More is offered than the DUT can forward, so that losses are meant to be, and the more is \
+             lost the less was forwarded."
+        }
+    };
+    format!(
+        "In the slices of all blocks. {meaning} The counters are read one after the other under load, \
+         so that the columns need not add up to the frame; over whole blocks they do."
+    )
 }
 
 /// What must not be concluded.

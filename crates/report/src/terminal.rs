@@ -122,17 +122,17 @@ impl Screen<'_> {
         }
         for row in comparison.rows.iter().skip(1) {
             let label = report.label(&row.variant).to_owned();
-            let Some(finding) = sentences::finding(row) else {
+            let Some(verdict) = &row.verdict else {
                 self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
                 continue;
             };
-            let style = match row.verdict.as_ref() {
-                Some(verdict) if verdict.leaves_open => Style::Yellow,
-                Some(verdict) if verdict.shows_difference => Style::Cyan,
+            let style = match verdict {
+                verdict if verdict.leaves_open => Style::Yellow,
+                verdict if verdict.shows_difference => Style::Cyan,
                 _ => Style::Green,
             };
             self.wrapped("  ", &label, Style::Bold);
-            self.wrapped("    ", &finding, style);
+            self.wrapped("    ", &verdict.sentence, style);
         }
         for reference in &comparison.references {
             let label = &reference.label;

@@ -7,7 +7,8 @@ use std::path::Path;
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Factor, Level, Order, RateBasis, Reference, ReferenceData, SCHEMA_VERSION,
+    AddressFamily, Factor, Level, LoadRegime, Order, RateBasis, Reference, ReferenceData,
+    SCHEMA_VERSION,
 };
 use fwdlab_report::{Preview, Report, ReportError, render};
 use fwdlab_stats::ministat;
@@ -80,6 +81,38 @@ fn with_a_reference() -> Loaded {
         families: [(AddressFamily::Inet, data)].into(),
     }];
     loaded
+}
+
+#[test]
+fn what_was_lost_is_told_by_variant_and_reason() {
+    let self_clocked = report_of(&Synthetic::default());
+    assert_eq!(self_clocked.losses, []);
+    assert!(!render::readme(&self_clocked, "").contains("## Frames lost"));
+
+    let mut loaded = Synthetic::default().loaded();
+    loaded.resolved.traffic.regime = LoadRegime::Overload;
+    let filtered = loaded.resolved.variants[1].name.clone();
+    let attempts = loaded.attempts.iter_mut();
+    for trial in attempts.flat_map(|attempt| &mut attempt.trials) {
+        let is_filtered = trial.variant == filtered;
+        (trial.offered_frames, trial.forwarded_frames) =
+            (1000, if is_filtered { 750 } else { 1000 });
+        trial.drops = [(
+            "a | full ring".to_owned(),
+            if is_filtered { 250 } else { 0 },
+        )]
+        .into();
+    }
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    assert_eq!(report.losses.len(), loaded.resolved.variants.len());
+    let readme = render::readme(&report, "");
+    for row in [
+        "| no filter | IPv4 | 8000 | 8000 | 0 | 0 % |  |",
+        "| nftables, 10 stateless rules | IPv4 | 8000 | 6000 | 2000 | 25.0 % | \
+         a \\| full ring 2000 |",
+    ] {
+        assert!(readme.contains(row), "{row}\n{readme}");
+    }
 }
 
 #[test]
