@@ -380,6 +380,7 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
                 offered_frames: 0,
                 forwarded_frames: 0,
                 drops: BTreeMap::new(),
+                kernel_drop_reasons: BTreeMap::new(),
             };
             let trials: Vec<&TrialRecord> = attempts
                 .iter()
@@ -390,6 +391,10 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
                 loss.forwarded_frames += trial.forwarded_frames;
                 for (reason, dropped) in &trial.drops {
                     *loss.drops.entry(text::one_line(reason)).or_default() += dropped;
+                }
+                for (reason, dropped) in &trial.kernel_drop_reasons {
+                    let reasons = &mut loss.kernel_drop_reasons;
+                    *reasons.entry(text::one_line(reason)).or_default() += dropped;
                 }
             }
             if !trials.is_empty() {

@@ -268,6 +268,30 @@ impl Page<'_> {
             ],
             &rows,
         );
+        self.kernel_drop_reasons();
+    }
+
+    /// What the kernel said to the losses, where it had a say in them.
+    fn kernel_drop_reasons(&mut self) {
+        let report = self.report;
+        let items: Vec<String> = report
+            .losses
+            .iter()
+            .filter(|loss| !loss.kernel_drop_reasons.is_empty())
+            .map(|loss| {
+                let label = text::markdown(report.label(&loss.variant));
+                let reasons = by_reason(&loss.kernel_drop_reasons).join(", ");
+                format!("- {label}, {}: {reasons}", loss.family.protocol())
+            })
+            .collect();
+        if items.is_empty() {
+            return;
+        }
+        self.paragraph(
+            "What the DUT's kernel gave as its own reason (`kfree_skb`) for frames that it dropped in \
+             short samples after the slices of variants that had lost some:",
+        );
+        self.paragraph(&items.join("\n"));
     }
 
     fn findings(&mut self, comparison: &ComparisonSection) {

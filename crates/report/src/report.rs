@@ -365,6 +365,8 @@ pub struct LossSection {
     pub forwarded_frames: u64,
     /// Frames dropped, by reason.
     pub drops: BTreeMap<String, u64>,
+    /// Frames that the DUT's kernel dropped in samples outside the slices, by its own reason.
+    pub kernel_drop_reasons: BTreeMap<String, u64>,
 }
 
 impl LossSection {

@@ -102,6 +102,9 @@ fn what_was_lost_is_told_by_variant_and_reason() {
             if is_filtered { 250 } else { 0 },
         )]
         .into();
+        if is_filtered {
+            trial.kernel_drop_reasons = [("CPU_BACKLOG".to_owned(), 7)].into();
+        }
     }
     let report = Report::build(&loaded).expect("made-up records are sound");
     assert_eq!(report.losses.len(), loaded.resolved.variants.len());
@@ -110,6 +113,7 @@ fn what_was_lost_is_told_by_variant_and_reason() {
         "| no filter | IPv4 | 8000 | 8000 | 0 | 0 % |  |",
         "| nftables, 10 stateless rules | IPv4 | 8000 | 6000 | 2000 | 25.0 % | \
          a \\| full ring 2000 |",
+        "- nftables, 10 stateless rules, IPv4: CPU_BACKLOG 56",
     ] {
         assert!(readme.contains(row), "{row}\n{readme}");
     }
