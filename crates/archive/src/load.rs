@@ -321,7 +321,16 @@ pub(crate) fn parse_json<T: DeserializeOwned>(
             supported: SCHEMA_VERSION,
         });
     }
-    serde_json::from_slice(bytes).map_err(damaged)
+    serde_json::from_slice(bytes).map_err(|error| {
+        if error.is_data() {
+            ArchiveError::OtherForm {
+                place: place.clone(),
+                what: error.to_string(),
+            }
+        } else {
+            damaged(error)
+        }
+    })
 }
 
 fn read_bytes(path: &Path) -> Result<Vec<u8>, ArchiveError> {
