@@ -1,10 +1,18 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
+use fwdlab_model::{
+    AddressFamily, BURST_FRAMES, FrameSizes, PortRange, Tester, parse_flow_address,
+};
+use fwdlab_packet::{MacAddress, PacketError};
+use fwdlab_traffic::FLOWS_MAX;
 
 use crate::schema::FileKind;
 
@@ -12,6 +20,7 @@ use crate::schema::FileKind;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "doctor", "restore"]),
     ("Results", &["report", "ministat"]),
+    ("Traffic", &["gen", "sink"]),
     ("Files and shells", &["schema", "completions"]),
 ];
 
@@ -78,6 +87,10 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Send frames of many flows from an interface of this machine, see docs/gen-and-sink.md
+    Gen(GenArguments),
+    /// Count and verify, at an interface of this machine, the frames that `fwdlab gen` sends
+    Sink(SinkArguments),
     /// Print the JSON Schema of experiment or lab files
     Schema {
         /// The kind of file
@@ -178,6 +191,157 @@ pub(crate) struct RestoreArguments {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct GenArguments {
+    /// The interface to send from; a default route may not lead through it
+    pub(crate) interface: String,
+    /// The station to send to: the MAC address of the other end, or of the router's port
+    #[arg(long, value_name = "MAC", value_parser = station)]
+    pub(crate) to: MacAddress,
+    /// Frames in a second; default: as many as the sender and what is behind it can take
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PPS_MAX))]
+    pub(crate) pps: Option<u64>,
+    /// Frames sent back to back, after which comes the time of as many
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "pps", value_parser = burst)]
+    pub(crate) burst: u32,
+    /// Stop after this time; default: at Ctrl-C
+    #[arg(long, value_name = "SECONDS", value_parser = parse_time)]
+    pub(crate) time: Option<Duration>,
+    /// The CPU that sends, and does nothing else meanwhile; default: the last
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu: Option<u32>,
+    /// What sends; default: the first of these that the interface transmits the frames of
+    #[arg(long, value_parser = sender())]
+    pub(crate) sender: Option<Tester>,
+    /// Print a JSON object a line instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the summary only
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) traffic: TrafficArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SinkArguments {
+    /// The interface to count at; it gets no other frames meanwhile. A default route may not lead
+    /// through it
+    pub(crate) interface: String,
+    /// The station that the frames come from: the MAC address of the generator's interface, or with
+    /// --routed of the router's port
+    #[arg(long, value_name = "MAC", value_parser = station)]
+    pub(crate) from: MacAddress,
+    /// Expect the frames as a router makes them: with one off the TTL
+    #[arg(long)]
+    pub(crate) routed: bool,
+    /// Stop after this time; default: at Ctrl-C
+    #[arg(long, value_name = "SECONDS", value_parser = parse_time)]
+    pub(crate) time: Option<Duration>,
+    /// Print a JSON object a line instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the summary only
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) traffic: TrafficArguments,
+}
+
+/// What is sent, in the words of an experiment's `[traffic]`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic, the same at both ends")]
+pub(crate) struct TrafficArguments {
+    /// The address family
+    #[arg(long, default_value = "inet", value_parser = family())]
+    pub(crate) family: AddressFamily,
+    /// Bytes of a frame, FCS included: 64 to 1518, imix, or sizes with shares like
+    /// 64:7,594:4,1518:1
+    #[arg(long, value_name = "BYTES", default_value = "64")]
+    pub(crate) frame_size: FrameSizes,
+    /// Source addresses
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = addresses())]
+    pub(crate) sources: u32,
+    /// Destination addresses
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = addresses())]
+    pub(crate) destinations: u32,
+    /// The first source address; default: 198.18.10.1 or 2001:2:0:10::1
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_flow_address)]
+    pub(crate) source_address: Option<IpAddr>,
+    /// The first destination address; default: 198.19.10.1 or 2001:2:0:8010::1
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_flow_address)]
+    pub(crate) destination_address: Option<IpAddr>,
+    /// Source ports of UDP: one, or first-last
+    #[arg(long, value_name = "PORTS", default_value = "2000")]
+    pub(crate) source_ports: PortRange,
+    /// Destination ports of UDP: one, or first-last
+    #[arg(long, value_name = "PORTS", default_value = "2000")]
+    pub(crate) destination_ports: PortRange,
+}
+
+/// More than any interface can send.
+const PPS_MAX: u64 = 1_000_000_000;
+
+/// A year.
+const TIME_S_MAX: f64 = 31_536_000.0;
+
+/// The MAC address of one station: what is sent to a group reaches all of a network.
+fn station(text: &str) -> Result<MacAddress, String> {
+    let mac: MacAddress = text
+        .parse()
+        .map_err(|error: PacketError| error.to_string())?;
+    match mac.0[0] & 1 {
+        0 => Ok(mac),
+        _ => Err("this is the address of a group; give that of one station".to_owned()),
+    }
+}
+
+fn addresses() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=i64::from(FLOWS_MAX))
+}
+
+fn burst(text: &str) -> Result<u32, String> {
+    let (first, last) = (BURST_FRAMES.start(), BURST_FRAMES.end());
+    let frames = text.parse().ok().filter(|n| BURST_FRAMES.contains(n));
+    frames.ok_or_else(|| format!("expected a number from {first} to {last}"))
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok();
+    let seconds = seconds.filter(|seconds| (0.1..=TIME_S_MAX).contains(seconds));
+    let time = seconds.map(Duration::from_secs_f64);
+    time.ok_or_else(|| format!("expected seconds, from 0.1 to {TIME_S_MAX}"))
+}
+
+fn family() -> impl TypedValueParser<Value = AddressFamily> {
+    let families = [AddressFamily::Inet, AddressFamily::Inet6];
+    one_of(families, |family| family.as_str())
+}
+
+fn sender() -> impl TypedValueParser<Value = Tester> {
+    let senders = [
+        Tester::Ebpf,
+        Tester::AfXdp,
+        Tester::TxRing,
+        Tester::Sendmmsg,
+    ];
+    one_of(senders, Tester::as_str)
+}
+
+/// One of some values, by the word for it.
+fn one_of<T, const N: usize>(
+    values: [T; N],
+    word: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(values.map(word)).map(move |text| {
+        let value = values.into_iter().find(|value| word(*value) == text);
+        value.expect("other words are refused")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,5 +361,16 @@ mod tests {
         commands.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, commands);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_word_is_read_or_refused(text: String) {
+            let _ = burst(&text);
+            let _ = station(&text);
+            if let Ok(time) = parse_time(&text) {
+                assert!(time >= Duration::from_millis(100));
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use fwdlab_archive::ArchiveError;
 use fwdlab_lab::LabError;
 use fwdlab_model::Diagnostics;
 use fwdlab_plan::PlanError;
+use fwdlab_traffic::TrafficError;
 
 use crate::output;
 
@@ -15,7 +16,7 @@ pub(crate) struct Code(pub(crate) u8);
 
 /// All done.
 pub(crate) const DONE: Code = Code(0);
-/// Done, but no comparison could be made, or fewer blocks stand than were planned.
+/// Done, but no comparison could be made, fewer blocks stand than were planned, or a frame was wrong.
 pub(crate) const GOAL_MISSED: Code = Code(1);
 /// The user's arguments or files cannot be used.
 pub(crate) const USER_ERROR: Code = Code(2);
@@ -23,6 +24,11 @@ pub(crate) const USER_ERROR: Code = Code(2);
 pub(crate) const LAB_ERROR: Code = Code(3);
 /// The user stopped the run; it can be continued.
 pub(crate) const INTERRUPTED: Code = Code(130);
+
+/// Arguments that do not go together.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WrongArguments(pub(crate) String);
 
 impl From<Code> for ExitCode {
     fn from(code: Code) -> Self {
@@ -36,7 +42,14 @@ pub(crate) fn explain(error: &anyhow::Error) -> Code {
         output::tell(&diagnostics.render(output::stderr_takes_colour()));
         return USER_ERROR;
     }
-    output::tell(&format!("error: {error:#}"));
+    let mut text = format!("error: {error}");
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Most errors name their causes themselves.
+        if !text.contains(&cause) {
+            text += &format!(": {cause}");
+        }
+    }
+    output::tell(&text);
     for cause in error.chain() {
         if let Some(error) = cause.downcast_ref::<LabError>() {
             return if matches!(error, LabError::Interrupted) {
@@ -49,7 +62,14 @@ pub(crate) fn explain(error: &anyhow::Error) -> Code {
             let none_left = matches!(error, PlanError::NoComparison { .. });
             return if none_left { GOAL_MISSED } else { USER_ERROR };
         }
-        if cause.downcast_ref::<ArchiveError>().is_some() {
+        if let Some(error) = cause.downcast_ref::<TrafficError>() {
+            return if error.is_users() {
+                USER_ERROR
+            } else {
+                LAB_ERROR
+            };
+        }
+        if cause.is::<ArchiveError>() || cause.is::<WrongArguments>() {
             return USER_ERROR;
         }
     }

@@ -6,6 +6,7 @@ mod completions;
 mod doctor;
 mod exit;
 mod experiment;
+mod generate;
 mod ministat;
 mod output;
 mod plan;
@@ -15,6 +16,8 @@ mod restore;
 mod run;
 mod schema;
 mod session;
+mod sink;
+mod traffic;
 
 use std::process::ExitCode;
 
@@ -41,6 +44,8 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::report(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Ministat { arguments } => ministat::ministat(&arguments),
+        Command::Gen(arguments) => generate::generate(&arguments),
+        Command::Sink(arguments) => sink::sink(&arguments),
         Command::Schema { file } => schema::schema(file),
         Command::Completions { shell } => completions::completions(shell),
     };

@@ -10,6 +10,14 @@ pub(crate) fn print(text: &str) -> anyhow::Result<Code> {
     unless_nobody_reads(write(text).map(|()| DONE))
 }
 
+/// Prints a line to standard output; whether anybody still reads there.
+pub(crate) fn line(text: &str) -> anyhow::Result<bool> {
+    match write(&format!("{text}\n")) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => Ok(result.map(|()| true)?),
+    }
+}
+
 fn write(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

@@ -198,7 +198,7 @@ mod tests {
     fn what_a_program_leaves_running_holds_nobody_up() {
         let output = run(&["sh", "-c", "sleep 5 & echo $!"], "").unwrap();
         let pid: u32 = output.trim().parse().unwrap();
-        assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
+        assert!(Path::new(&format!("/proc/{pid}")).exists());
         let ended = Command::new("kill").arg(pid.to_string()).status().unwrap();
         assert!(ended.success());
     }

@@ -14,6 +14,7 @@ pub mod resolve;
 pub mod resolved;
 pub mod schema;
 mod traffic;
+mod traffic_text;
 mod variants;
 pub mod words;
 
@@ -29,4 +30,6 @@ pub use resolved::{
     FrameSize, Lab, LabKind, Order, PortRange, Reference, ReferenceData, Resolved, Traffic, Values,
     Variant, XdpProgram,
 };
+pub use traffic::{BURST_FRAMES, WIRE_OVERHEAD_BYTES};
+pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

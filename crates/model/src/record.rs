@@ -401,6 +401,17 @@ impl Tester {
     /// Those that need no eBPF, the best first.
     pub const SOCKETS: [Self; 3] = [Self::AfXdp, Self::TxRing, Self::Sendmmsg];
 
+    /// The word used in files and on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ebpf => "ebpf",
+            Self::AfXdp => "af-xdp",
+            Self::TxRing => "tx-ring",
+            Self::Sendmmsg => "sendmmsg",
+        }
+    }
+
     /// What sends.
     #[must_use]
     pub fn sender(self) -> &'static str {

@@ -10,6 +10,7 @@ use crate::diagnostic::{Span, list};
 use crate::document::{Reading, Table, Value};
 use crate::lab_file::LabFile;
 use crate::resolved::{Direction, FirstAddresses, FrameSize, PortRange, Traffic};
+use crate::traffic_text::TrafficTextError;
 use crate::words::{AddressFamily, LoadRegime};
 
 pub(crate) const TRAFFIC_KEYS: &[&str] = &[
@@ -51,17 +52,24 @@ pub(crate) const IMIX_WORD: &str = "imix";
 /// Spirent, "Test Methodology Journal: IMIX (Internet Mix)", 2006, on which RFC 6985 builds; the
 /// frame of 58 bytes that 40 would make is padded to 64.
 const IMIX: [(u16, u16); 3] = [(64, 7), (594, 4), (1518, 1)];
+
+/// The sizes of [`IMIX`].
+pub(crate) fn imix() -> Vec<FrameSize> {
+    IMIX.map(|(bytes, share)| FrameSize { bytes, share }).into()
+}
+
 /// A UDP packet over IPv6 does not fit into less.
 const INET6_FRAME_BYTES_MIN: u16 = 66;
 /// Preamble, start of frame and the gap between frames (IEEE 802.3).
-const WIRE_OVERHEAD_BYTES: f64 = 20.0;
+pub const WIRE_OVERHEAD_BYTES: f64 = 20.0;
 /// As many as there are ports: enough to fill the caches of any DUT.
 pub(crate) const FLOWS_MAX: u32 = 65_536;
 pub(crate) const PORT: RangeInclusive<u16> = 1..=65_535;
 /// At less, a short slice holds too few frames to be a measurement.
 pub(crate) const INTENDED_LOAD_PPS: RangeInclusive<u64> = 1_000..=100_000_000;
 pub(crate) const LINE_RATE_PERCENT: RangeInclusive<f64> = 0.001..=100.0;
-pub(crate) const BURST_FRAMES: RangeInclusive<u32> = 1..=1024;
+/// Frames that a paced generator may send back to back.
+pub const BURST_FRAMES: RangeInclusive<u32> = 1..=1024;
 
 /// What is asked of the generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -182,7 +190,7 @@ fn line_rate_pps(
             .with_help("give `link_gbps` there, or ask for a number: load = { pps = 100000 }");
         return None;
     };
-    let bits = (mean_frame_bytes(traffic) + WIRE_OVERHEAD_BYTES) * 8.0;
+    let bits = (traffic.mean_frame_bytes() + WIRE_OVERHEAD_BYTES) * 8.0;
     // Links are full duplex: each direction has all of its own.
     let directions = f64::from(traffic.directions());
     let pps = (link_gbps * 1e9 / bits * percent / 100.0 * directions).round();
@@ -202,25 +210,28 @@ fn line_rate_pps(
     Some(pps as u64)
 }
 
-/// The mean over the sizes as they are sent; where both families are, that of the larger frames.
-fn mean_frame_bytes(traffic: &Traffic) -> f64 {
-    let smallest = if traffic.families.contains(&AddressFamily::Inet6) {
-        INET6_FRAME_BYTES_MIN
-    } else {
-        *FRAME_SIZE.start()
-    };
-    let (bytes, frames) =
-        traffic
-            .frame_sizes
-            .iter()
-            .fold((0_u32, 0_u32), |(bytes, frames), size| {
-                let share = u32::from(size.share);
-                (
-                    bytes + u32::from(size.bytes.max(smallest)) * share,
-                    frames + share,
-                )
-            });
-    f64::from(bytes) / f64::from(frames)
+impl Traffic {
+    /// Bytes of a frame, FCS included, in the mean over the sizes as they are sent; where both families
+    /// are, that of the larger frames.
+    #[must_use]
+    pub fn mean_frame_bytes(&self) -> f64 {
+        let smallest = if self.families.contains(&AddressFamily::Inet6) {
+            INET6_FRAME_BYTES_MIN
+        } else {
+            *FRAME_SIZE.start()
+        };
+        let (bytes, frames) =
+            self.frame_sizes
+                .iter()
+                .fold((0_u32, 0_u32), |(bytes, frames), size| {
+                    let share = u32::from(size.share);
+                    (
+                        bytes + u32::from(size.bytes.max(smallest)) * share,
+                        frames + share,
+                    )
+                });
+        f64::from(bytes) / f64::from(frames)
+    }
 }
 
 fn families(
@@ -260,9 +271,7 @@ fn frame_sizes(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Opti
             let bytes = reading.integer(value, what, FRAME_SIZE)?;
             Some(vec![FrameSize { bytes, share: 1 }])
         }
-        DeValue::String(word) if word == IMIX_WORD => {
-            Some(IMIX.map(|(bytes, share)| FrameSize { bytes, share }).into())
-        }
+        DeValue::String(word) if word == IMIX_WORD => Some(imix()),
         DeValue::Array(items) => {
             if items.is_empty() || items.len() > FRAME_SIZES_MAX {
                 let message = format!("{what} lists {} sizes", items.len());
@@ -491,7 +500,7 @@ fn address_range(
 ///
 /// Both ends of a range are enough to ask: no range is longer than the shortest of these blocks,
 /// but for single addresses at the very start of each family.
-fn is_never_forwarded(address: &IpAddr) -> bool {
+pub(crate) fn is_never_forwarded(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
             let first = address.octets()[0];
@@ -522,22 +531,14 @@ fn port_range(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Optio
             last: port,
         });
     }
-    let port = |text: &str| {
-        let port: u16 = text.trim().parse().ok()?;
-        PORT.contains(&port).then_some(port)
-    };
-    let text = value.get_ref().as_str();
-    let range = text.and_then(|text| {
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        Some((port(first)?, port(last)?))
-    });
-    match range {
-        Some((first, last)) if first <= last => Some(PortRange { first, last }),
-        Some(_) => {
+    let text = value.get_ref().as_str().unwrap_or_default();
+    match text.parse() {
+        Ok(range) => Some(range),
+        Err(TrafficTextError::EndsBeforeItBegins) => {
             reading.error(value.span(), format!("{what} ends before it begins"));
             None
         }
-        None => {
+        Err(_) => {
             let (lowest, highest) = (PORT.start(), PORT.end());
             let expected =
                 format!("a port from {lowest} to {highest}, or a range like \"1024-1033\"");

@@ -3,6 +3,7 @@
 use std::io;
 
 use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
 
 use crate::SysError;
 
@@ -15,25 +16,36 @@ pub struct Interface {
     pub index: u32,
     /// Its own MAC address.
     pub mac: [u8; 6],
+    /// Whether it was set up.
+    pub is_up: bool,
+    /// Whether the other end of its cable is there and up.
+    pub has_carrier: bool,
 }
 
 /// Looks up an interface of the calling thread's namespace.
 ///
 /// # Errors
-/// When there is none of that name, or it has no MAC address.
+/// `NotFound` when there is none of that name, `Unsupported` when it has no MAC address.
 pub fn interface(name: &str) -> Result<Interface, SysError> {
-    let failed = |error| SysError::new(format!("looking up interface {name}"), error);
-    let mut addresses = getifaddrs().map_err(|error| failed(error.into()))?;
-    addresses
-        .find_map(|entry| {
-            let link = *entry.address?.as_link_addr()?;
-            let index = u32::try_from(link.ifindex()).ok()?;
-            let mac = link.addr()?;
-            (entry.interface_name == name).then(|| Interface {
+    let failed = |error: io::Error| SysError::new(format!("looking up interface {name}"), error);
+    let mut error = io::ErrorKind::NotFound;
+    for entry in getifaddrs().map_err(|error| failed(error.into()))? {
+        if entry.interface_name != name {
+            continue;
+        }
+        error = io::ErrorKind::Unsupported;
+        let Some(link) = entry.address.as_ref().and_then(|a| a.as_link_addr()) else {
+            continue;
+        };
+        if let (Ok(index), Some(mac)) = (u32::try_from(link.ifindex()), link.addr()) {
+            return Ok(Interface {
                 name: name.to_owned(),
                 index,
                 mac,
-            })
-        })
-        .ok_or_else(|| failed(io::Error::from(io::ErrorKind::NotFound)))
+                is_up: entry.flags.contains(InterfaceFlags::IFF_UP),
+                has_carrier: entry.flags.contains(InterfaceFlags::IFF_RUNNING),
+            });
+        }
+    }
+    Err(failed(error.into()))
 }

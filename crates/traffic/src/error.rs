@@ -1,6 +1,6 @@
 use std::net::IpAddr;
 
-use fwdlab_model::AddressFamily;
+use fwdlab_model::{AddressFamily, Tester};
 use fwdlab_packet::PacketError;
 use fwdlab_sys::SysError;
 
@@ -8,7 +8,7 @@ use fwdlab_sys::SysError;
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
     /// The kernel refused a program or a map.
-    #[error("{what}: {source}{}", remedy(source.as_ref()))]
+    #[error("{what}: {}{}", causes(source.as_ref()), remedy(source.as_ref()))]
     Bpf {
         /// What was tried.
         what: String,
@@ -91,14 +91,48 @@ pub enum TrafficError {
         /// What is wrong with it.
         why: String,
     },
-    /// An interface took no frame of the generator's.
+    /// There is none of that name.
     #[error(
-        "{interface}: transmitted none of {offered} frames; its driver must transmit XDP frames, and \
-         the other end of a veth must poll: ethtool -K PEER gro on"
+        "{interface}: there is no such interface in this network namespace; `ip link` lists those \
+         that there are"
     )]
+    NoSuchInterface {
+        /// The name.
+        interface: String,
+    },
+    /// An interface that is no Ethernet.
+    #[error("{interface}: it has no MAC address; name an Ethernet interface")]
+    NoEthernet {
+        /// The interface.
+        interface: String,
+    },
+    /// An interface that is not set up.
+    #[error("{interface}: it is down; set it up: ip link set dev {interface} up")]
+    InterfaceDown {
+        /// The interface.
+        interface: String,
+    },
+    /// An interface without anything at its other end.
+    #[error(
+        "{interface}: it has no carrier; set up what is at the other end of its cable, or plug it in"
+    )]
+    NoCarrier {
+        /// The interface.
+        interface: String,
+    },
+    /// An interface that went while it was used.
+    #[error("{interface}: it was removed, or moved to another network namespace, while in use")]
+    InterfaceGone {
+        /// The interface.
+        interface: String,
+    },
+    /// An interface took no frame of the generator's.
+    #[error("{interface}: transmitted none of {offered} frames; {}", not_transmitted(*sender))]
     NotTransmitted {
         /// The interface.
         interface: String,
+        /// What sent.
+        sender: Tester,
         /// Frames handed to it.
         offered: u64,
     },
@@ -117,6 +151,25 @@ pub enum TrafficError {
 }
 
 impl TrafficError {
+    /// Whether it is something else that has to be asked for: neither the machine nor the kernel
+    /// refused it.
+    #[must_use]
+    pub fn is_users(&self) -> bool {
+        matches!(
+            self,
+            Self::TooManyFlows { .. }
+                | Self::FrameSize { .. }
+                | Self::NoFrameSize
+                | Self::NoShare { .. }
+                | Self::LongTurn { .. }
+                | Self::FirstAddress { .. }
+                | Self::DefaultRoute { .. }
+                | Self::NoSuchInterface { .. }
+                | Self::NoEthernet { .. }
+                | Self::Packet(_)
+        )
+    }
+
     pub(crate) fn bpf(
         what: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -147,14 +200,46 @@ fn counters_remedy(source: &std::io::Error) -> &'static str {
     }
 }
 
+fn not_transmitted(sender: Tester) -> &'static str {
+    match sender {
+        Tester::Ebpf => {
+            "not every driver transmits XDP frames, some do only while an XDP program is attached to \
+             the interface, and the other end of a veth must poll (ethtool -K PEER gro on); or send \
+             through a socket: --sender tx-ring"
+        }
+        Tester::AfXdp | Tester::TxRing | Tester::Sendmmsg => {
+            "see what drops them: ip -s -s link show, tc -s qdisc show"
+        }
+    }
+}
+
+/// The chain of causes in one line: each says where another part of the loader was.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        if !text.contains(&part) {
+            text += &format!(": {part}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
 /// Finds what to do in the chain of causes.
 fn remedy(error: &(dyn std::error::Error + 'static)) -> &'static str {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<std::io::Error>()
-            && error.kind() == std::io::ErrorKind::PermissionDenied
+        match error
+            .downcast_ref::<std::io::Error>()
+            .map(std::io::Error::kind)
         {
-            return "; run as root (sudo)";
+            Some(std::io::ErrorKind::PermissionDenied) => return "; run as root (sudo)",
+            Some(std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::ResourceBusy) => {
+                return "; another XDP program is attached to the interface (ip link shows it)";
+            }
+            _ => {}
         }
         cause = error.source();
     }

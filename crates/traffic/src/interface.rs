@@ -1,27 +1,63 @@
 //! Generator and sink on an interface that the user names, outside any lab.
 
+use std::io;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Traffic};
+use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::{Interface, interface};
 
 use crate::default_route::refuse_default_route;
 use crate::{
-    Frames, Generator, InterfaceCounters, Link, Pace, RunningGenerator, Sink, TrafficError,
+    Frames, InterfaceCounters, Link, Pace, RunningSender, Sender, SenderPort, Sink, SinkCounts,
+    TrafficError,
 };
+
+/// Frames of the generator's that an interface has to transmit to be known to: more than it is likely
+/// to send of its own meanwhile.
+const PROOF_FRAMES: u64 = 8;
+
+/// How long it may take until an interface counts what it has transmitted: some drivers tell their
+/// counters once a second.
+const COUNTERS_TIME_MAX: Duration = Duration::from_millis(1500);
+
+/// How long a generator may take to send anything at all, on a machine that is busy with something else.
+const FIRST_FRAME_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How long it may take until an interface whose other end was just set up says so: the kernel tells
+/// such things once a second.
+const CARRIER_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// `ENODEV` of `errno.h`, which has no kind of its own in Rust.
+const NO_SUCH_DEVICE: i32 = 19;
+
+/// What is sent from an interface, and how.
+#[derive(Clone, Debug)]
+pub struct InterfaceLoad<'t> {
+    /// The station that the frames are addressed to: the next hop.
+    pub destination: MacAddress,
+    /// The family of the traffic that is sent.
+    pub family: AddressFamily,
+    /// The flows and sizes.
+    pub traffic: &'t Traffic,
+    /// The CPU that sends.
+    pub cpu: u32,
+    /// How fast.
+    pub pace: Pace,
+}
 
 /// A generator that sends on an interface of the user's until it is stopped or its value goes.
 pub struct InterfaceGenerator {
-    running: RunningGenerator,
-    interface: Interface,
-    counters: InterfaceCounters,
-    sent_before: u64,
+    running: RunningSender,
+    sender: Tester,
+    refused: Vec<(Tester, TrafficError)>,
+    counted: Counted,
+    started: Instant,
 }
 
 /// What was sent on an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentFrames {
     /// Frames that the generator handed to the interface.
     pub offered: u64,
@@ -30,44 +66,125 @@ pub struct SentFrames {
 }
 
 impl InterfaceGenerator {
-    /// Sends a family of the traffic from an interface of the calling thread's namespace to a MAC
-    /// address, on a CPU.
+    /// Sends a load from an interface of the calling thread's namespace with the best sender that
+    /// works on it: one that the interface is seen to transmit the frames of.
     ///
     /// # Errors
-    /// `DefaultRoute`; when there is no such interface; those of [`Frames::new`] and
-    /// [`Generator::load`].
-    pub fn start(
+    /// `DefaultRoute`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`, `NoCarrier`; those of
+    /// [`Frames::new`]; when no sender works, why the best of them does not.
+    pub fn start(name: &str, load: &InterfaceLoad<'_>) -> Result<Self, TrafficError> {
+        let (interface, frames) = prepare(name, load)?;
+        let mut refused: Vec<(Tester, TrafficError)> = Vec::new();
+        for sender in [Tester::Ebpf].into_iter().chain(Tester::SOCKETS) {
+            let tried = Self::start_with_sender(&interface, &frames, load, sender)
+                .and_then(Self::proved_to_transmit);
+            match tried {
+                Ok(running) => return Ok(Self { refused, ..running }),
+                Err(error) => refused.push((sender, error)),
+            }
+        }
+        let (_, error) = refused.swap_remove(0);
+        Err(error)
+    }
+
+    /// Sends a load from an interface of the calling thread's namespace with one sender, whether the
+    /// interface transmits its frames or not.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start), and why this sender does not work.
+    pub fn start_with(
         name: &str,
-        destination: MacAddress,
-        family: AddressFamily,
-        traffic: &Traffic,
-        cpu: u32,
-        pace: Pace,
+        load: &InterfaceLoad<'_>,
+        sender: Tester,
     ) -> Result<Self, TrafficError> {
-        refuse_default_route(name)?;
-        let interface = interface(name)?;
-        let link = Link {
-            source: MacAddress(interface.mac),
-            destination,
-        };
-        let frames = Frames::unrouted(family, traffic, link)?;
-        let generator = Generator::load(&frames, interface.index)?;
-        let counters = InterfaceCounters::open(interface.index)?;
-        let sent_before = counters.read()?.sent_frames;
+        let (interface, frames) = prepare(name, load)?;
+        Self::start_with_sender(&interface, &frames, load, sender)
+    }
+
+    fn start_with_sender(
+        interface: &Interface,
+        frames: &Frames,
+        load: &InterfaceLoad<'_>,
+        sender: Tester,
+    ) -> Result<Self, TrafficError> {
+        let port = SenderPort::open(sender, interface.index)?;
+        let stopped = Sender::load(&port, frames)?;
+        let counted = Counted::new(interface)?;
+        let started = Instant::now();
         Ok(Self {
-            running: generator.start(cpu, pace)?,
-            interface,
-            counters,
-            sent_before,
+            running: stopped.start(load.cpu, load.pace)?,
+            sender,
+            refused: Vec::new(),
+            counted,
+            started,
         })
     }
 
-    /// Frames handed to the interface since the start.
+    /// Waits until the interface was seen to transmit the frames.
+    fn proved_to_transmit(self) -> Result<Self, TrafficError> {
+        let mut first_seen = None;
+        loop {
+            let SentFrames {
+                offered,
+                transmitted,
+            } = self.sent()?;
+            if offered > 0 && transmitted >= PROOF_FRAMES.min(offered) {
+                return Ok(self);
+            }
+            if offered > 0 && first_seen.is_none() {
+                first_seen = Some(Instant::now());
+            }
+            let is_refused = first_seen.is_some_and(|seen| seen.elapsed() > COUNTERS_TIME_MAX);
+            let is_silent = self.started.elapsed() > FIRST_FRAME_TIME_MAX;
+            if is_refused || is_silent || !self.is_running() {
+                // An error of the sender's own says more.
+                let (interface, sender) = (self.counted.interface.clone(), self.sender);
+                self.running.finish().1?;
+                return Err(TrafficError::NotTransmitted {
+                    interface,
+                    sender,
+                    offered,
+                });
+            }
+            sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// What sends.
+    #[must_use]
+    pub fn sender(&self) -> Tester {
+        self.sender
+    }
+
+    /// What would have been better, and why it does not work on this interface.
+    #[must_use]
+    pub fn refused(&self) -> &[(Tester, TrafficError)] {
+        &self.refused
+    }
+
+    /// When it began to send.
+    #[must_use]
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The interface's own MAC address, which the frames come from.
+    #[must_use]
+    pub fn source(&self) -> MacAddress {
+        self.counted.mac
+    }
+
+    /// What was sent since the start.
     ///
     /// # Errors
-    /// When the kernel does not say.
-    pub fn offered_frames(&self) -> Result<u64, TrafficError> {
-        self.running.offered_frames()
+    /// `InterfaceGone`; when the kernel does not say.
+    pub fn sent(&self) -> Result<SentFrames, TrafficError> {
+        // In this order: what is transmitted was offered before.
+        let transmitted = self.counted.transmitted()?;
+        Ok(SentFrames {
+            offered: self.running.own_frames()?,
+            transmitted,
+        })
     }
 
     /// Whether it still sends; it ends by itself only on an error, which [`stop`](Self::stop) tells.
@@ -79,25 +196,26 @@ impl InterfaceGenerator {
     /// Stops sending.
     ///
     /// # Errors
-    /// Why it had stopped before; `NotTransmitted` when the interface let none of the frames out.
+    /// Why it had stopped before; `InterfaceGone`; `NotTransmitted` when the interface let none of the
+    /// frames out.
     pub fn stop(self) -> Result<SentFrames, TrafficError> {
-        let offered = self.running.stop()?.offered_frames()?;
+        let (sender, outcome) = self.running.finish();
+        if let Err(error) = outcome {
+            // That the interface has gone explains whatever a socket says of it.
+            return Err(self.counted.transmitted().err().unwrap_or(error));
+        }
+        let offered = sender.own_frames()?;
         // A virtual interface counts what its peer has taken, a moment later.
-        let mut transmitted = 0;
-        for _ in 0..20 {
-            transmitted = self
-                .counters
-                .read()?
-                .sent_frames
-                .saturating_sub(self.sent_before);
-            if transmitted >= offered {
-                break;
-            }
+        let stopped = Instant::now();
+        let mut transmitted = self.counted.transmitted()?;
+        while transmitted < offered && stopped.elapsed() < COUNTERS_TIME_MAX {
             sleep(Duration::from_millis(5));
+            transmitted = self.counted.transmitted()?;
         }
         if offered > 0 && transmitted == 0 {
             return Err(TrafficError::NotTransmitted {
-                interface: self.interface.name,
+                interface: self.counted.interface,
+                sender: self.sender,
                 offered,
             });
         }
@@ -108,33 +226,172 @@ impl InterfaceGenerator {
     }
 }
 
-/// A sink on an interface of the calling thread's namespace, for frames that come from a MAC address.
+fn prepare(name: &str, load: &InterfaceLoad<'_>) -> Result<(Interface, Frames), TrafficError> {
+    let start = Instant::now();
+    let mut interface = usable(name)?;
+    while !interface.has_carrier {
+        if start.elapsed() > CARRIER_TIME_MAX {
+            return Err(TrafficError::NoCarrier {
+                interface: interface.name,
+            });
+        }
+        sleep(Duration::from_millis(20));
+        interface = usable(name)?;
+    }
+    let link = Link {
+        source: MacAddress(interface.mac),
+        destination: load.destination,
+    };
+    let frames = Frames::unrouted(load.family, load.traffic, link)?;
+    Ok((interface, frames))
+}
+
+/// The interface of that name, if it may be used and is up.
+fn usable(name: &str) -> Result<Interface, TrafficError> {
+    let named = || name.to_owned();
+    let interface = interface(name).map_err(|error| match error.source.kind() {
+        io::ErrorKind::NotFound => TrafficError::NoSuchInterface { interface: named() },
+        io::ErrorKind::Unsupported => TrafficError::NoEthernet { interface: named() },
+        _ => error.into(),
+    })?;
+    refuse_default_route(name)?;
+    if !interface.is_up {
+        return Err(TrafficError::InterfaceDown { interface: named() });
+    }
+    Ok(interface)
+}
+
+/// An interface's counters, from when it was first looked at.
+struct Counted {
+    interface: String,
+    mac: MacAddress,
+    counters: InterfaceCounters,
+    sent_before: u64,
+}
+
+impl Counted {
+    fn new(interface: &Interface) -> Result<Self, TrafficError> {
+        let counters = InterfaceCounters::open(interface.index)?;
+        let mut counted = Self {
+            interface: interface.name.clone(),
+            mac: MacAddress(interface.mac),
+            counters,
+            sent_before: 0,
+        };
+        counted.sent_before = counted.transmitted()?;
+        Ok(counted)
+    }
+
+    /// Frames that the interface has transmitted since.
+    fn transmitted(&self) -> Result<u64, TrafficError> {
+        match self.counters.read() {
+            Ok(counts) => Ok(counts.sent_frames.saturating_sub(self.sent_before)),
+            Err(TrafficError::Counters { source, .. })
+                if source.raw_os_error() == Some(NO_SUCH_DEVICE) =>
+            {
+                Err(TrafficError::InterfaceGone {
+                    interface: self.interface.clone(),
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What a sink on an interface is to expect.
+#[derive(Clone, Debug)]
+pub struct InterfaceExpectation<'t> {
+    /// The station that the frames come from: the generator, or the last router's port.
+    pub source: MacAddress,
+    /// The family of the traffic that is expected.
+    pub family: AddressFamily,
+    /// The flows and sizes.
+    pub traffic: &'t Traffic,
+    /// Whether a router lies in between, which takes one off the TTL.
+    pub is_routed: bool,
+}
+
+/// A sink on an interface of the user's, until its value goes.
 ///
 /// It takes every frame away from the interface, those of others included.
-///
-/// # Errors
-/// `DefaultRoute`; when there is no such interface; those of [`Frames::new`], [`Sink::load`] and
-/// [`Sink::attach_anywhere`].
-pub fn count_on(
-    name: &str,
-    from: MacAddress,
-    family: AddressFamily,
-    traffic: &Traffic,
-    is_routed: bool,
-) -> Result<Sink, TrafficError> {
-    refuse_default_route(name)?;
-    let interface = interface(name)?;
-    let link = Link {
-        source: from,
-        destination: MacAddress(interface.mac),
-    };
-    let frames = if is_routed {
-        // On which link the router got them plays no part here.
-        Frames::new(family, traffic, link, link)?
-    } else {
-        Frames::unrouted(family, traffic, link)?
-    };
-    let mut sink = Sink::load(&frames)?;
-    sink.attach_anywhere(name)?;
-    Ok(sink)
+pub struct InterfaceSink {
+    sink: Sink,
+    counted: Counted,
+    in_driver: bool,
+}
+
+impl InterfaceSink {
+    /// Counts what comes in at an interface of the calling thread's namespace, from now on, and checks
+    /// every n-th frame.
+    ///
+    /// # Errors
+    /// `DefaultRoute`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`; those of [`Frames::new`],
+    /// [`Sink::load`] and [`Sink::attach_anywhere`].
+    pub fn attach(
+        name: &str,
+        expectation: &InterfaceExpectation<'_>,
+    ) -> Result<Self, TrafficError> {
+        let interface = usable(name)?;
+        let InterfaceExpectation {
+            source,
+            family,
+            traffic,
+            is_routed,
+        } = *expectation;
+        let link = Link {
+            source,
+            destination: MacAddress(interface.mac),
+        };
+        let frames = if is_routed {
+            // On which link the router got them plays no part here.
+            Frames::new(family, traffic, link, link)?
+        } else {
+            Frames::unrouted(family, traffic, link)?
+        };
+        let mut sink = Sink::load(&frames)?;
+        let counted = Counted::new(&interface)?;
+        let in_driver = sink.attach_anywhere(name)?;
+        Ok(Self {
+            sink,
+            counted,
+            in_driver,
+        })
+    }
+
+    /// Whether it counts in the driver; otherwise a little later, at a higher cost a frame.
+    #[must_use]
+    pub fn is_in_driver(&self) -> bool {
+        self.in_driver
+    }
+
+    /// The interface's own MAC address, which the frames are to be addressed to.
+    #[must_use]
+    pub fn destination(&self) -> MacAddress {
+        self.counted.mac
+    }
+
+    /// Counts from 0 again and checks every frame; to be called when nothing is sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn reset_to_check_all(&mut self) -> Result<(), TrafficError> {
+        self.sink.reset_to_check_all()
+    }
+
+    /// What was counted so far.
+    ///
+    /// # Errors
+    /// `InterfaceGone`; when the kernel does not say.
+    pub fn counts(&self) -> Result<SinkCounts, TrafficError> {
+        self.counted.transmitted()?;
+        self.sink.counts()
+    }
+
+    /// Distinct flows among the checked frames.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn flows_seen(&self) -> Result<u32, TrafficError> {
+        self.sink.flows_seen()
+    }
 }

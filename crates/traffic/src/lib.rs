@@ -21,7 +21,9 @@ pub use default_route::refuse_default_route;
 pub use error::TrafficError;
 pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
-pub use interface::{InterfaceGenerator, SentFrames, count_on};
+pub use interface::{
+    InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, SentFrames,
+};
 pub use interface_counters::{InterfaceCounters, InterfaceCounts};
 pub use receivers::Receivers;
 pub use sink::{Sink, SinkCounts};

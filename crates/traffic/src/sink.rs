@@ -146,13 +146,18 @@ impl Sink {
         self.xdp.attach(interface)
     }
 
-    /// Attaches to an interface of the calling thread's namespace whose driver need not know XDP; it
-    /// costs more where the driver does not.
+    /// Attaches to an interface of the calling thread's namespace whose driver need not know XDP;
+    /// whether it does. Where not, each frame costs more.
     ///
     /// # Errors
-    /// When there is no such interface.
-    pub fn attach_anywhere(&mut self, interface: &str) -> Result<(), TrafficError> {
-        self.xdp.attach_in_mode(interface, XdpMode::Default)
+    /// When there is no such interface, or it has a program already.
+    pub fn attach_anywhere(&mut self, interface: &str) -> Result<bool, TrafficError> {
+        if self.xdp.attach(interface).is_ok() {
+            return Ok(true);
+        }
+        // Some drivers refuse for other reasons, such as the MTU.
+        self.xdp.attach_in_mode(interface, XdpMode::Skb)?;
+        Ok(false)
     }
 
     /// Takes the sink off its interface.

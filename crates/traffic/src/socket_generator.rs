@@ -1,6 +1,6 @@
 //! The generator that needs no eBPF: a thread that sends through a socket.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -39,6 +39,8 @@ pub struct SocketGenerator {
     offered_before: u64,
     /// The number of the frame that is sent next, counted from 0.
     next: u64,
+    /// Frames that the socket has taken since the last start.
+    taken_frames: Arc<AtomicU64>,
 }
 
 /// The frames, each once: every flow in every size.
@@ -150,6 +152,7 @@ impl SocketGenerator {
             frames: Arc::new(FrameStore::new(frames)),
             offered_before: port.offered_frames()?,
             next: 0,
+            taken_frames: Arc::default(),
         })
     }
 
@@ -193,10 +196,11 @@ impl SocketGenerator {
         let wishes = Arc::new(Wishes::default());
         let thread = {
             let (port, frames) = (self.port.clone(), Arc::clone(&self.frames));
-            let wishes = Arc::clone(&wishes);
+            let (wishes, taken_frames) = (Arc::clone(&wishes), Arc::clone(&self.taken_frames));
             std::thread::spawn(move || {
                 fwdlab_sys::pin_this_thread(cpu)?;
-                transmit(&mut port.transmitter(), &frames, &wishes, pace)
+                let mut transmitter = port.transmitter();
+                transmit(&mut transmitter, &frames, &wishes, &taken_frames, pace)
             })
         };
         Ok(RunningSocketGenerator {
@@ -214,8 +218,16 @@ impl SocketGenerator {
         Ok(self.port.offered_frames()? - self.offered_before)
     }
 
+    /// Frames that the socket has taken since the last start; unlike the offered ones, which the
+    /// interface counts, none of others are among them.
+    #[must_use]
+    pub fn taken_frames(&self) -> u64 {
+        self.taken_frames.load(Ordering::Relaxed)
+    }
+
     fn prepare(&mut self) -> Result<(), TrafficError> {
         self.next = 0;
+        self.taken_frames.store(0, Ordering::Relaxed);
         self.offered_before = self.port.offered_frames()?;
         Ok(())
     }
@@ -246,6 +258,15 @@ impl RunningSocketGenerator {
             .as_ref()
             .expect("only `finish` takes it, and the value with it")
             .offered_frames()
+    }
+
+    /// Frames that the socket has taken since the start.
+    #[must_use]
+    pub fn taken_frames(&self) -> u64 {
+        self.generator
+            .as_ref()
+            .expect("only `stop` takes it, and the value with it")
+            .taken_frames()
     }
 
     /// Addresses all further frames to a station that is not there, or again to the DUT.
@@ -309,6 +330,7 @@ fn transmit(
     transmitter: &mut Transmitter,
     frames: &FrameStore,
     wishes: &Wishes,
+    taken_frames: &AtomicU64,
     pace: Pace,
 ) -> Result<(), TrafficError> {
     let start = Instant::now();
@@ -329,6 +351,7 @@ fn transmit(
         refusals = refused(taken, refusals)?;
         pacer.sent(taken as u64);
         next += taken as u64;
+        taken_frames.store(next, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -128,6 +128,17 @@ impl Sender {
             Self::Socket(generator) => generator.offered_frames(),
         }
     }
+
+    /// Frames handed to the interface since the last start, and none of others on the same interface.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn own_frames(&self) -> Result<u64, TrafficError> {
+        match self {
+            Self::Ebpf(generator) => generator.offered_frames(),
+            Self::Socket(generator) => Ok(generator.taken_frames()),
+        }
+    }
 }
 
 impl RunningSender {
@@ -139,6 +150,27 @@ impl RunningSender {
         match self {
             Self::Ebpf(running) => running.offered_frames(),
             Self::Socket(running) => running.offered_frames(),
+        }
+    }
+
+    /// Frames handed to the interface since the start, and none of others on the same interface.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn own_frames(&self) -> Result<u64, TrafficError> {
+        match self {
+            Self::Ebpf(running) => running.offered_frames(),
+            Self::Socket(running) => Ok(running.taken_frames()),
+        }
+    }
+
+    /// Whether it still sends; it ends by itself only on an error, which [`finish`](Self::finish)
+    /// tells.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        match self {
+            Self::Ebpf(running) => running.is_running(),
+            Self::Socket(running) => running.is_running(),
         }
     }
 

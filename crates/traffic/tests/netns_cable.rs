@@ -8,11 +8,11 @@ mod cable;
 use std::time::{Duration, Instant};
 
 use cable::{Cable, FAMILIES, FAR_END, FLOWS, NEAR_END, frames, ip, link};
-use fwdlab_model::{AddressFamily, FrameSize, Traffic};
+use fwdlab_model::{AddressFamily, FrameSize, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
-    Frames, Generator, InterfaceGenerator, Link, Pace, SentFrames, Sink, SinkCounts, TrafficError,
-    count_on, drop_control, refuse_default_route,
+    Frames, Generator, InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink,
+    Link, Pace, SentFrames, Sink, SinkCounts, TrafficError, drop_control, refuse_default_route,
 };
 use testkit::wait_until;
 
@@ -265,40 +265,52 @@ fn a_generator_that_is_dropped_stops() {
     assert_eq!(sink.counts().unwrap(), last);
 }
 
+const NOBODY: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+
+/// A load from a named interface, on the CPU that the tests of this file send from.
+fn load(traffic: &Traffic, family: AddressFamily, destination: MacAddress) -> InterfaceLoad<'_> {
+    InterfaceLoad {
+        destination,
+        family,
+        traffic,
+        cpu: fwdlab_sys::online_cpus().unwrap()[0],
+        pace: Pace::even(100_000),
+    }
+}
+
 /// Sends from one end of the cable, and counts at the other, as a user does who names interfaces.
-fn over_named_interfaces(traffic: &Traffic, family: AddressFamily) -> (SentFrames, SinkCounts) {
+fn over_named_interfaces(
+    traffic: &Traffic,
+    family: AddressFamily,
+    sender: Option<Tester>,
+) -> (SentFrames, SinkCounts) {
     let cable = Cable::new();
-    let there = fwdlab_sys::interface;
-    let far_mac = MacAddress(cable.namespace.run(|| there(FAR_END)).unwrap().unwrap().mac);
-    let near_mac = MacAddress(
-        cable
-            .namespace
-            .run(|| there(NEAR_END))
-            .unwrap()
-            .unwrap()
-            .mac,
-    );
-    let mut sink = cable
-        .namespace
-        .run(|| count_on(FAR_END, near_mac, family, traffic, false))
-        .unwrap()
-        .unwrap();
-    sink.reset_to_check_all().unwrap();
-    let load_cpu = fwdlab_sys::online_cpus().unwrap()[0];
-    let sent = cable
-        .namespace
-        .run(|| {
-            let pace = Pace::even(100_000);
-            let running =
-                InterfaceGenerator::start(NEAR_END, far_mac, family, traffic, load_cpu, pace)
-                    .unwrap();
-            wait_until("it sends", || running.offered_frames().unwrap() > 5000);
-            assert!(running.is_running());
-            running.stop().unwrap()
-        })
-        .unwrap();
-    wait_for(&sink, sent.offered);
-    (sent, sink.counts().unwrap())
+    let run = || {
+        let mac = |name| MacAddress(fwdlab_sys::interface(name).unwrap().mac);
+        let expectation = InterfaceExpectation {
+            source: mac(NEAR_END),
+            family,
+            traffic,
+            is_routed: false,
+        };
+        let mut sink = InterfaceSink::attach(FAR_END, &expectation).unwrap();
+        assert!(sink.is_in_driver());
+        sink.reset_to_check_all().unwrap();
+        let load = load(traffic, family, mac(FAR_END));
+        let running = match sender {
+            Some(sender) => InterfaceGenerator::start_with(NEAR_END, &load, sender).unwrap(),
+            None => InterfaceGenerator::start(NEAR_END, &load).unwrap(),
+        };
+        assert_eq!(running.sender(), sender.unwrap_or(Tester::Ebpf));
+        wait_until("it sends", || running.sent().unwrap().offered > 5000);
+        assert!(running.is_running());
+        let sent = running.stop().unwrap();
+        wait_until("the frames arrive", || {
+            sink.counts().unwrap().forwarded_frames >= sent.offered
+        });
+        (sent, sink.counts().unwrap())
+    };
+    cable.namespace.run(run).unwrap()
 }
 
 #[test]
@@ -310,11 +322,12 @@ fn named_interfaces_send_and_count_every_frame() {
         frame_sizes: vec![size(64), size(1518)],
         ..Traffic::default()
     };
-    for family in FAMILIES {
-        let (sent, counts) = over_named_interfaces(&traffic, family);
-        assert_eq!(sent.transmitted, sent.offered);
-        assert_eq!(counts.forwarded_frames, sent.offered);
-        assert_eq!(counts.checked_frames, sent.offered);
+    let senders = [None].into_iter().chain(Tester::SOCKETS.map(Some));
+    for (sender, family) in senders.flat_map(|sender| FAMILIES.map(|family| (sender, family))) {
+        let (sent, counts) = over_named_interfaces(&traffic, family, sender);
+        assert_eq!(sent.transmitted, sent.offered, "{sender:?}");
+        assert_eq!(counts.forwarded_frames, sent.offered, "{sender:?}");
+        assert_eq!(counts.checked_frames, sent.offered, "{sender:?}");
         assert_eq!((counts.foreign_frames, counts.wrong_frames()), (0, 0));
     }
 }
@@ -328,8 +341,14 @@ fn the_interface_of_a_default_route_is_refused() {
         ("2001:2::1/64", "2001:2::2", "-6"),
     ] {
         let cable = Cable::new();
-        let (family, traffic) = (AddressFamily::Inet, Traffic::default());
-        let mac = MacAddress([2, 0, 0, 0, 0, 1]);
+        let traffic = Traffic::default();
+        let expectation = InterfaceExpectation {
+            source: NOBODY,
+            family: AddressFamily::Inet,
+            traffic: &traffic,
+            is_routed: true,
+        };
+        let load = load(&traffic, AddressFamily::Inet, NOBODY);
         cable
             .namespace
             .run(|| {
@@ -340,9 +359,9 @@ fn the_interface_of_a_default_route_is_refused() {
                 refuse_default_route(NEAR_END).unwrap();
                 let refused = [
                     refuse_default_route(FAR_END).err(),
-                    count_on(FAR_END, mac, family, &traffic, true).err(),
-                    InterfaceGenerator::start(FAR_END, mac, family, &traffic, 0, Pace::even(1))
-                        .err(),
+                    InterfaceSink::attach(FAR_END, &expectation).err(),
+                    InterfaceGenerator::start(FAR_END, &load).err(),
+                    InterfaceGenerator::start_with(FAR_END, &load, Tester::Sendmmsg).err(),
                 ];
                 for error in refused {
                     let text = error.unwrap().to_string();
@@ -359,35 +378,88 @@ fn an_interface_that_transmits_nothing_is_not_taken_for_one_that_does() {
     testkit::require_root!();
     testkit::require_tool!("ip");
     let cable = Cable::new();
-    let load_cpu = fwdlab_sys::online_cpus().unwrap()[0];
-    let error = cable
-        .namespace
-        .run(|| {
-            // The other end of this pair does not poll.
-            let pair = [
-                "link", "add", "left", "type", "veth", "peer", "name", "right",
-            ];
-            ip(&pair);
-            for end in ["left", "right"] {
-                ip(&["link", "set", end, "addrgenmode", "none", "up"]);
+    let run = || {
+        // The other end of this pair does not poll.
+        let pair = ["type", "veth", "peer", "name", "right"];
+        ip(&[&["link", "add", "left"], &pair[..]].concat());
+        for end in ["left", "right"] {
+            ip(&["link", "set", end, "addrgenmode", "none", "up"]);
+        }
+        let traffic = Traffic::default();
+        let load = load(&traffic, AddressFamily::Inet, NOBODY);
+        let running = InterfaceGenerator::start_with("left", &load, Tester::Ebpf).unwrap();
+        wait_until("it sends", || running.sent().unwrap().offered > 100);
+        let error = running.stop().unwrap_err();
+        assert!(
+            matches!(&error, TrafficError::NotTransmitted { interface, .. } if interface == "left"),
+            "{error}"
+        );
+        // Whoever leaves the choice gets the next best, and the reason.
+        let running = InterfaceGenerator::start("left", &load).unwrap();
+        assert_eq!(running.sender(), Tester::AfXdp);
+        let [(refused, why)] = running.refused() else {
+            panic!("one was refused");
+        };
+        assert_eq!(*refused, Tester::Ebpf);
+        assert!(matches!(why, TrafficError::NotTransmitted { .. }), "{why}");
+        running.stop().unwrap()
+    };
+    let sent = cable.namespace.run(run).unwrap();
+    assert!(sent.transmitted > 0);
+}
+
+#[test]
+fn an_interface_that_cannot_be_used_is_refused_with_the_reason() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let run = || {
+        ip(&["tuntap", "add", "tunnel", "mode", "tun"]);
+        let traffic = Traffic::default();
+        let load = load(&traffic, AddressFamily::Inet, NOBODY);
+        let error = |name| InterfaceGenerator::start(name, &load).err().unwrap();
+        assert!(matches!(
+            error("nowhere"),
+            TrafficError::NoSuchInterface { .. }
+        ));
+        assert!(matches!(error("tunnel"), TrafficError::NoEthernet { .. }));
+        ip(&["link", "set", FAR_END, "down"]);
+        assert!(matches!(error(NEAR_END), TrafficError::NoCarrier { .. }));
+        assert!(matches!(error(FAR_END), TrafficError::InterfaceDown { .. }));
+    };
+    cable.namespace.run(run).unwrap();
+}
+
+#[test]
+fn an_interface_that_goes_is_missed_by_sender_and_sink() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    for sender in [Tester::Ebpf].into_iter().chain(Tester::SOCKETS) {
+        let cable = Cable::new();
+        let run = || {
+            let traffic = Traffic::default();
+            let expectation = InterfaceExpectation {
+                source: NOBODY,
+                family: AddressFamily::Inet,
+                traffic: &traffic,
+                is_routed: false,
+            };
+            let sink = InterfaceSink::attach(FAR_END, &expectation).unwrap();
+            let load = load(&traffic, AddressFamily::Inet, NOBODY);
+            let running = InterfaceGenerator::start_with(NEAR_END, &load, sender).unwrap();
+            wait_until("it sends", || running.sent().unwrap().transmitted > 1000);
+            ip(&["link", "delete", NEAR_END]);
+            for error in [
+                sink.counts().unwrap_err(),
+                running.sent().unwrap_err(),
+                running.stop().unwrap_err(),
+            ] {
+                let is_gone = matches!(error, TrafficError::InterfaceGone { .. });
+                assert!(is_gone, "{sender:?}: {error}");
             }
-            let running = InterfaceGenerator::start(
-                "left",
-                MacAddress([2, 0, 0, 0, 0, 1]),
-                AddressFamily::Inet,
-                &Traffic::default(),
-                load_cpu,
-                Pace::even(100_000),
-            )
-            .unwrap();
-            wait_until("it sends", || running.offered_frames().unwrap() > 100);
-            running.stop().unwrap_err()
-        })
-        .unwrap();
-    assert!(
-        matches!(&error, TrafficError::NotTransmitted { interface, .. } if interface == "left"),
-        "{error}"
-    );
+        };
+        cable.namespace.run(run).unwrap();
+    }
 }
 
 #[test]

@@ -148,10 +148,7 @@ fn the_rulesets_that_come_with_fwdlab_load() {
                 "-f",
                 ruleset,
             ];
-            let output = std::process::Command::new(check[0])
-                .args(&check[1..])
-                .output()
-                .unwrap();
+            let output = Command::new(check[0]).args(&check[1..]).output().unwrap();
             let stderr = String::from_utf8(output.stderr).unwrap();
             let errors = stderr.matches("Error: ").count();
             assert_eq!(

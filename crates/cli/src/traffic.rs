@@ -1,0 +1,238 @@
+//! What `fwdlab gen` and `fwdlab sink` have in common: the traffic, its seconds and their rates.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::{AddressFamily, FirstAddresses, FrameSizes, Traffic};
+use fwdlab_sys::Interrupts;
+use fwdlab_traffic::FLOWS_MAX;
+
+use crate::args::TrafficArguments;
+use crate::exit::WrongArguments;
+
+/// How soon a wish to stop is heard.
+const STEP: Duration = Duration::from_millis(20);
+
+impl TrafficArguments {
+    /// The traffic that is asked for, of one family.
+    pub(crate) fn traffic(&self) -> Result<Traffic, WrongArguments> {
+        let family = self.family;
+        for (option, address) in [
+            ("--source-address", self.source_address),
+            ("--destination-address", self.destination_address),
+        ] {
+            let is_of_family =
+                |address: IpAddr| address.is_ipv4() == (family == AddressFamily::Inet);
+            if let Some(address) = address.filter(|&address| !is_of_family(address)) {
+                return Err(WrongArguments(format!(
+                    "{option}: {address} is no {} address; give one, or another --family",
+                    family.protocol()
+                )));
+            }
+        }
+        let first = FirstAddresses {
+            source: self.source_address,
+            destination: self.destination_address,
+        };
+        let first_addresses = match (first.source, first.destination) {
+            (None, None) => BTreeMap::new(),
+            _ => BTreeMap::from([(family, first)]),
+        };
+        let traffic = Traffic {
+            families: vec![family],
+            frame_sizes: self.frame_size.0.clone(),
+            sources: self.sources,
+            destinations: self.destinations,
+            source_ports: self.source_ports,
+            destination_ports: self.destination_ports,
+            first_addresses,
+            ..Traffic::default()
+        };
+        if traffic.flows() > FLOWS_MAX {
+            let counts = [
+                traffic.sources,
+                traffic.destinations,
+                traffic.source_ports.count(),
+                traffic.destination_ports.count(),
+            ];
+            let flows: u64 = counts.map(u64::from).iter().product();
+            return Err(WrongArguments(format!(
+                "--sources, --destinations, --source-ports, --destination-ports: {} are {flows} flows; \
+                 there are at most {FLOWS_MAX}",
+                counts.map(|count| count.to_string()).join(" x "),
+            )));
+        }
+        Ok(traffic)
+    }
+}
+
+/// Flows and sizes in words.
+pub(crate) fn described(traffic: &Traffic, family: AddressFamily) -> String {
+    format!(
+        "{} {} flows, frames of {} bytes",
+        traffic.flows(),
+        family.protocol(),
+        FrameSizes(traffic.frame_sizes.clone())
+    )
+}
+
+/// The seconds of a load, as they go by.
+pub(crate) struct Seconds {
+    start: Instant,
+    time: Option<Duration>,
+    interrupts: Interrupts,
+    done: u64,
+}
+
+/// What has come next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// So many whole seconds are over.
+    Second(u64),
+    /// There are no more.
+    End(End),
+}
+
+/// Why there are no more seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The time that was asked for is up.
+    TimeIsUp,
+    /// The user has had enough.
+    Stopped,
+    /// What was watched has ended.
+    Gone,
+    /// Nobody reads the output any more.
+    NobodyReads,
+}
+
+impl Seconds {
+    pub(crate) fn new(start: Instant, time: Option<Duration>, interrupts: Interrupts) -> Self {
+        Self {
+            start,
+            time,
+            interrupts,
+            done: 0,
+        }
+    }
+
+    /// Waits for the next second to be over, or for the end.
+    pub(crate) fn next(&mut self, goes_on: impl Fn() -> bool) -> Next {
+        loop {
+            let elapsed = self.start.elapsed();
+            if elapsed.as_secs() > self.done {
+                self.done = elapsed.as_secs();
+                return Next::Second(self.done);
+            }
+            if self.time.is_some_and(|time| elapsed >= time) {
+                return Next::End(End::TimeIsUp);
+            }
+            if self.interrupts.requests() > 0 {
+                return Next::End(End::Stopped);
+            }
+            if !goes_on() {
+                return Next::End(End::Gone);
+            }
+            let due = Duration::from_secs(self.done + 1);
+            let until = self.time.map_or(due, |time| time.min(due));
+            sleep(until.saturating_sub(elapsed).min(STEP));
+        }
+    }
+}
+
+/// Rates of whole seconds: their mean, and the smallest and largest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Rates {
+    seconds: u32,
+    sum: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Rates {
+    pub(crate) fn add(&mut self, pps: f64) {
+        let is_first = self.seconds == 0;
+        self.seconds += 1;
+        self.sum += pps;
+        self.min = if is_first { pps } else { self.min.min(pps) };
+        self.max = self.max.max(pps);
+    }
+
+    pub(crate) fn mean(&self) -> Option<f64> {
+        (self.seconds > 0).then(|| self.sum / f64::from(self.seconds))
+    }
+
+    pub(crate) fn min(&self) -> Option<f64> {
+        (self.seconds > 0).then_some(self.min)
+    }
+
+    pub(crate) fn max(&self) -> Option<f64> {
+        (self.seconds > 0).then_some(self.max)
+    }
+}
+
+/// Rates of the whole seconds in which a load came in from beginning to end: those in which it began
+/// and ended are left out, and those before and after; pauses in between are not.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct InnerRates {
+    rates: Rates,
+    has_begun: bool,
+    held: Option<f64>,
+    pauses: u32,
+}
+
+impl InnerRates {
+    pub(crate) fn add(&mut self, pps: f64) {
+        if pps <= 0.0 {
+            self.pauses += u32::from(self.has_begun);
+            return;
+        }
+        if self.has_begun {
+            if let Some(held) = self.held {
+                self.rates.add(held);
+            }
+            for _ in 0..std::mem::take(&mut self.pauses) {
+                self.rates.add(0.0);
+            }
+            // Perhaps the last one, which is cut.
+            self.held = Some(pps);
+        }
+        self.has_begun = true;
+    }
+
+    pub(crate) fn rates(&self) -> Rates {
+        self.rates
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inner(seconds: &[f64]) -> Rates {
+        let mut rates = InnerRates::default();
+        for &pps in seconds {
+            rates.add(pps);
+        }
+        rates.rates()
+    }
+
+    #[test]
+    fn seconds_that_are_cut_do_not_count() {
+        for too_few in [&[][..], &[0.0, 0.0], &[5.0], &[0.0, 5.0, 5.0, 0.0]] {
+            assert_eq!(inner(too_few).mean(), None, "{too_few:?}");
+        }
+        let rates = inner(&[0.0, 3.0, 10.0, 20.0, 7.0, 0.0, 0.0]);
+        let figures = [rates.min(), rates.mean(), rates.max()];
+        assert_eq!(figures, [Some(10.0), Some(15.0), Some(20.0)]);
+    }
+
+    #[test]
+    fn a_pause_in_the_middle_counts() {
+        let rates = inner(&[3.0, 10.0, 0.0, 5.0, 4.0]);
+        let figures = [rates.min(), rates.mean(), rates.max()];
+        assert_eq!(figures, [Some(0.0), Some(5.0), Some(10.0)]);
+    }
+}
