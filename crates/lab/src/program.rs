@@ -1,8 +1,10 @@
 //! Other programs: argument vectors that no shell sees, bounded in time.
 
+use std::env;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -88,6 +90,15 @@ fn run_within(
         return Err(failed(status.to_string(), &text(&mut stderr)));
     }
     Ok(text(&mut stdout))
+}
+
+/// Whether there is a program of that name, as [`run`] would find it.
+pub(crate) fn is_installed(name: &str) -> bool {
+    if name.contains('/') {
+        return Path::new(name).is_file();
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
 /// How a child ended, if it did in time.
@@ -187,7 +198,7 @@ mod tests {
     fn what_a_program_leaves_running_holds_nobody_up() {
         let output = run(&["sh", "-c", "sleep 5 & echo $!"], "").unwrap();
         let pid: u32 = output.trim().parse().unwrap();
-        assert!(std::path::Path::new(&format!("/proc/{pid}")).exists());
+        assert!(Path::new(&format!("/proc/{pid}")).exists());
         let ended = Command::new("kill").arg(pid.to_string()).status().unwrap();
         assert!(ended.success());
     }

@@ -31,10 +31,26 @@ impl Mechanism for Programs {
     fn unavailable(
         &self,
         _topology: &mut Topology,
-        _variant: &Variant,
+        variant: &Variant,
     ) -> Result<Option<String>, LabError> {
-        // Only running it would tell; a program that fails then says why.
-        Ok(None)
+        if !variant.levels.contains_key(&self.factor) {
+            return Ok(None);
+        }
+        // Whether they can do what they are asked, only running them would tell.
+        let binding = &self.binding;
+        let commands = [
+            Some(&binding.apply),
+            Some(&binding.undo),
+            binding.check.as_ref(),
+        ];
+        let programs = commands
+            .into_iter()
+            .flatten()
+            .filter_map(|words| words.first());
+        let missing = programs
+            .into_iter()
+            .find(|name| !program::is_installed(name));
+        Ok(missing.map(|name| format!("the program {name:?} is not installed")))
     }
 
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {

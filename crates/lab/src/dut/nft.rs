@@ -79,14 +79,24 @@ impl Nft {
 impl Mechanism for Nft {
     fn unavailable(
         &self,
-        _topology: &mut Topology,
+        topology: &mut Topology,
         variant: &Variant,
     ) -> Result<Option<String>, LabError> {
-        let has_rules = self
-            .ruleset(variant)?
-            .is_some_and(|ruleset| !ruleset.trim().is_empty());
-        Ok((has_rules && !is_installed())
-            .then(|| "nft is not installed; install it (apt-get install nftables)".into()))
+        let ruleset = self.ruleset(variant)?;
+        let Some(ruleset) = ruleset.filter(|ruleset| !ruleset.trim().is_empty()) else {
+            return Ok(None);
+        };
+        if !is_installed() {
+            return Ok(Some(
+                "nft is not installed; install it (apt-get install nftables)".into(),
+            ));
+        }
+        // Asks the kernel for all of it, and has it forget that again.
+        match nft(topology, &["--check", "-f", "-"], &ruleset) {
+            Err(LabError::Command { stderr, .. }) => Ok(refused_by_kernel(&stderr)),
+            // What nft itself does not understand is an error of whoever wrote it, told when it is applied.
+            _ => Ok(None),
+        }
     }
 
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
@@ -253,6 +263,19 @@ fn generation_in(answer: &[u8], sequence_number: u32) -> Option<io::Result<u32>>
     damaged()
 }
 
+/// What of a ruleset this kernel does not have, from nft's complaint; none where nft itself did not
+/// understand it.
+fn refused_by_kernel(stderr: &str) -> Option<String> {
+    let (_, reason) = stderr.split_once("Could not process rule: ")?;
+    // Behind the message stands the line with marks below.
+    let mut lines = reason.lines();
+    let reason = lines.next().unwrap_or_default();
+    let rule = lines.next().unwrap_or_default().trim();
+    Some(format!(
+        "this kernel refuses `{rule}` in the nft ruleset: {reason}"
+    ))
+}
+
 /// Whether there is a command to set rulesets with.
 pub(crate) fn is_installed() -> bool {
     program::run(&["nft", "--version"], "").is_ok()
@@ -288,6 +311,20 @@ mod tests {
             .chunks(2)
             .map(|pair| pair[0] << 4 | pair[1])
             .collect()
+    }
+
+    /// What nft 1.0.6 said of a flow table to Linux 6.18 built without.
+    const NO_FLOW_TABLE: &str = "/dev/stdin:3:12-15: Error: Could not process rule: No such file or directory\n\
+                                 \tflowtable fast {\n\t          ^^^^";
+
+    #[test]
+    fn a_kernel_that_lacks_something_is_told_from_a_ruleset_that_is_wrong() {
+        assert_eq!(
+            refused_by_kernel(NO_FLOW_TABLE).unwrap(),
+            "this kernel refuses `flowtable fast {` in the nft ruleset: No such file or directory"
+        );
+        let wrong = "/dev/stdin:1:1-4: Error: syntax error, unexpected string\ntabel inet x\n^^^^^";
+        assert_eq!(refused_by_kernel(wrong), None);
     }
 
     #[test]

@@ -428,6 +428,44 @@ fn a_program_that_fails_ends_the_block_and_what_it_began_is_undone() {
 }
 
 #[test]
+fn levels_set_by_a_program_that_is_not_there_are_unavailable() {
+    testkit::require_root!();
+    let missing = "no-such-program";
+    for (binding, is_there) in [
+        (command(&["true"], &["true"], Some(&["true"])), true),
+        (command(&[missing], &["true"], None), false),
+        (command(&["true"], &["true"], Some(&[missing])), false),
+    ] {
+        let seen = unavailable(&experiment(&FAMILY, binding, &["1"]));
+        let reason = (!is_there).then(|| format!("the program {missing:?} is not installed"));
+        assert_eq!(seen, [reason]);
+    }
+}
+
+#[test]
+fn rulesets_that_this_kernel_refuses_are_unavailable_and_wrong_ones_are_not() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    // nft understands that translation before connection tracking; no kernel can do it.
+    let refused = "table inet t {\n chain c {\n type nat hook prerouting priority -400;\n }\n}";
+    let rulesets = [
+        ("fine", "table inet t {\n}"),
+        ("refused", refused),
+        ("wrong", "tabel"),
+    ];
+    let rulesets = rulesets.map(|(level, text)| (level.to_owned(), text.to_owned()));
+    let binding = Binding::Nft(rulesets.into());
+    let seen = unavailable(&experiment(&FAMILY, binding, &["fine", "refused", "wrong"]));
+    let [None, Some(reason), None] = &seen[..] else {
+        panic!("{seen:?}");
+    };
+    assert!(
+        reason.starts_with("this kernel refuses `chain c {` in the nft ruleset: "),
+        "{reason}"
+    );
+}
+
+#[test]
 fn a_check_that_tells_another_level_is_believed() {
     testkit::require_root!();
     let binding = command(&["true"], &["true"], Some(&["echo", "level", "10"]));

@@ -135,7 +135,30 @@ fn the_rulesets_that_come_with_fwdlab_load() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         assert_eq!(path.extension().unwrap(), "nft", "{path:?}");
-        run_in(&namespace, &["nft", "-c", "-f", path.to_str().unwrap()]);
+        let ruleset = path.to_str().unwrap();
+        if path.ends_with("flowtable.nft") {
+            // Kernels may be built without flow tables; nft itself has to understand it everywhere.
+            let check = [
+                "ip",
+                "netns",
+                "exec",
+                namespace.name(),
+                "nft",
+                "-c",
+                "-f",
+                ruleset,
+            ];
+            let output = Command::new(check[0]).args(&check[1..]).output().unwrap();
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            let errors = stderr.matches("Error: ").count();
+            assert_eq!(
+                errors,
+                stderr.matches("Error: Could not process rule: ").count(),
+                "{stderr}"
+            );
+        } else {
+            run_in(&namespace, &["nft", "-c", "-f", ruleset]);
+        }
         rulesets += 1;
     }
     assert!(rulesets >= 2);
