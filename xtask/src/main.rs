@@ -8,6 +8,7 @@
 
 mod bpf;
 mod command;
+mod experiments;
 mod lint;
 mod setup;
 mod soak;
@@ -30,6 +31,8 @@ cargo xtask <chore>
   tidy          crate edges, dead links, stray words and files
   bpf           build the eBPF objects from their sources
   bpf --check   fail unless the committed objects do what their sources say
+  experiments [NAME...] [--again | --only-page]
+                run the ready experiments, or some, and draw up docs/experiments.md
   bench <name>  measure fwdlab itself against the goals in docs/performance.md (`bench --help`)
 ";
 
@@ -58,6 +61,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(),
         ["bpf"] => bpf::build(),
         ["bpf", "--check"] => bpf::check(),
+        ["experiments", arguments @ ..] => experiments::run(arguments),
         // Not for people: `test` has cargo start the test programs through it.
         ["run-test", program, arguments @ ..] => test::run_program(program, arguments),
         // Built as fwdlab ships; a package of its own, so that no other chore has to build the crates.

@@ -446,11 +446,10 @@ fn levels_set_by_a_program_that_is_not_there_are_unavailable() {
 fn rulesets_that_this_kernel_refuses_are_unavailable_and_wrong_ones_are_not() {
     testkit::require_root!();
     testkit::require_tool!("nft");
-    // No kernel has a device of that name, and hooking to it is refused by the kernel, not by nft.
-    let refused =
-        "table netdev t { chain c { type filter hook ingress device nowhere priority 0; } }";
+    // nft understands that translation before connection tracking; no kernel can do it.
+    let refused = "table inet t {\n chain c {\n type nat hook prerouting priority -400;\n }\n}";
     let rulesets = [
-        ("fine", "table inet t { }"),
+        ("fine", "table inet t {\n}"),
         ("refused", refused),
         ("wrong", "tabel"),
     ];
@@ -461,7 +460,7 @@ fn rulesets_that_this_kernel_refuses_are_unavailable_and_wrong_ones_are_not() {
         panic!("{seen:?}");
     };
     assert!(
-        reason.starts_with("this kernel refuses `table netdev t"),
+        reason.starts_with("this kernel refuses `chain c {` in the nft ruleset: "),
         "{reason}"
     );
 }

@@ -1,0 +1,294 @@
+//! Runs the ready experiments, and shows what came of them in docs/experiments.md.
+
+mod kept;
+mod page;
+
+use std::fs;
+use std::hash::{DefaultHasher, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::command::{self, cargo, command, repository};
+
+/// Where the experiment files are, from the root of the repository.
+const EXPERIMENTS: &str = "experiments";
+/// Where the lab files and what they name are.
+const LABS: &str = "labs";
+/// Where `fwdlab` keeps results.
+const RESULTS: &str = "results";
+/// The page that shows them all.
+const PAGE: &str = "docs/experiments.md";
+/// The reports and plots that it shows.
+const COPIES: &str = "docs/experiments";
+
+/// What `fwdlab run` ends with after Ctrl-C.
+const STOPPED: i32 = 130;
+/// What it ends with where blocks stayed invalid, or the lab has nothing to compare.
+const GOAL_MISSED: i32 = 1;
+
+/// What is asked of the chore.
+#[derive(Debug, Default, PartialEq)]
+struct Request<'a> {
+    /// The experiments to be run; none means all.
+    names: Vec<&'a str>,
+    /// Also those that were run with this code.
+    again: bool,
+    /// None at all.
+    only_page: bool,
+}
+
+impl<'a> Request<'a> {
+    /// Shape: the names of the experiments that there are.
+    fn parse(arguments: &[&'a str], ready: &[String]) -> Result<Self> {
+        let mut request = Self::default();
+        for &argument in arguments {
+            match argument {
+                "--again" => request.again = true,
+                "--only-page" => request.only_page = true,
+                name if ready.iter().any(|known| known == name) => request.names.push(name),
+                other => bail!(
+                    "experiments: {other:?} is neither --again nor --only-page nor one of {}",
+                    ready.join(", ")
+                ),
+            }
+        }
+        if request.only_page && (request.again || !request.names.is_empty()) {
+            bail!("experiments: --only-page runs nothing, so that it stands alone");
+        }
+        Ok(request)
+    }
+
+    fn asks_for(&self, name: &str) -> bool {
+        !self.only_page && (self.names.is_empty() || self.names.contains(&name))
+    }
+}
+
+/// Runs the experiments that are asked for, one after the other, and draws up the page.
+///
+/// # Errors
+/// One fails, or the page cannot be made. The page is made of what there is in any case.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let ready = ready()?;
+    let request = Request::parse(arguments, &ready)?;
+    command::run(&mut cargo([
+        "build",
+        "--release",
+        "--quiet",
+        "--package",
+        "fwdlab",
+    ]))?;
+    let program = program()?;
+    let mut failed = Vec::new();
+    for name in ready.iter().filter(|name| request.asks_for(name)) {
+        if !measure(&program, name, request.again)? {
+            failed.push(name.as_str());
+        }
+    }
+    draw_up(&program, &ready)?;
+    if !failed.is_empty() {
+        bail!("experiments: failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// The names of the experiments, sorted.
+fn ready() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for path in files_below(&repository().join(EXPERIMENTS))? {
+        let stem = path.file_stem().context("a file without a name")?;
+        names.push(stem.to_string_lossy().into_owned());
+    }
+    Ok(names)
+}
+
+/// Every file below a folder, sorted.
+fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(files_below(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The program as users build it.
+fn program() -> Result<PathBuf> {
+    let metadata = command::output(&mut cargo(["metadata", "--no-deps", "--format-version=1"]))?;
+    let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata")?;
+    let target = metadata["target_directory"].as_str();
+    let target = target.context("cargo metadata: no target_directory")?;
+    Ok(Path::new(target).join("release/fwdlab"))
+}
+
+/// Measures one experiment, unless that was done with this code; whether there is a result.
+fn measure(program: &Path, name: &str, again: bool) -> Result<bool> {
+    let label = match kept::next(&results_of(name), &label(program, name)?, again)? {
+        kept::Next::Done(label) => {
+            println!("{name}: measured with this code in {label}; --again measures once more");
+            return Ok(true);
+        }
+        kept::Next::Measure(label) => label,
+    };
+    let experiment = format!("{EXPERIMENTS}/{name}.toml");
+    let mut run = at_root(program);
+    run.args(["run", &experiment, "--results", RESULTS, "--label", &label]);
+    println!("$ {}", command::line(&run));
+    let status = run
+        .status()
+        .with_context(|| program.display().to_string())?;
+    match status.code() {
+        Some(0) => Ok(true),
+        Some(STOPPED) => bail!("experiments: stopped; the same command goes on"),
+        Some(GOAL_MISSED) => {
+            println!("{name}: not all could be compared; the report says why");
+            Ok(kept::newest(&results_of(name))?.is_some())
+        }
+        _ => {
+            println!("{name}: {status}");
+            Ok(false)
+        }
+    }
+}
+
+fn at_root(program: &Path) -> Command {
+    command(&program.to_string_lossy(), [])
+}
+
+fn results_of(name: &str) -> PathBuf {
+    repository().join(RESULTS).join(name)
+}
+
+/// A name for everything that a result of this experiment comes from: the program, the experiment
+/// and the labs.
+fn label(program: &Path, name: &str) -> Result<String> {
+    let mut sources = vec![
+        program.to_owned(),
+        repository().join(EXPERIMENTS).join(format!("{name}.toml")),
+    ];
+    sources.extend(files_below(&repository().join(LABS))?);
+    let mut hasher = DefaultHasher::new();
+    for source in sources {
+        let content = fs::read(&source).with_context(|| source.display().to_string())?;
+        hasher.write_usize(content.len());
+        hasher.write(&content);
+    }
+    Ok(format!("{}{:016x}", kept::PREFIX, hasher.finish()))
+}
+
+/// Copies the newest report of every experiment and writes the page; what has none stays as it is.
+fn draw_up(program: &Path, ready: &[String]) -> Result<()> {
+    let path = repository().join(PAGE);
+    let old = fs::read_to_string(&path).with_context(|| PAGE.to_owned())?;
+    let mut sections = Vec::new();
+    for name in ready {
+        let source = format!("{EXPERIMENTS}/{name}.toml");
+        let section = match kept::newest(&results_of(name))? {
+            Some(directory) => {
+                let report = report(program, &directory)?;
+                copy(&directory.join("derived"), name)?;
+                page::measured(name, &source, &report, &kept::bindings(&directory)?)
+            }
+            None => unkept(&old, name, &source)?,
+        };
+        sections.push(section);
+    }
+    fs::write(&path, page::draw_up(&old, &sections)?).with_context(|| PAGE.to_owned())?;
+    println!("{PAGE} is drawn up");
+    Ok(())
+}
+
+/// The section of an experiment of which no result is kept here: what the page shows already, where it
+/// was measured elsewhere.
+fn unkept(old: &str, name: &str, source: &str) -> Result<page::Section> {
+    let was_measured = repository().join(COPIES).join(name).is_dir();
+    if let Some(section) = page::Section::of(old, name).filter(|_| was_measured) {
+        return Ok(section);
+    }
+    let experiment = fs::read_to_string(repository().join(source));
+    let experiment = experiment.with_context(|| source.to_owned())?;
+    Ok(page::unmeasured(name, source, &experiment))
+}
+
+/// The report of a run, made again by this code.
+fn report(program: &Path, directory: &Path) -> Result<Value> {
+    let mut report = at_root(program);
+    report.arg("report").arg(directory).arg("--json");
+    let text = command::output(&mut report)?;
+    serde_json::from_str(&text).with_context(|| directory.display().to_string())
+}
+
+/// Copies a report and its plots beside the page, in place of older ones.
+fn copy(derived: &Path, name: &str) -> Result<()> {
+    let folder = repository().join(COPIES).join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    }
+    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    for file in files_below(derived)? {
+        // The data of the report are as large as everything else, and can be had by measuring.
+        if file
+            .extension()
+            .is_some_and(|extension| extension != "json")
+        {
+            let to = folder.join(file.file_name().context("a file without a name")?);
+            fs::copy(&file, &to).with_context(|| to.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_names_and_what_to_do_with_them() {
+        let ready = ["imix", "routes"].map(String::from);
+        let parse = |arguments: &[&'static str]| Request::parse(arguments, &ready);
+        let all = parse(&[]).unwrap();
+        assert!(all.asks_for("imix") && all.asks_for("routes") && !all.again);
+        let one = parse(&["routes", "--again"]).unwrap();
+        assert!(!one.asks_for("imix") && one.asks_for("routes") && one.again);
+        assert!(!parse(&["--only-page"]).unwrap().asks_for("imix"));
+        let error = parse(&["route"]).unwrap_err().to_string();
+        assert!(
+            error.contains("\"route\"") && error.contains("imix, routes"),
+            "{error}"
+        );
+        assert!(parse(&["--only-page", "imix"]).is_err());
+    }
+
+    #[test]
+    fn the_page_has_every_experiment_and_no_other() {
+        let text = fs::read_to_string(repository().join(PAGE)).unwrap();
+        assert_eq!(page::names(&text), ready().unwrap());
+        for name in ready().unwrap() {
+            let section = page::Section::of(&text, &name).unwrap();
+            assert!(
+                section.text.contains(&format!("{EXPERIMENTS}/{name}.toml")),
+                "{name}"
+            );
+        }
+        // What is copied belongs to an experiment that there is.
+        let copies = repository().join(COPIES);
+        for copy in files_below(&copies).unwrap_or_default() {
+            let name = copy
+                .strip_prefix(&copies)
+                .unwrap()
+                .components()
+                .next()
+                .unwrap();
+            let name = name.as_os_str().to_string_lossy().into_owned();
+            assert!(ready().unwrap().contains(&name), "{}", copy.display());
+        }
+    }
+}
