@@ -3,9 +3,15 @@
 
 use std::any::type_name_of_val;
 use std::env;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// No wait in a test may take longer than this, whatever else the machine does.
+const WAIT_S_MAX: u64 = 120;
 
 /// The environment variable that names the file to which skipped tests are appended.
 pub const SKIPPED_LOG: &str = "FWDLAB_SKIPPED_LOG";
@@ -83,6 +89,51 @@ fn effective_user(proc_status: &str) -> Option<u32> {
         .lines()
         .find_map(|line| line.strip_prefix("Uid:"))?;
     users.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Waits until something holds.
+///
+/// # Panics
+/// Where it does not come to that within two minutes.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(WAIT_S_MAX);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        sleep(Duration::from_millis(1));
+    }
+}
+
+/// Runs a command that has to work.
+///
+/// # Panics
+/// Where it cannot be started or fails, with what it said.
+pub fn succeed(command: &mut Command) -> Output {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", text(&output));
+    output
+}
+
+/// What a command said and how it ended, for messages.
+#[must_use]
+pub fn text(output: &Output) -> String {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    format!("{}\n{stdout}{stderr}", output.status)
+}
+
+/// Waits for the machine to be this test's alone, against tests of the same program and of others, which
+/// want the same CPU; it is until the file is dropped.
+///
+/// # Panics
+/// Where there is no room for the file.
+#[must_use]
+pub fn own_the_machine() -> File {
+    let path = env::temp_dir().join("fwdlab-tests-own-the-machine");
+    let file = File::create(path).expect("the folder for temporary files can be written");
+    file.lock().expect("the file can be locked");
+    file
 }
 
 /// What a skipped test returns.
@@ -180,6 +231,27 @@ mod tests {
     fn tools_are_found_on_the_path_only() {
         assert!(tool("cargo").is_some());
         assert_eq!(tool("no-such-program"), None);
+    }
+
+    #[test]
+    fn what_a_command_said_is_told_where_it_fails() {
+        let output = succeed(Command::new("sh").args(["-c", "echo here"]));
+        assert_eq!(text(&output), "exit status: 0\nhere\n");
+        let failure = std::panic::catch_unwind(|| {
+            succeed(Command::new("sh").args(["-c", "echo no >&2; exit 3"]));
+        });
+        let message = *failure.unwrap_err().downcast::<String>().unwrap();
+        assert!(message.ends_with("exit status: 3\nno\n"), "{message}");
+    }
+
+    #[test]
+    fn a_wait_ends_when_it_holds() {
+        let mut looks = 0;
+        wait_until("the third look", || {
+            looks += 1;
+            looks == 3
+        });
+        assert_eq!(looks, 3);
     }
 
     #[test]

@@ -3,67 +3,26 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::fs::File;
-use std::process::Command;
+mod cable;
+
 use std::time::{Duration, Instant};
 
+use cable::{Cable, FAMILIES, FAR_END, FLOWS, NEAR_END, frames, ip, link};
 use fwdlab_model::{AddressFamily, FrameSize, Traffic};
 use fwdlab_packet::MacAddress;
-use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{
     Frames, Generator, InterfaceGenerator, Link, Pace, SentFrames, Sink, SinkCounts, TrafficError,
     count_on, drop_control, refuse_default_route,
 };
-
-const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
-const FLOWS: u32 = 2000;
-
-/// Where the generator sends.
-const NEAR_END: &str = "near";
-/// Where the sink counts.
-const FAR_END: &str = "far";
-
-const fn link(last: u8) -> Link {
-    Link {
-        source: MacAddress([2, 0, 0, 0, last, 1]),
-        destination: MacAddress([2, 0, 0, 0, last, 2]),
-    }
-}
-
-/// A veth pair in a namespace of its own.
-struct Cable {
-    namespace: NetworkNamespace,
-    near_index: u32,
-    // Tests of other programs want the same CPU; it is this one's until the file is dropped.
-    _machine: File,
-}
+use testkit::wait_until;
 
 impl Cable {
+    /// A cable whose far end takes frames from live programs, as it does with GRO.
     fn new() -> Self {
-        let path = std::env::temp_dir().join("fwdlab-tests-own-the-machine");
-        let machine = File::create(path).unwrap();
-        machine.lock().unwrap();
-        let namespace = NetworkNamespace::create("cable").unwrap();
-        let near_index = namespace
-            .run(|| {
-                let pair = [
-                    "link", "add", NEAR_END, "type", "veth", "peer", "name", FAR_END,
-                ];
-                ip(&pair);
-                fwdlab_sys::enable_gro(FAR_END).unwrap();
-                for end in [NEAR_END, FAR_END] {
-                    // No address, so that the ends send nothing of their own.
-                    ip(&["link", "set", end, "addrgenmode", "none", "up"]);
-                }
-                let index = ip(&["-o", "link", "show", NEAR_END]);
-                index.split(':').next().unwrap().parse().unwrap()
-            })
-            .unwrap();
-        Self {
-            namespace,
-            near_index,
-            _machine: machine,
-        }
+        let cable = Self::lay(Some(testkit::own_the_machine()));
+        let enable = || fwdlab_sys::enable_gro(FAR_END);
+        cable.namespace.run(enable).unwrap().unwrap();
+        cable
     }
 
     fn generator(&self, frames: &Frames) -> Generator {
@@ -80,28 +39,6 @@ impl Cable {
             .unwrap()
             .unwrap();
         sink
-    }
-}
-
-fn ip(arguments: &[&str]) -> String {
-    let output = Command::new("ip").args(arguments).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {arguments:?}: {stderr}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// The frames over the cable; the sink expects them to have come over another link.
-fn frames(family: AddressFamily, expected: Link) -> Frames {
-    Frames::new(family, &Traffic::default(), link(1), expected).unwrap()
-}
-
-/// Waits until something holds; a minute is for machines that are busy with something else.
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        let waited = start.elapsed();
-        assert!(waited < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

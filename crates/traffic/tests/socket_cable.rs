@@ -3,72 +3,31 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::fs::{self, File, Permissions};
+mod cable;
+
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use cable::{Cable, FAMILIES, FAR_END, FLOWS, frames, ip, link};
 use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
-use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{
     CounterSink, Frames, InterfaceCounters, Link, Pace, RunningSocketGenerator, SocketGenerator,
     SocketPort,
 };
-
-const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
-const FLOWS: u32 = 2000;
-
-/// Where the generator sends.
-const NEAR_END: &str = "near";
-/// Where the sink counts. Its MAC address is nobody's in the frames.
-const FAR_END: &str = "far";
+use testkit::{own_the_machine, wait_until};
 
 /// Set for the tests' own program when it runs once more, as an ordinary user; its value is the file
 /// to write to that it has come to its end.
 const WITHOUT_ROOT: &str = "FWDLAB_TEST_WITHOUT_ROOT";
 
-const fn link(last: u8) -> Link {
-    Link {
-        source: MacAddress([2, 0, 0, 0, last, 1]),
-        destination: MacAddress([2, 0, 0, 0, last, 2]),
-    }
-}
-
-/// A veth pair in a namespace of its own.
-struct Cable {
-    namespace: NetworkNamespace,
-    near_index: u32,
-    far_index: u32,
-    // Tests of other programs want the same CPU; it is this one's until the file is dropped.
-    _machine: Option<File>,
-}
-
 impl Cable {
     fn new() -> Self {
         // An ordinary user's program runs inside a test that owns the machine already.
-        let machine = std::env::var_os(WITHOUT_ROOT)
-            .is_none()
-            .then(own_the_machine);
-        let namespace = NetworkNamespace::create("sockets").unwrap();
-        let (near_index, far_index) = namespace
-            .run(|| {
-                let pair = ["type", "veth", "peer", "name", FAR_END];
-                ip(&[&["link", "add", NEAR_END], &pair[..]].concat());
-                for end in [NEAR_END, FAR_END] {
-                    // No address, so that the ends send nothing of their own.
-                    ip(&["link", "set", end, "addrgenmode", "none", "up"]);
-                }
-                let index = |name| fwdlab_sys::interface_index(name).unwrap();
-                (index(NEAR_END), index(FAR_END))
-            })
-            .unwrap();
-        Self {
-            namespace,
-            near_index,
-            far_index,
-            _machine: machine,
-        }
+        let is_alone = std::env::var_os(WITHOUT_ROOT).is_none();
+        Self::lay(is_alone.then(own_the_machine))
     }
 
     fn generator(&self, tester: Tester, frames: &Frames) -> SocketGenerator {
@@ -79,43 +38,14 @@ impl Cable {
 
     fn sink(&self, frames: &Frames) -> CounterSink {
         let mut sink = CounterSink::new(frames);
-        let attach = || sink.attach(self.far_index);
+        let attach = || sink.attach(fwdlab_sys::interface_index(FAR_END).unwrap());
         self.namespace.run(attach).unwrap().unwrap();
         sink
     }
 
     fn far_counters(&self) -> InterfaceCounters {
-        let open = || InterfaceCounters::open(self.far_index);
+        let open = || InterfaceCounters::open(fwdlab_sys::interface_index(FAR_END).unwrap());
         self.namespace.run(open).unwrap().unwrap()
-    }
-}
-
-fn own_the_machine() -> File {
-    let path = std::env::temp_dir().join("fwdlab-tests-own-the-machine");
-    let machine = File::create(path).unwrap();
-    machine.lock().unwrap();
-    machine
-}
-
-fn ip(arguments: &[&str]) -> String {
-    let output = Command::new("ip").args(arguments).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {arguments:?}: {stderr}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// The frames over the cable; the sink expects them to have come over another link.
-fn frames(family: AddressFamily, expected: Link) -> Frames {
-    Frames::new(family, &Traffic::default(), link(1), expected).unwrap()
-}
-
-/// Waits until something holds; a minute is for machines that are busy with something else.
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        let waited = start.elapsed();
-        assert!(waited < Duration::from_secs(60), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
