@@ -11,7 +11,7 @@ use fwdlab_model::{
     SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
-use fwdlab_traffic::{Pace, Receiver, RunningSender, Sender, SenderPort};
+use fwdlab_traffic::{Pace, Receiver, RunningSender, Sender, SenderPort, TrafficError};
 
 use crate::counters::{Drops, difference, drops};
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
@@ -217,6 +217,7 @@ impl NetnsLab {
             mut slices,
             samples,
             evidence,
+            generator_stopped,
             changes,
             ..
         } = measurement;
@@ -237,7 +238,14 @@ impl NetnsLab {
             undisturbed_loop_ns,
             rate_basis: rate_basis(planned, &slices),
         };
-        let trials = trials(&self.resolved, planned, &block, &slices, evidence);
+        let trials = trials(
+            &self.resolved,
+            planned,
+            &block,
+            &slices,
+            evidence,
+            &generator_stopped,
+        );
         Ok(BlockOutcome {
             trials,
             block,
@@ -293,7 +301,7 @@ impl NetnsLab {
             }
             settlings.push(rates_pps);
         }
-        running.stop()?;
+        running.finish().1?;
         Ok(settlings)
     }
 }
@@ -325,6 +333,8 @@ struct Measurement<'a> {
     /// Those of each slice.
     samples: Vec<Vec<Sample>>,
     evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
+    /// Why the generator of a family stopped by itself.
+    generator_stopped: BTreeMap<AddressFamily, String>,
 }
 
 /// Generator and sink of one family, ready to measure.
@@ -380,6 +390,7 @@ impl<'a> Measurement<'a> {
             slices: Vec::new(),
             samples: Vec::new(),
             evidence: BTreeMap::new(),
+            generator_stopped: BTreeMap::new(),
         };
         if let Some(cpu) = placement.dut_cpu {
             measurement.topology.forward_on(cpu)?;
@@ -503,7 +514,14 @@ impl<'a> Measurement<'a> {
             }
         }
 
-        let generator = running.stop()?;
+        let (generator, outcome) = running.finish();
+        if let Err(error) = outcome {
+            let what = match error {
+                TrafficError::GeneratorStopped { what } => what,
+                error => error.to_string(),
+            };
+            self.generator_stopped.insert(family, what);
+        }
         let offered_frames = generator.offered_frames()?;
         let mut drops = Drops::new();
         let (counts, dropped) = settled(
@@ -629,9 +647,6 @@ impl<'a> Measurement<'a> {
             *evidence.drops.entry(reason).or_default() += frames;
         }
         evidence.settings_moved = evidence.settings_moved.take().or(moved);
-        if !running.is_running() {
-            evidence.generator_stopped = true;
-        }
         self.samples.push(samples);
         Ok(slice)
     }
@@ -696,12 +711,17 @@ fn trials(
     block: &BlockRecord,
     slices: &[SliceRecord],
     mut evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
+    generator_stopped: &BTreeMap<AddressFamily, String>,
 ) -> Vec<TrialRecord> {
     let usual_calibration_ns = median(slices.iter().map(|slice| as_f64(slice.calibration_ns)));
     let mut trials = Vec::new();
     for order in &planned.families {
         let traffic = &resolved.traffic;
-        let of_family = validity::of_family(&block.conservation[&order.family], traffic.flows());
+        let of_family = validity::of_family(
+            &block.conservation[&order.family],
+            traffic.flows(),
+            generator_stopped.get(&order.family),
+        );
         for (position, name) in (0..).zip(&order.rounds[0]) {
             let own: Vec<_> = slices
                 .iter()

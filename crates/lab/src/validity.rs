@@ -31,12 +31,21 @@ pub(crate) struct TrialEvidence {
     pub(crate) drops: BTreeMap<String, u64>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
-    pub(crate) generator_stopped: bool,
 }
 
 /// What speaks against all trials of a family in a block.
-pub(crate) fn of_family(conservation: &Conservation, flows: u32) -> Vec<InvalidReason> {
+///
+/// A generator that stopped by itself, at whatever moment, says so here: the rounds pair the variants, so
+/// no trial of the block can stand without the others.
+pub(crate) fn of_family(
+    conservation: &Conservation,
+    flows: u32,
+    generator_stopped: Option<&String>,
+) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
+    if let Some(what) = generator_stopped {
+        reasons.push(InvalidReason::GeneratorStopped { what: what.clone() });
+    }
     if conservation.unaccounted_frames != 0 {
         reasons.push(InvalidReason::Unaccounted {
             frames: conservation.unaccounted_frames,
@@ -72,11 +81,6 @@ pub(crate) fn of_trial(
     let mut reasons = Vec::new();
     if let Some(what) = &evidence.settings_moved {
         reasons.push(InvalidReason::SettingsMoved { what: what.clone() });
-    }
-    if evidence.generator_stopped {
-        reasons.push(InvalidReason::GeneratorStopped {
-            what: "before the end of the block".into(),
-        });
     }
     let steal_ratio = trial.steal_s / trial.measured_s;
     if steal_ratio > STEAL_RATIO_MAX {
@@ -159,14 +163,13 @@ mod tests {
     fn each_evidence_is_named() {
         let evidence = TrialEvidence {
             settings_moved: Some("x".into()),
-            generator_stopped: true,
             ..TrialEvidence::default()
         };
         let mut trial = trial();
         trial.steal_s = 0.5;
         trial.calibration_ns = 200.0;
         trial.offered_frames = 98_000;
-        assert_eq!(of_trial(&trial, &evidence, 100.0, &paced()).len(), 5);
+        assert_eq!(of_trial(&trial, &evidence, 100.0, &paced()).len(), 4);
     }
 
     #[test]
@@ -195,14 +198,19 @@ mod tests {
             },
             ..Conservation::default()
         };
-        assert_eq!(of_family(&sound, 2000), []);
+        assert_eq!(of_family(&sound, 2000, None), []);
+        let what = "sending: Network is down".to_owned();
+        assert_eq!(
+            of_family(&sound, 2000, Some(&what)),
+            [InvalidReason::GeneratorStopped { what }]
+        );
         let mut lost = sound.clone();
         lost.unaccounted_frames = -1;
         lost.verification.wrong_frames.insert("TTL".into(), 1);
         lost.verification.flows_seen = 1999;
-        assert_eq!(of_family(&lost, 2000).len(), 3);
+        assert_eq!(of_family(&lost, 2000, None).len(), 3);
         // Too few checks to say that a flow is missing.
         lost.verification.checked_frames = 39_999;
-        assert_eq!(of_family(&lost, 2000).len(), 2);
+        assert_eq!(of_family(&lost, 2000, None).len(), 2);
     }
 }

@@ -126,6 +126,16 @@ impl TrafficError {
             source: source.into(),
         }
     }
+
+    /// A generator's error as that of one which nobody had told to stop.
+    pub(crate) fn stopped_by_itself(error: Self) -> Self {
+        match error {
+            stopped @ Self::GeneratorStopped { .. } => stopped,
+            error => Self::GeneratorStopped {
+                what: error.to_string(),
+            },
+        }
+    }
 }
 
 fn counters_remedy(source: &std::io::Error) -> &'static str {

@@ -188,7 +188,7 @@ impl Generator {
 
 /// A generator that sends until it is stopped or its value goes.
 pub struct RunningGenerator {
-    // Both are there until `stop` takes them.
+    // Both are there until `end` takes them.
     generator: Option<Generator>,
     thread: Option<JoinHandle<Result<(), TrafficError>>>,
     stop: Arc<AtomicBool>,
@@ -202,7 +202,7 @@ impl RunningGenerator {
     pub fn offered_frames(&self) -> Result<u64, TrafficError> {
         self.generator
             .as_ref()
-            .expect("only `stop` takes it, and the value with it")
+            .expect("only `finish` takes it, and the value with it")
             .offered_frames()
     }
 
@@ -218,14 +218,22 @@ impl RunningGenerator {
     ///
     /// # Errors
     /// Why it had stopped before.
-    pub fn stop(mut self) -> Result<Generator, TrafficError> {
+    pub fn stop(self) -> Result<Generator, TrafficError> {
+        let (generator, outcome) = self.finish();
+        outcome.map(|()| generator)
+    }
+
+    /// Stops sending; beside the generator, why it had stopped before where it had.
+    ///
+    /// # Panics
+    /// Where the thread did.
+    pub fn finish(mut self) -> (Generator, Result<(), TrafficError>) {
         match self.end() {
-            Some((generator, Ok(Ok(())))) => Ok(generator),
-            Some((_, Ok(Err(error)))) => Err(TrafficError::GeneratorStopped {
-                what: error.to_string(),
-            }),
+            Some((generator, Ok(outcome))) => {
+                (generator, outcome.map_err(TrafficError::stopped_by_itself))
+            }
             Some((_, Err(panic))) => std::panic::resume_unwind(panic),
-            None => unreachable!("only `stop` ends it, and the value with it"),
+            None => unreachable!("only this ends it, and the value with it"),
         }
     }
 

@@ -230,7 +230,7 @@ struct Wishes {
 
 /// A generator that sends until it is stopped or its value goes.
 pub struct RunningSocketGenerator {
-    // Both are there until `stop` takes them.
+    // Both are there until `end` takes them.
     generator: Option<SocketGenerator>,
     thread: Option<JoinHandle<Result<(), TrafficError>>>,
     wishes: Arc<Wishes>,
@@ -244,7 +244,7 @@ impl RunningSocketGenerator {
     pub fn offered_frames(&self) -> Result<u64, TrafficError> {
         self.generator
             .as_ref()
-            .expect("only `stop` takes it, and the value with it")
+            .expect("only `finish` takes it, and the value with it")
             .offered_frames()
     }
 
@@ -265,14 +265,22 @@ impl RunningSocketGenerator {
     ///
     /// # Errors
     /// Why it had stopped before.
-    pub fn stop(mut self) -> Result<SocketGenerator, TrafficError> {
+    pub fn stop(self) -> Result<SocketGenerator, TrafficError> {
+        let (generator, outcome) = self.finish();
+        outcome.map(|()| generator)
+    }
+
+    /// Stops sending; beside the generator, why it had stopped before where it had.
+    ///
+    /// # Panics
+    /// Where the thread did.
+    pub fn finish(mut self) -> (SocketGenerator, Result<(), TrafficError>) {
         match self.end() {
-            Some((generator, Ok(Ok(())))) => Ok(generator),
-            Some((_, Ok(Err(error)))) => Err(TrafficError::GeneratorStopped {
-                what: error.to_string(),
-            }),
+            Some((generator, Ok(outcome))) => {
+                (generator, outcome.map_err(TrafficError::stopped_by_itself))
+            }
             Some((_, Err(panic))) => std::panic::resume_unwind(panic),
-            None => unreachable!("only `stop` ends it, and the value with it"),
+            None => unreachable!("only this ends it, and the value with it"),
         }
     }
 

@@ -142,24 +142,18 @@ impl RunningSender {
         }
     }
 
-    /// Whether it still sends; it ends by itself only on an error, which [`stop`](Self::stop) tells.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
+    /// Stops sending; beside the sender, why it had stopped before where it had.
+    pub fn finish(self) -> (Sender, Result<(), TrafficError>) {
         match self {
-            Self::Ebpf(running) => running.is_running(),
-            Self::Socket(running) => running.is_running(),
+            Self::Ebpf(running) => {
+                let (generator, outcome) = running.finish();
+                (Sender::Ebpf(generator), outcome)
+            }
+            Self::Socket(running) => {
+                let (generator, outcome) = running.finish();
+                (Sender::Socket(generator), outcome)
+            }
         }
-    }
-
-    /// Stops sending.
-    ///
-    /// # Errors
-    /// Why it had stopped before.
-    pub fn stop(self) -> Result<Sender, TrafficError> {
-        Ok(match self {
-            Self::Ebpf(running) => Sender::Ebpf(running.stop()?),
-            Self::Socket(running) => Sender::Socket(running.stop()?),
-        })
     }
 }
 

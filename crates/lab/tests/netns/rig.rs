@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use fwdlab_lab::{
     BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
@@ -14,6 +13,7 @@ use fwdlab_model::{
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
+pub(crate) use testkit::{own_the_machine, wait_until};
 
 pub(crate) const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
 
@@ -28,15 +28,6 @@ pub(crate) enum Forwarder {
 }
 
 pub(crate) const FORWARDERS: [Forwarder; 2] = [Forwarder::Kernel, Forwarder::Xdp];
-
-/// Waits for the machine to be this test's alone, against tests of the same program and of others;
-/// it is until the file is dropped.
-pub(crate) fn own_the_machine() -> File {
-    let path = std::env::temp_dir().join("fwdlab-tests-own-the-machine");
-    let file = File::create(path).unwrap();
-    file.lock().unwrap();
-    file
-}
 
 /// Tester, DUT, generator and sink, as the lab puts them together.
 pub(crate) struct Rig {
@@ -178,18 +169,6 @@ pub(crate) fn run(command: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Waits until something holds; a minute is for machines that are busy with something else.
-pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(
-            start.elapsed() < Duration::from_secs(60),
-            "waited in vain: {what}"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 /// The name under which `ip netns` knows the DUT of this process's block.
 pub(crate) fn dut_namespace() -> String {
     own_namespaces(std::process::id())
@@ -320,16 +299,12 @@ pub(crate) fn measure(
     resolved: &Resolved,
     on_event: &mut dyn FnMut(LabEvent<'_>),
 ) -> Result<BlockOutcome, LabError> {
-    let _machine = own_the_machine();
-    let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-    let state = tempfile::tempdir().unwrap();
-    let mut lab = NetnsLab::open(resolved, state.path(), interrupts)?;
-    lab.measure(&block(resolved), 7, 2, on_event)
+    measure_with(None, resolved, on_event)
 }
 
-/// Does the same with another tester than the best.
+/// Does the same, with another tester than the best where one is given.
 pub(crate) fn measure_with(
-    tester: Tester,
+    tester: impl Into<Option<Tester>>,
     resolved: &Resolved,
     on_event: &mut dyn FnMut(LabEvent<'_>),
 ) -> Result<BlockOutcome, LabError> {
@@ -337,7 +312,9 @@ pub(crate) fn measure_with(
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
     let mut lab = NetnsLab::open(resolved, state.path(), interrupts)?;
-    lab.use_tester(tester);
+    if let Some(tester) = tester.into() {
+        lab.use_tester(tester);
+    }
     lab.measure(&block(resolved), 7, 2, on_event)
 }
 

@@ -2,14 +2,15 @@
 
 use std::time::Instant;
 
-use fwdlab_lab::NetnsLab;
+use fwdlab_lab::{LabEvent, NetnsLab, TESTER_OUT};
 use fwdlab_model::{
     AddressFamily, Binding, FrameSize, InvalidReason, LoadRegime, Tester, XdpProgram,
 };
 
 use crate::conservation::with_route_changed;
 use crate::rig::{
-    FAMILIES, evidence_against, experiment, forward_chain, measure_with, own_the_machine, rulesets,
+    FAMILIES, evidence_against, experiment, forward_chain, measure_with, own_namespaces,
+    own_the_machine, rulesets, run,
 };
 
 #[test]
@@ -44,6 +45,39 @@ fn every_sender_measures_a_block_of_both_families_and_accounts_for_every_frame()
             let cost_ns = outcome.block.generator_cost_ns[&family];
             assert!(cost_ns.is_finite() && cost_ns > 0.0, "{tester}");
         }
+    }
+}
+
+#[test]
+fn a_generator_that_dies_under_load_makes_all_trials_of_its_block_invalid() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "ip");
+    let levels = [("a", ""), ("b", "")];
+    let resolved = experiment(&[AddressFamily::Inet], rulesets(&levels), &["a", "b"]);
+    for tester in Tester::SOCKETS {
+        let mut slices = 0;
+        let outcome = measure_with(tester, &resolved, &mut |event| {
+            if let LabEvent::Slice(_) = event {
+                slices += 1;
+                if slices == 2 {
+                    let namespace = own_namespaces(std::process::id())
+                        .into_iter()
+                        .find(|name| name.ends_with("-tester"))
+                        .unwrap();
+                    run(&["ip", "-n", &namespace, "link", "set", TESTER_OUT, "down"]);
+                }
+            }
+        });
+        let outcome = outcome.unwrap();
+        assert_eq!((outcome.slices.len(), outcome.trials.len()), (4, 2));
+        for trial in &outcome.trials {
+            let is_told = trial.invalid.iter().any(|reason| {
+                matches!(reason, InvalidReason::GeneratorStopped { what }
+                    if what.contains("Network is down"))
+            });
+            assert!(is_told, "{tester}: {trial:?}");
+        }
+        assert_eq!(own_namespaces(std::process::id()), Vec::<String>::new());
     }
 }
 
