@@ -61,14 +61,7 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ArchiveE
     if let Err(error) = written {
         // The error says what matters; what stays behind is removed at the next opening.
         let _ = fs::remove_file(&unfinished);
-        return Err(match error {
-            ArchiveError::DiskFull { action, source, .. } => ArchiveError::DiskFull {
-                path: path.to_owned(),
-                action,
-                source,
-            },
-            other => other,
-        });
+        return Err(error.about(path));
     }
     sync_folder(folder)
 }

@@ -57,7 +57,7 @@ pub enum ArchiveError {
         source: io::Error,
     },
     /// The system refused something else.
-    #[error("{}: cannot {action} ({source}); check that the path is yours to use", path.display())]
+    #[error("{}: cannot {action} ({source}); {}", path.display(), remedy(source))]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -124,6 +124,17 @@ pub enum ArchiveError {
         /// Where.
         place: Place,
         /// What is wrong.
+        what: String,
+    },
+    /// A file is well-formed and yet not what this version writes.
+    #[error(
+        "{place}: not of the form that this fwdlab reads ({what}): damaged, or written by another \
+         version; read it with that version, or start afresh with --new"
+    )]
+    OtherForm {
+        /// Where.
+        place: Place,
+        /// What is missing or unknown.
         what: String,
     },
     /// A file was written by a later version.
@@ -195,6 +206,16 @@ pub enum ArchiveError {
     },
 }
 
+fn remedy(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "make it writable and run the same command again, it goes on where it stopped, or choose \
+             another folder with --results"
+        }
+        _ => "check that the path is yours to use",
+    }
+}
+
 fn process_text(pid: Option<u32>) -> String {
     pid.map_or_else(
         || "it has not said which".into(),
@@ -225,6 +246,16 @@ impl ArchiveError {
                 action,
                 source,
             },
+        }
+    }
+
+    /// The same error of a system call, about the file that the user knows.
+    pub(crate) fn about(self, path: &Path) -> Self {
+        match self {
+            Self::DiskFull { action, source, .. } | Self::Io { action, source, .. } => {
+                Self::io(path, action)(source)
+            }
+            other => other,
         }
     }
 

@@ -321,7 +321,16 @@ pub(crate) fn parse_json<T: DeserializeOwned>(
             supported: SCHEMA_VERSION,
         });
     }
-    serde_json::from_slice(bytes).map_err(damaged)
+    serde_json::from_slice(bytes).map_err(|error| {
+        if error.is_data() {
+            ArchiveError::OtherForm {
+                place: place.clone(),
+                what: error.to_string(),
+            }
+        } else {
+            damaged(error)
+        }
+    })
 }
 
 fn read_bytes(path: &Path) -> Result<Vec<u8>, ArchiveError> {
@@ -396,6 +405,20 @@ mod tests {
         assert!(
             matches!(error, ArchiveError::NewerSchema { schema: 9, .. }),
             "{error}"
+        );
+
+        // A record as an earlier version may have written it: whole, and without what came later.
+        let older = String::from_utf8(written()).unwrap();
+        let older = older.replacen("\"steal_s\":", "\"stolen\":", 1);
+        let error = parse_lines(Path::new("trials.jsonl"), older.as_bytes())
+            .err()
+            .unwrap();
+        let message = error.to_string();
+        assert!(
+            matches!(error, ArchiveError::OtherForm { .. })
+                && message.starts_with("trials.jsonl:1: ")
+                && message.ends_with("read it with that version, or start afresh with --new"),
+            "{message}"
         );
     }
 
