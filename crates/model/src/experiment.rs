@@ -50,7 +50,8 @@ pub(crate) const SETTLE_MS: RangeInclusive<u32> = 0..=60_000;
 pub(crate) const WARM_UP_MS: RangeInclusive<u32> = 0..=60_000;
 /// A threshold of nothing would make every verdict undecided in size.
 pub(crate) const THRESHOLD_PERCENT: RangeInclusive<f64> = 0.001..=50.0;
-pub(crate) const CONFIDENCE_PERCENT: RangeInclusive<f64> = 50.0..=99.9;
+/// The statistics ask for more than one half.
+pub(crate) const CONFIDENCE_PERCENT: RangeInclusive<f64> = 50.1..=99.9;
 pub(crate) const ORDERS: &[(&str, Order)] = &[
     ("random", Order::Random),
     ("in-sequence", Order::InSequence),
