@@ -3,18 +3,19 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use fwdlab_archive::{Choice, NewRun, Results, write_derived};
+use fwdlab_archive::{Choice, Results, write_derived};
 use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
-use fwdlab_lab::{BlockOutcome, MachineClaim, NetnsLab};
-use fwdlab_model::{Environment, Lab, LabNoise, SCHEMA_VERSION, SessionRecord};
+use fwdlab_lab::{BlockOutcome, NetnsLab};
+use fwdlab_model::{Environment, Lab, LabNoise};
 use fwdlab_plan::PlanRun;
+use fwdlab_report::format::duration;
 use serde_json::json;
 
 use crate::args::DoctorArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output::{self, tell};
 use crate::progress::Progress;
-use crate::run;
+use crate::session::{Session, Subject};
 
 /// Switches after which the rate is watched settling.
 const SWITCHES: u32 = 20;
@@ -60,52 +61,30 @@ fn measure(
     let state_directory = fwdlab_lab::state_directory()?;
     let mut netns = NetnsLab::open(&resolved, &state_directory, interrupts)?;
     let plan = fwdlab_plan::build(&resolved)?;
-    let started = jiff::Timestamp::now();
-    let source = format!("# fwdlab doctor: {}\n", resolved.question);
-    let new_run = NewRun {
-        resolved: &resolved,
-        plan: &plan,
-        experiment_source: source.as_bytes(),
-        kernel: environment.kernel.split(' ').next().unwrap_or_default(),
-        started: &started.strftime("%Y%m%dT%H%M%SZ").to_string(),
-    };
     let choice = Choice {
         label: None,
         new: true,
     };
-    let mut results = Results::open_or_create(&arguments.results, &new_run, &choice)?;
-    let _claim = MachineClaim::acquire()?;
-    let session = results.next_session();
-    results.begin_session(SessionRecord {
-        schema: SCHEMA_VERSION,
-        session,
-        start: started.to_string(),
-        fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
+    let subject = Subject {
+        resolved: &resolved,
+        plan: &plan,
+        experiment_source: &format!("# fwdlab doctor: {}\n", resolved.question),
         experiment_path: "fwdlab doctor".to_owned(),
-        lab_path: arguments
-            .lab
-            .as_ref()
-            .map(|path| path.display().to_string()),
+        lab_path: arguments.lab.as_deref(),
         environment: environment.clone(),
-        placement: netns.placement().clone(),
-    })?;
-    tell("measuring the lab against itself");
+    };
+    let mut session = Session::begin(&arguments.results, &choice, subject, &netns)?;
     let mut plan_run = PlanRun::resume(plan, &[]);
     let mut progress = Progress::new(false, &resolved.design, &plan_run);
-    let measured = run::measure(
-        &mut netns,
-        &mut results,
-        &mut plan_run,
-        &mut progress,
-        session,
-        interrupts,
-    );
+    let left = duration(progress.left_s(&plan_run));
+    tell(&format!("measuring the lab against itself (about {left})"));
+    let measured = session.measure(&mut netns, &mut plan_run, &mut progress, interrupts);
     progress.finish();
-    let directory = results.dir().to_owned();
+    let directory = session.results.dir().to_owned();
     if !measured? {
         return Ok(None);
     }
-    results.finish(&jiff::Timestamp::now().to_string())?;
+    let _claim = session.finish()?;
     let loaded = Results::load(&directory)?;
     let outcomes: Vec<BlockOutcome> = loaded
         .accepted()
@@ -121,10 +100,10 @@ fn measure(
         &outcomes,
         &environment.kernel,
         &environment.cpu_model,
-        &started.to_string(),
+        &loaded.sessions[0].start,
     )?;
     if let Some(noise) = noise.as_mut().filter(|_| with_ruleset) {
-        tell("watching the rate settle after switches");
+        tell("watching the rate settle after switches (some seconds)");
         noise.settle_ms = settle_ms(&netns.settling(SWITCHES)?);
     }
     if let Some(noise) = &noise {

@@ -14,6 +14,7 @@ mod report;
 mod restore;
 mod run;
 mod schema;
+mod session;
 
 use std::process::ExitCode;
 

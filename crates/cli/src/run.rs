@@ -1,12 +1,11 @@
-//! `fwdlab run`: the loop that measures block after block, and what surrounds it.
+//! `fwdlab run`: from the experiment file to the report.
 
 use anyhow::Context as _;
-use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{LabError, MachineClaim, NetnsLab, TesterChoice};
-use fwdlab_model::{SCHEMA_VERSION, SessionRecord, Tester};
+use fwdlab_archive::{Choice, Results};
+use fwdlab_lab::{NetnsLab, TesterChoice};
+use fwdlab_model::Tester;
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_report::format::duration;
-use fwdlab_sys::Interrupts;
 
 use crate::args::RunArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
@@ -14,6 +13,7 @@ use crate::experiment;
 use crate::output::tell;
 use crate::progress::Progress;
 use crate::report;
+use crate::session::{Session, Subject};
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     let (mut resolved, experiment_source) = experiment::read(
@@ -40,65 +40,32 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     }
     let plan = fwdlab_plan::build(&resolved)?;
 
-    let mut environment = fwdlab_lab::environment();
-    environment.tester = lab.tester().tester;
-    let kernel = environment
-        .kernel
-        .split(' ')
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    let new_run = NewRun {
-        resolved: &resolved,
-        plan: &plan,
-        experiment_source: experiment_source.as_bytes(),
-        kernel: &kernel,
-        started: &jiff::Timestamp::now()
-            .strftime("%Y%m%dT%H%M%SZ")
-            .to_string(),
-    };
     let choice = Choice {
         label: arguments.label.as_deref(),
         new: arguments.new,
     };
-    let mut results = Results::open_or_create(&arguments.results, &new_run, &choice)?;
-    for warning in &results.loaded().warnings {
-        tell(&format!("warning: {warning}"));
-    }
-    let _claim = MachineClaim::acquire()?;
-    let session = results.next_session();
-    results.begin_session(SessionRecord {
-        schema: SCHEMA_VERSION,
-        session,
-        start: jiff::Timestamp::now().to_string(),
-        fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
+    let subject = Subject {
+        resolved: &resolved,
+        plan: &plan,
+        experiment_source: &experiment_source,
         experiment_path: arguments.experiment.display().to_string(),
-        lab_path: arguments
-            .lab
-            .as_ref()
-            .map(|path| path.display().to_string()),
-        environment,
-        placement: lab.placement().clone(),
-    })?;
+        lab_path: arguments.lab.as_deref(),
+        environment: fwdlab_lab::environment(),
+    };
+    let mut session = Session::begin(&arguments.results, &choice, subject, &lab)?;
 
-    let mut plan_run = PlanRun::resume(results.loaded().plan.clone(), &results.loaded().records);
+    let loaded = session.results.loaded();
+    let mut plan_run = PlanRun::resume(loaded.plan.clone(), &loaded.records);
     let mut progress = Progress::new(arguments.quiet, &resolved.design, &plan_run);
     if !arguments.quiet {
-        introduce(&results, &plan_run, progress.left_s(&plan_run));
+        introduce(&session.results, &plan_run, progress.left_s(&plan_run));
     }
-    let measured = measure(
-        &mut lab,
-        &mut results,
-        &mut plan_run,
-        &mut progress,
-        session,
-        interrupts,
-    );
+    let measured = session.measure(&mut lab, &mut plan_run, &mut progress, interrupts);
     progress.finish();
 
-    let directory = results.dir().to_owned();
+    let directory = session.results.dir().to_owned();
     if let Ok(true) = measured {
-        results.finish(&jiff::Timestamp::now().to_string())?;
+        session.finish()?;
     }
     // What was measured is published even where something went wrong after it; the report of a
     // finished run can be made again at any time.
@@ -157,39 +124,6 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
         loaded.plan.seed,
         duration(left_s),
     ));
-}
-
-/// Measures until the plan is carried out; whether it was.
-pub(crate) fn measure(
-    lab: &mut NetnsLab,
-    results: &mut Results,
-    plan_run: &mut PlanRun,
-    progress: &mut Progress,
-    session: u32,
-    interrupts: Interrupts,
-) -> anyhow::Result<bool> {
-    while let Some(request) = plan_run.poll_block() {
-        if interrupts.requests() > 0 {
-            return Ok(false);
-        }
-        progress.block_starts(&request, plan_run);
-        let mut was_told = false;
-        let outcome = lab.measure(&request.block, session, request.attempt, &mut |event| {
-            if interrupts.requests() > 0 && !was_told {
-                was_told = true;
-                progress.say("finishing this block; Ctrl-C once more stops now");
-            }
-            progress.event(&event);
-        });
-        let outcome = match outcome {
-            Err(LabError::Interrupted) => return Ok(false),
-            outcome => outcome.with_context(|| format!("block {}", request.block.number))?,
-        };
-        results.append_block(&outcome.trials, &outcome.block, &outcome.slices)?;
-        plan_run.handle_outcome(&outcome.trials, &outcome.block);
-        progress.block_ends(&outcome, plan_run);
-    }
-    Ok(true)
 }
 
 fn conclude(summary: &Summary, is_whole: bool) -> anyhow::Result<Code> {

@@ -1,0 +1,114 @@
+//! One session: an uninterrupted stretch of blocks, recorded in a results directory, on a machine that is
+//! this process's alone.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use fwdlab_archive::{Choice, NewRun, Results};
+use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
+use fwdlab_model::{Environment, Plan, Resolved, SCHEMA_VERSION, SessionRecord};
+use fwdlab_plan::PlanRun;
+use fwdlab_sys::Interrupts;
+
+use crate::output::tell;
+use crate::progress::Progress;
+
+/// What is measured, and where it comes from.
+pub(crate) struct Subject<'a> {
+    pub(crate) resolved: &'a Resolved,
+    pub(crate) plan: &'a Plan,
+    /// The experiment file's text, and its path as the user gave it.
+    pub(crate) experiment_source: &'a str,
+    pub(crate) experiment_path: String,
+    pub(crate) lab_path: Option<&'a Path>,
+    pub(crate) environment: Environment,
+}
+
+/// A session that has begun.
+pub(crate) struct Session {
+    pub(crate) results: Results,
+    number: u32,
+    claim: MachineClaim,
+}
+
+impl Session {
+    /// Opens the results directory, claims the machine and records where and with what is measured.
+    pub(crate) fn begin(
+        root: &Path,
+        choice: &Choice<'_>,
+        subject: Subject<'_>,
+        lab: &NetnsLab,
+    ) -> anyhow::Result<Self> {
+        let now = jiff::Timestamp::now();
+        let mut environment = subject.environment;
+        environment.tester = lab.tester().tester;
+        let new_run = NewRun {
+            resolved: subject.resolved,
+            plan: subject.plan,
+            experiment_source: subject.experiment_source.as_bytes(),
+            kernel: environment.kernel.split(' ').next().unwrap_or_default(),
+            started: &now.strftime("%Y%m%dT%H%M%SZ").to_string(),
+        };
+        let mut results = Results::open_or_create(root, &new_run, choice)?;
+        for warning in &results.loaded().warnings {
+            tell(&format!("warning: {warning}"));
+        }
+        let claim = MachineClaim::acquire()?;
+        let number = results.next_session();
+        results.begin_session(SessionRecord {
+            schema: SCHEMA_VERSION,
+            session: number,
+            start: now.to_string(),
+            fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
+            experiment_path: subject.experiment_path,
+            lab_path: subject.lab_path.map(|path| path.display().to_string()),
+            environment,
+            placement: lab.placement().clone(),
+        })?;
+        Ok(Self {
+            results,
+            number,
+            claim,
+        })
+    }
+
+    /// Measures until the plan is carried out; whether it was.
+    pub(crate) fn measure(
+        &mut self,
+        lab: &mut NetnsLab,
+        plan_run: &mut PlanRun,
+        progress: &mut Progress,
+        interrupts: Interrupts,
+    ) -> anyhow::Result<bool> {
+        while let Some(request) = plan_run.poll_block() {
+            if interrupts.requests() > 0 {
+                return Ok(false);
+            }
+            progress.block_starts(&request, plan_run);
+            let mut was_told = false;
+            let mut on_event = |event: fwdlab_lab::LabEvent<'_>| {
+                if interrupts.requests() > 0 && !was_told {
+                    was_told = true;
+                    progress.say("finishing this block; Ctrl-C once more stops now");
+                }
+                progress.event(&event);
+            };
+            let outcome = lab.measure(&request.block, self.number, request.attempt, &mut on_event);
+            let outcome = match outcome {
+                Err(LabError::Interrupted) => return Ok(false),
+                outcome => outcome.with_context(|| format!("block {}", request.block.number))?,
+            };
+            self.results
+                .append_block(&outcome.trials, &outcome.block, &outcome.slices)?;
+            plan_run.handle_outcome(&outcome.trials, &outcome.block);
+            progress.block_ends(&outcome, plan_run);
+        }
+        Ok(true)
+    }
+
+    /// Marks the run as finished: everything is measured. The machine stays claimed until the answer goes.
+    pub(crate) fn finish(self) -> anyhow::Result<MachineClaim> {
+        self.results.finish(&jiff::Timestamp::now().to_string())?;
+        Ok(self.claim)
+    }
+}
