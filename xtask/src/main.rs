@@ -25,7 +25,8 @@ cargo xtask <chore>
   test          run every test that can run here, and name those that were skipped
   lint          formatting, clippy, licences, tidy, and whether the eBPF objects are up to date
   ci            test, then lint
-  soak          the long storms: runs killed at 200 moments, every effect of a run failing
+  soak          the long storms: runs killed at 200 moments, every effect of a run failing;
+                --kills RANGE, --effects RANGE for one of them or a part of it
   tidy          crate edges, dead links, stray words and files
   bpf           build the eBPF objects from their sources
   bpf --check   fail unless the committed objects do what their sources say
@@ -53,7 +54,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["test"] => test::run(),
         ["lint"] => lint::run(),
         ["ci"] => test::run().and_then(|()| lint::run()),
-        ["soak"] => soak::soak(),
+        ["soak", options @ ..] => soak::soak(options),
         ["tidy"] => tidy::run(),
         ["bpf"] => bpf::build(),
         ["bpf", "--check"] => bpf::check(),

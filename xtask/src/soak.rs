@@ -1,28 +1,125 @@
 //! Long storms, of which the ordinary tests run a few seeded cases.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::command::{cargo, run};
 
-/// Tests that do more where this is set.
+/// The environment variable that tells a storm its cases.
 const SOAK: &str = "FWDLAB_SOAK";
 
-/// Kills runs at 200 moments, and lets every single effect of a run fail; takes about an hour.
-pub(crate) fn soak() -> Result<()> {
-    for (test, name) in [
-        (
-            "interruption",
-            "a_run_killed_at_any_moment_goes_on_to_the_same_plan",
-        ),
-        (
-            "faults",
-            "whichever_effect_fails_the_run_goes_on_afterwards",
-        ),
-    ] {
-        let arguments = ["test", "--release", "--package", "fwdlab", "--test", test];
-        run(cargo(arguments)
-            .args([name, "--", "--exact", "--nocapture"])
-            .env(SOAK, "1"))?;
+/// A mount and a network namespace of its own for each storm, so that another run on this machine neither
+/// disturbs it nor is disturbed: the claim of the machine and the names of namespaces are the storm's alone.
+const RUNNER: &str = r#"target."cfg(all())".runner=["unshare", "--mount", "--net", "sh", "-c",
+    "mount -t tmpfs none /run && ip link set lo up && exec \"$0\" \"$@\""]"#;
+
+/// A test that goes through many cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Storm {
+    option: &'static str,
+    program: &'static str,
+    test: &'static str,
+    /// The cases where none are asked for.
+    cases: &'static str,
+}
+
+const STORMS: [Storm; 2] = [
+    Storm {
+        option: "--kills",
+        program: "interruption",
+        test: "a_run_killed_at_any_moment_goes_on_to_the_same_plan",
+        cases: "1..200",
+    },
+    Storm {
+        option: "--effects",
+        program: "faults",
+        test: "whichever_effect_fails_the_run_goes_on_afterwards",
+        cases: "1..",
+    },
+];
+
+/// Kills runs at seeded moments, and lets single effects of a run fail.
+///
+/// # Errors
+/// A case fails, or the options are none.
+pub(crate) fn soak(options: &[&str]) -> Result<()> {
+    for (storm, cases) in chosen(options)? {
+        let program = ["--release", "--package", "fwdlab", "--test", storm.program];
+        run(cargo(["test", "--config", RUNNER])
+            .args(program)
+            .args([storm.test, "--", "--exact", "--nocapture"])
+            .env(SOAK, cases))?;
     }
     Ok(())
+}
+
+/// The storms that are asked for, each with its cases; both whole where none is.
+fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
+    if options.is_empty() {
+        return Ok(STORMS.map(|storm| (storm, storm.cases.to_owned())).into());
+    }
+    let mut chosen = Vec::new();
+    for pair in options.chunks(2) {
+        let storm = STORMS.iter().find(|storm| storm.option == pair[0]);
+        let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
+            bail!(
+                "soak: {}: give --kills RANGE or --effects RANGE, where a range is A..B, both included, \
+                 A.. or B alone for 1..B",
+                pair.join(" ")
+            );
+        };
+        chosen.push((*storm, cases));
+    }
+    Ok(chosen)
+}
+
+/// A range of cases as the tests read it.
+fn range(text: &str) -> Option<String> {
+    let number = |text: &str| text.parse::<usize>().ok().filter(|&number| number > 0);
+    let Some((first, last)) = text.split_once("..") else {
+        return Some(format!("1..{}", number(text)?));
+    };
+    let first = number(first)?;
+    if last.is_empty() {
+        return Some(format!("{first}.."));
+    }
+    let last = number(last).filter(|&last| last >= first)?;
+    Some(format!("{first}..{last}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_chosen() {
+        let cases = |options: &[&str]| -> Vec<String> {
+            let chosen = chosen(options).unwrap();
+            chosen
+                .iter()
+                .map(|(storm, cases)| format!("{} {cases}", storm.option))
+                .collect()
+        };
+        assert_eq!(cases(&[]), ["--kills 1..200", "--effects 1.."]);
+        assert_eq!(cases(&["--kills", "20"]), ["--kills 1..20"]);
+        assert_eq!(
+            cases(&["--effects", "7..7", "--kills", "9.."]),
+            ["--effects 7..7", "--kills 9.."]
+        );
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for options in [
+            &["--kills"][..],
+            &["--kills", "0"],
+            &["--kills", "9..8"],
+            &["--kills", "-3"],
+            &["--kills", "1...3"],
+            &["--writes", "1"],
+            &["20"],
+        ] {
+            let error = chosen(options).unwrap_err().to_string();
+            assert!(error.contains("--effects RANGE"), "{options:?}: {error}");
+        }
+    }
 }

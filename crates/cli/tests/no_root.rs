@@ -1,19 +1,15 @@
 //! The main job for an ordinary user: in a user namespace, and what is said where there is none.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod shared;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
-const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
-const SHORT_EXPERIMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/short.toml");
-
-/// Who is nobody in particular, on every system.
-const NOBODY: u32 = 65534;
+use shared::{FWDLAB, NOBODY, REPOSITORY, assert_complete, data, finish, records, wait_for_child};
+use testkit::{text, wait_until};
 
 /// The program and the files that it needs, where an ordinary user may read them, whatever user has
 /// built it and wherever.
@@ -24,7 +20,7 @@ impl Home {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_fwdlab"), path.join("fwdlab")).unwrap();
+        fs::copy(FWDLAB, path.join("fwdlab")).unwrap();
         let status = Command::new("cp")
             .args(["--recursive", "experiments", "labs"])
             .arg(path)
@@ -65,7 +61,7 @@ impl Home {
 
     /// An experiment whose variants both root and an ordinary user can have.
     fn add_short_experiment(&self) {
-        let text = fs::read_to_string(SHORT_EXPERIMENT).unwrap();
+        let text = fs::read_to_string(data("short.toml")).unwrap();
         let (here, there) = ("../../../../labs/", "../labs/");
         assert!(text.contains(here), "{text}");
         let path = self.0.path().join("experiments/short.toml");
@@ -92,10 +88,11 @@ fn nobody() -> [String; 5] {
     words.map(str::to_owned)
 }
 
-fn text(output: &Output) -> String {
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    format!("{}\n{stdout}{stderr}", output.status)
+/// Gives a folder and everything in it to another user: inside its user namespace an ordinary user's run
+/// is root, whom the permission bits of that user's own files do not hold up.
+fn give(folder: &Path, user: u32) {
+    let mut chown = Command::new("chown");
+    testkit::succeed(chown.arg("--recursive").arg(user.to_string()).arg(folder));
 }
 
 #[test]
@@ -166,12 +163,36 @@ fn the_quickstart_measures_without_root_and_says_what_is_lost() {
 }
 
 #[test]
+fn the_doctor_does_not_call_a_lab_unusable_that_measures_without_root() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "setpriv");
+    let home = Home::new();
+    let program = home.0.path().join("fwdlab");
+    let output = home
+        .command("setpriv")
+        .args(nobody())
+        .arg(program)
+        .args(["doctor", "--quick"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    for expected in [
+        "warn privilege: root of a user",
+        "warn eBPF programs: ",
+        "from a socket",
+    ] {
+        assert!(stdout.contains(expected), "{expected:?} is not in {stdout}");
+    }
+}
+
+#[test]
 fn root_does_not_go_on_where_an_ordinary_user_began() {
     testkit::require_root!();
     testkit::require_tool!("nft", "setpriv");
     let home = Home::new();
     home.add_short_experiment();
-    let mut child = home
+    let child = home
         .command("setpriv")
         .args(nobody())
         .args(home.run_arguments("short"))
@@ -179,13 +200,9 @@ fn root_does_not_go_on_where_an_ordinary_user_began() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let records = home.results("short").join("trials.jsonl");
-    let start = Instant::now();
-    while fs::read_to_string(&records).unwrap_or_default().is_empty() {
-        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
-        assert!(start.elapsed().as_secs() < 60, "no block was measured");
-        sleep(Duration::from_millis(5));
-    }
+    let mut child = wait_for_child("a block is measured", child, || {
+        !records(&home.results("short")).is_empty()
+    });
     child.kill().unwrap();
     child.wait().unwrap();
     let run = |program: &str, arguments: &[String]| {
@@ -205,6 +222,52 @@ fn root_does_not_go_on_where_an_ordinary_user_began() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
 }
 
+#[test]
+fn a_folder_that_is_not_the_users_to_write_is_told_before_and_inside_a_run() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "setpriv", "chown");
+    let home = Home::new();
+    home.add_short_experiment();
+    let run = || {
+        let mut command = home.command("setpriv");
+        command
+            .args(nobody())
+            .args(home.run_arguments("short"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    };
+    let results = home.0.path().join("results");
+    fs::create_dir(&results).unwrap();
+    let output = run().output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    for expected in [
+        "/short: cannot create the folder (Permission denied",
+        "is yours to use",
+    ] {
+        assert!(text(&output).contains(expected), "{}", text(&output));
+    }
+    assert!(!text(&output).contains("block 1 of"), "{}", text(&output));
+
+    fs::set_permissions(&results, Permissions::from_mode(0o777)).unwrap();
+    let directory = home.results("short");
+    let child = wait_for_child("a block is measured", run().spawn().unwrap(), || {
+        !records(&directory).is_empty()
+    });
+    give(&directory, 0);
+    let output = finish(child);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    let expected = "cannot write the file (Permission denied";
+    assert!(text(&output).contains(expected), "{}", text(&output));
+
+    give(&directory, NOBODY);
+    let records_before = records(&directory);
+    let output = run().output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(records(&directory).starts_with(&records_before));
+    assert_complete(&directory, 6, "after it could not be written");
+}
+
 /// A user namespace in which root may do what it likes, and which holds no other.
 struct BarrenNamespace(Child);
 
@@ -217,11 +280,9 @@ impl BarrenNamespace {
         let holder = Self(holder);
         let process = PathBuf::from(format!("/proc/{}", holder.0.id()));
         let own = fs::read_link("/proc/self/ns/user").unwrap();
-        let start = Instant::now();
-        while fs::read_link(process.join("ns/user")).is_ok_and(|namespace| namespace == own) {
-            assert!(start.elapsed().as_secs() < 60, "unshare did not unshare");
-            sleep(Duration::from_millis(1));
-        }
+        wait_until("unshare unshares", || {
+            fs::read_link(process.join("ns/user")).is_ok_and(|namespace| namespace != own)
+        });
         for map in ["uid_map", "gid_map"] {
             fs::write(process.join(map), "0 0 65536").unwrap();
         }

@@ -1,27 +1,19 @@
 //! The main job, as the README has it: from the experiment file to a published result.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod shared;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
-const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+use shared::REPOSITORY;
+use testkit::text;
 
 fn fwdlab(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_fwdlab"))
-        .args(arguments)
-        .current_dir(REPOSITORY)
-        .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn text(output: &Output) -> String {
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    format!("{}\n{stdout}{stderr}", output.status)
+    let mut command = shared::fwdlab(arguments);
+    command.current_dir(REPOSITORY).output().unwrap()
 }
 
 #[test]

@@ -1,16 +1,15 @@
 //! What a killed run has changed on the host is put back: by `fwdlab restore`, and by the next run.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod shared;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
 
 use serde_json::Value;
-
-/// No wait in here may take longer than this, whatever the machine does.
-const WAIT_S_MAX: u64 = 120;
+use shared::{finish, namespaces_of, wait_for_child};
+use testkit::succeed;
 
 /// A folder with an experiment whose factor is a program that writes a file on the host.
 struct Scratch {
@@ -47,61 +46,27 @@ impl Scratch {
     }
 
     fn fwdlab(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fwdlab"));
+        let mut command = shared::fwdlab(arguments);
         command
-            .args(arguments)
             .current_dir(self.folder.path())
-            .env("XDG_STATE_HOME", self.path("state"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .env("XDG_STATE_HOME", self.path("state"));
         command
     }
 
     /// Starts a run and kills it when the factor's program has written its file.
     fn kill_a_run(&self) -> u32 {
-        let mut child: Child = self.fwdlab(&["run", "experiment.toml"]).spawn().unwrap();
-        let start = Instant::now();
-        while !self.mark().exists() {
-            if child.try_wait().unwrap().is_some() {
-                let output = child.wait_with_output().unwrap();
-                panic!("{}", String::from_utf8_lossy(&output.stderr));
-            }
-            assert!(
-                start.elapsed() < Duration::from_secs(WAIT_S_MAX),
-                "it wrote no file"
-            );
-            sleep(Duration::from_millis(1));
-        }
+        let child = self.fwdlab(&["run", "experiment.toml"]).spawn().unwrap();
+        let mut child = wait_for_child("it writes its file", child, || self.mark().exists());
         child.kill().unwrap();
         let pid = child.id();
-        child.wait_with_output().unwrap();
+        finish(child);
         assert!(self.mark().exists());
         pid
     }
 }
 
-fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    output
-}
-
 fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn namespaces_of(pid: u32) -> usize {
-    let prefix = format!("fwdlab-{pid}-");
-    fs::read_dir("/run/netns").map_or(0, |entries| {
-        entries
-            .filter(|entry| {
-                let name = entry.as_ref().unwrap().file_name();
-                name.to_string_lossy().starts_with(&prefix)
-            })
-            .count()
-    })
 }
 
 #[test]
@@ -110,7 +75,7 @@ fn restore_puts_back_what_a_killed_run_changed_on_the_host() {
     testkit::require_tool!("sh", "rm", "cat");
     let scratch = Scratch::new();
     let pid = scratch.kill_a_run();
-    assert_eq!(namespaces_of(pid), 2);
+    assert_eq!(namespaces_of(pid).len(), 2);
 
     let listed = succeed(&mut scratch.fwdlab(&["restore", "--list", "--json"]));
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
@@ -127,7 +92,7 @@ fn restore_puts_back_what_a_killed_run_changed_on_the_host() {
     assert_eq!(kinds, ["run", "remove-namespace", "remove-namespace"]);
     assert!(own.iter().all(|leftover| leftover["state"] == "left"));
     assert!(
-        scratch.mark().exists() && namespaces_of(pid) == 2,
+        scratch.mark().exists() && namespaces_of(pid).len() == 2,
         "looking changes nothing"
     );
 
@@ -138,7 +103,7 @@ fn restore_puts_back_what_a_killed_run_changed_on_the_host() {
         "{restored}"
     );
     assert!(!scratch.mark().exists());
-    assert_eq!(namespaces_of(pid), 0);
+    assert_eq!(namespaces_of(pid).len(), 0);
 
     let again = stdout(&succeed(&mut scratch.fwdlab(&["restore"])));
     assert!(!again.contains(&pid.to_string()), "{again}");
@@ -154,7 +119,7 @@ fn the_next_run_puts_back_what_a_killed_one_changed_and_goes_on() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("put back (run rm -f "), "{stderr}");
     assert!(!scratch.mark().exists());
-    assert_eq!(namespaces_of(pid), 0);
+    assert_eq!(namespaces_of(pid).len(), 0);
     let results = fs::read_dir(scratch.path("results/experiment")).unwrap();
     let directories = results
         .filter(|entry| entry.as_ref().unwrap().path().is_dir())
@@ -170,8 +135,8 @@ fn what_cannot_be_put_back_is_told_until_it_is_forgotten() {
     let line = r#"{"record":"change","id":{"boot":"another","pid":1,"start_time":2,"number":3},"time":"2026-11-21T15:00:00Z","what":"factor \"mtu\" at level \"9000\"","undo":{"kind":"write-sysctl","setting":"no/such/setting","value":"1"}}"#;
     fs::write(&journal, format!("{line}\n{{\"record\":\"und")).unwrap();
     let fwdlab = |arguments: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_fwdlab"))
-            .args(arguments)
+        let mut command = shared::fwdlab(arguments);
+        command
             .env("XDG_STATE_HOME", state.path())
             .output()
             .unwrap()

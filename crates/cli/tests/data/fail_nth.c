@@ -1,16 +1,19 @@
-/* Preloaded into fwdlab by tests/faults.rs: lets the n-th effect of a run fail.
+/* Preloaded into fwdlab by tests: lets the n-th effect of a run fail (faults.rs), or the load of its
+ * n-th generator (surroundings.rs).
  *
  * An effect is a call that changes something outside the process: writing, syncing or renaming a
  * file, making or removing one, a netlink message, an eBPF call, starting a command. What goes to the
  * terminal does not count.
  *
  * FAIL_NTH=N: effect N fails, once; 0: none does.
+ * FAIL_LOAD=N: the N-th generator that is started ends with an error after some hundred thousand frames.
  * FAIL_LOG=FILE: the number of effects, and which one failed, is written there at the end.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -23,8 +26,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-static atomic_long effects;
-static long nth;
+/* Frames from which a run of an eBPF program is the load of a block, and after which it fails. */
+#define LOAD_FRAMES (1 << 20)
+#define FRAMES_BEFORE_FAILURE 300000
+
+static atomic_long effects, loads;
+static long nth, nth_load;
 static const char *log_path;
 static const char *failed = "none";
 static pid_t process;
@@ -40,11 +47,12 @@ static void *next(const char *name)
 
 __attribute__((constructor)) static void start(void)
 {
-	const char *number = getenv("FAIL_NTH");
+	const char *number = getenv("FAIL_NTH"), *load = getenv("FAIL_LOAD");
 
 	log_path = getenv("FAIL_LOG");
 	process = getpid();
 	nth = number ? atol(number) : 0;
+	nth_load = load ? atol(load) : 0;
 	/* The commands that fwdlab starts are to work. */
 	unsetenv("LD_PRELOAD");
 }
@@ -182,6 +190,17 @@ long syscall(long number, ...)
 	va_end(arguments);
 	if (number == SYS_bpf)
 		FAIL("bpf", ENOMEM);
+	if (number == SYS_bpf && a[0] == BPF_PROG_TEST_RUN) {
+		union bpf_attr *attributes = (union bpf_attr *)a[1];
+
+		if (attributes->test.repeat >= LOAD_FRAMES &&
+		    atomic_fetch_add(&loads, 1) + 1 == nth_load) {
+			attributes->test.repeat = FRAMES_BEFORE_FAILURE;
+			real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+			errno = ENOMEM;
+			return -1;
+		}
+	}
 	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
