@@ -406,6 +406,20 @@ mod tests {
             matches!(error, ArchiveError::NewerSchema { schema: 9, .. }),
             "{error}"
         );
+
+        // A record as an earlier version may have written it: whole, and without what came later.
+        let older = String::from_utf8(written()).unwrap();
+        let older = older.replacen("\"steal_s\":", "\"stolen\":", 1);
+        let error = parse_lines(Path::new("trials.jsonl"), older.as_bytes())
+            .err()
+            .unwrap();
+        let message = error.to_string();
+        assert!(
+            matches!(error, ArchiveError::OtherForm { .. })
+                && message.starts_with("trials.jsonl:1: ")
+                && message.ends_with("read it with that version, or start afresh with --new"),
+            "{message}"
+        );
     }
 
     #[test]

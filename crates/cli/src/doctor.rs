@@ -8,6 +8,7 @@ use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise,
 use fwdlab_lab::{BlockOutcome, NetnsLab};
 use fwdlab_model::{Environment, Lab, LabNoise};
 use fwdlab_plan::PlanRun;
+use fwdlab_report::format::duration;
 use serde_json::json;
 
 use crate::args::DoctorArguments;
@@ -73,9 +74,10 @@ fn measure(
         environment: environment.clone(),
     };
     let mut session = Session::begin(&arguments.results, &choice, subject, &netns)?;
-    tell("measuring the lab against itself");
     let mut plan_run = PlanRun::resume(plan, &[]);
     let mut progress = Progress::new(false, &resolved.design, &plan_run);
+    let left = duration(progress.left_s(&plan_run));
+    tell(&format!("measuring the lab against itself (about {left})"));
     let measured = session.measure(&mut netns, &mut plan_run, &mut progress, interrupts);
     progress.finish();
     let directory = session.results.dir().to_owned();
@@ -101,7 +103,7 @@ fn measure(
         &loaded.sessions[0].start,
     )?;
     if let Some(noise) = noise.as_mut().filter(|_| with_ruleset) {
-        tell("watching the rate settle after switches");
+        tell("watching the rate settle after switches (some seconds)");
         noise.settle_ms = settle_ms(&netns.settling(SWITCHES)?);
     }
     if let Some(noise) = &noise {

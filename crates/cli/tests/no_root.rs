@@ -88,14 +88,11 @@ fn nobody() -> [String; 5] {
     words.map(str::to_owned)
 }
 
-/// Lets a folder and everything in it be written, or only read, by its owner.
-fn set_writable(folder: &Path, is_writable: bool) {
-    let mode = if is_writable { "u+w" } else { "u-w" };
-    let status = Command::new("chmod")
-        .args(["--recursive", mode])
-        .arg(folder)
-        .status();
-    assert!(status.unwrap().success());
+/// Gives a folder and everything in it to another user: inside its user namespace an ordinary user's run
+/// is root, whom the permission bits of that user's own files do not hold up.
+fn give(folder: &Path, user: u32) {
+    let mut chown = Command::new("chown");
+    testkit::succeed(chown.arg("--recursive").arg(user.to_string()).arg(folder));
 }
 
 #[test]
@@ -166,6 +163,30 @@ fn the_quickstart_measures_without_root_and_says_what_is_lost() {
 }
 
 #[test]
+fn the_doctor_does_not_call_a_lab_unusable_that_measures_without_root() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "setpriv");
+    let home = Home::new();
+    let program = home.0.path().join("fwdlab");
+    let output = home
+        .command("setpriv")
+        .args(nobody())
+        .arg(program)
+        .args(["doctor", "--quick"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    for expected in [
+        "warn privilege: root of a user",
+        "warn eBPF programs: ",
+        "from a socket",
+    ] {
+        assert!(stdout.contains(expected), "{expected:?} is not in {stdout}");
+    }
+}
+
+#[test]
 fn root_does_not_go_on_where_an_ordinary_user_began() {
     testkit::require_root!();
     testkit::require_tool!("nft", "setpriv");
@@ -204,7 +225,7 @@ fn root_does_not_go_on_where_an_ordinary_user_began() {
 #[test]
 fn a_folder_that_is_not_the_users_to_write_is_told_before_and_inside_a_run() {
     testkit::require_root!();
-    testkit::require_tool!("nft", "setpriv", "chmod");
+    testkit::require_tool!("nft", "setpriv", "chown");
     let home = Home::new();
     home.add_short_experiment();
     let run = || {
@@ -233,13 +254,13 @@ fn a_folder_that_is_not_the_users_to_write_is_told_before_and_inside_a_run() {
     let child = wait_for_child("a block is measured", run().spawn().unwrap(), || {
         !records(&directory).is_empty()
     });
-    set_writable(&directory, false);
+    give(&directory, 0);
     let output = finish(child);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     let expected = "cannot write the file (Permission denied";
     assert!(text(&output).contains(expected), "{}", text(&output));
 
-    set_writable(&directory, true);
+    give(&directory, NOBODY);
     let records_before = records(&directory);
     let output = run().output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));

@@ -1,6 +1,10 @@
 //! What the tests of the command share: starting it, what it leaves on the host and in its results
 //! directory, and going through many cases.
 #![allow(dead_code, reason = "every test program uses a part of it")]
+#![allow(
+    clippy::print_stdout,
+    reason = "a storm tells how far it is, as tests tell what they did"
+)]
 
 use std::collections::BTreeMap;
 use std::env;
