@@ -123,11 +123,8 @@ impl Page<'_> {
             design.settle_ms,
             design.warm_up_ms
         ));
-        if let Some(disturbed) = sentences::disturbed(report) {
-            self.item(&format!(
-                "Left out: {disturbed} of the slices' time, in which something else slowed the \
-                 core of the load CPU"
-            ));
+        if let Some(disturbed) = sentences::disturbed_time(report) {
+            self.item(&disturbed);
         }
         let drawn = if design.seed_was_drawn {
             " (drawn)"
@@ -548,8 +545,9 @@ impl Page<'_> {
         self.paragraph(&format!(
             "A short calibration loop is timed on the load CPU throughout every slice. Where it \
              takes longer than undisturbed, something else had a part of the core: {disturbed} of the \
-             slices' time. That time is left out of every forwarding rate above, whatever was \
-             forwarded in it. With nothing left out:"
+             slices' time. In every forwarding rate above, that time is {}; what was forwarded in \
+             it plays no part in that. With nothing left out:",
+            sentences::left_out(report)
         ));
         let mut rows = Vec::new();
         for comparison in &report.comparisons {

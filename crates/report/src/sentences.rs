@@ -152,6 +152,37 @@ pub(crate) fn disturbed(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
+/// How much of the time was disturbed, and what became of it; none where nothing was.
+pub(crate) fn disturbed_time(report: &Report) -> Option<String> {
+    let disturbed = disturbed(report)?;
+    Some(format!(
+        "Disturbed: {disturbed} of the slices' time, in which something else slowed the core of the \
+         load CPU; {}",
+        left_out(report)
+    ))
+}
+
+/// What became of the disturbed time.
+pub(crate) fn left_out(report: &Report) -> String {
+    let kept: Vec<String> = report
+        .disturbance
+        .iter()
+        .filter(|(_, disturbance)| !disturbance.blocks_over_all_time.is_empty())
+        .map(|(family, disturbance)| {
+            let blocks = format::counted(disturbance.blocks_over_all_time.len() as u64, "block");
+            format!("{blocks} of {}", family.protocol())
+        })
+        .collect();
+    if kept.is_empty() {
+        "left out".to_owned()
+    } else {
+        format!(
+            "left out, but for {}, of which too little would remain",
+            kept.join(" and ")
+        )
+    }
+}
+
 /// What the table of lost frames counts, and what a loss means under this load.
 pub(crate) fn losses(report: &Report) -> String {
     let meaning = match report.traffic.regime {

@@ -29,13 +29,9 @@ pub(crate) fn terminal(report: &Report, readme: &Path, width: usize, colour: boo
     for comparison in &report.comparisons {
         screen.comparison(comparison);
     }
-    if let Some(disturbed) = sentences::disturbed(report) {
+    if let Some(disturbed) = sentences::disturbed_time(report) {
         screen.line("");
-        let words = format!(
-            "Left out: {disturbed} of the slices' time, in which something else slowed the core \
-             of the load CPU"
-        );
-        screen.wrapped("", &words, Style::Dim);
+        screen.wrapped("", &disturbed, Style::Dim);
     }
     screen.warnings();
     screen.line("");
