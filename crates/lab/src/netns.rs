@@ -779,7 +779,7 @@ fn send_probe(family: &mut Family, traffic: &Traffic) -> Result<ProbeOutcome, La
         || Ok(family.sink.counts()?),
         |counts| counts.forwarded_frames >= u64::from(sent),
     )?;
-    let flows = traffic.flows() * traffic.directions();
+    let flows = traffic.flows_in_all_directions();
     let all_seen = family.sink.flows_seen()? == flows && family.sink.all_sizes_seen()?;
     let is_right =
         counts.forwarded_frames == u64::from(sent) && counts.wrong_frames() == 0 && all_seen;
@@ -817,7 +817,7 @@ fn trials(
         let traffic = &resolved.traffic;
         let of_family = validity::of_family(
             &block.conservation[&order.family],
-            traffic.flows() * traffic.directions(),
+            traffic.flows_in_all_directions(),
             generator_stopped.get(&order.family),
         );
         for (position, name) in (0..).zip(&order.rounds[0]) {

@@ -17,8 +17,8 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 /// What becomes of a program whose starter is killed.
 #[derive(Clone, Copy)]
 enum Orphan {
-    /// It ends by itself. Such a program is started without a fork of this whole process, in little
-    /// more than half the time: a ruleset is switched by one.
+    /// It ends by itself. Such a program is started without a fork of this whole process, and a ruleset
+    /// is switched by one under load.
     Ends,
     /// The kernel ends it too.
     IsEnded,

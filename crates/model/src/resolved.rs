@@ -238,6 +238,12 @@ impl Traffic {
             Direction::Both => 2,
         }
     }
+
+    /// How many flows that makes in all: a flow and the one that answers it are two.
+    #[must_use]
+    pub fn flows_in_all_directions(&self) -> u32 {
+        self.flows().saturating_mul(self.directions())
+    }
 }
 
 /// How often, how long and in what order.

@@ -509,7 +509,7 @@ impl Page<'_> {
         self.paragraph(
             "From the generator's start to its end in every block, settling and warm-up included.",
         );
-        let flows = report.traffic.flows() * report.traffic.directions();
+        let flows = report.traffic.flows_in_all_directions();
         let rows: Vec<Vec<String>> = report
             .conservation
             .iter()

@@ -122,10 +122,12 @@ impl Screen<'_> {
                 self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
                 continue;
             };
-            let style = match verdict {
-                verdict if verdict.leaves_open => Style::Yellow,
-                verdict if verdict.shows_difference => Style::Cyan,
-                _ => Style::Green,
+            let style = if verdict.leaves_open {
+                Style::Yellow
+            } else if verdict.shows_difference {
+                Style::Cyan
+            } else {
+                Style::Green
             };
             self.wrapped("  ", &label, Style::Bold);
             self.wrapped("    ", &verdict.sentence, style);

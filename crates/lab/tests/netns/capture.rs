@@ -173,6 +173,15 @@ fn planned_lengths(traffic: &Traffic, family: AddressFamily) -> BTreeMap<u32, u3
         .collect()
 }
 
+/// How many frames hold every flow with every size, and how many bytes they have in all.
+fn planned_frames(traffic: &Traffic, family: AddressFamily) -> (u32, u64) {
+    let lengths = planned_lengths(traffic, family);
+    let slots: u32 = lengths.values().sum();
+    let turn_length: u32 = lengths.iter().map(|(length, share)| length * share).sum();
+    let flows = traffic.flows();
+    (flows * slots, u64::from(flows) * u64::from(turn_length))
+}
+
 /// Every flow as often with every length as planned, each turn of the sizes with its exact
 /// proportions, and each frame with what is the same in all: MAC addresses, TTL, good checksums.
 fn assert_as_planned(
@@ -223,11 +232,7 @@ fn prove_forwarding(traffic: &Traffic, family: AddressFamily, forwarder: Forward
     // An XDP sink would hide the frames from tcpdump.
     rig.sink.detach();
     let folder = tempfile::tempdir().unwrap();
-    let lengths = planned_lengths(traffic, family);
-    let slots: u32 = lengths.values().sum();
-    let frames = traffic.flows() * slots;
-    let turn_length: u32 = lengths.iter().map(|(length, share)| length * share).sum();
-    let length = u64::from(traffic.flows()) * u64::from(turn_length);
+    let (frames, length) = planned_frames(traffic, family);
     // Frames that the XDP forwarder takes never reach a place where tcpdump could see them.
     let before = (forwarder == Forwarder::Kernel)
         .then(|| Capture::start(rig.topology.dut(), DUT_IN, folder.path()));
@@ -325,11 +330,7 @@ fn prove_both_directions(traffic: &Traffic, family: AddressFamily) {
     let mut generator = rig.topology.tester().run(load).unwrap().unwrap();
 
     let folder = tempfile::tempdir().unwrap();
-    let lengths = planned_lengths(traffic, family);
-    let slots: u32 = lengths.values().sum();
-    let frames = traffic.flows() * slots;
-    let turn_length: u32 = lengths.iter().map(|(length, share)| length * share).sum();
-    let length = u64::from(traffic.flows()) * u64::from(turn_length);
+    let (frames, length) = planned_frames(traffic, family);
     let (tester, dut) = (rig.topology.tester(), rig.topology.dut());
     let captures = [
         (dut, DUT_IN),
