@@ -59,6 +59,14 @@ fn seconds(utc: &Value) -> i64 {
         .unwrap()
 }
 
+/// Whether more frames came in at an interface than the probes send.
+fn is_loaded(shown: &Output) -> bool {
+    const PROBES_MAX: u64 = 10_000;
+    let links: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
+    let frames = &links[0]["stats64"]["rx"]["packets"];
+    frames.as_u64().is_some_and(|frames| frames > PROBES_MAX)
+}
+
 /// Proves that no time that was measured, or told while measuring, went with the wall clock.
 fn assert_times_are_sane(directory: &Path, output: &Output) {
     for record in records(directory).lines() {
@@ -226,13 +234,18 @@ fn an_interface_that_is_removed_under_load_ends_the_run_which_can_be_continued()
     let child = wait_for_child("a block is measured", child, || {
         has_a_block(scratch.path(), EXPERIMENT)
     });
-    // Between two blocks there is no namespace, and in a block's first moments no interface.
     let child = wait_for_child("it is removed", child, || {
-        namespaces_of(pid).iter().any(|namespace| {
-            let removed = Command::new("ip")
-                .args(["-n", namespace, "link", "del", "dut-in"])
-                .output();
-            removed.unwrap().status.success()
+        let namespaces = namespaces_of(pid);
+        let dut = namespaces.iter().find(|name| name.ends_with("-dut"));
+        dut.is_some_and(|dut| {
+            let interface = |action: &[&str]| {
+                let mut ip = Command::new("ip");
+                ip.args(["-n", dut]).args(action).arg("dut-in");
+                ip.output().unwrap()
+            };
+            // Between two blocks there is none, and before a block's rounds there are but probes.
+            is_loaded(&interface(&["-json", "-stats", "link", "show"]))
+                && interface(&["link", "delete"]).status.success()
         })
     });
     let output = finish(child);

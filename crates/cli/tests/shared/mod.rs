@@ -57,15 +57,17 @@ pub(crate) fn finish(child: Child) -> Output {
 
 /// Waits until something holds of what a child does, which has to live that long.
 pub(crate) fn wait_for_child(what: &str, mut child: Child, holds: impl Fn() -> bool) -> Child {
+    let mut has_held = false;
     testkit::wait_until(what, || {
-        if child.try_wait().is_ok_and(|status| status.is_some()) {
-            return true;
-        }
-        holds()
+        let has_ended = child.try_wait().is_ok_and(|status| status.is_some());
+        has_held = !has_ended && holds();
+        has_ended || has_held
     });
-    if child.try_wait().is_ok_and(|status| status.is_some()) {
-        panic!("it ended before: {what}: {}", text(&finish(child)));
-    }
+    assert!(
+        has_held,
+        "it ended before: {what}: {}",
+        text(&finish(child))
+    );
     child
 }
 

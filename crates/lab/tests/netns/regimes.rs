@@ -125,8 +125,13 @@ fn frames_that_another_cpu_has_no_room_for_are_counted_apart() {
     let resolved = experiment(&[AddressFamily::Inet], binding, &["0", &mask]);
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
     let conservation = &outcome.block.conservation[&AddressFamily::Inet];
-    assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
-    assert!(conservation.drops["CPU backlog"] > 0, "{conservation:?}");
+    // The backlogs are the machine's: they may have been full for frames of others too, such as the
+    // tester's own multicast reports.
+    assert!(
+        (-9..=0).contains(&conservation.unaccounted_frames)
+            && conservation.drops["CPU backlog"] > 9,
+        "{conservation:?}"
+    );
     for trial in &outcome.trials {
         let reasons = &trial.kernel_drop_reasons;
         assert_eq!(
