@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use fwdlab_model::record::UNDISTURBED_RATIO_MIN;
 use fwdlab_model::{AddressFamily, PlannedBlock, RateBasis, SliceRecord, VariantName};
 
 use crate::watch::Sample;
-
-/// The part of a trial's slices that must say something about the undisturbed rate.
-const SLICES_RATIO_MIN: f64 = 0.3;
 
 /// Writes into a block's slices what was left undisturbed of them, and tells the calibration loop's
 /// undisturbed time.
@@ -42,17 +40,12 @@ pub(crate) fn rate_basis(
     slices: &[SliceRecord],
 ) -> BTreeMap<AddressFamily, RateBasis> {
     let has_enough = |family, name: &VariantName| {
-        let own = || {
-            slices
-                .iter()
-                .filter(|slice| slice.family == family && &slice.variant == name)
-        };
-        let undisturbed = own()
-            .filter(|slice| slice.counted(RateBasis::Undisturbed).is_some())
-            .count();
-        #[expect(clippy::cast_precision_loss, reason = "counts of slices are small")]
-        let ratio = undisturbed as f64 / own().count() as f64;
-        ratio >= SLICES_RATIO_MIN
+        let (mut undisturbed_s, mut time_s) = (0.0, 0.0);
+        for slice in slices_of(slices, family, name) {
+            undisturbed_s += slice.undisturbed_s;
+            time_s += slice.time_s;
+        }
+        undisturbed_s > 0.0 && undisturbed_s >= time_s * UNDISTURBED_RATIO_MIN
     };
     planned
         .families
@@ -67,6 +60,35 @@ pub(crate) fn rate_basis(
             (order.family, basis)
         })
         .collect()
+}
+
+/// The slices of one trial, as the statistics take them: what their forwarding rates rest on.
+pub(crate) fn counted(
+    slices: &[SliceRecord],
+    family: AddressFamily,
+    name: &VariantName,
+    basis: RateBasis,
+) -> Vec<fwdlab_stats::Slice> {
+    slices_of(slices, family, name)
+        .map(|slice| {
+            let (forwarded_frames, duration_s) = slice.counted(basis);
+            fwdlab_stats::Slice {
+                round: slice.round,
+                forwarded_frames,
+                duration_s,
+            }
+        })
+        .collect()
+}
+
+fn slices_of<'a>(
+    slices: &'a [SliceRecord],
+    family: AddressFamily,
+    name: &VariantName,
+) -> impl Iterator<Item = &'a SliceRecord> {
+    slices
+        .iter()
+        .filter(move |slice| slice.family == family && &slice.variant == name)
 }
 
 #[cfg(test)]
@@ -138,13 +160,15 @@ mod tests {
             rate_basis(&planned, &slices)[&FAMILY],
             RateBasis::Undisturbed
         );
+        // A twentieth of three slices of 100 ms is 15 ms, wherever they lie.
         slices[3].undisturbed_s = 0.0;
         slices[4].undisturbed_s = 0.0;
+        slices[5].undisturbed_s = 0.016;
         assert_eq!(
             rate_basis(&planned, &slices)[&FAMILY],
             RateBasis::Undisturbed
         );
-        slices[5].undisturbed_s = 0.004;
+        slices[5].undisturbed_s = 0.014;
         assert_eq!(rate_basis(&planned, &slices)[&FAMILY], RateBasis::AllTime);
     }
 }

@@ -19,7 +19,7 @@ use crate::counters::{Drops, difference, drops};
 use crate::drop_reasons::DropReasons;
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
-use crate::interference::{rate_basis, tell_undisturbed};
+use crate::interference::{counted, rate_basis, tell_undisturbed};
 use crate::journal::{Journal, Undo};
 use crate::placement::{load_unavailable, placement};
 use crate::restore::{Leftover, LeftoverState, OnFailure, restore};
@@ -463,16 +463,20 @@ impl<'a> Measurement<'a> {
         // Once more, with an ear to the kernel's reasons.
         let reasons = DropReasons::listen(self.topology.dut());
         let outcome = send_probe(family, &self.resolved.traffic)?;
+        if outcome.is_right {
+            return Ok(());
+        }
         let reasons = reasons.map(|reasons| reasons.frames()).unwrap_or_default();
         let in_brackets = |list: String| match list.as_str() {
             "" => list,
             list => format!(" ({list})"),
         };
-        let kinds: Vec<_> = outcome
+        let mut kinds: Vec<_> = outcome
             .counts
             .wrong_frames_by_kind()
-            .map(|(kind, _)| kind)
+            .map(|(kind, _)| kind.to_string())
             .collect();
+        kinds.extend(outcome.missing);
         let reasons: Vec<_> = reasons
             .iter()
             .map(|(reason, frames)| format!("the DUT's kernel dropped {frames} as {reason}"))
@@ -748,6 +752,8 @@ impl<'a> Measurement<'a> {
 /// What became of a variant's probe frames.
 struct ProbeOutcome {
     counts: SinkCounts,
+    /// What never came, where as many frames came as were sent.
+    missing: Option<String>,
     /// Whether all came, of every flow and size, and as they should.
     is_right: bool,
 }
@@ -780,10 +786,22 @@ fn send_probe(family: &mut Family, traffic: &Traffic) -> Result<ProbeOutcome, La
         |counts| counts.forwarded_frames >= u64::from(sent),
     )?;
     let flows = traffic.flows_in_all_directions();
-    let all_seen = family.sink.flows_seen()? == flows && family.sink.all_sizes_seen()?;
-    let is_right =
-        counts.forwarded_frames == u64::from(sent) && counts.wrong_frames() == 0 && all_seen;
-    Ok(ProbeOutcome { counts, is_right })
+    let flows_seen = family.sink.flows_seen()?;
+    let are_complete = counts.forwarded_frames == u64::from(sent);
+    let missing = if !are_complete {
+        None
+    } else if flows_seen != flows {
+        Some(format!("of {flows} flows it saw {flows_seen}"))
+    } else if !family.sink.all_sizes_seen()? {
+        Some("not every size of frame came".to_owned())
+    } else {
+        None
+    };
+    Ok(ProbeOutcome {
+        is_right: are_complete && counts.wrong_frames() == 0 && missing.is_none(),
+        missing,
+        counts,
+    })
 }
 
 /// The generator of the frames that go there, and of those that go back, where there are any.
@@ -846,11 +864,13 @@ fn trials(
                 drops: evidence.drops.clone(),
                 kernel_drop_reasons: evidence.kernel_drop_reasons.clone(),
                 undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
-                observation_pps: median(
-                    own.iter()
-                        .filter_map(|slice| slice.counted(basis))
-                        .map(|(frames, time_s)| as_f64(frames) / time_s),
-                ),
+                observation_pps: fwdlab_stats::observation(
+                    &counted(slices, order.family, name, basis),
+                    resolved.design.shortest_counted_s(),
+                )
+                .map_or(f64::NAN, |observation| {
+                    observation.median_forwarding_rate_pps
+                }),
                 pooled_pps: as_f64(forwarded_frames) / measured_s,
                 steal_s: own.iter().map(|slice| slice.steal_s).sum(),
                 calibration_ns: median(own.iter().map(|slice| as_f64(slice.calibration_ns))),

@@ -203,7 +203,7 @@ pub struct BlockRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateBasis {
-    /// What was left undisturbed; slices with hardly any are left out.
+    /// What was left undisturbed.
     Undisturbed,
     /// All of the time, because too little of it was undisturbed.
     AllTime,
@@ -324,19 +324,17 @@ pub struct SliceRecord {
     pub switch_s: f64,
 }
 
-/// A slice of which less was undisturbed says nothing about the undisturbed rate.
+/// A trial of which less was undisturbed says nothing about the undisturbed rate.
 pub const UNDISTURBED_RATIO_MIN: f64 = 0.05;
 
 impl SliceRecord {
-    /// Frames forwarded, and seconds that it took, on which its forwarding rate rests; none where
-    /// that is to be undisturbed time and there was hardly any.
+    /// Frames forwarded, and seconds that it took, on which its forwarding rate rests; 0 of both where
+    /// that is to be undisturbed time and there was none.
     #[must_use]
-    pub fn counted(&self, basis: RateBasis) -> Option<(u64, f64)> {
+    pub fn counted(&self, basis: RateBasis) -> (u64, f64) {
         match basis {
-            RateBasis::AllTime => Some((self.forwarded_frames, self.time_s)),
-            RateBasis::Undisturbed => (self.undisturbed_s > 0.0
-                && self.undisturbed_s >= self.time_s * UNDISTURBED_RATIO_MIN)
-                .then_some((self.undisturbed_frames, self.undisturbed_s)),
+            RateBasis::AllTime => (self.forwarded_frames, self.time_s),
+            RateBasis::Undisturbed => (self.undisturbed_frames, self.undisturbed_s),
         }
     }
 }

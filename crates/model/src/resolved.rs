@@ -271,6 +271,17 @@ pub struct Design {
     pub confidence_percent: f64,
 }
 
+/// The part of a slice that must count before its forwarding rate stands by itself.
+const COUNTED_RATIO_MIN: f64 = 0.2;
+
+impl Design {
+    /// Slices that count for less are taken together with the next ones, in seconds.
+    #[must_use]
+    pub fn shortest_counted_s(&self) -> f64 {
+        f64::from(self.slice_ms) / 1000.0 * COUNTED_RATIO_MIN
+    }
+}
+
 /// How the variants of a round follow each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

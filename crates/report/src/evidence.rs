@@ -58,13 +58,13 @@ pub(crate) fn slices(
         .slices
         .iter()
         .filter(|slice| &slice.variant == variant && slice.family == family)
-        .filter_map(|slice| {
-            let (forwarded_frames, duration_s) = slice.counted(basis)?;
-            Some(fwdlab_stats::Slice {
+        .map(|slice| {
+            let (forwarded_frames, duration_s) = slice.counted(basis);
+            fwdlab_stats::Slice {
                 round: slice.round,
                 forwarded_frames,
                 duration_s,
-            })
+            }
         })
         .collect()
 }

@@ -191,6 +191,10 @@ impl Judge<'_> {
         }
     }
 
+    fn shortest_counted_s(&self) -> f64 {
+        self.loaded.resolved.design.shortest_counted_s()
+    }
+
     fn plain_row(&self, variant: &VariantName, scope: Scope) -> Row {
         let observations = self.observations(variant, scope);
         let forwarding_rate_pps = median(&observations);
@@ -211,7 +215,8 @@ impl Judge<'_> {
                 let trial = evidence::trial(attempt, variant, self.family)?;
                 if scope == Scope::AllTime {
                     let slices = evidence::slices(attempt, variant, self.family, scope);
-                    let observation = fwdlab_stats::observation(&slices).ok()?;
+                    let observation =
+                        fwdlab_stats::observation(&slices, self.shortest_counted_s()).ok()?;
                     return Some(observation.median_forwarding_rate_pps);
                 }
                 Some(trial.observation_pps)
@@ -246,11 +251,10 @@ impl Judge<'_> {
                     BlockEffect {
                         log_ratio: ratio,
                         round_log_ratios: vec![ratio],
-                        rounds_without_ratio: 0,
                     }
                 })
             } else {
-                block_effect(&slices, &baseline_slices)
+                block_effect(&slices, &baseline_slices, self.shortest_counted_s())
             };
             match effect {
                 Ok(effect) => {

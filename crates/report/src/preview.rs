@@ -419,9 +419,12 @@ impl Page<'_> {
         let preview = self.preview;
         for comparison in &preview.comparisons {
             let title = comparison.title.as_deref().map(one_line);
-            let title = title.map_or_else(String::new, |title| format!("{title}: "));
+            let compared = title.map_or_else(
+                || "Compared".to_owned(),
+                |title| format!("{title}: compared"),
+            );
             let baseline = preview.label(&comparison.baseline);
-            self.heading(&format!("{title}compared with {baseline}"));
+            self.heading(&format!("{compared} with {baseline}"));
             for other in &comparison.variants {
                 let number = preview.number(&other.variant);
                 let differences: Vec<String> = other

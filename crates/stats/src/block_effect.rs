@@ -16,25 +16,73 @@ pub struct Slice {
     pub round: u32,
     /// Frames that arrived at the sink.
     pub forwarded_frames: u64,
-    /// How long the slice counted, without the settle window.
+    /// How much of the slice counted; 0 for nothing of it.
     pub duration_s: f64,
 }
 
-impl Slice {
-    /// The forwarding rate over the slice.
-    ///
-    /// # Errors
-    /// [`StatsError::SliceDuration`].
-    pub fn forwarding_rate_pps(&self) -> Result<f64, StatsError> {
-        if self.duration_s.is_finite() && self.duration_s > 0.0 {
-            Ok(self.forwarded_frames as f64 / self.duration_s)
+/// Frames, and the time that they took.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    forwarded_frames: u64,
+    duration_s: f64,
+}
+
+impl Count {
+    fn of(slice: &Slice) -> Result<Self, StatsError> {
+        if slice.duration_s.is_finite() && slice.duration_s >= 0.0 {
+            Ok(Self {
+                forwarded_frames: slice.forwarded_frames,
+                duration_s: slice.duration_s,
+            })
         } else {
             Err(StatsError::SliceDuration {
-                round: self.round,
-                duration_s: self.duration_s,
+                round: slice.round,
+                duration_s: slice.duration_s,
             })
         }
     }
+
+    fn add(&mut self, other: Self) {
+        self.forwarded_frames += other.forwarded_frames;
+        self.duration_s += other.duration_s;
+    }
+
+    fn forwarding_rate_pps(self) -> f64 {
+        self.forwarded_frames as f64 / self.duration_s
+    }
+}
+
+/// Takes rounds together, in their order, until every side of them has lasted long enough; what is
+/// left at the end goes to the last. Empty where a side has no time at all.
+fn rounds_together<const SIDES: usize>(
+    rounds: impl IntoIterator<Item = [Count; SIDES]>,
+    shortest_s: f64,
+) -> Vec<[Count; SIDES]> {
+    let lasted = |sides: &[Count; SIDES]| {
+        sides
+            .iter()
+            .all(|side| side.duration_s > 0.0 && side.duration_s >= shortest_s)
+    };
+    let join = |to: &mut [Count; SIDES], from: [Count; SIDES]| {
+        for (to, from) in to.iter_mut().zip(from) {
+            to.add(from);
+        }
+    };
+    let nothing = [Count::default(); SIDES];
+    let mut together: Vec<[Count; SIDES]> = Vec::new();
+    let mut open = nothing;
+    for round in rounds {
+        join(&mut open, round);
+        if lasted(&open) {
+            together.push(std::mem::replace(&mut open, nothing));
+        }
+    }
+    match together.last_mut() {
+        Some(last) => join(last, open),
+        None if open.iter().all(|side| side.duration_s > 0.0) => together.push(open),
+        None => {}
+    }
+    together
 }
 
 /// A trial's one number, and the one beside it.
@@ -44,37 +92,46 @@ pub struct Observation {
     pub median_forwarding_rate_pps: f64,
     /// All frames / all time.
     pub pooled_forwarding_rate_pps: f64,
-    /// How many slices it is made of.
-    pub slices: usize,
 }
 
 /// The observation of one trial.
 ///
+/// Slices that counted for less than `shortest_s` say too little one by one: they are taken together
+/// with the next ones until they have lasted so long. 0 takes every slice by itself.
+///
+/// Shape: slices in the order of their rounds.
+///
 /// # Errors
-/// [`StatsError::Empty`], [`StatsError::SliceDuration`].
+/// [`StatsError::Empty`] where no time counted, [`StatsError::SliceDuration`].
 ///
 /// # Examples
 /// ```
 /// use fwdlab_stats::{Slice, observation};
 /// let slice = |round, forwarded_frames| Slice { round, forwarded_frames, duration_s: 0.1 };
-/// let trial = observation(&[slice(0, 100_000), slice(1, 40_000), slice(2, 110_000)])?;
+/// let trial = observation(&[slice(0, 100_000), slice(1, 40_000), slice(2, 110_000)], 0.0)?;
 /// assert_eq!(trial.median_forwarding_rate_pps, 1_000_000.0);
 /// # Ok::<(), fwdlab_stats::StatsError>(())
 /// ```
-pub fn observation(slices: &[Slice]) -> Result<Observation, StatsError> {
-    let rates_pps = slices
+pub fn observation(slices: &[Slice], shortest_s: f64) -> Result<Observation, StatsError> {
+    let counts = slices
         .iter()
-        .map(Slice::forwarding_rate_pps)
-        .collect::<Result<Vec<f64>, _>>()?;
+        .map(|slice| Ok([Count::of(slice)?]))
+        .collect::<Result<Vec<_>, _>>()?;
+    let together = rounds_together(counts, shortest_s);
+    let rates_pps: Vec<f64> = together
+        .iter()
+        .map(|[count]| count.forwarding_rate_pps())
+        .collect();
     let median_forwarding_rate_pps = median(&rates_pps).ok_or_else(|| StatsError::Empty {
         subject: "observation".to_owned(),
     })?;
-    let frames: u64 = slices.iter().map(|slice| slice.forwarded_frames).sum();
-    let duration_s: f64 = slices.iter().map(|slice| slice.duration_s).sum();
+    let mut all = Count::default();
+    for [count] in together {
+        all.add(count);
+    }
     Ok(Observation {
         median_forwarding_rate_pps,
-        pooled_forwarding_rate_pps: frames as f64 / duration_s,
-        slices: slices.len(),
+        pooled_forwarding_rate_pps: all.forwarding_rate_pps(),
     })
 }
 
@@ -85,11 +142,10 @@ pub fn observation(slices: &[Slice]) -> Result<Observation, StatsError> {
 pub struct BlockEffect {
     /// The median of the round log ratios; finite.
     pub log_ratio: f64,
-    /// The log ratio of each round that both share, in round order; finite, so that rounds in
-    /// which only one side forwarded are missing here although the median counts them.
+    /// The log ratios of the rounds that both share, one for those that were taken together, in
+    /// round order; finite, so that those in which only one side forwarded are missing here although
+    /// the median counts them.
     pub round_log_ratios: Vec<f64>,
-    /// Rounds with a valid slice of one side only, or in which neither forwarded a frame.
-    pub rounds_without_ratio: usize,
 }
 
 /// The effect of one block: the median over its rounds of the log ratio to the baseline's slice
@@ -97,30 +153,38 @@ pub struct BlockEffect {
 ///
 /// With one round this is the log ratio of the two slices. Rounds of which only one side has a
 /// slice do not count; a round in which one side forwarded nothing counts as an infinite ratio,
-/// which the median bears up to half the rounds.
+/// which the median bears up to half the rounds. Rounds that counted for less than `shortest_s` are
+/// taken together, as for [`observation`].
 ///
 /// Shape: at most one slice a round each, any order.
 ///
 /// # Errors
 /// [`StatsError::DuplicateRound`], [`StatsError::SliceDuration`],
 /// [`StatsError::NoCommonRound`], [`StatsError::NothingForwarded`].
-pub fn block_effect(variant: &[Slice], baseline: &[Slice]) -> Result<BlockEffect, StatsError> {
-    let variant_rates_pps = rates_by_round(variant)?;
-    let baseline_rates_pps = rates_by_round(baseline)?;
-    let common: Vec<f64> = variant_rates_pps
+pub fn block_effect(
+    variant: &[Slice],
+    baseline: &[Slice],
+    shortest_s: f64,
+) -> Result<BlockEffect, StatsError> {
+    let variant_counts = counts_by_round(variant)?;
+    let baseline_counts = counts_by_round(baseline)?;
+    let common = variant_counts
         .iter()
-        .filter_map(|(round, rate_pps)| Some((rate_pps, baseline_rates_pps.get(round)?)))
-        .map(|(variant_pps, baseline_pps)| (variant_pps / baseline_pps).ln())
-        .collect();
-    if common.is_empty() {
+        .filter_map(|(round, &count)| Some([count, *baseline_counts.get(round)?]));
+    let together = rounds_together(common, shortest_s);
+    if together.is_empty() {
         return Err(StatsError::NoCommonRound {
             variant_slices: variant.len(),
             baseline_slices: baseline.len(),
         });
     }
-    let rounds = variant_rates_pps.len() + baseline_rates_pps.len() - common.len();
-    // 0 / 0: a round that says nothing.
-    let ratios: Vec<f64> = common.into_iter().filter(|ratio| !ratio.is_nan()).collect();
+    let ratios: Vec<f64> = together
+        .into_iter()
+        .map(|sides| sides.map(Count::forwarding_rate_pps))
+        .map(|[variant_pps, baseline_pps]| (variant_pps / baseline_pps).ln())
+        // 0 / 0: a round that says nothing.
+        .filter(|ratio| !ratio.is_nan())
+        .collect();
     let log_ratio = median(&ratios).unwrap_or(f64::NAN);
     if !log_ratio.is_finite() {
         return Err(StatsError::NothingForwarded {
@@ -129,7 +193,6 @@ pub fn block_effect(variant: &[Slice], baseline: &[Slice]) -> Result<BlockEffect
     }
     Ok(BlockEffect {
         log_ratio,
-        rounds_without_ratio: rounds - ratios.len(),
         round_log_ratios: ratios
             .into_iter()
             .filter(|ratio| ratio.is_finite())
@@ -162,15 +225,14 @@ fn side_that_forwarded_nothing(ratio: f64) -> &'static str {
     }
 }
 
-fn rates_by_round(slices: &[Slice]) -> Result<BTreeMap<u32, f64>, StatsError> {
-    let mut rates_pps = BTreeMap::new();
+fn counts_by_round(slices: &[Slice]) -> Result<BTreeMap<u32, Count>, StatsError> {
+    let mut counts = BTreeMap::new();
     for slice in slices {
-        let rate_pps = slice.forwarding_rate_pps()?;
-        if rates_pps.insert(slice.round, rate_pps).is_some() {
+        if counts.insert(slice.round, Count::of(slice)?).is_some() {
             return Err(StatsError::DuplicateRound { round: slice.round });
         }
     }
-    Ok(rates_pps)
+    Ok(counts)
 }
 
 #[cfg(test)]
@@ -193,24 +255,75 @@ mod tests {
 
     #[test]
     fn observation_is_the_median_with_the_pooled_rate_beside_it() {
-        let trial = observation(&[
-            slice(0, 100),
-            slice(1, 200),
-            Slice {
-                round: 2,
-                forwarded_frames: 900,
-                duration_s: 0.3,
-            },
-        ])
+        let trial = observation(
+            &[
+                slice(0, 100),
+                slice(1, 200),
+                Slice {
+                    round: 2,
+                    forwarded_frames: 900,
+                    duration_s: 0.3,
+                },
+            ],
+            0.1,
+        )
         .unwrap();
         assert_eq!(trial.median_forwarding_rate_pps, 2000.0);
         assert_eq!(trial.pooled_forwarding_rate_pps, 2400.0);
-        assert_eq!(trial.slices, 3);
+    }
+
+    #[test]
+    fn rounds_that_hardly_counted_are_taken_together() {
+        let part = |round, forwarded_frames, duration_s| Slice {
+            round,
+            forwarded_frames,
+            duration_s,
+        };
+        let variant = [
+            part(0, 90, 0.1),
+            part(1, 10, 0.01),
+            part(2, 0, 0.0),
+            part(3, 26, 0.02),
+            part(4, 8, 0.01),
+        ];
+        let baseline = [0, 1, 2, 3, 4].map(|round| slice(round, 100));
+        // By itself, 1 to 3 together, and what is left goes to the last.
+        let effect = block_effect(&variant, &baseline, 0.02).unwrap();
+        let expected = [0.9_f64.ln(), (44.0 / 0.04 / 1000.0_f64).ln()];
+        assert_eq!(effect.round_log_ratios.len(), 2);
+        for (ratio, expected) in effect.round_log_ratios.iter().zip(expected) {
+            assert!((ratio - expected).abs() < 1e-12, "{effect:?}");
+        }
+        // All together where nothing lasted long enough, and each that counted by itself.
+        assert_eq!(
+            block_effect(&variant, &baseline, 9.0)
+                .unwrap()
+                .round_log_ratios
+                .len(),
+            1
+        );
+        assert_eq!(
+            block_effect(&variant, &baseline, 0.0)
+                .unwrap()
+                .round_log_ratios
+                .len(),
+            4
+        );
+        let trial = observation(&variant, 0.02).unwrap();
+        assert!(
+            (trial.median_forwarding_rate_pps - 1000.0).abs() < 1e-9,
+            "{trial:?}"
+        );
+        assert!((trial.pooled_forwarding_rate_pps - 134.0 / 0.14).abs() < 1e-9);
+        // A round that did not count on one side says nothing without others.
+        let nothing = [part(0, 0, 0.0)];
+        assert!(block_effect(&nothing, &baseline, 0.02).is_err());
+        assert!(observation(&nothing, 0.02).is_err());
     }
 
     #[test]
     fn one_round_is_the_log_ratio_of_the_observations() {
-        let effect = block_effect(&[slice(0, 90)], &[slice(0, 100)]).unwrap();
+        let effect = block_effect(&[slice(0, 90)], &[slice(0, 100)], 0.0).unwrap();
         assert_eq!(effect.log_ratio, 0.9_f64.ln());
         assert_eq!(log_ratio(900.0, 1000.0).unwrap(), 0.9_f64.ln());
     }
@@ -219,9 +332,8 @@ mod tests {
     fn only_rounds_with_both_count() {
         let variant = [slice(0, 50), slice(1, 90), slice(3, 80)];
         let baseline = [slice(3, 100), slice(1, 100), slice(2, 1)];
-        let effect = block_effect(&variant, &baseline).unwrap();
+        let effect = block_effect(&variant, &baseline, 0.0).unwrap();
         assert_eq!(effect.round_log_ratios, [0.9_f64.ln(), 0.8_f64.ln()]);
-        assert_eq!(effect.rounds_without_ratio, 2);
         assert_eq!(effect.log_ratio, 0.9_f64.ln() * 0.5 + 0.8_f64.ln() * 0.5);
     }
 
@@ -229,7 +341,7 @@ mod tests {
     fn a_silent_round_counts_as_the_result_it_is() {
         let baseline: Vec<Slice> = (0..3).map(|round| slice(round, 100)).collect();
         let variant = [slice(0, 0), slice(1, 80), slice(2, 90)];
-        let effect = block_effect(&variant, &baseline).unwrap();
+        let effect = block_effect(&variant, &baseline, 0.0).unwrap();
         assert_eq!(effect.log_ratio, 0.8_f64.ln());
         assert_eq!(effect.round_log_ratios.len(), 2);
     }
@@ -237,7 +349,9 @@ mod tests {
     #[test]
     fn impossible_blocks_are_refused() {
         let refusal = |variant: &[Slice], baseline: &[Slice]| {
-            block_effect(variant, baseline).unwrap_err().to_string()
+            block_effect(variant, baseline, 0.0)
+                .unwrap_err()
+                .to_string()
         };
         insta::assert_snapshot!(
             [
@@ -247,7 +361,7 @@ mod tests {
                 refusal(&[slice(0, 1)], &[slice(0, 0)]),
                 refusal(&[slice(0, 0)], &[slice(0, 0)]),
                 refusal(&[slice(4, 1), slice(4, 1)], &[slice(4, 1)]),
-                refusal(&[Slice { round: 7, forwarded_frames: 1, duration_s: 0.0 }], &[]),
+                refusal(&[Slice { round: 7, forwarded_frames: 1, duration_s: -1.0 }], &[]),
             ]
             .join("\n"),
             @r#"
@@ -257,31 +371,32 @@ block: no finite ratio to the baseline (the variant forwarded nothing in most ro
 block: no finite ratio to the baseline (the baseline forwarded nothing in most rounds); report the zero itself, it has no effect in percent
 block: no finite ratio to the baseline (both sides forwarded nothing in most rounds); report the zero itself, it has no effect in percent
 round 4: more than one slice of a variant (2 seen); give one a round
-round 7: slice duration is not positive (0 s); leave invalid slices out
+round 7: slice duration is negative or not a number (-1 s); leave invalid slices out
 "#
         );
         assert!(log_ratio(f64::NAN, 1.0).is_err());
-        assert!(observation(&[]).is_err());
+        assert!(observation(&[], 0.0).is_err());
     }
 
     proptest! {
         #[test]
         fn effects_ignore_order_and_the_common_scale_and_flip_with_the_sides(
             frames in prop::collection::vec((1_u64..1_000_000, 1_u64..1_000_000), 1..12),
+            shortest_s in 0.0..1.0,
         ) {
             let side = |pick: fn(&(u64, u64)) -> u64| -> Vec<Slice> {
                 (0..).zip(&frames).map(|(round, pair)| slice(round, pick(pair))).collect()
             };
             let (variant, baseline) = (side(|pair| pair.0), side(|pair| pair.1));
-            let effect = block_effect(&variant, &baseline).unwrap();
+            let effect = block_effect(&variant, &baseline, shortest_s).unwrap();
             let reversed: Vec<Slice> = variant.iter().rev().copied().collect();
-            prop_assert_eq!(&block_effect(&reversed, &baseline).unwrap(), &effect);
-            let mirrored = block_effect(&baseline, &variant).unwrap();
+            prop_assert_eq!(&block_effect(&reversed, &baseline, shortest_s).unwrap(), &effect);
+            let mirrored = block_effect(&baseline, &variant, shortest_s).unwrap();
             prop_assert!((mirrored.log_ratio + effect.log_ratio).abs() < 1e-12);
             let slower = |slices: &[Slice]| -> Vec<Slice> {
                 slices.iter().map(|s| Slice { duration_s: s.duration_s * 2.0, ..*s }).collect()
             };
-            prop_assert_eq!(block_effect(&slower(&variant), &slower(&baseline)).unwrap(), effect);
+            prop_assert_eq!(block_effect(&slower(&variant), &slower(&baseline), shortest_s * 2.0).unwrap(), effect);
         }
     }
 }

@@ -56,7 +56,7 @@ pub enum StatsError {
     },
     /// A slice did not last.
     #[error(
-        "round {round}: slice duration is not positive ({duration_s} s); leave invalid slices out"
+        "round {round}: slice duration is negative or not a number ({duration_s} s); leave invalid slices out"
     )]
     SliceDuration {
         /// The round of the slice.

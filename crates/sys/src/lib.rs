@@ -11,6 +11,7 @@ mod interrupt;
 mod mapping;
 mod memory_file;
 mod namespace;
+mod netlink;
 mod packet_ring;
 mod packet_socket;
 mod peer;
@@ -29,6 +30,7 @@ pub use namespace::{
     NamespaceEntrance, NetworkNamespace, leftover_namespaces, remove_leftovers, remove_namespace,
     run_in_namespace,
 };
+pub use netlink::{Netlink, netlink_attribute};
 pub use packet_ring::{ReceiveRing, TransmitRing};
 pub use packet_socket::{PacketSocket, interface_index};
 pub use peer::peer_process;

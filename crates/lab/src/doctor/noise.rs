@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    AddressFamily, Binding, Comparison, Design, Factor, Lab, LabNoise, Level, Order, RateBasis,
-    Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
+    Binding, Comparison, Design, Factor, Lab, LabNoise, Level, Order, Resolved, SCHEMA_VERSION,
+    Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{StatsError, block_effect, median};
 
+use crate::interference::counted;
 use crate::{BlockOutcome, SETTLING_STEP};
 
 /// The factor of the control experiment.
@@ -116,8 +117,13 @@ pub fn lab_noise(
     let mut block_effects = Vec::new();
     for outcome in outcomes {
         let basis = outcome.block.rate_basis[&family];
-        let slices = |name| slices(outcome, family, name, basis);
-        block_effects.push(block_effect(&slices(&control.name), &slices(baseline))?.log_ratio);
+        let slices = |name| counted(&outcome.slices, family, name, basis);
+        let effect = block_effect(
+            &slices(&control.name),
+            &slices(baseline),
+            resolved.design.shortest_counted_s(),
+        )?;
+        block_effects.push(effect.log_ratio);
     }
     let (mut measured_s, mut undisturbed_s) = (0.0, 0.0);
     for slice in outcomes.iter().flat_map(|outcome| &outcome.slices) {
@@ -152,27 +158,6 @@ pub fn lab_noise(
         generator_cost_ns,
         generator_ceiling_pps: 1e9 / generator_cost_ns,
     }))
-}
-
-fn slices(
-    outcome: &BlockOutcome,
-    family: AddressFamily,
-    name: &VariantName,
-    basis: RateBasis,
-) -> Vec<fwdlab_stats::Slice> {
-    outcome
-        .slices
-        .iter()
-        .filter(|slice| slice.family == family && &slice.variant == name)
-        .filter_map(|slice| {
-            let (forwarded_frames, duration_s) = slice.counted(basis)?;
-            Some(fwdlab_stats::Slice {
-                round: slice.round,
-                forwarded_frames,
-                duration_s,
-            })
-        })
-        .collect()
 }
 
 /// After how many milliseconds from a switch the forwarding rate is what it stays; none where it

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use fwdlab_model::{Binding, Lab, Variant, VariantName};
-use fwdlab_sys::NetworkNamespace;
-use netlink_sys::protocols::NETLINK_NETFILTER;
-use netlink_sys::{Socket, SocketAddr};
+use fwdlab_sys::{Netlink, NetworkNamespace, netlink_attribute};
 
 use super::{Mechanism, Site, bound, moved, unbound_level};
 use crate::{LabError, Topology, program};
@@ -140,28 +138,20 @@ impl Mechanism for Nft {
 ///
 /// Asking for it takes some microseconds, listing the ruleset some milliseconds.
 struct Generation {
-    socket: Socket,
+    netlink: Netlink,
     noted: u32,
-    sequence_number: u32,
     namespace: String,
 }
 
 impl Generation {
     /// Opens nfnetlink in a namespace and notes the generation.
     fn open(namespace: &NetworkNamespace) -> Result<Self, LabError> {
-        let open = || {
-            let mut socket = Socket::new(NETLINK_NETFILTER)?;
-            socket.bind_auto()?;
-            socket.connect(&SocketAddr::new(0, 0))?;
-            Ok(socket)
-        };
-        let socket = namespace
-            .run(open)?
+        let netlink = namespace
+            .run(Netlink::netfilter)?
             .map_err(|source| error(namespace.name(), source))?;
         let mut generation = Self {
-            socket,
+            netlink,
             noted: 0,
-            sequence_number: 0,
             namespace: namespace.name().to_owned(),
         };
         generation.note()?;
@@ -181,21 +171,15 @@ impl Generation {
 
     /// The generation as it is now.
     fn ask(&mut self) -> Result<u32, LabError> {
-        self.request()
+        let kind = |kind: u16| NFNL_SUBSYS_NFTABLES << 8 | kind;
+        self.netlink
+            .ask(
+                kind(NFT_MSG_GETGEN),
+                &[0; FAMILY_HEADER_SIZE],
+                kind(NFT_MSG_NEWGEN),
+            )
+            .and_then(|answer| generation_in(&answer))
             .map_err(|source| error(&self.namespace, source))
-    }
-
-    fn request(&mut self) -> io::Result<u32> {
-        self.sequence_number = self.sequence_number.wrapping_add(1);
-        self.socket.send(&get_generation(self.sequence_number), 0)?;
-        let mut answer = [0; 1024];
-        loop {
-            let length = self.socket.recv(&mut &mut answer[..], 0)?;
-            // An answer to an earlier, interrupted request may still be in the socket.
-            if let Some(generation) = generation_in(&answer[..length], self.sequence_number) {
-                return generation;
-            }
-        }
     }
 }
 
@@ -207,60 +191,19 @@ fn error(namespace: &str, source: io::Error) -> LabError {
     }
 }
 
-const HEADER_SIZE: usize = 16;
 /// `struct nfgenmsg`, between a message's header and its attributes.
 const FAMILY_HEADER_SIZE: usize = 4;
 const NFNL_SUBSYS_NFTABLES: u16 = 10;
 const NFT_MSG_NEWGEN: u16 = 15;
 const NFT_MSG_GETGEN: u16 = 16;
 const NFTA_GEN_ID: u16 = 1;
-const NLMSG_ERROR: u16 = 2;
-const NLM_F_REQUEST: u16 = 1;
 
-/// The request `NFT_MSG_GETGEN`.
-fn get_generation(sequence_number: u32) -> [u8; HEADER_SIZE + FAMILY_HEADER_SIZE] {
-    let mut message = [0; HEADER_SIZE + FAMILY_HEADER_SIZE];
-    let length = u32::try_from(message.len()).expect("it is 20");
-    message[0..4].copy_from_slice(&length.to_ne_bytes());
-    message[4..6].copy_from_slice(&(NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETGEN).to_ne_bytes());
-    message[6..8].copy_from_slice(&NLM_F_REQUEST.to_ne_bytes());
-    message[8..12].copy_from_slice(&sequence_number.to_ne_bytes());
-    message
-}
-
-/// The generation in an answer, or the kernel's refusal; nothing where it answers another request.
-fn generation_in(answer: &[u8], sequence_number: u32) -> Option<io::Result<u32>> {
-    let damaged = || Some(Err(io::ErrorKind::InvalidData.into()));
-    let half = |at: usize| Some(u16::from_ne_bytes(answer.get(at..at + 2)?.try_into().ok()?));
-    let word = |at: usize| answer.get(at..at + 4)?.try_into().ok();
-    let (Some(kind), Some(sequence)) = (half(4), word(8)) else {
-        return damaged();
-    };
-    if u32::from_ne_bytes(sequence) != sequence_number {
-        return None;
-    }
-    if kind == NLMSG_ERROR {
-        let Some(code) = word(HEADER_SIZE) else {
-            return damaged();
-        };
-        let errno = i32::from_ne_bytes(code).saturating_neg();
-        return Some(Err(io::Error::from_raw_os_error(errno)));
-    }
-    if kind != NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN {
-        return damaged();
-    }
-    let mut at = HEADER_SIZE + FAMILY_HEADER_SIZE;
-    while let (Some(length), Some(kind)) = (half(at), half(at + 2)) {
-        if kind == NFTA_GEN_ID {
-            return match word(at + 4) {
-                Some(generation) => Some(Ok(u32::from_be_bytes(generation))),
-                None => damaged(),
-            };
-        }
-        // Attributes begin at multiples of four; one shorter than its header would never end.
-        at += usize::from(length.max(4)).next_multiple_of(4);
-    }
-    damaged()
+/// The generation in an answer.
+fn generation_in(answer: &[u8]) -> io::Result<u32> {
+    netlink_attribute(answer, FAMILY_HEADER_SIZE, NFTA_GEN_ID)?
+        .first_chunk()
+        .map(|bytes| u32::from_be_bytes(*bytes))
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// What of a ruleset this kernel does not have, from nft's complaint; none where nft itself did not
@@ -293,26 +236,6 @@ mod tests {
 
     use super::*;
 
-    /// What Linux 6.18 answered to request 7: generation 1, a process and its name.
-    const ANSWER: &str = "300000000f0a00000700000094370000000000010800010000000001\
-                          08000200000037940c000300707974686f6e3300";
-
-    /// What it answered to request 8, of a kind that there is not.
-    const REFUSAL: &str = "28000000020000000800000094370000eaffffff14000000630a0100080000000000\
-                           000000000000";
-
-    fn bytes(hex: &str) -> Vec<u8> {
-        let digits: Vec<u8> = hex
-            .chars()
-            .filter_map(|digit| digit.to_digit(16))
-            .map(|digit| u8::try_from(digit).unwrap())
-            .collect();
-        digits
-            .chunks(2)
-            .map(|pair| pair[0] << 4 | pair[1])
-            .collect()
-    }
-
     /// What nft 1.0.6 said of a flow table to Linux 6.18 built without.
     const NO_FLOW_TABLE: &str = "/dev/stdin:3:12-15: Error: Could not process rule: No such file or directory\n\
                                  \tflowtable fast {\n\t          ^^^^";
@@ -329,25 +252,21 @@ mod tests {
 
     #[test]
     fn the_generation_is_found_among_the_attributes() {
-        let answer = bytes(ANSWER);
-        assert_eq!(generation_in(&answer, 7).unwrap().unwrap(), 1);
-        assert!(generation_in(&answer, 8).is_none());
-    }
-
-    #[test]
-    fn a_refusal_is_the_kernels_error() {
-        let error = generation_in(&bytes(REFUSAL), 8).unwrap().unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        // As Linux 6.18 answers: the generation, and a process.
+        let answer = [
+            0, 0, 0, 1, 8, 0, 1, 0, 2, 0, 0, 1, 8, 0, 2, 0, 0, 0, 0x37, 0x94,
+        ];
+        assert_eq!(generation_in(&answer).unwrap(), 0x0200_0001);
+        assert!(generation_in(&answer[..10]).is_err());
     }
 
     proptest! {
         #[test]
-        fn any_answer_is_read_or_refused(answer: Vec<u8>, sequence_number: u32) {
-            let _ = generation_in(&answer, sequence_number);
-            let mut own = get_generation(sequence_number).to_vec();
-            own[4..6].copy_from_slice(&(NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWGEN).to_ne_bytes());
+        fn any_answer_is_read_or_refused(answer: Vec<u8>) {
+            let _ = generation_in(&answer);
+            let mut own = vec![0; FAMILY_HEADER_SIZE];
             own.extend(answer);
-            let _ = generation_in(&own, sequence_number);
+            let _ = generation_in(&own);
         }
     }
 }
