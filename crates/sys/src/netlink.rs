@@ -1,0 +1,216 @@
+//! Questions to the kernel over netlink that one message each answers, in a few microseconds.
+
+use std::io;
+
+use netlink_packet_core::{NetlinkBuffer, NlasIterator};
+use netlink_sys::protocols::{NETLINK_NETFILTER, NETLINK_ROUTE};
+use netlink_sys::{Socket, SocketAddr};
+
+/// Room for an answer; an interface's counters take a quarter of it.
+const ANSWER_SIZE: usize = 1024;
+
+const HEADER_SIZE: usize = 16;
+const NLMSG_ERROR: u16 = 2;
+const NLM_F_REQUEST: u16 = 1;
+
+/// Netlink of the network namespace in which it was opened; it may be asked from any.
+pub struct Netlink {
+    socket: Socket,
+    sequence_number: u32,
+}
+
+impl Netlink {
+    /// Opens rtnetlink: interfaces and what they count.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn route() -> io::Result<Self> {
+        Self::open(NETLINK_ROUTE)
+    }
+
+    /// Opens nfnetlink: nftables.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn netfilter() -> io::Result<Self> {
+        Self::open(NETLINK_NETFILTER)
+    }
+
+    fn open(protocol: isize) -> io::Result<Self> {
+        let mut socket = Socket::new(protocol)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self {
+            socket,
+            sequence_number: 0,
+        })
+    }
+
+    /// Asks, and waits for the answer: what follows its header.
+    ///
+    /// Shape: the kinds of request and answer, and what follows the request's header.
+    ///
+    /// # Errors
+    /// The kernel's refusal, or `InvalidData` of an answer that is damaged or of another kind.
+    pub fn ask(&mut self, request: u16, body: &[u8], answer: u16) -> io::Result<Vec<u8>> {
+        self.sequence_number = self.sequence_number.wrapping_add(1);
+        let message = message(request, self.sequence_number, body);
+        self.socket.send(&message, 0)?;
+        let mut bytes = [0; ANSWER_SIZE];
+        loop {
+            let length = self.socket.recv(&mut &mut bytes[..], 0)?;
+            // An answer to an earlier, interrupted request may still be in the socket.
+            if let Some(body) = body_of(&bytes[..length], self.sequence_number, answer) {
+                return body.map(<[u8]>::to_vec);
+            }
+        }
+    }
+}
+
+/// The first attribute of a kind among those of an answer's body, which stand behind a header of
+/// the answer's own.
+///
+/// # Errors
+/// `InvalidData` where there is none, or one before it is damaged.
+pub fn netlink_attribute(body: &[u8], header_size: usize, kind: u16) -> io::Result<&[u8]> {
+    let attributes = body.get(header_size..).ok_or_else(damaged)?;
+    for attribute in NlasIterator::new(attributes) {
+        let attribute = attribute.map_err(|_| damaged())?;
+        if attribute.kind() == kind {
+            let length = usize::from(attribute.length());
+            let header = length - attribute.value_length();
+            return attribute
+                .into_inner()
+                .get(header..length)
+                .ok_or_else(damaged);
+        }
+    }
+    Err(damaged())
+}
+
+fn message(kind: u16, sequence_number: u32, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(HEADER_SIZE + body.len()).expect("requests are short");
+    let mut message = Vec::with_capacity(HEADER_SIZE + body.len());
+    message.extend(length.to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
+    message.extend(NLM_F_REQUEST.to_ne_bytes());
+    message.extend(sequence_number.to_ne_bytes());
+    // From no port in particular.
+    message.extend([0; 4]);
+    message.extend(body);
+    message
+}
+
+/// What follows the header of an answer, or the kernel's refusal; nothing where it answers another
+/// request.
+fn body_of(bytes: &[u8], sequence_number: u32, kind: u16) -> Option<io::Result<&[u8]>> {
+    let Ok(message) = NetlinkBuffer::new_checked(bytes) else {
+        return Some(Err(damaged()));
+    };
+    if message.sequence_number() != sequence_number {
+        return None;
+    }
+    let body = &bytes[HEADER_SIZE..message.length() as usize];
+    if message.message_type() == NLMSG_ERROR {
+        let code = body.first_chunk().copied().map(i32::from_ne_bytes);
+        return Some(Err(code.map_or_else(damaged, |code| {
+            io::Error::from_raw_os_error(code.saturating_neg())
+        })));
+    }
+    Some(if message.message_type() == kind {
+        Ok(body)
+    } else {
+        Err(damaged())
+    })
+}
+
+fn damaged() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NEW_GENERATION: u16 = 10 << 8 | 15;
+    const GENERATION_ID: u16 = 1;
+
+    /// What Linux 6.18 answered to request 7 for nftables' generation: it is 1, a process and its name.
+    const ANSWER: &str = "300000000f0a00000700000094370000000000010800010000000001\
+                          08000200000037940c000300707974686f6e3300";
+
+    /// What it answered to request 8, of a kind that there is not.
+    const REFUSAL: &str = "28000000020000000800000094370000eaffffff14000000630a0100080000000000\
+                           000000000000";
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits: Vec<u8> = hex
+            .chars()
+            .filter_map(|digit| digit.to_digit(16))
+            .map(|digit| u8::try_from(digit).unwrap())
+            .collect();
+        digits
+            .chunks(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect()
+    }
+
+    #[test]
+    fn an_attribute_is_found_behind_the_answers_own_header() {
+        let answer = bytes(ANSWER);
+        let body = body_of(&answer, 7, NEW_GENERATION).unwrap().unwrap();
+        let attribute = |kind| netlink_attribute(body, 4, kind);
+        assert_eq!(attribute(GENERATION_ID).unwrap(), [0, 0, 0, 1]);
+        assert_eq!(attribute(3).unwrap(), b"python3\0");
+        assert_eq!(attribute(4).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(body_of(&answer, 8, NEW_GENERATION).is_none());
+        assert!(body_of(&answer, 7, 92).unwrap().is_err());
+    }
+
+    #[test]
+    fn a_refusal_is_the_kernels_error() {
+        let refusal = bytes(REFUSAL);
+        let error = body_of(&refusal, 8, NEW_GENERATION).unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn the_kernel_answers_and_refuses() {
+        const RTM_GETSTATS: u16 = 94;
+        const RTM_NEWSTATS: u16 = 92;
+        let mut netlink = Netlink::route().unwrap();
+        let of_interface = |index: u32| {
+            let mut body = vec![0; 4];
+            body.extend(index.to_ne_bytes());
+            body.extend(1_u32.to_ne_bytes());
+            body
+        };
+        let answer = netlink
+            .ask(RTM_GETSTATS, &of_interface(1), RTM_NEWSTATS)
+            .unwrap();
+        assert!(netlink_attribute(&answer, 12, 1).unwrap().len() >= 23 * 8);
+        let error = netlink
+            .ask(RTM_GETSTATS, &of_interface(0x7fff_ffff), RTM_NEWSTATS)
+            .unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(19));
+    }
+
+    proptest! {
+        #[test]
+        fn any_answer_is_read_or_refused(
+            bytes: Vec<u8>,
+            sequence_number: u32,
+            header_size in 0_usize..40,
+            kind in 0_u16..4,
+        ) {
+            let _ = body_of(&bytes, sequence_number, kind);
+            let own = message(kind, sequence_number, &bytes);
+            if kind != NLMSG_ERROR {
+                prop_assert_eq!(body_of(&own, sequence_number, kind).unwrap().unwrap(), &bytes);
+            }
+            let _ = netlink_attribute(&bytes, header_size, kind);
+        }
+    }
+}
