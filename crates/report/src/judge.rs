@@ -286,7 +286,7 @@ impl Judge<'_> {
             estimate_percent: percent(verdict.estimate),
             interval: verdict.direction_interval.map(interval_section),
             size_interval: verdict.size_interval.map(interval_section),
-            mean_percent: percent(verdict.other_methods.student.mean),
+            mean_percent: percent(mean(&effects.log_ratios())),
             p: verdict.adjusted_p.direction,
             noise: self.noise(effects)?,
             rate_difference_pps: rate_difference(baseline, verdict.estimate),
@@ -326,12 +326,11 @@ impl Judge<'_> {
         let log_ratios = effects.log_ratios();
         let verdict = control_verdict(&log_ratios).map_err(|source| self.error(source))?;
         let mut row = self.plain_row(&variant.name, scope);
-        let mean = log_ratios.iter().sum::<f64>() / log_ratios.len() as f64;
         row.effect = Some(Effect {
             estimate_percent: percent(verdict.estimate),
             interval: verdict.interval.map(interval_section),
             size_interval: None,
-            mean_percent: percent(mean),
+            mean_percent: percent(mean(&log_ratios)),
             p: verdict.p,
             noise: self.noise(&effects)?,
             rate_difference_pps: rate_difference(baseline, verdict.estimate),
@@ -525,15 +524,17 @@ fn cost_ns(forwarding_rate_pps: f64) -> Option<f64> {
 }
 
 fn verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
-    let more_blocks = verdict.more_blocks.map(|blocks| blocks.to_string());
+    let more = verdict.more.map(|more| more.to_string());
     let below_control = verdict
-        .below_control
+        .blocks
+        .as_ref()
+        .is_some_and(|blocks| blocks.below_control)
         .then(|| "smaller than the A/A control's half-width".to_owned());
     let words = verdict.verdict.words();
     let notes: Vec<String> = verdict
         .correction_note()
         .into_iter()
-        .chain(more_blocks)
+        .chain(more)
         .chain(below_control.filter(|_| verdict.verdict.shows_difference()))
         .collect();
     VerdictSection {
@@ -551,6 +552,10 @@ fn interval_section(interval: Interval) -> IntervalSection {
         high_percent: percent(interval.upper),
         confidence_percent: interval.attained_confidence * 100.0,
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 fn block_sections(effects: &Effects) -> Vec<BlockEffectSection> {

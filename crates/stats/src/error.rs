@@ -32,6 +32,26 @@ pub enum StatsError {
         /// The number given.
         have: usize,
     },
+    /// A rate of 0 or less has no logarithm, and no effect in percent.
+    #[error(
+        "{subject}: value {index} is not positive ({value}); a rate of 0 has no effect in percent, leave it out and say so"
+    )]
+    NotPositive {
+        /// Whose values they are.
+        subject: String,
+        /// Its position, from 0.
+        index: usize,
+        /// The number given.
+        value: f64,
+    },
+    /// Values that do not scatter at all say nothing about their noise.
+    #[error(
+        "{subject}: no value differs from the others of its side; without any noise there is no test, give what was measured"
+    )]
+    NoSpread {
+        /// Whose values they are.
+        subject: String,
+    },
     /// A confidence level is not strictly between 0.5 and 1.
     #[error("confidence: not between 0.5 and 1 ({value}); give for example 0.95")]
     Confidence {

@@ -9,6 +9,7 @@ mod detectable;
 mod error;
 mod format;
 mod hodges_lehmann;
+mod independent;
 mod interference;
 mod multiplicity;
 mod sign_flip;
@@ -24,6 +25,7 @@ pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_eff
 pub use error::StatsError;
 pub use format::{format_confidence, format_effect, format_p, percent};
 pub use hodges_lehmann::Interval;
+pub use independent::{IndependentObservations, independent_verdicts};
 pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns};
 pub use multiplicity::holm_adjusted;
 pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
@@ -31,7 +33,7 @@ pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, SignedRankNull, minimum_bloc
 pub use spread::{Spread, VarianceComponents, median, variance_components};
 pub use student::StudentSample;
 pub use verdict::{
-    ClaimPValues, ComparisonEffects, ComparisonVerdict, FamilyVerdicts, MoreBlocks, OtherMethods,
-    Verdict, VerdictSettings, family_verdicts,
+    BlockDetails, ClaimPValues, ComparisonEffects, ComparisonVerdict, FamilyVerdicts, MoreData,
+    OtherMethods, Unit, Verdict, VerdictSettings, family_verdicts,
 };
 pub use warning::Warning;

@@ -149,36 +149,60 @@ pub struct OtherMethods {
     pub sign_flip_p: Option<f64>,
 }
 
-/// How many more blocks would decide what a verdict leaves open.
-///
-/// For planning a new measurement. Adding blocks to this one until it is decided spends error
-/// probability at every look.
+/// What a sample grows by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum MoreBlocks {
+pub enum Unit {
+    /// Blocks, each with every variant in it.
+    Blocks,
+    /// Observations of both sides.
+    Observations,
+}
+
+impl Unit {
+    fn words(self, number: usize) -> &'static str {
+        match (self, number) {
+            (Self::Blocks, 1) => "more block",
+            (Self::Blocks, _) => "more blocks",
+            (Self::Observations, 1) => "more observation of each side",
+            (Self::Observations, _) => "more observations of each side",
+        }
+    }
+}
+
+/// How much more data would decide what a verdict leaves open.
+///
+/// For planning a new measurement. Adding to this one until it is decided spends error probability at
+/// every look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MoreData {
     /// About so many more.
-    About(usize),
+    About(usize, Unit),
     /// More than so many more: the estimate is too close to the threshold for its noise.
-    MoreThan(usize),
+    MoreThan(usize, Unit),
     /// One block shows no noise to reckon with.
     NoiseUnknown,
 }
 
 /// `about 12 more blocks would decide it at the noise seen`.
-impl std::fmt::Display for MoreBlocks {
+impl std::fmt::Display for MoreData {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::About(1) => f.write_str("about 1 more block would decide it at the noise seen"),
-            Self::About(blocks) => {
+        match *self {
+            Self::About(number, unit) => {
+                let words = unit.words(number);
                 write!(
                     f,
-                    "about {blocks} more blocks would decide it at the noise seen"
+                    "about {number} {words} would decide it at the noise seen"
                 )
             }
-            Self::MoreThan(blocks) => write!(
-                f,
-                "it would take more than {blocks} more blocks to decide it at the noise seen"
-            ),
+            Self::MoreThan(number, unit) => {
+                let words = unit.words(number);
+                write!(
+                    f,
+                    "it would take more than {number} {words} to decide it at the noise seen"
+                )
+            }
             Self::NoiseUnknown => {
                 f.write_str("how many more blocks would decide it cannot be said from one block")
             }
@@ -186,18 +210,16 @@ impl std::fmt::Display for MoreBlocks {
     }
 }
 
-/// The verdict on one comparison with all it rests on.
+/// What is concluded about one comparison, whatever test it rests on.
 ///
 /// Units: effects are log ratios (see [`crate::format_effect`]).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ComparisonVerdict {
     /// The caller's name for it.
     pub name: String,
-    /// The effects, in block order.
-    pub block_effects: Vec<f64>,
-    /// The Hodges-Lehmann estimate.
+    /// The test's own estimate of the effect.
     pub estimate: f64,
-    /// The interval of the direction, for this comparison alone; `None` if the blocks cannot
+    /// The interval of the direction, for this comparison alone; `None` if the data cannot
     /// reach its level.
     pub direction_interval: Option<Interval>,
     /// The interval of the size, for this comparison alone: the error probability of the
@@ -214,13 +236,9 @@ pub struct ComparisonVerdict {
     /// How many comparisons the family holds.
     pub family_size: usize,
     /// For a verdict that leaves something open.
-    pub more_blocks: Option<MoreBlocks>,
-    /// Whether the estimate is smaller than the A/A control's half-width.
-    pub below_control: bool,
-    /// How far the block effects scatter; `None` for one block.
-    pub spread: Option<Spread>,
-    /// Beside the default test.
-    pub other_methods: OtherMethods,
+    pub more: Option<MoreData>,
+    /// What blocks tell besides; `None` for independent observations.
+    pub blocks: Option<BlockDetails>,
 }
 
 impl ComparisonVerdict {
@@ -229,6 +247,19 @@ impl ComparisonVerdict {
         (self.verdict != self.uncorrected_verdict)
             .then(|| format!("after correction for {} comparisons", self.family_size))
     }
+}
+
+/// The block effects behind a verdict, and what else they say.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BlockDetails {
+    /// The effects, in block order.
+    pub effects: Vec<f64>,
+    /// Whether the estimate is smaller than the A/A control's half-width.
+    pub below_control: bool,
+    /// How far the block effects scatter; `None` for one block.
+    pub spread: Option<Spread>,
+    /// Beside the default test.
+    pub other_methods: OtherMethods,
 }
 
 /// The verdicts on a family of comparisons with one baseline.
@@ -271,54 +302,120 @@ pub fn family_verdicts(
     control: Option<&ControlVerdict>,
     settings: &VerdictSettings,
 ) -> Result<FamilyVerdicts, StatsError> {
-    let claims = Claims::new(settings)?;
     let tests = comparisons
         .iter()
-        .map(signed_rank_test)
-        .collect::<Result<Vec<SignedRank>, _>>()?;
-    let p_values: Vec<ClaimPValues> = tests.iter().map(|test| claims.p_values(test)).collect();
-    let adjusted_p_values = adjusted(&p_values)?;
+        .map(|comparison| Ok((comparison.name.clone(), signed_rank_test(comparison)?)))
+        .collect::<Result<Vec<_>, StatsError>>()?;
     let mut family = FamilyVerdicts {
         settings: *settings,
         comparisons: Vec::with_capacity(comparisons.len()),
         warnings: Vec::new(),
     };
-    for (((comparison, test), p), adjusted_p) in comparisons
-        .iter()
-        .zip(&tests)
-        .zip(p_values)
-        .zip(adjusted_p_values)
-    {
-        let verdict = claims.verdict(&adjusted_p);
-        let estimate = test.estimate();
-        let judged = ComparisonVerdict {
-            name: comparison.name.clone(),
-            block_effects: comparison.block_effects.clone(),
-            estimate,
-            direction_interval: test.interval_with_tail(claims.alpha / 2.0),
-            size_interval: test.interval_with_tail(claims.alpha),
-            p,
-            adjusted_p,
-            verdict,
-            uncorrected_verdict: claims.verdict(&p),
-            family_size: comparisons.len(),
-            more_blocks: if verdict.leaves_open() {
-                Some(claims.more_blocks(test, comparisons.len())?)
-            } else {
-                None
-            },
+    for (comparison, mut judged) in comparisons.iter().zip(judged(&tests, settings)?) {
+        let details = BlockDetails {
+            effects: comparison.block_effects.clone(),
             below_control: control
                 .and_then(ControlVerdict::half_width)
-                .is_some_and(|half_width| estimate.abs() < half_width),
+                .is_some_and(|half_width| judged.estimate.abs() < half_width),
             spread: Spread::new(&comparison.block_effects)?,
             other_methods: other_methods(&comparison.block_effects, settings.confidence)?,
         };
         family
             .warnings
-            .extend(warnings(&judged, control, settings)?);
+            .extend(warnings(&judged, &details, control, settings)?);
+        judged.blocks = Some(details);
         family.comparisons.push(judged);
     }
     Ok(family)
+}
+
+/// What a comparison's claims are tested with: a test of every shift of the effect, the estimate and the
+/// intervals that invert it.
+pub(crate) trait EffectTest {
+    fn estimate(&self) -> f64;
+    fn p_two_sided(&self, shift: f64) -> f64;
+    fn p_greater(&self, shift: f64) -> f64;
+    fn p_less(&self, shift: f64) -> f64;
+    /// None where the data cannot reach the level.
+    fn interval_with_tail(&self, tail: f64) -> Option<Interval>;
+    /// At the confidence, or the widest that there is; none where nothing tells the noise.
+    fn interval_or_widest(&self, confidence: f64) -> Result<Option<Interval>, StatsError>;
+    /// How many there are of what the sample grows by.
+    fn size(&self) -> (usize, Unit);
+    /// The smallest one-sided p that a sample of a size can have.
+    fn smallest_p(&self, size: usize) -> f64;
+}
+
+impl EffectTest for SignedRank {
+    fn estimate(&self) -> f64 {
+        self.estimate()
+    }
+
+    fn p_two_sided(&self, shift: f64) -> f64 {
+        self.p_two_sided(shift)
+    }
+
+    fn p_greater(&self, shift: f64) -> f64 {
+        self.p_greater(shift)
+    }
+
+    fn p_less(&self, shift: f64) -> f64 {
+        self.p_less(shift)
+    }
+
+    fn interval_with_tail(&self, tail: f64) -> Option<Interval> {
+        self.interval_with_tail(tail)
+    }
+
+    fn interval_or_widest(&self, confidence: f64) -> Result<Option<Interval>, StatsError> {
+        self.interval_or_widest(confidence)
+    }
+
+    fn size(&self) -> (usize, Unit) {
+        (self.blocks(), Unit::Blocks)
+    }
+
+    fn smallest_p(&self, size: usize) -> f64 {
+        0.5_f64.powf(size as f64)
+    }
+}
+
+/// Judges a family by its tests, each with the name of its comparison.
+pub(crate) fn judged<T: EffectTest>(
+    tests: &[(String, T)],
+    settings: &VerdictSettings,
+) -> Result<Vec<ComparisonVerdict>, StatsError> {
+    let claims = Claims::new(settings)?;
+    let p_values: Vec<ClaimPValues> = tests
+        .iter()
+        .map(|(_, test)| claims.p_values(test))
+        .collect();
+    let adjusted_p_values = adjusted(&p_values)?;
+    tests
+        .iter()
+        .zip(p_values)
+        .zip(adjusted_p_values)
+        .map(|(((name, test), p), adjusted_p)| {
+            let verdict = claims.verdict(&adjusted_p);
+            Ok(ComparisonVerdict {
+                name: name.clone(),
+                estimate: test.estimate(),
+                direction_interval: test.interval_with_tail(claims.alpha / 2.0),
+                size_interval: test.interval_with_tail(claims.alpha),
+                p,
+                adjusted_p,
+                verdict,
+                uncorrected_verdict: claims.verdict(&p),
+                family_size: tests.len(),
+                more: if verdict.leaves_open() {
+                    Some(claims.more_data(test, tests.len())?)
+                } else {
+                    None
+                },
+                blocks: None,
+            })
+        })
+        .collect()
 }
 
 fn signed_rank_test(comparison: &ComparisonEffects) -> Result<SignedRank, StatsError> {
@@ -345,7 +442,7 @@ impl Claims {
         })
     }
 
-    fn p_values(&self, test: &SignedRank) -> ClaimPValues {
+    fn p_values(&self, test: &impl EffectTest) -> ClaimPValues {
         let (below, above) = self.threshold;
         ClaimPValues {
             direction: test.p_two_sided(0.0),
@@ -366,33 +463,37 @@ impl Claims {
         )
     }
 
-    /// How many more blocks make it 80 % probable that the verdict leaves nothing open, if the
+    /// How much more data makes it 80 % probable that the verdict leaves nothing open, if the
     /// estimate is the true effect.
     ///
     /// The noise is read off the interval (Lehmann 1963): its half-width over the normal
     /// quantile of its confidence estimates the standard error of the estimate, whatever the
-    /// tails, and shrinks with the square root of the number of blocks. Each claim is held
+    /// tails, and shrinks with the square root of the sample's size. Each claim is held
     /// to the level alpha / family size, Holm's first step; so the number errs to the large
     /// side where other comparisons of the family are clear.
-    fn more_blocks(&self, test: &SignedRank, family_size: usize) -> Result<MoreBlocks, StatsError> {
+    fn more_data(
+        &self,
+        test: &impl EffectTest,
+        family_size: usize,
+    ) -> Result<MoreData, StatsError> {
         let Some(interval) = test.interval_or_widest(1.0 - self.alpha)? else {
-            return Ok(MoreBlocks::NoiseUnknown);
+            return Ok(MoreData::NoiseUnknown);
         };
-        let have = test.blocks();
+        let (have, unit) = test.size();
         let normal = Normal::standard();
         let tail = (1.0 - interval.attained_confidence) / 2.0;
-        let noise_of_one_block =
-            interval.half_width() / -normal.inverse_cdf(tail) * (have as f64).sqrt();
+        let noise_of_one = interval.half_width() / -normal.inverse_cdf(tail) * (have as f64).sqrt();
         let level = self.alpha / family_size as f64;
-        let decided = |blocks: usize| {
-            let standard_error = noise_of_one_block / (blocks as f64).sqrt();
-            self.power(test.estimate(), standard_error, level, blocks) >= DECISION_POWER
+        let decided = |size: usize| {
+            let standard_error = noise_of_one / (size as f64).sqrt();
+            let smallest_p = test.smallest_p(size);
+            self.power(test.estimate(), standard_error, level, smallest_p) >= DECISION_POWER
         };
-        if !decided(have + MORE_BLOCKS_MAX) {
-            return Ok(MoreBlocks::MoreThan(MORE_BLOCKS_MAX));
+        if !decided(have + MORE_DATA_MAX) {
+            return Ok(MoreData::MoreThan(MORE_DATA_MAX, unit));
         }
-        // The power rises with the blocks: find the first number that suffices.
-        let (mut too_few, mut enough) = (0, MORE_BLOCKS_MAX);
+        // The power rises with the size: find the first that suffices.
+        let (mut too_few, mut enough) = (0, MORE_DATA_MAX);
         while enough - too_few > 1 {
             let middle = too_few + (enough - too_few) / 2;
             if decided(have + middle) {
@@ -401,16 +502,15 @@ impl Claims {
                 too_few = middle;
             }
         }
-        Ok(MoreBlocks::About(enough))
+        Ok(MoreData::About(enough, unit))
     }
 
-    /// The probability that `blocks` blocks show an effect of this size to be beyond the
-    /// threshold, or inside it if that is where it is.
-    fn power(&self, effect: f64, standard_error: f64, level: f64, blocks: usize) -> f64 {
+    /// The probability that a sample shows an effect of this size to be beyond the threshold, or
+    /// inside it if that is where it is.
+    fn power(&self, effect: f64, standard_error: f64, level: f64, smallest_p: f64) -> f64 {
         let normal = Normal::standard();
-        let smallest_one_sided_p = 0.5_f64.powf(blocks as f64);
         let power = |distance: f64, tail: f64| {
-            if smallest_one_sided_p > tail {
+            if smallest_p > tail {
                 return 0.0;
             }
             // 0 / 0 only where effects without noise sit on the bound: never shown.
@@ -430,11 +530,11 @@ impl Claims {
     }
 }
 
-/// The probability of a decision that [`MoreBlocks`] aims at.
+/// The probability of a decision that [`MoreData`] aims at.
 const DECISION_POWER: f64 = 0.8;
 
-/// Where [`MoreBlocks`] stops counting.
-const MORE_BLOCKS_MAX: usize = 1000;
+/// Where [`MoreData`] stops counting.
+const MORE_DATA_MAX: usize = 1000;
 
 /// Robust standard deviations from the median beyond which a block is shown as outlying.
 const OUTLYING_DEVIATIONS: f64 = 5.0;
@@ -470,11 +570,12 @@ fn other_methods(effects: &[f64], confidence: f64) -> Result<OtherMethods, Stats
 
 fn warnings(
     judged: &ComparisonVerdict,
+    details: &BlockDetails,
     control: Option<&ControlVerdict>,
     settings: &VerdictSettings,
 ) -> Result<Vec<Warning>, StatsError> {
     let mut warnings = Vec::new();
-    let have = judged.block_effects.len();
+    let have = details.effects.len();
     let need_alone = minimum_blocks(1, settings.confidence)?;
     let need_in_family = minimum_blocks(judged.family_size, settings.confidence)?;
     if have < need_alone {
@@ -495,7 +596,7 @@ fn warnings(
     }
     if let Some(control) = control
         && let Some(half_width) = control.half_width()
-        && judged.below_control
+        && details.below_control
         && judged.verdict.shows_difference()
     {
         let shrink = half_width / judged.estimate;
@@ -507,11 +608,11 @@ fn warnings(
         });
     }
     for index in outlying(
-        &judged.block_effects,
+        &details.effects,
         OUTLYING_DEVIATIONS,
         settings.practical_threshold,
     ) {
-        let mut others = judged.block_effects.clone();
+        let mut others = details.effects.clone();
         let effect = others.remove(index);
         warnings.push(Warning::OutlyingBlock {
             comparison: judged.name.clone(),
@@ -612,8 +713,11 @@ mod tests {
         assert_eq!(judged.adjusted_p.direction, judged.p.direction);
         // Being beyond implies the direction: not shown more firmly than that.
         assert_eq!(judged.adjusted_p.beyond, judged.p.direction);
-        assert_eq!(judged.other_methods.sign_flip_p, Some(2.0 / 256.0));
-        assert_eq!(judged.more_blocks, None);
+        assert_eq!(
+            judged.blocks.unwrap().other_methods.sign_flip_p,
+            Some(2.0 / 256.0)
+        );
+        assert_eq!(judged.more, None);
     }
 
     #[test]
@@ -627,7 +731,7 @@ mod tests {
         let judged = &family.comparisons[0];
         assert_eq!(judged.verdict, Verdict::Undecided);
         assert_eq!(judged.direction_interval, None);
-        assert_eq!(judged.more_blocks, Some(MoreBlocks::About(1)));
+        assert_eq!(judged.more, Some(MoreData::About(1, Unit::Blocks)));
         assert_eq!(codes(&family.warnings), ["W101"]);
     }
 
@@ -661,9 +765,10 @@ mod tests {
         .unwrap();
         let judged = &family.comparisons[0];
         assert_eq!(judged.verdict, Verdict::Undecided);
-        assert_eq!(judged.more_blocks, Some(MoreBlocks::NoiseUnknown));
+        assert_eq!(judged.more, Some(MoreData::NoiseUnknown));
+        let details = judged.blocks.as_ref().unwrap();
         assert_eq!(
-            (judged.spread, judged.other_methods.student_p),
+            (details.spread, details.other_methods.student_p),
             (None, None)
         );
         assert_eq!(codes(&family.warnings), ["W101"]);
@@ -725,7 +830,11 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
             &VerdictSettings::default(),
         )
         .unwrap();
-        let flags: Vec<bool> = family.comparisons.iter().map(|c| c.below_control).collect();
+        let flags: Vec<bool> = family
+            .comparisons
+            .iter()
+            .map(|c| c.blocks.as_ref().unwrap().below_control)
+            .collect();
         assert_eq!(flags, [true, true, false]);
         assert_eq!(codes(&family.warnings), ["W105"]);
         assert_eq!(family.warnings[0].subject(), "small");
@@ -742,7 +851,10 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
         )
         .unwrap();
         assert_eq!(codes(&family.warnings), ["W106"]);
-        assert_eq!(family.comparisons[0].block_effects.len(), 8);
+        assert_eq!(
+            family.comparisons[0].blocks.as_ref().unwrap().effects.len(),
+            8
+        );
         assert!(matches!(
             family.warnings[0],
             Warning::OutlyingBlock { index: 3, .. }
@@ -751,9 +863,11 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
 
     #[test]
     fn more_blocks_shrink_with_the_noise_and_end_at_the_cap() {
-        let more = |centre, step| judge(&around(centre, step)).more_blocks;
-        let (Some(MoreBlocks::About(noisy)), Some(MoreBlocks::About(quieter))) =
-            (more(0.0, 0.02), more(0.0, 0.01))
+        let more = |centre, step| judge(&around(centre, step)).more;
+        let (
+            Some(MoreData::About(noisy, Unit::Blocks)),
+            Some(MoreData::About(quieter, Unit::Blocks)),
+        ) = (more(0.0, 0.02), more(0.0, 0.01))
         else {
             panic!("{:?} {:?}", more(0.0, 0.02), more(0.0, 0.01))
         };
@@ -762,7 +876,7 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
         assert!((3.7..=4.3).contains(&ratio), "{noisy} {quieter}");
         assert_eq!(
             more(0.01_f64.ln_1p(), 0.01),
-            Some(MoreBlocks::MoreThan(MORE_BLOCKS_MAX))
+            Some(MoreData::MoreThan(MORE_DATA_MAX, Unit::Blocks))
         );
     }
 
@@ -772,17 +886,27 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
         let claims = Claims::new(&VerdictSettings::default()).unwrap();
         let (below, above) = claims.threshold;
         let error = 0.001;
-        let beyond = claims.power(above + (1.644_854 + 0.841_621) * error, error, 0.05, 50);
+        let beyond = claims.power(
+            above + (1.644_854 + 0.841_621) * error,
+            error,
+            0.05,
+            0.5_f64.powi(50),
+        );
         assert!((beyond - 0.8).abs() < 1e-6, "{beyond}");
-        let mirrored = claims.power(below - (1.644_854 + 0.841_621) * error, error, 0.05, 50);
+        let mirrored = claims.power(
+            below - (1.644_854 + 0.841_621) * error,
+            error,
+            0.05,
+            0.5_f64.powi(50),
+        );
         assert!((mirrored - 0.8).abs() < 1e-6, "{mirrored}");
         let centre = f64::midpoint(below, above);
         let error = (above - below) / 2.0 / (1.644_854 + 1.281_552);
-        let inside = claims.power(centre, error, 0.05, 50);
+        let inside = claims.power(centre, error, 0.05, 0.5_f64.powi(50));
         assert!((inside - 0.8).abs() < 1e-6, "{inside}");
         // The exact test's smallest p-value bounds it even where there is no noise.
-        assert_eq!(claims.power(0.5, 0.0, 0.05, 5), 0.0);
-        assert_eq!(claims.power(0.5, 0.0, 0.05, 6), 1.0);
+        assert_eq!(claims.power(0.5, 0.0, 0.05, 0.5_f64.powi(5)), 0.0);
+        assert_eq!(claims.power(0.5, 0.0, 0.05, 0.5_f64.powi(6)), 1.0);
     }
 
     fn families() -> impl Strategy<Value = Vec<Vec<f64>>> {
@@ -830,7 +954,7 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
                 prop_assert!(c.adjusted_p.beyond >= c.p.beyond);
                 prop_assert!(c.uncorrected_verdict.shows_difference() || !c.verdict.shows_difference());
                 prop_assert_eq!(c.correction_note().is_some(), c.verdict != c.uncorrected_verdict);
-                prop_assert_eq!(c.more_blocks.is_some(), c.verdict.leaves_open());
+                prop_assert_eq!(c.more.is_some(), c.verdict.leaves_open());
             }
         }
 
