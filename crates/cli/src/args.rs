@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 use fwdlab_model::{
-    AddressFamily, BURST_FRAMES, FrameSizes, PortRange, Tester, parse_flow_address,
+    AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FrameSizes, PortRange, THRESHOLD_PERCENT,
+    Tester, parse_flow_address,
 };
 use fwdlab_packet::{MacAddress, PacketError};
 use fwdlab_traffic::FLOWS_MAX;
@@ -19,7 +21,7 @@ use crate::schema::FileKind;
 /// How `--help` groups the commands: every one stands in one group.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "doctor", "restore"]),
-    ("Results", &["report", "ministat"]),
+    ("Results", &["report", "analyze", "compare", "ministat"]),
     ("Traffic", &["gen", "sink"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -75,6 +77,10 @@ pub(crate) enum Command {
     Plan(PlanArguments),
     /// Make README.md, plots and report.json of a results directory again from its records
     Report(ReportArguments),
+    /// Judge the records of a results directory again, as asked, and write nothing
+    Analyze(AnalyzeArguments),
+    /// Compare observations that you have: files of numbers, or results directories
+    Compare(CompareArguments),
     /// Look for what would spoil a measurement here, and measure how much noise the lab has
     Doctor(DoctorArguments),
     /// Put back what a run that was killed has left changed
@@ -128,6 +134,59 @@ pub(crate) struct RunArguments {
     /// Print no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// What verdicts are asked to hold.
+#[derive(Debug, Args)]
+pub(crate) struct VerdictArguments {
+    /// Changes of less than so many percent do not matter
+    #[arg(long, value_name = "PERCENT", value_parser = threshold)]
+    pub(crate) threshold: Option<f64>,
+    /// Confidence of the verdicts, in percent
+    #[arg(long, value_name = "PERCENT", value_parser = confidence)]
+    pub(crate) confidence: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnalyzeArguments {
+    /// A results directory, or <experiment>/<label> under --results, or <experiment> for its newest
+    pub(crate) directory: String,
+    /// Where the results directories are
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
+    /// The variant that all others are compared with, instead of the experiment's comparisons
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) baseline: Option<String>,
+    #[command(flatten)]
+    pub(crate) verdicts: VerdictArguments,
+    /// Print the report as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// Files with a number in every line, .csv files, or results directories; the first is the
+    /// baseline
+    #[arg(required = true, num_args = 2.., value_name = "FILE|DIR")]
+    pub(crate) sources: Vec<PathBuf>,
+    /// The observations of the same line belong together
+    #[arg(long)]
+    pub(crate) paired: bool,
+    /// The column of the observations: its number, or its name in a .csv file's first line
+    #[arg(long, short = 'C', value_name = "COLUMN", default_value = "1")]
+    pub(crate) column: String,
+    /// What separates columns; default: blanks, in a .csv file commas, semicolons and tabs
+    #[arg(long, short, value_name = "CHARACTERS")]
+    pub(crate) delimiters: Option<String>,
+    /// Print ministat's text, too
+    #[arg(long)]
+    pub(crate) ministat: bool,
+    #[command(flatten)]
+    pub(crate) verdicts: VerdictArguments,
+    /// Print the findings as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -294,6 +353,28 @@ fn station(text: &str) -> Result<MacAddress, String> {
         0 => Ok(mac),
         _ => Err("this is the address of a group; give that of one station".to_owned()),
     }
+}
+
+fn threshold(text: &str) -> Result<f64, String> {
+    percent(text, THRESHOLD_PERCENT)
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    percent(text, CONFIDENCE_PERCENT)
+}
+
+fn percent(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
+    let percent = text
+        .parse()
+        .ok()
+        .filter(|percent| allowed.contains(percent));
+    percent.ok_or_else(|| {
+        format!(
+            "expected percent, from {} to {}",
+            allowed.start(),
+            allowed.end()
+        )
+    })
 }
 
 fn addresses() -> impl TypedValueParser<Value = u32> {

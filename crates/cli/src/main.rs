@@ -1,8 +1,11 @@
 //! The `fwdlab` command: arguments, the run loop, progress and exit codes.
 #![forbid(unsafe_code)]
 
+mod analyze;
 mod args;
+mod compare;
 mod completions;
+mod dataset;
 mod doctor;
 mod exit;
 mod experiment;
@@ -42,6 +45,8 @@ fn main() -> ExitCode {
         Command::Restore(arguments) => restore::restore(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Analyze(arguments) => analyze::analyze(&arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Ministat { arguments } => ministat::ministat(&arguments),
         Command::Gen(arguments) => generate::generate(&arguments),

@@ -12,7 +12,7 @@ use crate::output;
 pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Code> {
     let directory = Results::find(&arguments.results, &arguments.directory)?;
     let report = publish(&Results::load(&directory)?)?;
-    print(&report, &directory, arguments.json)
+    print(&report, Some(&directory), arguments.json)
 }
 
 /// Writes README.md, the plots and report.json from the records.
@@ -25,16 +25,16 @@ pub(crate) fn publish(loaded: &Loaded) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Prints a report for people, or for programs.
-pub(crate) fn print(report: &Report, directory: &Path, json: bool) -> anyhow::Result<Code> {
+/// Prints a report for people, or for programs; `directory` is where it was published, if it was.
+pub(crate) fn print(report: &Report, directory: Option<&Path>, json: bool) -> anyhow::Result<Code> {
     if json {
         return output::print(&render::json(report)?);
     }
-    let readme = directory.join("README.md");
+    let readme = directory.map(|directory| directory.join("README.md"));
     let columns = output::terminal_columns();
     output::print(&render::terminal(
         report,
-        &readme,
+        readme.as_deref(),
         columns,
         output::stdout_takes_colour(),
     ))

@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
             format!("writing the report (`fwdlab report {directory}` makes it again)")
         });
     let is_whole = measured?;
-    report::print(&published?, &directory, arguments.json)?;
+    report::print(&published?, Some(&directory), arguments.json)?;
     conclude(&plan_run.summary(), is_whole)
 }
 

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use serde_json::Value;
 use shared::REPOSITORY;
 use testkit::text;
 
@@ -77,6 +78,8 @@ fn the_quickstart_publishes_its_result() {
     assert_eq!(String::from_utf8_lossy(&again.stdout), stdout);
     assert_eq!(before, published(&directory));
 
+    assert_analyze_and_compare_judge_alike(&directory);
+
     // A finished run never changes.
     let refused = fwdlab(&run);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
@@ -107,6 +110,59 @@ fn assert_block_is_what_ministat_prints(readme: &str, directory: &Path) {
     let (names, block) = printed.split_at(printed.find("+---").unwrap());
     assert_eq!(names.lines().count(), files.len());
     assert!(readme.contains(block), "{block}\nis not in\n{readme}");
+}
+
+/// What is asked of the records again, or of their `.pps` files, is judged as the report has it: by
+/// the blocks.
+fn assert_analyze_and_compare_judge_alike(directory: &Path) {
+    let json = |arguments: &[&str]| -> Value {
+        let output = fwdlab(arguments);
+        assert!(output.status.success(), "{}", text(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let report = fs::read(directory.join("derived/report.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let path = directory.to_str().unwrap();
+    assert_eq!(json(&["analyze", path, "--json"]), report);
+    let against = json(&[
+        "analyze",
+        path,
+        "--json",
+        "--baseline",
+        "nftables, conntrack",
+    ]);
+    let rows = against["comparisons"][0]["rows"].as_array().unwrap();
+    let names: Vec<_> = rows
+        .iter()
+        .map(|row| row["variant"].as_str().unwrap())
+        .collect();
+    let others = [
+        "no-packet-filter",
+        "nftables-10-stateless-rules",
+        "xdp-fib-forwarding",
+    ];
+    assert_eq!(names[0], "nftables-conntrack");
+    assert_eq!(names[1..], others);
+
+    let file = |name: &str| format!("{path}/{name}.inet.pps");
+    let (none, conntrack) = (file("no-packet-filter"), file("nftables-conntrack"));
+    let compared = json(&["compare", "--json", &none, &conntrack]);
+    assert_eq!(compared["basis"], "blocks");
+    let row = &compared["groups"][0]["rows"][1];
+    let rows = report["comparisons"][0]["rows"].as_array().unwrap();
+    let reported = rows
+        .iter()
+        .find(|row| row["variant"] == "nftables-conntrack")
+        .unwrap();
+    assert_eq!(row["effect"]["interval"], reported["effect"]["interval"]);
+    assert_eq!(row["label"], "nftables, conntrack");
+
+    // The same run twice: every variant with itself.
+    let twice = json(&["compare", "--json", path, path]);
+    assert_eq!(twice["groups"].as_array().unwrap().len(), 4);
+    for group in twice["groups"].as_array().unwrap() {
+        assert_eq!(group["rows"][1]["effect"]["estimate_percent"], 0.0);
+    }
 }
 
 /// Everything that follows from the records, by path.

@@ -48,10 +48,10 @@ pub(crate) const ROUNDS: RangeInclusive<u32> = 1..=1000;
 pub(crate) const SLICE_MS: RangeInclusive<u32> = 10..=60_000;
 pub(crate) const SETTLE_MS: RangeInclusive<u32> = 0..=60_000;
 pub(crate) const WARM_UP_MS: RangeInclusive<u32> = 0..=60_000;
-/// A threshold of nothing would make every verdict undecided in size.
-pub(crate) const THRESHOLD_PERCENT: RangeInclusive<f64> = 0.001..=50.0;
-/// The statistics ask for more than one half.
-pub(crate) const CONFIDENCE_PERCENT: RangeInclusive<f64> = 50.1..=99.9;
+/// Practical thresholds, in percent: one of nothing would make every verdict undecided in size.
+pub const THRESHOLD_PERCENT: RangeInclusive<f64> = 0.001..=50.0;
+/// Confidences, in percent: the statistics ask for more than one half.
+pub const CONFIDENCE_PERCENT: RangeInclusive<f64> = 50.1..=99.9;
 pub(crate) const ORDERS: &[(&str, Order)] = &[
     ("random", Order::Random),
     ("in-sequence", Order::InSequence),

@@ -19,6 +19,7 @@ mod variants;
 pub mod words;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
+pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use record::{
     BlockRecord, Conservation, Environment, InvalidReason, LabNoise, Placement, RateBasis, Record,

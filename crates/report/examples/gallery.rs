@@ -118,7 +118,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             render::readme(&report, "derived/"),
         )?;
         let readme = case_folder.join("README.md");
-        let text = render::terminal(&report, &readme, 80, false);
+        let text = render::terminal(&report, Some(&readme), 80, false);
         std::fs::write(case_folder.join("terminal.txt"), text)?;
         println!("{}", case_folder.display());
     }

@@ -20,6 +20,26 @@ pub enum ReportError {
         /// What it refuses.
         source: StatsError,
     },
+    /// Pairs of which one side is missing.
+    #[error(
+        "{one} has {observations} observations and {other} has {other_observations}: lines can only be \
+         paired where there are as many; leave --paired out, or give files of one length"
+    )]
+    Lengths {
+        /// The baseline.
+        one: String,
+        /// Its observations.
+        observations: usize,
+        /// What was to be paired with it.
+        other: String,
+        /// Its observations.
+        other_observations: usize,
+    },
+    /// Results directories without a common variant.
+    #[error(
+        "the results directories have no measured variant in common; compare files of theirs (*.pps) instead"
+    )]
+    NothingShared,
     /// The text of `ministat` cannot be made.
     #[error("ministat: {source}")]
     Ministat {

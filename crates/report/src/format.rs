@@ -178,7 +178,7 @@ fn decimals_as_i32(decimals: usize) -> i32 {
     i32::try_from(decimals).unwrap_or(i32::MAX)
 }
 
-fn grouped_float(value: f64) -> String {
+pub(crate) fn grouped_float(value: f64) -> String {
     let text = unsigned_zero(format!("{value:.0}"));
     match text.strip_prefix('-') {
         Some(digits) => format!("-{}", group_digits(digits)),

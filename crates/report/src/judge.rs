@@ -196,16 +196,7 @@ impl Judge<'_> {
     }
 
     fn plain_row(&self, variant: &VariantName, scope: Scope) -> Row {
-        let observations = self.observations(variant, scope);
-        let forwarding_rate_pps = median(&observations);
-        Row {
-            variant: variant.clone(),
-            trials: u32::try_from(observations.len()).unwrap_or(u32::MAX),
-            forwarding_rate_pps,
-            cost_ns: forwarding_rate_pps.and_then(cost_ns),
-            effect: None,
-            verdict: None,
-        }
+        Row::of_observations(variant.clone(), &self.observations(variant, scope))
     }
 
     fn observations(&self, variant: &VariantName, scope: Scope) -> Vec<f64> {
@@ -283,15 +274,9 @@ impl Judge<'_> {
         baseline: &Row,
     ) -> Result<Effect, ReportError> {
         Ok(Effect {
-            estimate_percent: percent(verdict.estimate),
-            interval: verdict.direction_interval.map(interval_section),
-            size_interval: verdict.size_interval.map(interval_section),
-            mean_percent: percent(mean(&effects.log_ratios())),
-            p: verdict.adjusted_p.direction,
             noise: self.noise(effects)?,
-            rate_difference_pps: rate_difference(baseline, verdict.estimate),
-            cost_difference_ns: cost_difference(baseline, verdict.estimate),
             blocks: block_sections(effects),
+            ..Effect::of_verdict(verdict, baseline)
         })
     }
 
@@ -326,11 +311,12 @@ impl Judge<'_> {
         let log_ratios = effects.log_ratios();
         let verdict = control_verdict(&log_ratios).map_err(|source| self.error(source))?;
         let mut row = self.plain_row(&variant.name, scope);
+        let mean = log_ratios.iter().sum::<f64>() / log_ratios.len() as f64;
         row.effect = Some(Effect {
             estimate_percent: percent(verdict.estimate),
             interval: verdict.interval.map(interval_section),
             size_interval: None,
-            mean_percent: percent(mean(&log_ratios)),
+            mean_percent: percent(mean),
             p: verdict.p,
             noise: self.noise(&effects)?,
             rate_difference_pps: rate_difference(baseline, verdict.estimate),
@@ -523,7 +509,43 @@ fn cost_ns(forwarding_rate_pps: f64) -> Option<f64> {
     (forwarding_rate_pps > 0.0).then(|| 1e9 / forwarding_rate_pps)
 }
 
-fn verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
+impl Row {
+    /// A row that only observations are known of.
+    pub(crate) fn of_observations(variant: VariantName, observations_pps: &[f64]) -> Self {
+        let forwarding_rate_pps = median(observations_pps);
+        Self {
+            variant,
+            trials: u32::try_from(observations_pps.len()).unwrap_or(u32::MAX),
+            forwarding_rate_pps,
+            cost_ns: forwarding_rate_pps.and_then(cost_ns),
+            effect: None,
+            verdict: None,
+        }
+    }
+}
+
+impl Effect {
+    /// The effect that a verdict is about; of which blocks, and how they scatter, is left out.
+    pub(crate) fn of_verdict(verdict: &ComparisonVerdict, baseline: &Row) -> Self {
+        let mean = verdict
+            .blocks
+            .as_ref()
+            .map_or(verdict.estimate, |blocks| blocks.other_methods.student.mean);
+        Self {
+            estimate_percent: percent(verdict.estimate),
+            interval: verdict.direction_interval.map(interval_section),
+            size_interval: verdict.size_interval.map(interval_section),
+            mean_percent: percent(mean),
+            p: verdict.adjusted_p.direction,
+            noise: None,
+            rate_difference_pps: rate_difference(baseline, verdict.estimate),
+            cost_difference_ns: cost_difference(baseline, verdict.estimate),
+            blocks: Vec::new(),
+        }
+    }
+}
+
+pub(crate) fn verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
     let more = verdict.more.map(|more| more.to_string());
     let below_control = verdict
         .blocks
@@ -552,10 +574,6 @@ fn interval_section(interval: Interval) -> IntervalSection {
         high_percent: percent(interval.upper),
         confidence_percent: interval.attained_confidence * 100.0,
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 fn block_sections(effects: &Effects) -> Vec<BlockEffectSection> {

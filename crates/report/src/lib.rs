@@ -5,6 +5,7 @@ pub mod format;
 pub mod render;
 
 mod build;
+mod compare;
 mod effects_plot;
 mod error;
 mod evidence;
@@ -18,6 +19,10 @@ mod terminal;
 mod text;
 mod trials_plot;
 
+pub use compare::{
+    Basis, COMPARE_SCHEMA_VERSION, CompareGroup, CompareReport, CompareRow, CompareSettings,
+    Observations, compare_blocks, compare_directories, compare_independent, compare_pairs,
+};
 pub use error::ReportError;
 pub use preview::{
     ComparisonPreview, Detectable, Difference, PREVIEW_SCHEMA_VERSION, Preview, Reckoned,

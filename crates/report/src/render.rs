@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::compare::CompareReport;
 use crate::error::ReportError;
 use crate::preview::{self, Preview};
 use crate::report::{ComparisonSection, Report};
@@ -57,10 +58,24 @@ pub fn preview_json(preview: &Preview) -> Result<String, ReportError> {
 }
 
 /// What a run prints at its end, for a terminal of `width` columns; `readme` is where the README
-/// was written.
+/// was written, if it was.
 #[must_use]
-pub fn terminal(report: &Report, readme: &Path, width: usize, colour: bool) -> String {
+pub fn terminal(report: &Report, readme: Option<&Path>, width: usize, colour: bool) -> String {
     crate::terminal::terminal(report, readme, width, colour)
+}
+
+/// What `fwdlab compare` prints, for a terminal of `width` columns.
+#[must_use]
+pub fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
+    crate::terminal::compared(report, width, colour)
+}
+
+/// What `fwdlab compare --json` prints.
+///
+/// # Errors
+/// [`ReportError::Json`].
+pub fn compared_json(report: &CompareReport) -> Result<String, ReportError> {
+    pretty(report)
 }
 
 /// The files of `derived/` by their names: README.md, report.json and the plots.

@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::compare::{CompareGroup, CompareReport};
 use crate::format;
-use crate::report::{ComparisonSection, Effect, Report, Row};
+use crate::report::{
+    ComparisonSection, ControlSection, Effect, ReferenceRow, Report, Row, Warning,
+};
 use crate::sentences;
 use crate::text::{columns, cut_to_columns, one_line, wrap_to_columns};
 
@@ -14,30 +17,91 @@ const LABEL_MAX: usize = 28;
 const PLOT_MIN: usize = 16;
 
 /// Draws up the text for a terminal of `width` columns, with colours where it shows them;
-/// `readme` is where the README was written.
-pub(crate) fn terminal(report: &Report, readme: &Path, width: usize, colour: bool) -> String {
-    let mut screen = Screen {
-        report,
-        width: width.max(WIDTH_MIN),
-        colour,
-        text: String::new(),
-    };
+/// `readme` is where the README was written, if it was.
+pub(crate) fn terminal(
+    report: &Report,
+    readme: Option<&Path>,
+    width: usize,
+    colour: bool,
+) -> String {
+    let mut screen = Screen::new(width, colour);
     screen.wrapped("", &report.question, Style::Bold);
     if let Some(unfinished) = sentences::unfinished(report) {
         screen.wrapped("", &unfinished, Style::Yellow);
     }
     for comparison in &report.comparisons {
-        screen.comparison(comparison);
+        screen.line("");
+        screen.comparison(&Shown::of_report(report, comparison));
     }
     if let Some(disturbed) = sentences::disturbed_time(report) {
         screen.line("");
         screen.wrapped("", &disturbed, Style::Dim);
     }
-    screen.warnings();
-    screen.line("");
-    let readme = one_line(&readme.display().to_string());
-    screen.line(&format!("Report: {readme}"));
+    screen.warnings(&report.warnings);
+    if let Some(readme) = readme {
+        screen.line("");
+        let readme = one_line(&readme.display().to_string());
+        screen.line(&format!("Report: {readme}"));
+    }
     screen.text
+}
+
+/// Draws up what was compared, for a terminal of `width` columns, with colours where it shows them.
+pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
+    let mut screen = Screen::new(width, colour);
+    screen.wrapped("", &report.basis.sentence(), Style::Dim);
+    for group in &report.groups {
+        screen.line("");
+        screen.comparison(&Shown::of_group(report, group));
+    }
+    screen.warnings(&report.warnings);
+    screen.text
+}
+
+/// A comparison as it is shown: its rows with their names, the baseline first.
+struct Shown<'a> {
+    heading: Option<String>,
+    rows: Vec<(&'a str, &'a Row)>,
+    references: &'a [ReferenceRow],
+    control: Option<(&'a str, &'a ControlSection)>,
+    threshold_percent: f64,
+    ministat: &'a [String],
+    ministat_note: Option<&'a str>,
+}
+
+impl<'a> Shown<'a> {
+    fn of_report(report: &'a Report, comparison: &'a ComparisonSection) -> Self {
+        let control = comparison.control.as_ref();
+        Self {
+            heading: sentences::heading(report, comparison),
+            rows: comparison
+                .rows
+                .iter()
+                .map(|row| (report.label(&row.variant), row))
+                .collect(),
+            references: &comparison.references,
+            control: control.map(|control| (report.label(&control.row.variant), control)),
+            threshold_percent: report.design.threshold_percent,
+            ministat: &comparison.ministat,
+            ministat_note: comparison.ministat_note.as_deref(),
+        }
+    }
+
+    fn of_group(report: &'a CompareReport, group: &'a CompareGroup) -> Self {
+        Self {
+            heading: group.title.clone(),
+            rows: group
+                .rows
+                .iter()
+                .map(|row| (row.label.as_str(), &row.row))
+                .collect(),
+            references: &[],
+            control: None,
+            threshold_percent: report.threshold_percent,
+            ministat: &group.ministat,
+            ministat_note: None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,14 +127,21 @@ impl Style {
     }
 }
 
-struct Screen<'a> {
-    report: &'a Report,
+struct Screen {
     width: usize,
     colour: bool,
     text: String,
 }
 
-impl Screen<'_> {
+impl Screen {
+    fn new(width: usize, colour: bool) -> Self {
+        Self {
+            width: width.max(WIDTH_MIN),
+            colour,
+            text: String::new(),
+        }
+    }
+
     fn styled(&self, text: &str, style: Style) -> String {
         if self.colour && style != Style::Plain {
             format!("\x1b[{}m{text}\x1b[0m", style.code())
@@ -99,14 +170,11 @@ impl Screen<'_> {
         }
     }
 
-    fn comparison(&mut self, comparison: &ComparisonSection) {
-        let report = self.report;
-        self.line("");
-        if let Some(heading) = sentences::heading(report, comparison) {
-            self.wrapped("", &heading, Style::Bold);
+    fn comparison(&mut self, shown: &Shown<'_>) {
+        if let Some(heading) = &shown.heading {
+            self.wrapped("", heading, Style::Bold);
         }
-        if let Some(baseline) = comparison.baseline() {
-            let label = report.label(&baseline.variant).to_owned();
+        if let Some((label, baseline)) = shown.rows.first() {
             match (baseline.forwarding_rate_pps, baseline.cost_ns) {
                 (Some(pps), Some(ns)) => {
                     let (pps, ns) = (format::rate(pps), format::cost(ns));
@@ -116,8 +184,7 @@ impl Screen<'_> {
                 _ => self.wrapped("", &format!("Baseline {label}: not measured"), Style::Plain),
             }
         }
-        for row in comparison.rows.iter().skip(1) {
-            let label = report.label(&row.variant).to_owned();
+        for (label, row) in shown.rows.iter().skip(1) {
             let Some(verdict) = &row.verdict else {
                 self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
                 continue;
@@ -129,16 +196,16 @@ impl Screen<'_> {
             } else {
                 Style::Green
             };
-            self.wrapped("  ", &label, Style::Bold);
+            self.wrapped("  ", label, Style::Bold);
             self.wrapped("    ", &verdict.sentence, style);
         }
-        for reference in &comparison.references {
+        for reference in shown.references {
             let label = &reference.label;
             let rate = format::rate(reference.forwarding_rate_pps);
             let words = format!("{label}: {rate} (earlier session, nothing is concluded from it)");
             self.wrapped("  ", &words, Style::Dim);
         }
-        if let Some(control) = &comparison.control {
+        if let Some((_, control)) = &shown.control {
             let style = if control.passed == Some(false) {
                 Style::Yellow
             } else {
@@ -147,35 +214,43 @@ impl Screen<'_> {
             let sentence = format!("A/A control: {}", control.sentence);
             self.wrapped("  ", &sentence, style);
         }
-        self.plot(comparison);
-        for block in &comparison.ministat {
+        self.plot(shown);
+        for block in shown.ministat {
             self.line("");
             // ministat's text is what it is, also on a narrower terminal.
             for line in block.lines() {
                 let _ = writeln!(self.text, "{line}");
             }
         }
-        if let Some(note) = &comparison.ministat_note {
+        if let Some(note) = shown.ministat_note {
             self.wrapped("", note, Style::Dim);
         }
     }
 
     /// The intervals of a comparison, one line a variant, over one axis.
-    fn plot(&mut self, comparison: &ComparisonSection) {
-        let control = comparison.control.iter().map(|control| &control.row);
-        let rows: Vec<(&Row, &Effect)> = comparison
+    fn plot(&mut self, shown: &Shown<'_>) {
+        let control = shown
+            .control
+            .iter()
+            .map(|(label, control)| (*label, &control.row));
+        let named: Vec<(&str, &Row, &Effect)> = shown
             .rows
             .iter()
+            .copied()
             .skip(1)
             .chain(control)
-            .filter_map(|row| Some((row, row.effect.as_ref()?)))
+            .filter_map(|(label, row)| Some((label, row, row.effect.as_ref()?)))
             .collect();
-        if rows.is_empty() {
+        if named.is_empty() {
             return;
         }
-        let labels: Vec<String> = rows
+        let labels: Vec<String> = named
             .iter()
-            .map(|(row, _)| cut_to_columns(self.report.label(&row.variant), LABEL_MAX))
+            .map(|(label, _, _)| cut_to_columns(label, LABEL_MAX))
+            .collect();
+        let rows: Vec<(&Row, &Effect)> = named
+            .iter()
+            .map(|&(_, row, effect)| (row, effect))
             .collect();
         let estimates: Vec<String> = rows
             .iter()
@@ -190,8 +265,7 @@ impl Screen<'_> {
             .width
             .saturating_sub(label_width + estimate_width + 6)
             .max(PLOT_MIN);
-        let threshold_percent = self.report.design.threshold_percent;
-        let axis = Axis::new(&rows, threshold_percent, plot_width);
+        let axis = Axis::new(&rows, shown.threshold_percent, plot_width);
         self.line("");
         for (((_, effect), label), estimate) in rows.iter().zip(&labels).zip(&estimates) {
             let pad = " ".repeat(label_width - columns(label));
@@ -205,13 +279,12 @@ impl Screen<'_> {
         self.line(&line);
     }
 
-    fn warnings(&mut self) {
-        let report = self.report;
-        if report.warnings.is_empty() {
+    fn warnings(&mut self, warnings: &[Warning]) {
+        if warnings.is_empty() {
             return;
         }
         self.line("");
-        for warning in &report.warnings {
+        for warning in warnings {
             let subject = match warning.subjects.join("; ") {
                 subjects if subjects.is_empty() => subjects,
                 subjects => format!("{subjects}: "),

@@ -45,7 +45,7 @@ fn a_finished_run() {
         render::effects_svg(&report, &report.comparisons[0])
     );
     insta::assert_snapshot!("trials.svg", render::trials_svg(&report));
-    let terminal = render::terminal(&report, Path::new("results/x/README.md"), 80, false);
+    let terminal = render::terminal(&report, Some(Path::new("results/x/README.md")), 80, false);
     insta::assert_snapshot!("terminal", terminal);
 }
 
@@ -128,7 +128,7 @@ fn an_earlier_session_is_shown_and_not_judged() {
     assert!(
         readme.contains("median of 3 observations in `earlier/2025.inet.pps` (SHA-256 `e3b0c442`)")
     );
-    let terminal = render::terminal(&report, Path::new("x"), 80, false);
+    let terminal = render::terminal(&report, Some(Path::new("x")), 80, false);
     assert!(
         terminal.contains("last | year: 2.10 Mpps (earlier session, nothing is"),
         "{terminal}"
@@ -530,12 +530,12 @@ fn a_terminal_of_eighty_columns_holds_every_line() {
         measured_blocks: 5,
         ..Synthetic::default()
     });
-    let text = render::terminal(&report, Path::new("README.md"), 80, false);
+    let text = render::terminal(&report, Some(Path::new("README.md")), 80, false);
     for line in text.lines() {
         assert!(line.chars().count() <= 80, "{line:?}");
     }
     assert!(!text.contains('\x1b'));
-    assert!(render::terminal(&report, Path::new("README.md"), 80, true).contains("\x1b[1m"));
+    assert!(render::terminal(&report, Some(Path::new("README.md")), 80, true).contains("\x1b[1m"));
 }
 
 /// Cells of a table's row: bars that are not escaped, less one.
@@ -604,7 +604,7 @@ proptest! {
         let headings = readme.lines().filter(|line| line.starts_with("# ")).count();
         // A question of nothing but white space leaves its heading empty.
         prop_assert!(headings <= 2);
-        let terminal = render::terminal(&report, Path::new("README.md"), 80, false);
+        let terminal = render::terminal(&report, Some(Path::new("README.md")), 80, false);
         prop_assert!(!terminal.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
     }
 }

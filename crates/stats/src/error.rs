@@ -127,6 +127,23 @@ pub(crate) fn require_finite(subject: &str, values: &[f64]) -> Result<(), StatsE
     }
 }
 
+/// Refuses an empty sample, and the first value that is not finite and positive: only such values have
+/// ratios in percent.
+///
+/// # Errors
+/// [`StatsError::Empty`], [`StatsError::NotFinite`], [`StatsError::NotPositive`].
+pub fn require_positive(subject: &str, values: &[f64]) -> Result<(), StatsError> {
+    require_finite(subject, values)?;
+    match values.iter().position(|&value| value <= 0.0) {
+        None => Ok(()),
+        Some(index) => Err(StatsError::NotPositive {
+            subject: subject.to_owned(),
+            index,
+            value: values[index],
+        }),
+    }
+}
+
 /// The error probability 1 - `confidence`, freed of the subtraction's rounding (0.05, not
 /// 0.05000000000000004), so that a p-value equal to it counts as reaching it.
 pub(crate) fn significance(confidence: f64) -> Result<f64, StatsError> {

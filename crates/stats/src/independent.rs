@@ -6,7 +6,7 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::error::{StatsError, require_finite, significance};
+use crate::error::{StatsError, require_positive, significance};
 use crate::hodges_lehmann::Interval;
 use crate::student::StudentSample;
 use crate::verdict::{EffectTest, FamilyVerdicts, Unit, VerdictSettings, judged};
@@ -110,14 +110,7 @@ impl LogWelch {
 }
 
 fn logarithms(name: &str, values: &[f64]) -> Result<Vec<f64>, StatsError> {
-    require_finite(name, values)?;
-    if let Some(index) = values.iter().position(|&value| value <= 0.0) {
-        return Err(StatsError::NotPositive {
-            subject: name.to_owned(),
-            index,
-            value: values[index],
-        });
-    }
+    require_positive(name, values)?;
     Ok(values.iter().map(|value| value.ln()).collect())
 }
 

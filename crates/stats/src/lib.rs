@@ -22,7 +22,7 @@ mod warning;
 pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio, observation};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
 pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_effect};
-pub use error::StatsError;
+pub use error::{StatsError, require_positive};
 pub use format::{format_confidence, format_effect, format_p, percent};
 pub use hodges_lehmann::Interval;
 pub use independent::{IndependentObservations, independent_verdicts};

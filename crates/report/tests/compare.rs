@@ -1,0 +1,166 @@
+//! Observations compared: what the verdicts rest on, and what is refused.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod synthetic;
+
+use fwdlab_model::AddressFamily;
+use fwdlab_report::{
+    Basis, CompareReport, CompareSettings, Observations, compare_blocks, compare_directories,
+    compare_independent, compare_pairs, render,
+};
+use proptest::prelude::*;
+use synthetic::Synthetic;
+
+const SETTINGS: CompareSettings = CompareSettings {
+    confidence_percent: 95.0,
+    threshold_percent: 1.0,
+    with_ministat: false,
+};
+
+fn set(label: &str, values_pps: &[f64]) -> Observations {
+    Observations {
+        label: label.to_owned(),
+        path: format!("{label}.pps"),
+        values_pps: values_pps.to_vec(),
+    }
+}
+
+fn codes(report: &CompareReport) -> Vec<&str> {
+    let warnings = report.warnings.iter();
+    warnings.map(|warning| warning.code.as_str()).collect()
+}
+
+fn words(report: &CompareReport) -> Vec<&str> {
+    let rows = report.groups.iter().flat_map(|group| &group.rows[1..]);
+    rows.map(|row| {
+        row.row
+            .verdict
+            .as_ref()
+            .map_or("", |verdict| &verdict.words)
+    })
+    .collect()
+}
+
+#[test]
+fn pairs_see_through_a_drift_that_independent_observations_do_not() {
+    let drifting: Vec<f64> = (0..8)
+        .map(|run| 1e6 * (1.0 + 0.05 * f64::from(run)))
+        .collect();
+    // 3 % less, and some noise of its own.
+    let slower: Vec<f64> = drifting
+        .iter()
+        .zip([2.0, -3.0, 1.0, 0.0, -1.0, 3.0, -2.0, 1.5])
+        .map(|(pps, noise)| pps * (0.97 + noise / 1000.0))
+        .collect();
+    let sets = [set("before", &drifting), set("after", &slower)];
+    let independent = compare_independent(&sets, SETTINGS).unwrap();
+    assert_eq!(words(&independent), ["undecided"]);
+    assert_eq!(codes(&independent), ["W214"]);
+    let pairs = compare_pairs(&sets, SETTINGS).unwrap();
+    assert_eq!(words(&pairs), ["different"]);
+    assert_eq!(pairs.basis, Basis::Pairs);
+}
+
+#[test]
+fn units_that_do_not_match_are_told() {
+    let pps = [1.01e6, 1.02e6, 1.00e6];
+    let kpps = pps.map(|pps| pps / 1000.0);
+    let report = compare_independent(&[set("a", &pps), set("b", &kpps)], SETTINGS).unwrap();
+    assert_eq!(codes(&report), ["W214", "W216"]);
+    let text = &report.warnings[1].text;
+    assert!(text.contains("about 1000 times smaller"), "{text}");
+}
+
+#[test]
+fn a_runs_own_observations_are_compared_by_its_blocks() {
+    let loaded = Synthetic::default().loaded();
+    let of = |label: &str| {
+        let mut variants = loaded.resolved.variants.iter();
+        let variant = variants.find(|variant| variant.label == label).unwrap();
+        (variant.name.clone(), format!("{}.inet.pps", variant.name))
+    };
+    let variants = [of("no filter"), of("nftables conntrack")];
+    let report = compare_blocks(&loaded, AddressFamily::Inet, &variants, SETTINGS).unwrap();
+    assert_eq!(words(&report), ["different"]);
+    let row = &report.groups[0].rows[1];
+    assert_eq!(
+        (row.label.as_str(), row.row.trials),
+        ("nftables conntrack", 8)
+    );
+    let effect = row.row.effect.as_ref().unwrap();
+    assert_eq!(effect.blocks.len(), 8);
+}
+
+#[test]
+fn directories_are_compared_variant_by_variant() {
+    let (one, other) = (Synthetic::default().loaded(), Synthetic::default().loaded());
+    let directories = [("one".to_owned(), &one), ("other".to_owned(), &other)];
+    let report = compare_directories(&directories, SETTINGS).unwrap();
+    assert_eq!(codes(&report), ["W215"]);
+    // The control is the baseline once more, and no variant.
+    assert_eq!(report.groups.len(), 4 * one.resolved.traffic.families.len());
+    for group in &report.groups {
+        assert_eq!(group.rows.len(), 2);
+        let effect = group.rows[1].row.effect.as_ref().unwrap();
+        assert!(effect.estimate_percent.abs() < 1e-9);
+        assert_eq!(group.family_size, 4);
+    }
+    let strangers = Synthetic {
+        variants: vec![("something".to_owned(), 0.0), ("else".to_owned(), 1.0)],
+        ..Synthetic::default()
+    };
+    let strangers = strangers.loaded();
+    let directories = [
+        ("one".to_owned(), &one),
+        ("strangers".to_owned(), &strangers),
+    ];
+    let refusal = compare_directories(&directories, SETTINGS).unwrap_err();
+    assert!(
+        refusal
+            .to_string()
+            .contains("no measured variant in common")
+    );
+}
+
+#[test]
+fn a_hundred_sets_are_one_family() {
+    let noise = [0.0, 1.0, -1.0, 2.0, -2.0, 0.5];
+    let sets: Vec<Observations> = (0..100)
+        .map(|number| {
+            set(
+                &format!("set {number}"),
+                &noise.map(|noise| 1e6 + noise * 1e3),
+            )
+        })
+        .collect();
+    let settings = CompareSettings {
+        with_ministat: true,
+        ..SETTINGS
+    };
+    let report = compare_independent(&sets, settings).unwrap();
+    assert_eq!(report.groups[0].family_size, 99);
+    // The baseline and six others each.
+    assert_eq!(report.groups[0].ministat.len(), 17);
+}
+
+proptest! {
+    #[test]
+    fn any_observations_are_compared_or_refused(
+        values in prop::collection::vec(prop::collection::vec(prop::num::f64::ANY, 0..6), 2..4),
+        is_paired: bool,
+    ) {
+        let sets: Vec<Observations> = values.iter().map(|values| set("x\u{1b}[2J", values)).collect();
+        let compared = if is_paired {
+            compare_pairs(&sets, SETTINGS)
+        } else {
+            compare_independent(&sets, SETTINGS)
+        };
+        if let Ok(report) = compared {
+            let text = render::compared(&report, 80, false);
+            let acts = text.contains('\u{1b}');
+            prop_assert!(!acts);
+            prop_assert!(render::compared_json(&report).is_ok());
+        }
+    }
+}
