@@ -64,19 +64,22 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     progress.finish();
 
     let directory = session.results.dir().to_owned();
-    if let Ok(true) = measured {
-        session.finish()?;
-    }
+    let again = format!("`fwdlab report {}` makes it again", directory.display());
+    let finished = match measured {
+        Ok(true) => session
+            .finish()
+            .map(drop)
+            .with_context(|| format!("marking the run as finished; of its report, {again}")),
+        _ => Ok(()),
+    };
     // What was measured is published even where something went wrong after it; the report of a
     // finished run can be made again at any time.
     let published = Results::load(&directory)
         .map_err(Into::into)
         .and_then(|loaded| report::publish(&loaded))
-        .with_context(|| {
-            let directory = directory.display();
-            format!("writing the report (`fwdlab report {directory}` makes it again)")
-        });
+        .with_context(|| format!("writing the report ({again})"));
     let is_whole = measured?;
+    finished?;
     report::print(&published?, Some(&directory), arguments.json)?;
     conclude(&plan_run.summary(), is_whole)
 }
