@@ -97,24 +97,10 @@ impl WalshAverages {
             "rank {rank} of {}",
             self.count()
         );
-        // Bisection over all numbers a double can hold between the extremes: 64 passes at most,
-        // and the answer is the very average, not an approximation.
-        let reached = |key: u64| {
-            let candidate = from_order_key(key);
+        let (lowest, highest) = (self.sorted[0], self.sorted[self.sorted.len() - 1]);
+        smallest_double(lowest, highest, |candidate| {
             self.count() - self.count_upper(|average| average > candidate) >= rank
-        };
-        let mut lower = order_key(self.sorted[0]);
-        let mut upper = order_key(self.sorted[self.sorted.len() - 1]);
-        while lower < upper {
-            let middle = lower.midpoint(upper);
-            if reached(middle) {
-                upper = middle;
-            } else {
-                lower = middle + 1;
-            }
-        }
-        // Adding zero turns -0 into 0.
-        from_order_key(lower) + 0.0
+        })
     }
 
     /// Their median.
@@ -132,6 +118,25 @@ impl WalshAverages {
 /// The mean of two numbers, rising in both and unable to overflow.
 fn mean_of_two(a: f64, b: f64) -> f64 {
     a * 0.5 + b * 0.5
+}
+
+/// The smallest number from `lower` to `upper` that is `enough`, where every larger one is, too;
+/// `upper` if none is.
+///
+/// Bisection over all numbers a double can hold: 64 passes at most, and the answer is the very
+/// number, not an approximation.
+pub(crate) fn smallest_double(lower: f64, upper: f64, enough: impl Fn(f64) -> bool) -> f64 {
+    let (mut lower, mut upper) = (order_key(lower), order_key(upper));
+    while lower < upper {
+        let middle = lower.midpoint(upper);
+        if enough(from_order_key(middle)) {
+            upper = middle;
+        } else {
+            lower = middle + 1;
+        }
+    }
+    // Adding zero turns -0 into 0.
+    from_order_key(lower) + 0.0
 }
 
 /// An integer that orders finite doubles as their values do (-0 just below 0).

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod distribution;
 pub mod ministat;
 
 mod block_effect;
@@ -10,6 +11,7 @@ mod error;
 mod format;
 mod hodges_lehmann;
 mod interference;
+mod moments;
 mod multiplicity;
 mod sign_flip;
 mod signed_rank;
