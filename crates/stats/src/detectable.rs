@@ -193,6 +193,8 @@ mod tests {
     #[test]
     fn the_effect_is_shown_about_as_often_as_promised() {
         use rand_core::{Rng as _, SeedableRng as _};
+
+        use crate::ShiftTest as _;
         const RUNS: u32 = 4000;
         const BLOCKS: usize = 16;
         let effect = smallest_effect(1.0, BLOCKS, 1, 0.95).unwrap();

@@ -32,6 +32,38 @@ pub enum StatsError {
         /// The number given.
         have: usize,
     },
+    /// The statistic measures in units of the spread, and there is none.
+    #[error("{subject}: the values do not vary (0 spread); give values that do, or a rank test")]
+    NoSpread {
+        /// Whose values they are.
+        subject: String,
+    },
+    /// Squares or differences of the values exceed what a double holds.
+    #[error("{subject}: values too large to reckon with; give them in a larger unit")]
+    TooLarge {
+        /// Whose values they are.
+        subject: String,
+    },
+    /// A value has no logarithm.
+    #[error("{subject}: value {index} has no logarithm ({value}); give positive numbers only")]
+    NotPositive {
+        /// Whose value it is.
+        subject: String,
+        /// Its position, from 0.
+        index: usize,
+        /// Zero or a negative number.
+        value: f64,
+    },
+    /// Two lists that belong together differ in length.
+    #[error("{subject}: {have} values where {need} are needed; give one for each")]
+    UnequalLengths {
+        /// Whose values they are.
+        subject: String,
+        /// The number that the other list has.
+        need: usize,
+        /// The number given.
+        have: usize,
+    },
     /// A confidence level is not strictly between 0.5 and 1.
     #[error("confidence: not between 0.5 and 1 ({value}); give for example 0.95")]
     Confidence {
@@ -105,6 +137,19 @@ pub(crate) fn require_finite(subject: &str, values: &[f64]) -> Result<(), StatsE
             value: values[index],
         }),
     }
+}
+
+/// Refuses fewer values than `need` and the first that is not finite.
+pub(crate) fn require_sample(subject: &str, need: usize, values: &[f64]) -> Result<(), StatsError> {
+    require_finite(subject, values)?;
+    if values.len() < need {
+        return Err(StatsError::TooFew {
+            subject: subject.to_owned(),
+            need,
+            have: values.len(),
+        });
+    }
+    Ok(())
 }
 
 /// The error probability 1 - `confidence`, freed of the subtraction's rounding (0.05, not

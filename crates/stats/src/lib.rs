@@ -9,14 +9,21 @@ mod control;
 mod detectable;
 mod error;
 mod format;
+mod generator;
 mod hodges_lehmann;
 mod interference;
+mod logarithms;
+mod mann_whitney;
 mod moments;
 mod multiplicity;
+mod permutation;
+mod rank_null;
+mod shift_test;
 mod sign_flip;
 mod signed_rank;
 mod spread;
 mod student;
+mod two_sample_t;
 mod verdict;
 mod warning;
 
@@ -27,11 +34,16 @@ pub use error::StatsError;
 pub use format::{format_confidence, format_effect, format_p, percent};
 pub use hodges_lehmann::Interval;
 pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns};
+pub use logarithms::logarithms;
+pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues};
 pub use multiplicity::holm_adjusted;
+pub use permutation::{Draws, PERMUTATION_EXACT_MAX, PermutationTest, Stratum};
+pub use shift_test::ShiftTest;
 pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
-pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, SignedRankNull, minimum_blocks};
+pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
 pub use spread::{Spread, VarianceComponents, median, variance_components};
 pub use student::StudentSample;
+pub use two_sample_t::TwoSampleT;
 pub use verdict::{
     ClaimPValues, ComparisonEffects, ComparisonVerdict, FamilyVerdicts, MoreBlocks, OtherMethods,
     Verdict, VerdictSettings, family_verdicts,

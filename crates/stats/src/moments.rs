@@ -22,10 +22,12 @@ impl Moments {
         // Deviations sum to zero but for the rounding of the offset, which that sum corrects.
         let residual = sum(deviations.clone());
         let squares = sum(deviations.map(|deviation| deviation * deviation));
+        let squares = squares - residual * residual / count;
         Self {
             count,
             offset: offset + residual / count,
-            squares: (squares - residual * residual / count).max(0.0),
+            // What is not a number, by overflow, stays none.
+            squares: if squares < 0.0 { 0.0 } else { squares },
         }
     }
 

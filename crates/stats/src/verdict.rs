@@ -28,6 +28,7 @@ use crate::control::ControlVerdict;
 use crate::error::{StatsError, significance};
 use crate::hodges_lehmann::Interval;
 use crate::multiplicity::holm_adjusted;
+use crate::shift_test::ShiftTest as _;
 use crate::sign_flip::sign_flip_p;
 use crate::signed_rank::{SignedRank, minimum_blocks};
 use crate::spread::{Spread, outlying};
@@ -349,7 +350,7 @@ impl Claims {
         let (below, above) = self.threshold;
         ClaimPValues {
             direction: test.p_two_sided(0.0),
-            inside: test.p_greater(below).max(test.p_less(above)),
+            inside: test.p_inside(below, above),
             beyond: if test.estimate() > 0.0 {
                 test.p_greater(above)
             } else {

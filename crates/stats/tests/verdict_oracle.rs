@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use fwdlab_stats::{SignedRank, StudentSample, holm_adjusted, sign_flip_p, variance_components};
+use fwdlab_stats::{
+    ShiftTest as _, SignedRank, StudentSample, holm_adjusted, sign_flip_p, variance_components,
+};
 use serde_json::Value;
 
 fn oracle() -> Value {
