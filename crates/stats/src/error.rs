@@ -64,6 +64,14 @@ pub enum StatsError {
         /// The number given.
         have: usize,
     },
+    /// The design cannot tell an effect from the others.
+    #[error(
+        "{subject}: not told from the other effects by these data (a level or a combination was never measured); measure it or leave it out"
+    )]
+    NotEstimable {
+        /// The factor, the interaction or the blocks.
+        subject: String,
+    },
     /// A confidence level is not strictly between 0.5 and 1.
     #[error("confidence: not between 0.5 and 1 ({value}); give for example 0.95")]
     Confidence {

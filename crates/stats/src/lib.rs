@@ -8,10 +8,12 @@ mod block_effect;
 mod control;
 mod detectable;
 mod error;
+mod factorial;
 mod format;
 mod generator;
 mod hodges_lehmann;
 mod interference;
+mod least_squares;
 mod logarithms;
 mod mann_whitney;
 mod moments;
@@ -31,6 +33,9 @@ pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio,
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
 pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_effect};
 pub use error::StatsError;
+pub use factorial::{
+    Factor, FactorialAnalysis, FactorialContrast, FactorialTerm, factorial_analysis,
+};
 pub use format::{format_confidence, format_effect, format_p, percent};
 pub use hodges_lehmann::Interval;
 pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns};
