@@ -5,7 +5,7 @@ use fwdlab_model::{AddressFamily, Comparison, VariantName};
 use fwdlab_stats::ministat::{self, Dataset, Layout};
 use fwdlab_stats::{
     ComparisonEffects, ComparisonVerdict, FamilyVerdicts, IndependentObservations, StatsError,
-    VerdictSettings, family_verdicts, independent_verdicts, log_ratio, median,
+    VerdictSettings, family_verdicts, independent_verdicts, logarithms, median,
 };
 use serde::Serialize;
 
@@ -178,17 +178,15 @@ pub fn compare_pairs(
                 other_observations: set.values_pps.len(),
             });
         }
-        // Each value has to be one that has a logarithm, which is told with its place.
-        fwdlab_stats::require_positive(&baseline.label, &baseline.values_pps)
-            .and_then(|()| fwdlab_stats::require_positive(&set.label, &set.values_pps))
-            .map_err(|source| error(baseline, source))?;
-        let effects = set
-            .values_pps
+        let of = |set: &Observations| {
+            logarithms(&one_line(&set.label), &set.values_pps)
+                .map_err(|source| error(baseline, source))
+        };
+        let effects = of(set)?
             .iter()
-            .zip(&baseline.values_pps)
-            .map(|(&variant, &baseline)| log_ratio(variant, baseline))
-            .collect::<Result<Vec<f64>, _>>()
-            .map_err(|source| error(baseline, source))?;
+            .zip(of(baseline)?)
+            .map(|(variant, baseline)| variant - baseline)
+            .collect();
         comparisons.push(ComparisonEffects {
             name: set.label.clone(),
             block_effects: effects,

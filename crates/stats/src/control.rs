@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::error::{StatsError, significance};
 use crate::hodges_lehmann::Interval;
+use crate::shift_test::ShiftTest as _;
 use crate::signed_rank::{SignedRank, minimum_blocks};
 use crate::warning::Warning;
 

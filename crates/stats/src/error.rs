@@ -32,24 +32,44 @@ pub enum StatsError {
         /// The number given.
         have: usize,
     },
-    /// A rate of 0 or less has no logarithm, and no effect in percent.
-    #[error(
-        "{subject}: value {index} is not positive ({value}); a rate of 0 has no effect in percent, leave it out and say so"
-    )]
-    NotPositive {
+    /// The statistic measures in units of the spread, and there is none.
+    #[error("{subject}: the values do not vary (0 spread); give values that do, or a rank test")]
+    NoSpread {
         /// Whose values they are.
+        subject: String,
+    },
+    /// Squares or differences of the values exceed what a double holds.
+    #[error("{subject}: values too large to reckon with; give them in a larger unit")]
+    TooLarge {
+        /// Whose values they are.
+        subject: String,
+    },
+    /// A value has no logarithm.
+    #[error("{subject}: value {index} has no logarithm ({value}); give positive numbers only")]
+    NotPositive {
+        /// Whose value it is.
         subject: String,
         /// Its position, from 0.
         index: usize,
-        /// The number given.
+        /// Zero or a negative number.
         value: f64,
     },
-    /// Values that do not scatter at all say nothing about their noise.
-    #[error(
-        "{subject}: no value differs from the others of its side; without any noise there is no test, give what was measured"
-    )]
-    NoSpread {
+    /// Two lists that belong together differ in length.
+    #[error("{subject}: {have} values where {need} are needed; give one for each")]
+    UnequalLengths {
         /// Whose values they are.
+        subject: String,
+        /// The number that the other list has.
+        need: usize,
+        /// The number given.
+        have: usize,
+    },
+    /// The design cannot tell an effect from the others.
+    #[error(
+        "{subject}: not told from the other effects by these data (a level or a combination was never measured); measure it or leave it out"
+    )]
+    NotEstimable {
+        /// The factor, the interaction or the blocks.
         subject: String,
     },
     /// A confidence level is not strictly between 0.5 and 1.
@@ -127,21 +147,17 @@ pub(crate) fn require_finite(subject: &str, values: &[f64]) -> Result<(), StatsE
     }
 }
 
-/// Refuses an empty sample, and the first value that is not finite and positive: only such values have
-/// ratios in percent.
-///
-/// # Errors
-/// [`StatsError::Empty`], [`StatsError::NotFinite`], [`StatsError::NotPositive`].
-pub fn require_positive(subject: &str, values: &[f64]) -> Result<(), StatsError> {
+/// Refuses fewer values than `need` and the first that is not finite.
+pub(crate) fn require_sample(subject: &str, need: usize, values: &[f64]) -> Result<(), StatsError> {
     require_finite(subject, values)?;
-    match values.iter().position(|&value| value <= 0.0) {
-        None => Ok(()),
-        Some(index) => Err(StatsError::NotPositive {
+    if values.len() < need {
+        return Err(StatsError::TooFew {
             subject: subject.to_owned(),
-            index,
-            value: values[index],
-        }),
+            need,
+            have: values.len(),
+        });
     }
+    Ok(())
 }
 
 /// The error probability 1 - `confidence`, freed of the subtraction's rounding (0.05, not

@@ -4,6 +4,7 @@
 use serde::Serialize;
 
 use crate::error::{StatsError, significance};
+use crate::rank_null::RankNull;
 use crate::signed_rank::SignedRank;
 
 /// A two-sided interval with the confidence it really has.
@@ -33,8 +34,7 @@ impl Interval {
     }
 }
 
-/// The means of all pairs of values, each value also paired with itself, never written out:
-/// counting and selecting work on the sorted values in O(n) a pass.
+/// The means of all pairs of values, each value also paired with itself, never written out.
 #[derive(Debug, Clone)]
 pub(crate) struct WalshAverages {
     sorted: Vec<f64>,
@@ -53,25 +53,79 @@ impl WalshAverages {
     pub(crate) fn values(&self) -> &[f64] {
         &self.sorted
     }
+}
 
-    /// How many there are.
-    pub(crate) fn count(&self) -> u64 {
+/// The values of all pairs of a sorted matrix, never written out: counting takes one pass over its
+/// border, and so do the steps of selecting.
+pub(crate) trait PairValues {
+    /// How many there are; at least one.
+    fn count(&self) -> u64;
+
+    /// The smallest and the largest.
+    fn extremes(&self) -> (f64, f64);
+
+    /// Counts the values in an upper set, that is one that holds every number above any of its
+    /// members.
+    fn count_upper(&self, holds: impl Fn(f64) -> bool) -> u64;
+
+    /// How many are greater than `shift`.
+    fn count_above(&self, shift: f64) -> u64 {
+        self.count_upper(|value| value > shift)
+    }
+
+    /// How many are less than `shift`.
+    fn count_below(&self, shift: f64) -> u64 {
+        self.count() - self.count_upper(|value| value >= shift)
+    }
+
+    /// The `rank`-th smallest, from 1.
+    ///
+    /// # Panics
+    /// If `rank` is 0 or more than there are.
+    fn select(&self, rank: u64) -> f64 {
+        assert!(
+            (1..=self.count()).contains(&rank),
+            "rank {rank} of {}",
+            self.count()
+        );
+        let (lowest, highest) = self.extremes();
+        smallest_double(lowest, highest, |candidate| {
+            self.count() - self.count_above(candidate) >= rank
+        })
+    }
+
+    /// Their median.
+    fn median(&self) -> f64 {
+        let count = self.count();
+        let upper = self.select(count / 2 + 1);
+        if count % 2 == 1 {
+            upper
+        } else {
+            mean_of_two(self.select(count / 2), upper)
+        }
+    }
+
+    /// The interval from the `rank`-th smallest to the `rank`-th largest.
+    fn interval_at_rank(&self, null: &RankNull, rank: u64, nominal_confidence: f64) -> Interval {
+        Interval {
+            lower: self.select(rank),
+            upper: self.select(self.count() + 1 - rank),
+            nominal_confidence,
+            attained_confidence: 1.0 - 2.0 * null.bound_error(rank),
+        }
+    }
+}
+
+impl PairValues for WalshAverages {
+    fn count(&self) -> u64 {
         let n = self.sorted.len() as u64;
         n * (n + 1) / 2
     }
 
-    /// How many are greater than `shift`.
-    pub(crate) fn count_above(&self, shift: f64) -> u64 {
-        self.count_upper(|average| average > shift)
+    fn extremes(&self) -> (f64, f64) {
+        (self.sorted[0], self.sorted[self.sorted.len() - 1])
     }
 
-    /// How many are less than `shift`.
-    pub(crate) fn count_below(&self, shift: f64) -> u64 {
-        self.count() - self.count_upper(|average| average >= shift)
-    }
-
-    /// Counts the averages in an upper set, that is one that holds every number above any of
-    /// its members.
     fn count_upper(&self, holds: impl Fn(f64) -> bool) -> u64 {
         let n = self.sorted.len();
         let mut count = 0;
@@ -86,52 +140,30 @@ impl WalshAverages {
         }
         count
     }
-
-    /// The `rank`-th smallest average, from 1.
-    ///
-    /// # Panics
-    /// If `rank` is 0 or more than there are.
-    pub(crate) fn select(&self, rank: u64) -> f64 {
-        assert!(
-            (1..=self.count()).contains(&rank),
-            "rank {rank} of {}",
-            self.count()
-        );
-        // Bisection over all numbers a double can hold between the extremes: 64 passes at most,
-        // and the answer is the very average, not an approximation.
-        let reached = |key: u64| {
-            let candidate = from_order_key(key);
-            self.count() - self.count_upper(|average| average > candidate) >= rank
-        };
-        let mut lower = order_key(self.sorted[0]);
-        let mut upper = order_key(self.sorted[self.sorted.len() - 1]);
-        while lower < upper {
-            let middle = lower.midpoint(upper);
-            if reached(middle) {
-                upper = middle;
-            } else {
-                lower = middle + 1;
-            }
-        }
-        // Adding zero turns -0 into 0.
-        from_order_key(lower) + 0.0
-    }
-
-    /// Their median.
-    pub(crate) fn median(&self) -> f64 {
-        let count = self.count();
-        let upper = self.select(count / 2 + 1);
-        if count % 2 == 1 {
-            upper
-        } else {
-            mean_of_two(self.select(count / 2), upper)
-        }
-    }
 }
 
 /// The mean of two numbers, rising in both and unable to overflow.
 fn mean_of_two(a: f64, b: f64) -> f64 {
     a * 0.5 + b * 0.5
+}
+
+/// The smallest number from `lower` to `upper` that is `enough`, where every larger one is, too;
+/// `upper` if none is.
+///
+/// Bisection over all numbers a double can hold: 64 passes at most, and the answer is the very
+/// number, not an approximation.
+pub(crate) fn smallest_double(lower: f64, upper: f64, enough: impl Fn(f64) -> bool) -> f64 {
+    let (mut lower, mut upper) = (order_key(lower), order_key(upper));
+    while lower < upper {
+        let middle = lower.midpoint(upper);
+        if enough(from_order_key(middle)) {
+            upper = middle;
+        } else {
+            lower = middle + 1;
+        }
+    }
+    // Adding zero turns -0 into 0.
+    from_order_key(lower) + 0.0
 }
 
 /// An integer that orders finite doubles as their values do (-0 just below 0).
@@ -178,9 +210,10 @@ impl SignedRank {
 
     /// The interval that errs with at most this probability on each side.
     pub(crate) fn interval_with_tail(&self, tail_max: f64) -> Option<Interval> {
-        self.null
-            .bound_rank(tail_max)
-            .map(|rank| self.interval_at_rank(rank, 1.0 - 2.0 * tail_max))
+        self.null.bound_rank(tail_max).map(|rank| {
+            self.walsh
+                .interval_at_rank(&self.null, rank, 1.0 - 2.0 * tail_max)
+        })
     }
 
     /// The interval at `confidence`, or where that is out of reach the widest there is, from the
@@ -192,16 +225,9 @@ impl SignedRank {
     /// [`StatsError::Confidence`].
     pub fn interval_or_widest(&self, confidence: f64) -> Result<Option<Interval>, StatsError> {
         let interval = self.interval(confidence)?;
-        Ok(interval.or_else(|| (self.blocks() > 1).then(|| self.interval_at_rank(1, confidence))))
-    }
-
-    fn interval_at_rank(&self, rank: u64, nominal_confidence: f64) -> Interval {
-        Interval {
-            lower: self.walsh.select(rank),
-            upper: self.walsh.select(self.walsh.count() + 1 - rank),
-            nominal_confidence,
-            attained_confidence: 1.0 - 2.0 * self.null.bound_error(rank),
-        }
+        Ok(interval.or_else(|| {
+            (self.blocks() > 1).then(|| self.walsh.interval_at_rank(&self.null, 1, confidence))
+        }))
     }
 }
 
@@ -214,6 +240,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::shift_test::ShiftTest as _;
 
     fn written_out(values: &[f64]) -> Vec<f64> {
         let mut averages: Vec<f64> = (0..values.len())

@@ -4,11 +4,11 @@
 //! The observations' logarithms are compared by Welch's t, so that an effect is a rate ratio as in a
 //! block, and the two sides may scatter differently.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
-use crate::error::{StatsError, require_positive, significance};
+use crate::error::StatsError;
 use crate::hodges_lehmann::Interval;
-use crate::student::StudentSample;
+use crate::logarithms::logarithms;
+use crate::shift_test::ShiftTest;
+use crate::two_sample_t::TwoSampleT;
 use crate::verdict::{EffectTest, FamilyVerdicts, Unit, VerdictSettings, judged};
 
 /// Two sides that are to be compared.
@@ -34,7 +34,7 @@ pub struct IndependentObservations {
 /// [`StatsError::Confidence`], [`StatsError::Threshold`].
 ///
 /// # Source
-/// Welch 1947.
+/// [`TwoSampleT`].
 ///
 /// # Examples
 /// ```
@@ -63,86 +63,48 @@ pub fn independent_verdicts(
     })
 }
 
-/// Welch's t of the difference of two means of logarithms.
+/// Welch's t of the logarithms.
 struct LogWelch {
-    difference: f64,
-    standard_error: f64,
-    t: StudentsT,
+    test: TwoSampleT,
     /// Of the side that has fewer.
     observations: usize,
 }
 
 impl LogWelch {
     fn new(comparison: &IndependentObservations) -> Result<Self, StatsError> {
-        let name = &comparison.name;
-        let [baseline, variant] = [&comparison.baseline, &comparison.variant].map(|side| {
-            let logarithms = logarithms(name, side)?;
-            let sample = StudentSample::new(&logarithms)?;
-            let deviation = sample
-                .standard_deviation
-                .ok_or_else(|| StatsError::TooFew {
-                    subject: name.clone(),
-                    need: 2,
-                    have: side.len(),
-                })?;
-            let count = side.len() as f64;
-            Ok::<_, StatsError>((sample.mean, deviation * deviation / count, count))
-        });
-        let ((baseline_mean, baseline_variance, baseline_count), (mean, variance, count)) =
-            (baseline?, variant?);
-        let sum = baseline_variance + variance;
-        if sum == 0.0 {
-            return Err(StatsError::NoSpread {
-                subject: name.clone(),
-            });
-        }
-        let parts = baseline_variance * baseline_variance / (baseline_count - 1.0)
-            + variance * variance / (count - 1.0);
-        let t = StudentsT::new(0.0, 1.0, sum * sum / parts)
-            .expect("two sides of which one scatters have degrees of freedom");
+        let IndependentObservations {
+            name,
+            baseline,
+            variant,
+        } = comparison;
         Ok(Self {
-            difference: mean - baseline_mean,
-            standard_error: sum.sqrt(),
-            t,
-            observations: comparison.baseline.len().min(comparison.variant.len()),
+            test: TwoSampleT::welch(&logarithms(name, variant)?, &logarithms(name, baseline)?)?,
+            observations: baseline.len().min(variant.len()),
         })
     }
 }
 
-fn logarithms(name: &str, values: &[f64]) -> Result<Vec<f64>, StatsError> {
-    require_positive(name, values)?;
-    Ok(values.iter().map(|value| value.ln()).collect())
+impl ShiftTest for LogWelch {
+    fn p_greater(&self, shift: f64) -> f64 {
+        self.test.p_greater(shift)
+    }
+
+    fn p_less(&self, shift: f64) -> f64 {
+        self.test.p_less(shift)
+    }
 }
 
 impl EffectTest for LogWelch {
     fn estimate(&self) -> f64 {
-        self.difference
-    }
-
-    fn p_two_sided(&self, shift: f64) -> f64 {
-        2.0 * self.p_greater(shift).min(self.p_less(shift))
-    }
-
-    fn p_greater(&self, shift: f64) -> f64 {
-        self.t.sf((self.difference - shift) / self.standard_error)
-    }
-
-    fn p_less(&self, shift: f64) -> f64 {
-        self.t.cdf((self.difference - shift) / self.standard_error)
+        self.test.difference
     }
 
     fn interval_with_tail(&self, tail: f64) -> Option<Interval> {
-        let reach = -self.t.inverse_cdf(tail) * self.standard_error;
-        Some(Interval {
-            lower: self.difference - reach,
-            upper: self.difference + reach,
-            nominal_confidence: 1.0 - 2.0 * tail,
-            attained_confidence: 1.0 - 2.0 * tail,
-        })
+        self.test.interval(1.0 - 2.0 * tail).ok()
     }
 
     fn interval_or_widest(&self, confidence: f64) -> Result<Option<Interval>, StatsError> {
-        Ok(self.interval_with_tail(significance(confidence)? / 2.0))
+        self.test.interval(confidence).map(Some)
     }
 
     fn size(&self) -> (usize, Unit) {
@@ -188,10 +150,10 @@ mod tests {
             .join("\n"),
             @r#"
 b: no values (0 given); give at least one
-b: too few values (1); give at least 2
+Welch's t, reference: too few values (1); give at least 2
 b: value 1 is not finite (NaN); give finite numbers only
-b: value 1 is not positive (0); a rate of 0 has no effect in percent, leave it out and say so
-b: no value differs from the others of its side; without any noise there is no test, give what was measured
+b: value 1 has no logarithm (0); give positive numbers only
+Welch's t: the values do not vary (0 spread); give values that do, or a rank test
 "#
         );
     }

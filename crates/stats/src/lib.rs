@@ -1,37 +1,56 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod distribution;
 pub mod ministat;
 
 mod block_effect;
 mod control;
 mod detectable;
 mod error;
+mod factorial;
 mod format;
+mod generator;
 mod hodges_lehmann;
 mod independent;
 mod interference;
+mod least_squares;
+mod logarithms;
+mod mann_whitney;
+mod moments;
 mod multiplicity;
+mod permutation;
+mod rank_null;
+mod shift_test;
 mod sign_flip;
 mod signed_rank;
 mod spread;
 mod student;
+mod two_sample_t;
 mod verdict;
 mod warning;
 
 pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio, observation};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
 pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_effect};
-pub use error::{StatsError, require_positive};
+pub use error::StatsError;
+pub use factorial::{
+    Factor, FactorialAnalysis, FactorialContrast, FactorialTerm, factorial_analysis,
+};
 pub use format::{format_confidence, format_effect, format_p, percent};
 pub use hodges_lehmann::Interval;
 pub use independent::{IndependentObservations, independent_verdicts};
 pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns};
+pub use logarithms::logarithms;
+pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues};
 pub use multiplicity::holm_adjusted;
+pub use permutation::{Draws, PERMUTATION_EXACT_MAX, PermutationTest, Stratum};
+pub use shift_test::ShiftTest;
 pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
-pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, SignedRankNull, minimum_blocks};
+pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
 pub use spread::{Spread, VarianceComponents, median, variance_components};
 pub use student::StudentSample;
+pub use two_sample_t::TwoSampleT;
 pub use verdict::{
     BlockDetails, ClaimPValues, ComparisonEffects, ComparisonVerdict, FamilyVerdicts, MoreData,
     OtherMethods, Unit, Verdict, VerdictSettings, family_verdicts,

@@ -14,10 +14,10 @@
 //! only grow while their distribution becomes the tie-free one (Noether 1967). So the error
 //! rate is at most the stated level with ties and zeros, exactly attained without.
 
-use statrs::distribution::{ContinuousCDF, Normal};
-
 use crate::error::{StatsError, require_finite};
-use crate::hodges_lehmann::WalshAverages;
+use crate::hodges_lehmann::{PairValues as _, WalshAverages};
+use crate::rank_null::RankNull;
+use crate::shift_test::ShiftTest;
 
 /// The largest number of blocks with an exact null distribution; above it the normal
 /// approximation with continuity correction takes over.
@@ -27,91 +27,19 @@ use crate::hodges_lehmann::WalshAverages;
 /// side.
 pub const EXACT_BLOCKS_MAX: usize = 200;
 
-/// The distribution of the signed-rank statistic when the true shift is the tested one.
-///
-/// Units: the statistic counts Walsh averages, from 0 to n (n + 1) / 2.
+/// The distribution of the signed-rank statistic of `blocks` independent effects when the true
+/// shift is the tested one.
 ///
 /// # Source
 /// Wilcoxon 1945; the recursion over ranks by dynamic programming. Oracle: complete enumeration
 /// for n <= 12, SciPy for n = 3..30 (`oracle/verdicts.py`).
-#[derive(Debug, Clone)]
-pub struct SignedRankNull {
-    statistic_max: u64,
-    tail: Tail,
-}
-
-#[derive(Debug, Clone)]
-enum Tail {
-    /// Entry w is P(W >= w), for w from 0 to the maximum.
-    Exact(Vec<f64>),
-    Normal(Normal),
-}
-
-impl SignedRankNull {
-    /// The null distribution for `blocks` independent effects.
-    pub fn new(blocks: usize) -> Self {
-        let statistic_max = walsh_average_count(blocks);
-        let tail = if blocks <= EXACT_BLOCKS_MAX {
-            Tail::Exact(exact_upper_tail(blocks))
-        } else {
-            let n = blocks as f64;
-            let mean = n * (n + 1.0) / 4.0;
-            let standard_deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-            Tail::Normal(
-                Normal::new(mean, standard_deviation)
-                    .expect("mean and deviation of a positive count are finite and positive"),
-            )
-        };
-        Self {
-            statistic_max,
-            tail,
-        }
+fn signed_rank_null(blocks: usize) -> RankNull {
+    if blocks <= EXACT_BLOCKS_MAX {
+        return RankNull::exact(exact_upper_tail(blocks));
     }
-
-    /// The probability of `statistic` or more Walsh averages above the true shift.
-    pub fn upper_tail(&self, statistic: u64) -> f64 {
-        if statistic == 0 {
-            return 1.0;
-        }
-        if statistic > self.statistic_max {
-            return 0.0;
-        }
-        match &self.tail {
-            Tail::Exact(tail) => usize::try_from(statistic)
-                .ok()
-                .and_then(|index| tail.get(index))
-                .copied()
-                .unwrap_or(0.0),
-            Tail::Normal(normal) => normal.sf(statistic as f64 - 0.5),
-        }
-    }
-
-    /// The rank k of the Walsh average that bounds a one-sided interval with error probability
-    /// at most `tail_max`: the k-th smallest from below, the k-th largest from above.
-    ///
-    /// `None` if even the outermost Walsh average would be wrong more often than that.
-    pub(crate) fn bound_rank(&self, tail_max: f64) -> Option<u64> {
-        // P(W >= max - k + 1) rises with k: find the last k that stays within `tail_max`.
-        let within = |rank: u64| self.bound_error(rank) <= tail_max;
-        if self.statistic_max == 0 || !within(1) {
-            return None;
-        }
-        let (mut reached, mut exceeded) = (1, self.statistic_max + 1);
-        while exceeded - reached > 1 {
-            let middle = reached + (exceeded - reached) / 2;
-            if within(middle) {
-                reached = middle;
-            } else {
-                exceeded = middle;
-            }
-        }
-        Some(reached)
-    }
-
-    /// The probability that the true shift lies beyond the Walsh average of this rank.
-    pub(crate) fn bound_error(&self, rank: u64) -> f64 {
-        self.upper_tail(self.statistic_max + 1 - rank)
-    }
+    let n = blocks as f64;
+    let standard_deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
+    RankNull::normal(walsh_average_count(blocks), standard_deviation)
 }
 
 /// The number of Walsh averages of `blocks` values.
@@ -150,7 +78,7 @@ fn exact_upper_tail(blocks: usize) -> Vec<f64> {
 ///
 /// # Examples
 /// ```
-/// use fwdlab_stats::SignedRank;
+/// use fwdlab_stats::{ShiftTest as _, SignedRank};
 /// let test = SignedRank::new(&[0.9, 1.4, 0.2, 1.1, 0.7, 2.0, 1.6, 0.8])?;
 /// assert_eq!(test.p_two_sided(0.0), 2.0 / 256.0); // all eight above 0: the smallest p there is
 /// assert!(test.p_two_sided(1.0) > 0.5);
@@ -159,7 +87,7 @@ fn exact_upper_tail(blocks: usize) -> Vec<f64> {
 #[derive(Debug, Clone)]
 pub struct SignedRank {
     pub(crate) walsh: WalshAverages,
-    pub(crate) null: SignedRankNull,
+    pub(crate) null: RankNull,
 }
 
 impl SignedRank {
@@ -171,7 +99,7 @@ impl SignedRank {
         require_finite("signed-rank test", values)?;
         Ok(Self {
             walsh: WalshAverages::of_finite(values),
-            null: SignedRankNull::new(values.len()),
+            null: signed_rank_null(values.len()),
         })
     }
 
@@ -179,21 +107,16 @@ impl SignedRank {
     pub fn blocks(&self) -> usize {
         self.walsh.values().len()
     }
+}
 
-    /// The p-value of the claim that the true shift is greater than `shift`.
-    pub fn p_greater(&self, shift: f64) -> f64 {
+/// The two-sided p-value is at least 2^(1-n).
+impl ShiftTest for SignedRank {
+    fn p_greater(&self, shift: f64) -> f64 {
         self.null.upper_tail(self.walsh.count_above(shift))
     }
 
-    /// The p-value of the claim that the true shift is less than `shift`.
-    pub fn p_less(&self, shift: f64) -> f64 {
+    fn p_less(&self, shift: f64) -> f64 {
         self.null.upper_tail(self.walsh.count_below(shift))
-    }
-
-    /// The p-value of the claim that the true shift is not `shift`: twice the smaller one-sided
-    /// one, at least 2^(1-n).
-    pub fn p_two_sided(&self, shift: f64) -> f64 {
-        (2.0 * self.p_greater(shift).min(self.p_less(shift))).min(1.0)
     }
 }
 
@@ -262,7 +185,7 @@ mod tests {
     fn normal_approximation_joins_the_exact_distribution() {
         let blocks = EXACT_BLOCKS_MAX + 1;
         let exact = exact_upper_tail(blocks);
-        let approximate = SignedRankNull::new(blocks);
+        let approximate = signed_rank_null(blocks);
         for (p_min, excess_max) in [(0.05, 0.003), (0.01, 0.012), (1e-4, 0.13)] {
             for (w, p) in exact.iter().enumerate().filter(|(_, p)| **p > p_min) {
                 let excess = approximate.upper_tail(w as u64) / p - 1.0;

@@ -1,10 +1,10 @@
 //! Mean, standard deviation and Student's t for one sample: what stands beside the default
 //! test.
 
-use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, StudentsT};
-
+use crate::distribution::{t_upper_quantile, t_upper_tail};
 use crate::error::{StatsError, require_finite, significance};
+use crate::moments::Moments;
+use serde::Serialize;
 
 /// One sample's mean, standard deviation and what Student's t makes of them.
 ///
@@ -38,16 +38,11 @@ impl StudentSample {
     /// [`StatsError::Empty`], [`StatsError::NotFinite`].
     pub fn new(values: &[f64]) -> Result<Self, StatsError> {
         require_finite("mean", values)?;
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        // Deviations sum to zero but for rounding; taking their sum out corrects the mean's.
-        let deviations = values.iter().map(|value| value - mean);
-        let residual = deviations.clone().sum::<f64>();
-        let squares = deviations
-            .map(|deviation| deviation * deviation)
-            .sum::<f64>();
-        let standard_deviation = (values.len() > 1)
-            .then(|| ((squares - residual * residual / count).max(0.0) / (count - 1.0)).sqrt());
+        let origin = values[0];
+        let moments = Moments::around(origin, values);
+        let mean = origin + moments.offset;
+        let standard_deviation =
+            (values.len() > 1).then(|| (moments.squares / (moments.count - 1.0)).sqrt());
         Ok(Self {
             count: values.len(),
             mean,
@@ -60,8 +55,9 @@ impl StudentSample {
     /// # Errors
     /// [`StatsError::Confidence`]; [`StatsError::TooFew`] for one value.
     pub fn interval(&self, confidence: f64) -> Result<(f64, f64), StatsError> {
-        let (standard_error, t) = self.standard_error_and_t()?;
-        let reach = -t.inverse_cdf(significance(confidence)? / 2.0) * standard_error;
+        let standard_error = self.standard_error()?;
+        let tail = significance(confidence)? / 2.0;
+        let reach = t_upper_quantile(tail, self.degrees_of_freedom()) * standard_error;
         Ok((self.mean - reach, self.mean + reach))
     }
 
@@ -72,7 +68,7 @@ impl StudentSample {
     /// # Errors
     /// [`StatsError::TooFew`] for one value.
     pub fn p_two_sided(&self, shift: f64) -> Result<f64, StatsError> {
-        let (standard_error, t) = self.standard_error_and_t()?;
+        let standard_error = self.standard_error()?;
         let distance = (self.mean - shift).abs();
         if distance == 0.0 {
             return Ok(1.0);
@@ -80,18 +76,20 @@ impl StudentSample {
         if standard_error == 0.0 {
             return Ok(0.0);
         }
-        Ok(2.0 * t.sf(distance / standard_error))
+        Ok(2.0 * t_upper_tail(distance / standard_error, self.degrees_of_freedom()))
     }
 
-    fn standard_error_and_t(&self) -> Result<(f64, StudentsT), StatsError> {
+    fn standard_error(&self) -> Result<f64, StatsError> {
         let standard_deviation = self.standard_deviation.ok_or(StatsError::TooFew {
             subject: "Student's t".to_owned(),
             need: 2,
             have: self.count,
         })?;
-        let t = StudentsT::new(0.0, 1.0, (self.count - 1) as f64)
-            .expect("two values or more have a positive number of degrees of freedom");
-        Ok((standard_deviation / (self.count as f64).sqrt(), t))
+        Ok(standard_deviation / (self.count as f64).sqrt())
+    }
+
+    fn degrees_of_freedom(&self) -> f64 {
+        (self.count - 1) as f64
     }
 }
 

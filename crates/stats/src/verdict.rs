@@ -28,6 +28,7 @@ use crate::control::ControlVerdict;
 use crate::error::{StatsError, significance};
 use crate::hodges_lehmann::Interval;
 use crate::multiplicity::holm_adjusted;
+use crate::shift_test::ShiftTest;
 use crate::sign_flip::sign_flip_p;
 use crate::signed_rank::{SignedRank, minimum_blocks};
 use crate::spread::{Spread, outlying};
@@ -331,11 +332,8 @@ pub fn family_verdicts(
 
 /// What a comparison's claims are tested with: a test of every shift of the effect, the estimate and the
 /// intervals that invert it.
-pub(crate) trait EffectTest {
+pub(crate) trait EffectTest: ShiftTest {
     fn estimate(&self) -> f64;
-    fn p_two_sided(&self, shift: f64) -> f64;
-    fn p_greater(&self, shift: f64) -> f64;
-    fn p_less(&self, shift: f64) -> f64;
     /// None where the data cannot reach the level.
     fn interval_with_tail(&self, tail: f64) -> Option<Interval>;
     /// At the confidence, or the widest that there is; none where nothing tells the noise.
@@ -349,18 +347,6 @@ pub(crate) trait EffectTest {
 impl EffectTest for SignedRank {
     fn estimate(&self) -> f64 {
         self.estimate()
-    }
-
-    fn p_two_sided(&self, shift: f64) -> f64 {
-        self.p_two_sided(shift)
-    }
-
-    fn p_greater(&self, shift: f64) -> f64 {
-        self.p_greater(shift)
-    }
-
-    fn p_less(&self, shift: f64) -> f64 {
-        self.p_less(shift)
     }
 
     fn interval_with_tail(&self, tail: f64) -> Option<Interval> {
@@ -446,7 +432,7 @@ impl Claims {
         let (below, above) = self.threshold;
         ClaimPValues {
             direction: test.p_two_sided(0.0),
-            inside: test.p_greater(below).max(test.p_less(above)),
+            inside: test.p_inside(below, above),
             beyond: if test.estimate() > 0.0 {
                 test.p_greater(above)
             } else {
