@@ -34,6 +34,7 @@ cargo xtask <chore>
   experiments [NAME...] [--again | --only-page]
                 run the ready experiments, or some, and draw up docs/experiments.md
   bench <name>  measure fwdlab itself against the goals in docs/performance.md (`bench --help`)
+  calibrate     simulate how often each verdict method errs, for docs/calibration.md (`calibrate --help`)
 ";
 
 fn main() -> ExitCode {
@@ -64,9 +65,10 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["experiments", arguments @ ..] => experiments::run(arguments),
         // Not for people: `test` has cargo start the test programs through it.
         ["run-test", program, arguments @ ..] => test::run_program(program, arguments),
-        // Built as fwdlab ships; a package of its own, so that no other chore has to build the crates.
-        ["bench", arguments @ ..] => command::run(
-            command::cargo("run --release --quiet --package bench --".split(' ')).args(arguments),
+        // Built as fwdlab ships; packages of their own, so that no other chore has to build the crates.
+        [package @ ("bench" | "calibrate"), arguments @ ..] => command::run(
+            command::cargo(["run", "--release", "--quiet", "--package", package, "--"])
+                .args(arguments),
         ),
         _ => bail!(
             "unknown chore: {} (see `cargo xtask help`)",

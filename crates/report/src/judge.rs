@@ -7,8 +7,8 @@ use fwdlab_model::{AddressFamily, Comparison, Reference, VariantName};
 use fwdlab_stats::ministat::{self, Dataset, Layout};
 use fwdlab_stats::{
     BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, Interval, StatsError,
-    VerdictSettings, block_effect, control_verdict, family_verdicts, log_ratio, median, percent,
-    variance_components,
+    VariantObservations, VerdictSettings, block_effect, ceiling_warnings, control_verdict,
+    family_verdicts, log_ratio, median, percent, variance_components,
 };
 
 use crate::error::ReportError;
@@ -160,6 +160,7 @@ impl Judge<'_> {
         )
         .map_err(|source| self.error(source))?;
         warnings.extend(verdicts.warnings.iter().map(Warning::from));
+        warnings.extend(self.ceiling(scope)?);
 
         let mut judged = verdicts.comparisons.iter();
         let mut rows = vec![baseline.clone()];
@@ -181,6 +182,19 @@ impl Judge<'_> {
             family_size: with_effects.len(),
             warnings,
         })
+    }
+
+    /// Warnings of an upper limit that several variants share, which is not the DUT's.
+    fn ceiling(&self, scope: Scope) -> Result<Vec<Warning>, ReportError> {
+        let observed: Vec<VariantObservations> = std::iter::once(&self.comparison.baseline)
+            .chain(&self.comparison.variants)
+            .map(|variant| VariantObservations {
+                name: self.subject(variant),
+                observations_pps: self.observations(variant, scope),
+            })
+            .collect();
+        let warnings = ceiling_warnings(&observed).map_err(|source| self.error(source))?;
+        Ok(warnings.iter().map(Warning::from).collect())
     }
 
     fn settings(&self) -> VerdictSettings {

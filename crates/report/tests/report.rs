@@ -68,6 +68,39 @@ fn a_run_that_is_not_finished_says_how_far_it_is() {
     assert!(readme.contains("No verdict"));
 }
 
+#[test]
+fn a_limit_that_variants_share_is_warned_of() {
+    let mut loaded = Synthetic::default().loaded();
+    assert!(!codes(&Report::build(&loaded).unwrap()).contains(&"W107"));
+    let held: Vec<_> = loaded.resolved.variants[..2]
+        .iter()
+        .map(|variant| variant.name.clone())
+        .collect();
+    for trial in loaded
+        .attempts
+        .iter_mut()
+        .flat_map(|attempt| &mut attempt.trials)
+        .filter(|trial| held.contains(&trial.variant))
+    {
+        trial.observation_pps = 14_880_952.0;
+    }
+    let report = Report::build(&loaded).unwrap();
+    let warning = report
+        .warnings
+        .iter()
+        .find(|warning| warning.code == "W107")
+        .unwrap();
+    assert_eq!(
+        warning.subjects,
+        ["no filter", "nftables, 10 stateless rules"]
+    );
+    assert!(
+        warning.text.starts_with("8 of 8 observations"),
+        "{}",
+        warning.text
+    );
+}
+
 /// A run with data of an earlier session beside it, in sequence.
 fn with_a_reference() -> Loaded {
     let mut loaded = Synthetic::default().loaded();

@@ -5,6 +5,7 @@ pub mod distribution;
 pub mod ministat;
 
 mod block_effect;
+mod ceiling;
 mod control;
 mod detectable;
 mod error;
@@ -31,6 +32,7 @@ mod verdict;
 mod warning;
 
 pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio, observation};
+pub use ceiling::{VariantObservations, ceiling_warnings};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
 pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_effect};
 pub use error::StatsError;

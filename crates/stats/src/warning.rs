@@ -85,6 +85,20 @@ pub enum Warning {
         /// The estimate without it, as a log ratio.
         estimate_without: f64,
     },
+    /// W107: a limit that several variants share holds this one, the line rate or the offered load.
+    ///
+    /// Remedy: more offered load, smaller frames or a faster line, until the device under test is the
+    /// limit.
+    Ceiling {
+        /// The variant.
+        variant: String,
+        /// The largest observation of all, in frames per second.
+        limit_pps: f64,
+        /// How many of its observations are there.
+        at_limit: usize,
+        /// How many it has.
+        have: usize,
+    },
 }
 
 impl Warning {
@@ -97,16 +111,18 @@ impl Warning {
             Self::ControlFailed { .. } => "W104",
             Self::EffectBelowControl { .. } => "W105",
             Self::OutlyingBlock { .. } => "W106",
+            Self::Ceiling { .. } => "W107",
         }
     }
 
-    /// Whom it concerns: the comparison's name, or `A/A control`.
+    /// Whom it concerns: the name of the comparison or the variant, or `A/A control`.
     pub fn subject(&self) -> &str {
         match self {
             Self::TooFewBlocks { comparison, .. }
             | Self::TooFewBlocksForFamily { comparison, .. }
             | Self::EffectBelowControl { comparison, .. }
             | Self::OutlyingBlock { comparison, .. } => comparison,
+            Self::Ceiling { variant, .. } => variant,
             Self::ControlTooFewBlocks { .. } | Self::ControlFailed { .. } => "A/A control",
         }
     }
@@ -165,6 +181,14 @@ impl Warning {
                 format_effect(*effect, None),
                 format_effect(*estimate, None),
                 format_effect(*estimate_without, None)
+            ),
+            Self::Ceiling {
+                limit_pps,
+                at_limit,
+                have,
+                ..
+            } => format!(
+                "{at_limit} of {have} observations lie within 0.02 % of {limit_pps:.0} pps, as those of another variant do: what it could do beyond that limit does not show; offer more load, or use smaller frames or a faster line"
             ),
         }
     }
@@ -230,6 +254,12 @@ mod tests {
                 estimate: -0.02,
                 estimate_without: -0.018,
             },
+            Warning::Ceiling {
+                variant: "nft-conntrack".to_owned(),
+                limit_pps: 1_488_095.2,
+                at_limit: 7,
+                have: 8,
+            },
         ]
     }
 
@@ -243,6 +273,7 @@ W103 A/A control: need >= 8 blocks for the control to be able to fail, have 6
 W104 A/A control: the baseline differs from its own copy by +0.80 % [+0.20, +1.31], p = 0.008; this lab can show such an effect where there is none (1 control in 100 does so by chance)
 W105 nft-conntrack: the effect (-0.4 %) is smaller than the half-width of the A/A control (0.65 %); about 22 blocks would bring it down to that
 W106 nft-conntrack: block effect 3 (-25.9 %) lies far from the others and is kept: the estimate is -2.0 %, without it -1.8 %
+W107 nft-conntrack: 7 of 8 observations lie within 0.02 % of 1488095 pps, as those of another variant do: what it could do beyond that limit does not show; offer more load, or use smaller frames or a faster line
 "#);
     }
 
