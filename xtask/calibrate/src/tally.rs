@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context as _, Result};
 use fwdlab_stats::ministat::{Comparison, Confidence, Dataset};
 use fwdlab_stats::{
-    ComparisonEffects, ComparisonVerdict, Slice, VariantObservations, Verdict, VerdictSettings,
+    ComparisonEffects, OtherMethods, Slice, VariantObservations, Verdict, VerdictSettings,
     block_effect, ceiling_warnings, family_verdicts, holm_adjusted, observation,
 };
 
@@ -207,12 +207,16 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]
         .collect::<Result<Vec<_>>>()?;
     let judged = family_verdicts(&comparisons, None, &settings)?.comparisons;
     let alpha = 1.0 - settings.confidence;
-    let adjusted = |p: fn(&ComparisonVerdict) -> Option<f64>| -> Result<Vec<f64>> {
-        let p_values: Option<Vec<f64>> = judged.iter().map(p).collect();
+    let others: Vec<OtherMethods> = judged
+        .iter()
+        .filter_map(|judged| Some(judged.blocks.as_ref()?.other_methods))
+        .collect();
+    let adjusted = |p: fn(&OtherMethods) -> Option<f64>| -> Result<Vec<f64>> {
+        let p_values: Option<Vec<f64>> = others.iter().map(p).collect();
         Ok(holm_adjusted(&p_values.context("a block alone")?)?)
     };
-    let student_p = adjusted(|judged| judged.other_methods.student_p)?;
-    let sign_flip_p = adjusted(|judged| judged.other_methods.sign_flip_p)?;
+    let student_p = adjusted(|other| other.student_p)?;
+    let sign_flip_p = adjusted(|other| other.sign_flip_p)?;
 
     tally.signed_rank.count(
         truths,
@@ -228,7 +232,7 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]
     tally.student.count(
         truths,
         std::array::from_fn(|index| {
-            let other = &judged[index].other_methods;
+            let other = &others[index];
             let covered = other
                 .student_interval
                 .is_some_and(|(lower, upper)| lower <= truths[index] && truths[index] <= upper);
@@ -238,7 +242,7 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]
     tally.sign_flip.count(
         truths,
         std::array::from_fn(|index| {
-            let mean = judged[index].other_methods.student.mean;
+            let mean = others[index].student.mean;
             (sign_flip_p[index] <= alpha, mean, false)
         }),
     );
