@@ -5,9 +5,11 @@ pub mod distribution;
 pub mod ministat;
 
 mod block_effect;
+mod bootstrap;
 mod ceiling;
 mod control;
 mod detectable;
+mod dunnett;
 mod error;
 mod factorial;
 mod format;
@@ -18,6 +20,7 @@ mod interference;
 mod least_squares;
 mod logarithms;
 mod mann_whitney;
+mod max_t;
 mod moments;
 mod multiplicity;
 mod permutation;
@@ -32,9 +35,11 @@ mod verdict;
 mod warning;
 
 pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio, observation};
+pub use bootstrap::bca_interval;
 pub use ceiling::{VariantObservations, ceiling_warnings};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
 pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_effect};
+pub use dunnett::{DunnettComparison, dunnett};
 pub use error::StatsError;
 pub use factorial::{
     Factor, FactorialAnalysis, FactorialContrast, FactorialTerm, factorial_analysis,
@@ -45,6 +50,7 @@ pub use independent::{IndependentObservations, independent_verdicts};
 pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns};
 pub use logarithms::logarithms;
 pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues};
+pub use max_t::{max_t_permutation, max_t_sign_flip};
 pub use multiplicity::holm_adjusted;
 pub use permutation::{Draws, PERMUTATION_EXACT_MAX, PermutationTest, Stratum};
 pub use shift_test::ShiftTest;
