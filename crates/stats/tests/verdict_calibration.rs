@@ -5,36 +5,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod noise;
+
 use fwdlab_stats::{ComparisonEffects, Verdict, VerdictSettings, family_verdicts};
-use rand_core::{Rng, SeedableRng};
-use rand_pcg::Pcg64;
+use noise::Noise;
 
 const REPLICATES: usize = 2000;
 const BLOCKS: usize = 8;
 const NOISE_SCALE: f64 = 0.005;
 
-struct Noise(Pcg64);
-
-impl Noise {
-    /// Uniform in (0, 1].
-    fn uniform(&mut self) -> f64 {
-        ((self.0.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * self.uniform().ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-
-    fn t3(&mut self) -> f64 {
-        let squares: f64 = (0..3).map(|_| self.normal().powi(2)).sum();
-        self.normal() / (squares / 3.0).sqrt()
-    }
-}
-
 /// The share of families in which `counts` holds for one comparison or more.
 fn share(effects: &[f64], seed: u64, counts: impl Fn(usize, Verdict) -> bool) -> f64 {
-    let mut noise = Noise(Pcg64::seed_from_u64(seed));
+    let mut noise = Noise::new(seed);
     let hits = (0..REPLICATES)
         .filter(|_| {
             let mut family: Vec<ComparisonEffects> = (0..effects.len())
