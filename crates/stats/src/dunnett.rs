@@ -253,18 +253,16 @@ mod tests {
             dunnett(reference, samples, 0.95).unwrap_err().to_string()
         };
         let good: &[f64] = &[1.0, 2.0, 4.0];
-        insta::assert_snapshot!(
-                                            [
-                                                refusal(&[], &[good]),
-                                                refusal(good, &[good, &[]]),
-                                                refusal(good, &[&[1.0, f64::NAN]]),
-                                                refusal(&[1.0], &[&[2.0], &[3.0]]),
-                                                refusal(&[1.0; 4], &[&[2.0; 4]]),
-                                                refusal(&[1e300, -1e300], &[good]),
-                                                dunnett(good, &[good], 1.0).unwrap_err().to_string(),
-                                            ]
-                                            .join("\n"),
-                                            @r"
+        let refusals = [
+            refusal(&[], &[good]),
+            refusal(good, &[good, &[]]),
+            refusal(good, &[&[1.0, f64::NAN]]),
+            refusal(&[1.0], &[&[2.0], &[3.0]]),
+            refusal(&[1.0; 4], &[&[2.0; 4]]),
+            refusal(&[1e300, -1e300], &[good]),
+            dunnett(good, &[good], 1.0).unwrap_err().to_string(),
+        ];
+        insta::assert_snapshot!(refusals.join("\n"), @r"
 Dunnett's test, reference: no values (0 given); give at least one
 Dunnett's test, sample 1: no values (0 given); give at least one
 Dunnett's test, sample 0: value 1 is not finite (NaN); give finite numbers only
@@ -272,8 +270,7 @@ Dunnett's test, values of all samples: too few values (3); give at least 4
 Dunnett's test: the values do not vary (0 spread); give values that do, or a rank test
 Dunnett's test: values too large to reckon with; give them in a larger unit
 confidence: not between 0.5 and 1 (1); give for example 0.95
-"
-                                        );
+");
         assert!(dunnett(good, &[], 0.95).unwrap().is_empty());
     }
 
