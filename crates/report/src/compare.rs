@@ -188,7 +188,7 @@ pub fn compare_pairs(
             .map(|(variant, baseline)| variant - baseline)
             .collect();
         comparisons.push(ComparisonEffects {
-            name: set.label.clone(),
+            name: one_line(&set.label),
             block_effects: effects,
         });
     }
@@ -342,7 +342,7 @@ fn independent(
     variant: &Observations,
 ) -> IndependentObservations {
     IndependentObservations {
-        name: name.to_owned(),
+        name: one_line(name),
         baseline: baseline.values_pps.clone(),
         variant: variant.values_pps.clone(),
     }

@@ -83,8 +83,18 @@ for freedom in [1, 2, 3, 5, 7, 10, 30, 99, 500, 5000]:
         y = float(stats.chi2.ppf(p, freedom))
         _, lower = exact_chi_squared(y, freedom)
         cases["chi_squared"] += [
-            {"df": freedom, "tail": "upper", "x": x, **probability(stats.chi2.sf(x, freedom), upper)},
-            {"df": freedom, "tail": "lower", "x": y, **probability(stats.chi2.cdf(y, freedom), lower)},
+            {
+                "df": freedom,
+                "tail": "upper",
+                "x": x,
+                **probability(stats.chi2.sf(x, freedom), upper),
+            },
+            {
+                "df": freedom,
+                "tail": "lower",
+                "x": y,
+                **probability(stats.chi2.cdf(y, freedom), lower),
+            },
         ]
 for first in [1, 2, 3, 5, 12, 40]:
     for second in [1, 2, 4, 7, 16, 60, 500, 10000]:
@@ -94,12 +104,17 @@ for first in [1, 2, 3, 5, 12, 40]:
             cases["f"].append(
                 {"df": [first, second], "x": x, **probability(stats.f.sf(x, first, second), upper)}
             )
-print('{\n "versions": ' + json.dumps({
-    "python": platform.python_version(),
-    "numpy": numpy.__version__,
-    "scipy": scipy.__version__,
-    "mpmath": mpmath.__version__,
-}))
+print(
+    '{\n "versions": '
+    + json.dumps(
+        {
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+            "mpmath": mpmath.__version__,
+        }
+    )
+)
 for name, rows in cases.items():
     print(f' ,"{name}": [\n  ' + ",\n  ".join(json.dumps(row) for row in rows) + "\n ]")
 print("}")

@@ -35,7 +35,11 @@ def analyse(frame, level_counts, order, blocks):
     fit = ols(formula, centred).fit()
     table = anova_lm(fit, typ=3)
     grid = pandas.DataFrame(
-        list(itertools.product(*(range(level_counts[n]) for n in names), sorted(frame.block.unique()))),
+        list(
+            itertools.product(
+                *(range(level_counts[n]) for n in names), sorted(frame.block.unique())
+            )
+        ),
         columns=[*names, "block"],
     )
     rows = numpy.asarray(patsy.build_design_matrices([fit.model.data.model_spec], grid)[0])
@@ -81,7 +85,9 @@ def analyse(frame, level_counts, order, blocks):
     }
 
 
-def design(level_counts, block_count, repeats, dropped, noise, order, blocks=True, mean=0.0, steps=0.3):
+def design(
+    level_counts, block_count, repeats, dropped, noise, order, blocks=True, mean=0.0, steps=0.3
+):
     cells = list(itertools.product(*(range(k) for k in level_counts.values())))
     effects = {cell: float(v) for cell, v in zip(cells, random.normal(0, steps, len(cells)))}
     rows = []
@@ -112,10 +118,18 @@ cases = [
     # Effects a thousand times the noise, p far below 1e-12.
     design({"a": 2, "b": 2}, 6, 1, 2, 0.001, 2, steps=1.0),
 ]
-print('{\n "versions": ' + json.dumps({
-    "python": platform.python_version(),
-    "numpy": numpy.__version__,
-    "scipy": scipy.__version__,
-    "statsmodels": statsmodels.__version__,
-    "patsy": patsy.__version__,
-}) + f',\n "confidence": {CONFIDENCE},\n "cases": [\n  ' + ",\n  ".join(map(json.dumps, cases)) + "\n ]\n}")
+print(
+    '{\n "versions": '
+    + json.dumps(
+        {
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+            "statsmodels": statsmodels.__version__,
+            "patsy": patsy.__version__,
+        }
+    )
+    + f',\n "confidence": {CONFIDENCE},\n "cases": [\n  '
+    + ",\n  ".join(map(json.dumps, cases))
+    + "\n ]\n}"
+)

@@ -94,7 +94,9 @@ def sign_flip_case(effects):
             return numpy.abs(values.mean(axis=-1)) / (values.std(axis=-1, ddof=1) / blocks**0.5)
 
     observed = t(effects)
-    all_t = numpy.array([t(effects * numpy.array(signs)) for signs in itertools.product([1, -1], repeat=blocks)])
+    all_t = numpy.array(
+        [t(effects * numpy.array(signs)) for signs in itertools.product([1, -1], repeat=blocks)]
+    )
     order = numpy.argsort(-observed)
     adjusted, largest = numpy.zeros(len(effects)), 0.0
     for step, number in enumerate(order):
@@ -114,12 +116,22 @@ def permutation_case(reference, samples):
         squares = sum(((p - p.mean()) ** 2).sum() for p in parts)
         variance = squares / (len(pooled) - len(groups))
         base = parts[0]
-        return [abs(p.mean() - base.mean()) / (variance * (1 / len(p) + 1 / len(base))) ** 0.5 for p in parts[1:]]
+        return [
+            abs(p.mean() - base.mean()) / (variance * (1 / len(p) + 1 / len(base))) ** 0.5
+            for p in parts[1:]
+        ]
 
     observed = t(labels)
-    maxima = numpy.array([max(t(numpy.array(a))) for a in set(itertools.permutations(labels.tolist()))])
+    maxima = numpy.array(
+        [max(t(numpy.array(a))) for a in set(itertools.permutations(labels.tolist()))]
+    )
     adjusted = [float(numpy.mean(maxima >= o * (1 - 1e-10))) for o in observed]
-    return {"reference": reference, "samples": samples, "arrangements": len(maxima), "adjusted": adjusted}
+    return {
+        "reference": reference,
+        "samples": samples,
+        "arrangements": len(maxima),
+        "adjusted": adjusted,
+    }
 
 
 def gauss(pieces, points=40):
@@ -137,17 +149,32 @@ def p_beyond(t, loadings, freedom):
     spread = 1 / (2 * freedom) ** 0.5
     # The integrand lives between where S is likely and where t S is moderate.
     low = min(1.0, (freedom / (freedom + t * t)) ** 0.5)
-    s, s_weight = gauss(numpy.unique(numpy.concatenate([[0.0], numpy.geomspace(low / 1e3, low * max(0.5, 1 - 8 * spread), 12), numpy.linspace(low * max(0.5, 1 - 8 * spread), 1 + 14 * spread, 40)])))
+    s, s_weight = gauss(
+        numpy.unique(
+            numpy.concatenate(
+                [
+                    [0.0],
+                    numpy.geomspace(low / 1e3, low * max(0.5, 1 - 8 * spread), 12),
+                    numpy.linspace(low * max(0.5, 1 - 8 * spread), 1 + 14 * spread, 40),
+                ]
+            )
+        )
+    )
     log_density = (
-        numpy.log(2) + freedom / 2 * numpy.log(freedom / 2) - special.gammaln(freedom / 2)
-        + (freedom - 1) * numpy.log(s) - freedom * s**2 / 2
+        numpy.log(2)
+        + freedom / 2 * numpy.log(freedom / 2)
+        - special.gammaln(freedom / 2)
+        + (freedom - 1) * numpy.log(s)
+        - freedom * s**2 / 2
     )
     inner = numpy.zeros(len(s))
     for i, scale in enumerate(s):
         log_none = numpy.zeros(len(z))
         for loading in loadings:
             rest = (1 - loading**2) ** 0.5
-            beyond = stats.norm.sf((t * scale + loading * z) / rest) + stats.norm.sf((t * scale - loading * z) / rest)
+            beyond = stats.norm.sf((t * scale + loading * z) / rest) + stats.norm.sf(
+                (t * scale - loading * z) / rest
+            )
             with numpy.errstate(divide="ignore"):
                 log_none += numpy.log1p(-numpy.minimum(beyond, 1))
         inner[i] = (-numpy.expm1(log_none) * stats.norm.pdf(z)) @ z_weight
@@ -170,15 +197,22 @@ def dunnett_case(reference, samples, confidence):
     theirs = stats.dunnett(*groups[1:], control=base, rng=numpy.random.default_rng(1)).pvalue
     assert numpy.all(numpy.abs(theirs - p) <= 1e-3), (theirs, p)
     alpha = 1 - confidence
-    bracket = stats.t.isf(alpha / 2, freedom) * 0.999, stats.t.isf(alpha / 2 / len(samples), freedom) * 1.001
-    critical = scipy.optimize.brentq(lambda t: p_beyond(t, loadings, freedom) - alpha, *bracket, xtol=1e-13, rtol=1e-13)
+    bracket = (
+        stats.t.isf(alpha / 2, freedom) * 0.999,
+        stats.t.isf(alpha / 2 / len(samples), freedom) * 1.001,
+    )
+    critical = scipy.optimize.brentq(
+        lambda t: p_beyond(t, loadings, freedom) - alpha, *bracket, xtol=1e-13, rtol=1e-13
+    )
     return {
         "reference": reference,
         "samples": samples,
         "confidence": confidence,
         "t": [float(d / e) for d, e in zip(differences, errors)],
         "adjusted_p": p,
-        "intervals": [[float(d - critical * e), float(d + critical * e)] for d, e in zip(differences, errors)],
+        "intervals": [
+            [float(d - critical * e), float(d + critical * e)] for d, e in zip(differences, errors)
+        ],
     }
 
 
@@ -199,9 +233,19 @@ bca = [
     bca_case([t3(3, 1.0), t3(25, 0.0)], "difference_of_means", 2**63 + 11, 2000, 0.8),
 ]
 flips = []
-for count, blocks, shared in [(1, 6, 0.0), (2, 5, 1.0), (3, 8, 1.0), (4, 8, 3.0), (6, 10, 0.5), (3, 12, 1.0)]:
+for count, blocks, shared in [
+    (1, 6, 0.0),
+    (2, 5, 1.0),
+    (3, 8, 1.0),
+    (4, 8, 3.0),
+    (6, 10, 0.5),
+    (3, 12, 1.0),
+]:
     common = random.standard_t(3, blocks) * shared
-    effects = [[float(v) for v in numpy.round(common + random.standard_t(3, blocks) + 0.9 * i, 6)] for i in range(count)]
+    effects = [
+        [float(v) for v in numpy.round(common + random.standard_t(3, blocks) + 0.9 * i, 6)]
+        for i in range(count)
+    ]
     flips.append(sign_flip_case(effects))
 flips.append(sign_flip_case([[float(v) for v in random.integers(-2, 5, 8)] for _ in range(4)]))
 permutations = [
@@ -212,9 +256,15 @@ permutations = [
 ]
 dunnetts = [
     # Dunnett's own example: blood counts of animals.
-    dunnett_case([7.40, 8.50, 7.20, 8.24, 9.84, 8.32], [[9.76, 8.80, 7.68, 9.36], [12.80, 9.68, 12.16, 9.20, 10.55]], 0.95),
+    dunnett_case(
+        [7.40, 8.50, 7.20, 8.24, 9.84, 8.32],
+        [[9.76, 8.80, 7.68, 9.36], [12.80, 9.68, 12.16, 9.20, 10.55]],
+        0.95,
+    ),
     dunnett_case(normal(8, 0.0), [normal(8, c) for c in (0.5, 0.0, 2.0)], 0.95),
-    dunnett_case(normal(8, 0.0), [normal(8, c) for c in (0.1, 0.2, 0.3, 0.5, 0.9, 1.4, -2.0, 4.0)], 0.9),
+    dunnett_case(
+        normal(8, 0.0), [normal(8, c) for c in (0.1, 0.2, 0.3, 0.5, 0.9, 1.4, -2.0, 4.0)], 0.9
+    ),
     dunnett_case(normal(3, 0.0), [normal(3, 1.0), normal(2, 5.0)], 0.99),
     dunnett_case(normal(1, 0.0), [normal(2, 1.0), normal(2, 5.0)], 0.95),
     dunnett_case(normal(40, 0.0), [normal(5, 0.3), normal(60, 0.4), normal(10, 0.0)], 0.95),
@@ -224,12 +274,23 @@ dunnetts = [
     dunnett_case(normal(10, 0.0), [normal(7, 1.0)], 0.95),
 ]
 tables = {
-    "versions": [{"python": platform.python_version(), "numpy": numpy.__version__, "scipy": scipy.__version__}],
+    "versions": [
+        {
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+        }
+    ],
     "bca": bca,
     "max_t_sign_flip": flips,
     "max_t_permutation": permutations,
     "dunnett": dunnetts,
 }
 print("{")
-print(",\n".join(f' "{name}": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]" for name, rows in tables.items()))
+print(
+    ",\n".join(
+        f' "{name}": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]"
+        for name, rows in tables.items()
+    )
+)
 print("}")

@@ -33,7 +33,9 @@ def upper_tail_of_t(t, freedom):
         if t * t < n:
             return (1 - mpmath.betainc(0.5, n / 2, 0, t * t / (n + t * t), regularized=True)) / 2
         return mpmath.betainc(n / 2, 0.5, 0, n / (n + t * t), regularized=True) / 2
-    scale = mpmath.exp(mpmath.loggamma((n + 1) / 2) - mpmath.loggamma(n / 2)) / mpmath.sqrt(n * mpmath.pi)
+    scale = mpmath.exp(mpmath.loggamma((n + 1) / 2) - mpmath.loggamma(n / 2)) / mpmath.sqrt(
+        n * mpmath.pi
+    )
     density = lambda x: (1 + x * x / n) ** (-(n + 1) / 2)
     return scale * mpmath.quad(density, [t, t + 1, t + 3, t + 8, t + 20, t + 60])
 
@@ -55,7 +57,9 @@ def t_results(first, second, shift):
     difference = mean_a - mean_b
     a, b = squares_a / (n - 1) / n, squares_b / (m - 1) / m
     welch = a + b, (a + b) ** 2 / (a**2 / (n - 1) + b**2 / (m - 1))
-    pooled = (squares_a + squares_b) / (n + m - 2) * (Fraction(1, n) + Fraction(1, m)), Fraction(n + m - 2)
+    pooled = (squares_a + squares_b) / (n + m - 2) * (Fraction(1, n) + Fraction(1, m)), Fraction(
+        n + m - 2
+    )
     results = {"shift": shift, "difference": float(difference)}
     for name, (variance, freedom) in [("welch", welch), ("pooled", pooled)]:
         error = mpmath.sqrt(mp(variance))
@@ -70,7 +74,8 @@ def t_results(first, second, shift):
             "greater": float(tail if t > 0 else 1 - tail),
             "less": float(1 - tail if t > 0 else tail),
             "intervals": [
-                [c, float(mp(difference) - r), float(mp(difference) + r)] for c, r in zip(CONFIDENCES, reach)
+                [c, float(mp(difference) - r), float(mp(difference) + r)]
+                for c, r in zip(CONFIDENCES, reach)
             ],
         }
     return results
@@ -87,7 +92,12 @@ def t_case(a, b, shift):
 
 def large_values(size, factor, moved_by):
     """In units of 1/16384, so that every value is a double: 1e7 and -2 to 2 around it."""
-    return (numpy.arange(size, dtype=numpy.int64) * factor) % 65537 - 32768 + moved_by + 10_000_000 * 16384
+    return (
+        (numpy.arange(size, dtype=numpy.int64) * factor) % 65537
+        - 32768
+        + moved_by
+        + 10_000_000 * 16384
+    )
 
 
 def large_case(size, moved_by):
@@ -109,7 +119,9 @@ def rank_results(a, b):
     a, b = numpy.sort(a), numpy.sort(b)
     result = {"midrank": {}}
     for side, name in [("greater", "greater"), ("less", "less"), ("two-sided", "two_sided")]:
-        result["midrank"][name] = float(stats.mannwhitneyu(a, b, alternative=side, method="asymptotic").pvalue)
+        result["midrank"][name] = float(
+            stats.mannwhitneyu(a, b, alternative=side, method="asymptotic").pvalue
+        )
     pairs = len(a) * len(b)
     deviation = (pairs / 12 * (len(a) + len(b) + 1)) ** 0.5
 
@@ -128,7 +140,11 @@ def rank_results(a, b):
         return low / 16384
 
     # at_most(d) counts b < a - d, that is a - b > d.
-    result["estimate"] = select(pairs // 2) / 2 + select(pairs // 2 + 1) / 2 if pairs % 2 == 0 else select(pairs // 2 + 1)
+    result["estimate"] = (
+        select(pairs // 2) / 2 + select(pairs // 2 + 1) / 2
+        if pairs % 2 == 0
+        else select(pairs // 2 + 1)
+    )
     result["intervals"] = []
     for confidence in CONFIDENCES:
         tail = round((1 - confidence) / 2, 12)
@@ -175,7 +191,11 @@ def hodges_lehmann(a, b):
             rank += 1
         interval = None
         if rank:
-            interval = [differences[rank - 1], differences[-rank], float(1 - 2 * Fraction(below, total))]
+            interval = [
+                differences[rank - 1],
+                differences[-rank],
+                float(1 - 2 * Fraction(below, total)),
+            ]
         intervals.append({"confidence": confidence, "interval": interval})
     return {"estimate": middle[0] / 2 + middle[1] / 2, "intervals": intervals}
 
@@ -187,7 +207,11 @@ def enumerated_midrank(a, b):
     sums = [sum(chosen) for chosen in combinations(ranks, len(a))]
     greater = Fraction(sum(s >= observed for s in sums), len(sums))
     less = Fraction(sum(s <= observed for s in sums), len(sums))
-    return {"greater": float(greater), "less": float(less), "two_sided": float(min(1, 2 * min(greater, less)))}
+    return {
+        "greater": float(greater),
+        "less": float(less),
+        "two_sided": float(min(1, 2 * min(greater, less))),
+    }
 
 
 def mann_whitney_case(a, b, method):
@@ -199,7 +223,10 @@ def mann_whitney_case(a, b, method):
             theirs = stats.mannwhitneyu(a, b, alternative=side, method=resampled).pvalue
             assert abs(theirs - p[name]) <= 1e-9 * theirs, (a, b, side, theirs, p)
     else:
-        p = {name: float(stats.mannwhitneyu(a, b, alternative=side, method=method).pvalue) for side, name in sides}
+        p = {
+            name: float(stats.mannwhitneyu(a, b, alternative=side, method=method).pvalue)
+            for side, name in sides
+        }
     case = {"sample": a, "reference": b, "method": method, "midrank": p}
     if len(a) * len(b) <= 2500:
         case["hodges_lehmann"] = hodges_lehmann(a, b)
@@ -229,11 +256,19 @@ def permutation_case(strata):
     total = sum(distribution.values())
     greater = Fraction(sum(c for s, c in distribution.items() if s >= observed), total)
     less = Fraction(sum(c for s, c in distribution.items() if s <= observed), total)
-    p = {"greater": float(greater), "less": float(less), "two_sided": float(min(1, 2 * min(greater, less)))}
+    p = {
+        "greater": float(greater),
+        "less": float(less),
+        "two_sided": float(min(1, 2 * min(greater, less))),
+    }
     if len(strata) == 1 and len(strata[0][0]) > 1:
         for side, name in [("greater", "greater"), ("less", "less"), ("two-sided", "two_sided")]:
             theirs = stats.permutation_test(
-                strata[0], lambda x, y: numpy.mean(x) - numpy.mean(y), alternative=side, vectorized=False, n_resamples=numpy.inf
+                strata[0],
+                lambda x, y: numpy.mean(x) - numpy.mean(y),
+                alternative=side,
+                vectorized=False,
+                n_resamples=numpy.inf,
             ).pvalue
             assert abs(theirs - p[name]) <= 1e-9 * theirs, (strata, side, theirs, p)
     weights = [Fraction(len(a) * len(b), len(a) + len(b)) for a, b in strata]
@@ -253,36 +288,119 @@ def whole(n, low, high):
 sizes = [(3, 3), (3, 7), (4, 4), (5, 5), (8, 8), (12, 5), (20, 20), (30, 100), (1000, 700)]
 t_cases = [t_case(t3(n, 0.6), t3(m, 0.0), 0.1) for n, m in sizes]
 # Down to p = 1e-12 and below it, and a side without any spread.
-for n, m, effect in [(5, 5, 400.0), (8, 8, 60.0), (20, 20, 9.0), (100, 80, 1.6), (1000, 1000, 0.32), (12, 12, 25.0)]:
+for n, m, effect in [
+    (5, 5, 400.0),
+    (8, 8, 60.0),
+    (20, 20, 9.0),
+    (100, 80, 1.6),
+    (1000, 1000, 0.32),
+    (12, 12, 25.0),
+]:
     a = [float(v) for v in numpy.round(random.normal(effect, 1, n), 9)]
     b = [float(v) for v in numpy.round(random.normal(0, 1.5, m), 9)]
     t_cases.append(t_case(a, b, 0.0))
-t_cases.append(t_case([float(v) for v in numpy.round(1e7 + random.normal(0.5, 1, 8), 6)], [float(v) for v in numpy.round(1e7 + random.normal(0, 1, 10), 6)], 0.0))
-t_cases.append(t_case([float(v) for v in numpy.round(1e7 + random.normal(7, 1, 30), 6)], [float(v) for v in numpy.round(1e7 + random.normal(0, 1, 30), 6)], 0.0))
+t_cases.append(
+    t_case(
+        [float(v) for v in numpy.round(1e7 + random.normal(0.5, 1, 8), 6)],
+        [float(v) for v in numpy.round(1e7 + random.normal(0, 1, 10), 6)],
+        0.0,
+    )
+)
+t_cases.append(
+    t_case(
+        [float(v) for v in numpy.round(1e7 + random.normal(7, 1, 30), 6)],
+        [float(v) for v in numpy.round(1e7 + random.normal(0, 1, 30), 6)],
+        0.0,
+    )
+)
 t_cases.append(t_case(whole(12, 0, 4), whole(9, 0, 4), 0.0))
 t_cases.append(t_case(t3(6, 1.0), [0.75] * 5, 0.25))
 
-mann_whitney = [mann_whitney_case(t3(n, 0.8), t3(m, 0.0), "exact") for n, m in [(1, 1), (1, 9), (3, 3), (3, 4), (5, 5), (8, 8), (10, 6), (20, 20), (3, 40), (50, 50), (65, 65), (4, 300)]]
-mann_whitney += [mann_whitney_case(whole(n, 0, 5), whole(m, -1, 4), "enumerated") for n, m in [(3, 3), (4, 4), (5, 5), (6, 8), (8, 6), (9, 9), (2, 12), (12, 2), (10, 10)]]
+mann_whitney = [
+    mann_whitney_case(t3(n, 0.8), t3(m, 0.0), "exact")
+    for n, m in [
+        (1, 1),
+        (1, 9),
+        (3, 3),
+        (3, 4),
+        (5, 5),
+        (8, 8),
+        (10, 6),
+        (20, 20),
+        (3, 40),
+        (50, 50),
+        (65, 65),
+        (4, 300),
+    ]
+]
+mann_whitney += [
+    mann_whitney_case(whole(n, 0, 5), whole(m, -1, 4), "enumerated")
+    for n, m in [(3, 3), (4, 4), (5, 5), (6, 8), (8, 6), (9, 9), (2, 12), (12, 2), (10, 10)]
+]
 mann_whitney.append(mann_whitney_case([1.0] * 6, [1.0] * 7, "enumerated"))
-mann_whitney += [mann_whitney_case(t3(n, 0.1), t3(m, 0.0), "asymptotic") for n, m in [(66, 67), (100, 80), (200, 300)]]
-mann_whitney += [mann_whitney_case(whole(n, 0, 12), whole(m, 0, 11), "asymptotic") for n, m in [(100, 100), (250, 300)]]
+mann_whitney += [
+    mann_whitney_case(t3(n, 0.1), t3(m, 0.0), "asymptotic")
+    for n, m in [(66, 67), (100, 80), (200, 300)]
+]
+mann_whitney += [
+    mann_whitney_case(whole(n, 0, 12), whole(m, 0, 11), "asymptotic")
+    for n, m in [(100, 100), (250, 300)]
+]
 # SciPy divides 0 by 0 here.
-mann_whitney.append({"sample": [1.0] * 100, "reference": [1.0] * 100, "method": "asymptotic", "midrank": {"greater": 1.0, "less": 1.0, "two_sided": 1.0}})
+mann_whitney.append(
+    {
+        "sample": [1.0] * 100,
+        "reference": [1.0] * 100,
+        "method": "asymptotic",
+        "midrank": {"greater": 1.0, "less": 1.0, "two_sided": 1.0},
+    }
+)
 
-permutations = [permutation_case([(t3(n, 0.8, 3), t3(m, 0.0, 3))]) for n, m in [(1, 1), (3, 3), (4, 4), (5, 7), (7, 5), (8, 8)]]
+permutations = [
+    permutation_case([(t3(n, 0.8, 3), t3(m, 0.0, 3))])
+    for n, m in [(1, 1), (3, 3), (4, 4), (5, 7), (7, 5), (8, 8)]
+]
 permutations.append(permutation_case([(whole(6, 0, 4), whole(7, 0, 3))]))
-permutations.append(permutation_case([(t3(3, 5.0, 2), t3(3, 4.5, 2)), (t3(4, -2.0, 2), t3(2, -2.5, 2)), (t3(2, 9.0, 2), t3(2, 8.0, 2))]))
-permutations.append(permutation_case([([float(c) + x], [float(c)]) for c, x in zip(range(0, 80, 10), [0.5, 0.25, -0.125, 0.75, 1.0, 0.5, 0.375, -0.25])]))
-permutations.append(permutation_case([([1e7 + v for v in whole(4, 0, 5)], [1e7 + v for v in whole(4, 0, 4)])]))
+permutations.append(
+    permutation_case(
+        [
+            (t3(3, 5.0, 2), t3(3, 4.5, 2)),
+            (t3(4, -2.0, 2), t3(2, -2.5, 2)),
+            (t3(2, 9.0, 2), t3(2, 8.0, 2)),
+        ]
+    )
+)
+permutations.append(
+    permutation_case(
+        [
+            ([float(c) + x], [float(c)])
+            for c, x in zip(range(0, 80, 10), [0.5, 0.25, -0.125, 0.75, 1.0, 0.5, 0.375, -0.25])
+        ]
+    )
+)
+permutations.append(
+    permutation_case([([1e7 + v for v in whole(4, 0, 5)], [1e7 + v for v in whole(4, 0, 4)])])
+)
 
 rows = {
-    "versions": [{"python": platform.python_version(), "numpy": numpy.__version__, "scipy": scipy.__version__, "mpmath": mpmath.__version__}],
+    "versions": [
+        {
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+            "mpmath": mpmath.__version__,
+        }
+    ],
     "t": t_cases,
     "large": [large_case(100_000, 384), large_case(1_000_000, 64), large_case(1_000_000, 192)],
     "mann_whitney": mann_whitney,
     "permutation": permutations,
 }
 print("{")
-print(",\n".join(f' "{name}": [\n  ' + ",\n  ".join(map(json.dumps, cases)) + "\n ]" for name, cases in rows.items()))
+print(
+    ",\n".join(
+        f' "{name}": [\n  ' + ",\n  ".join(map(json.dumps, cases)) + "\n ]"
+        for name, cases in rows.items()
+    )
+)
 print("}")

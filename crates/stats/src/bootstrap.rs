@@ -200,19 +200,19 @@ mod tests {
         };
         let good: &[f64] = &[1.0, 2.0, 4.0];
         let few = Draws { count: 39, ..DRAWS };
-        insta::assert_snapshot!(
-                                    [
-                                        refusal(&[], DRAWS, 0.95),
-                                        refusal(&[&[]], DRAWS, 0.95),
-                                        refusal(&[good, &[1.0]], DRAWS, 0.95),
-                                        refusal(&[&[1.0, f64::NAN]], DRAWS, 0.95),
-                                        refusal(&[&[2.0; 5]], DRAWS, 0.95),
-                                        refusal(&[good], few, 0.95),
-                                        refusal(&[good], DRAWS, 0.0),
-                                        bca_interval(&[good], |_| f64::NAN, DRAWS, 0.95).unwrap_err().to_string(),
-                                    ]
-                                    .join("\n"),
-                                    @r"
+        let refusals = [
+            refusal(&[], DRAWS, 0.95),
+            refusal(&[&[]], DRAWS, 0.95),
+            refusal(&[good, &[1.0]], DRAWS, 0.95),
+            refusal(&[&[1.0, f64::NAN]], DRAWS, 0.95),
+            refusal(&[&[2.0; 5]], DRAWS, 0.95),
+            refusal(&[good], few, 0.95),
+            refusal(&[good], DRAWS, 0.0),
+            bca_interval(&[good], |_| f64::NAN, DRAWS, 0.95)
+                .unwrap_err()
+                .to_string(),
+        ];
+        insta::assert_snapshot!(refusals.join("\n"), @r"
 bootstrap, samples: no values (0 given); give at least one
 bootstrap, sample 0: no values (0 given); give at least one
 bootstrap, sample 1: too few values (1); give at least 2
@@ -221,8 +221,7 @@ bootstrap: the values do not vary (0 spread); give values that do, or a rank tes
 bootstrap, draws: too few values (39); give at least 40
 confidence: not between 0.5 and 1 (0); give for example 0.95
 bootstrap, statistic of the draws: value 0 is not finite (NaN); give finite numbers only
-"
-                                );
+");
     }
 
     /// Normal data: the interval of the mean holds the truth about as often as it says.

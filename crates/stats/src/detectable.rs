@@ -1,8 +1,7 @@
 //! What an experiment could show, reckoned before it is run.
 
-use statrs::distribution::{ContinuousCDF, Normal};
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal};
 
-use crate::distribution::chi_squared_lower_quantile;
 use crate::error::{StatsError, significance};
 
 /// How probable it is that an effect of the size reckoned with is shown.
@@ -79,7 +78,7 @@ impl PooledSpread {
     pub fn upper_bound(&self, confidence: f64) -> Result<f64, StatsError> {
         let tail = significance(confidence)?;
         let freedom = self.degrees_of_freedom as f64;
-        Ok(self.standard_deviation * (freedom / chi_squared_lower_quantile(tail, freedom)).sqrt())
+        Ok(self.standard_deviation * (freedom / chi_squared_quantile(tail, freedom)).sqrt())
     }
 }
 
@@ -128,6 +127,12 @@ fn deviations_to_show(compared: usize, confidence: f64) -> Result<f64, StatsErro
     Ok(normal.inverse_cdf(DETECTION_POWER) - normal.inverse_cdf(alpha / 2.0))
 }
 
+fn chi_squared_quantile(probability: f64, degrees_of_freedom: f64) -> f64 {
+    ChiSquared::new(degrees_of_freedom)
+        .expect("a pooled spread has degrees of freedom")
+        .inverse_cdf(probability)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -143,8 +148,7 @@ mod tests {
         for case in cases {
             let number = |key: &str| case[key].as_f64().unwrap();
             let quantile = number("quantile");
-            let found =
-                chi_squared_lower_quantile(number("probability"), number("degrees_of_freedom"));
+            let found = chi_squared_quantile(number("probability"), number("degrees_of_freedom"));
             assert!((found / quantile - 1.0).abs() < 1e-9, "{case}: {found}");
         }
     }

@@ -420,24 +420,28 @@ mod tests {
                 .to_string()
         };
         let both = [a.clone(), b.clone()];
-        insta::assert_snapshot!(
-                                            [
-                                                refusal(&[], &both, None),
-                                                refusal(&[1.0, f64::NAN], &both, None),
-                                                refusal(&y, &[], None),
-                                                refusal(&y[..5], &both, None),
-                                                refusal(&y, &both, Some(&[0, 1])),
-                                                refusal(&y, &[a.clone(), factor("c", &[0; 6])], None),
-                                                refusal(&y, &[a.clone(), factor("c", &[0, 2, 0, 2, 0, 0])], None),
-                                                refusal(&y, &[a.clone(), factor("same", &a.levels)], None),
-                                                refusal(&y, &[a.clone(), factor("c", &[0, 0, 0, 0, 0, usize::MAX])], None),
-                                                refusal(&y, &both, Some(&[0, 1, 2, 0, 1, 2])),
-                                                refusal(&[3.0; 6], &both, None),
-                                                refusal(&[1e300, -1e300, 0.0, 0.0, 0.0, 0.0], &both, None),
-                                                factorial_analysis(&y, &both, None, 2, 1.0).unwrap_err().to_string(),
-                                            ]
-                                            .join("\n"),
-                                            @r"
+        let refusals = [
+            refusal(&[], &both, None),
+            refusal(&[1.0, f64::NAN], &both, None),
+            refusal(&y, &[], None),
+            refusal(&y[..5], &both, None),
+            refusal(&y, &both, Some(&[0, 1])),
+            refusal(&y, &[a.clone(), factor("c", &[0; 6])], None),
+            refusal(&y, &[a.clone(), factor("c", &[0, 2, 0, 2, 0, 0])], None),
+            refusal(&y, &[a.clone(), factor("same", &a.levels)], None),
+            refusal(
+                &y,
+                &[a.clone(), factor("c", &[0, 0, 0, 0, 0, usize::MAX])],
+                None,
+            ),
+            refusal(&y, &both, Some(&[0, 1, 2, 0, 1, 2])),
+            refusal(&[3.0; 6], &both, None),
+            refusal(&[1e300, -1e300, 0.0, 0.0, 0.0, 0.0], &both, None),
+            factorial_analysis(&y, &both, None, 2, 1.0)
+                .unwrap_err()
+                .to_string(),
+        ];
+        insta::assert_snapshot!(refusals.join("\n"), @r"
 factorial analysis, responses: no values (0 given); give at least one
 factorial analysis, responses: value 1 is not finite (NaN); give finite numbers only
 factorial analysis, factors: no values (0 given); give at least one
@@ -451,8 +455,7 @@ factorial analysis, responses: too few values (6); give at least 7
 factorial analysis, residuals: the values do not vary (0 spread); give values that do, or a rank test
 factorial analysis: values too large to reckon with; give them in a larger unit
 confidence: not between 0.5 and 1 (1); give for example 0.95
-"
-                                        );
+");
     }
 
     #[test]

@@ -399,21 +399,18 @@ mod tests {
     #[test]
     fn bad_input_is_refused_by_name() {
         let refusal = |a: &[f64], b: &[f64]| MannWhitney::new(a, b).unwrap_err().to_string();
-        insta::assert_snapshot!(
-                                                                                    [
-                                                                                        refusal(&[], &[1.0]),
-                                                                                        refusal(&[1.0], &[]),
-                                                                                        refusal(&[1.0], &[1.0, f64::NEG_INFINITY]),
-                                                                                        refusal(&[f64::MAX], &[f64::MIN]),
-                                                                                    ]
-                                                                                    .join("\n"),
-                                                                                    @r"
+        let refusals = [
+            refusal(&[], &[1.0]),
+            refusal(&[1.0], &[]),
+            refusal(&[1.0], &[1.0, f64::NEG_INFINITY]),
+            refusal(&[f64::MAX], &[f64::MIN]),
+        ];
+        insta::assert_snapshot!(refusals.join("\n"), @r"
 Mann-Whitney test, sample: no values (0 given); give at least one
 Mann-Whitney test, reference: no values (0 given); give at least one
 Mann-Whitney test, reference: value 1 is not finite (-inf); give finite numbers only
 Mann-Whitney test: values too large to reckon with; give them in a larger unit
-"
-                                                                                );
+");
     }
 
     fn samples() -> impl Strategy<Value = Vec<f64>> {
@@ -464,6 +461,11 @@ Mann-Whitney test: values too large to reckon with; give them in a larger unit
                 let rejected = test.p_two_sided(shift) <= alpha;
                 let outside = interval.is_some_and(|interval| !interval.contains(shift));
                 prop_assert_eq!(rejected, outside, "shift {}", shift);
+            }
+            if let Ok(size) = test.interval(1.0 - 2.0 * alpha) {
+                let bound = shift.abs();
+                let inside = size.is_some_and(|size| size.lies_inside(-bound, bound));
+                prop_assert_eq!(test.p_inside(-bound, bound) <= alpha, inside);
             }
         }
 

@@ -352,21 +352,19 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        insta::assert_snapshot!(
-                                    [
-                                        flip(&[vec![]], DRAWS),
-                                        flip(&[vec![1.0, 2.0], vec![1.0]], DRAWS),
-                                        flip(&[vec![1.0, f64::NAN]], DRAWS),
-                                        flip(&[vec![1e200, 1e200]], DRAWS),
-                                        flip(&[vec![1.0; 21]], Draws { count: 0, ..DRAWS }),
-                                        permute(&[], &[&[1.0]]),
-                                        permute(&[1.0], &[&[f64::INFINITY]]),
-                                        permute(&[1.0], &[&[2.0]]),
-                                        permute(&[1.0, 2.0], &[&[1e300, -1e300]]),
-                                        permute(&[1.0; 30], &[&[2.0; 30]]),
-                                    ]
-                                    .join("\n"),
-                                    @r"
+        let refusals = [
+            flip(&[vec![]], DRAWS),
+            flip(&[vec![1.0, 2.0], vec![1.0]], DRAWS),
+            flip(&[vec![1.0, f64::NAN]], DRAWS),
+            flip(&[vec![1e200, 1e200]], DRAWS),
+            flip(&[vec![1.0; 21]], Draws { count: 0, ..DRAWS }),
+            permute(&[], &[&[1.0]]),
+            permute(&[1.0], &[&[f64::INFINITY]]),
+            permute(&[1.0], &[&[2.0]]),
+            permute(&[1.0, 2.0], &[&[1e300, -1e300]]),
+            permute(&[1.0; 30], &[&[2.0; 30]]),
+        ];
+        insta::assert_snapshot!(refusals.join("\n"), @r"
 max-T, comparison 0: no values (0 given); give at least one
 max-T, comparison 1: 1 values where 2 are needed; give one for each
 max-T, comparison 0: value 1 is not finite (NaN); give finite numbers only
@@ -377,8 +375,7 @@ max-T, sample 0: value 0 is not finite (inf); give finite numbers only
 max-T, values of all samples: too few values (2); give at least 3
 max-T: values too large to reckon with; give them in a larger unit
 max-T, arrangements to draw: too few values (0); give at least 1
-"
-                                );
+");
         assert!(max_t_sign_flip(&[], DRAWS).unwrap().is_empty());
         assert!(
             max_t_permutation(&[1.0, 2.0], &[], DRAWS)

@@ -355,23 +355,20 @@ mod tests {
                 .unwrap_err()
                 .to_string()
         };
-        insta::assert_snapshot!(
-                                                                            [
-                                                                                refusal(&[], &[1.0], DRAWS),
-                                                                                refusal(&[1.0], &[1.0, f64::NAN], DRAWS),
-                                                                                refusal(&[f64::MAX], &[f64::MIN], DRAWS),
-                                                                                refusal(&[1.0; 20], &[1.0; 20], Draws { count: 0, ..DRAWS }),
-                                                                                PermutationTest::new(&[], DRAWS).unwrap_err().to_string(),
-                                                                            ]
-                                                                            .join("\n"),
-                                                                            @r"
+        let refusals = [
+            refusal(&[], &[1.0], DRAWS),
+            refusal(&[1.0], &[1.0, f64::NAN], DRAWS),
+            refusal(&[f64::MAX], &[f64::MIN], DRAWS),
+            refusal(&[1.0; 20], &[1.0; 20], Draws { count: 0, ..DRAWS }),
+            PermutationTest::new(&[], DRAWS).unwrap_err().to_string(),
+        ];
+        insta::assert_snapshot!(refusals.join("\n"), @r"
 permutation test, stratum 1, sample: no values (0 given); give at least one
 permutation test, stratum 1, reference: value 1 is not finite (NaN); give finite numbers only
 permutation test, stratum 1, values: values too large to reckon with; give them in a larger unit
 permutation test, arrangements to draw: too few values (0); give at least 1
 permutation test, strata: no values (0 given); give at least one
-"
-                                                                        );
+");
     }
 
     fn samples() -> impl Strategy<Value = Vec<f64>> {

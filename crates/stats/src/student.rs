@@ -3,7 +3,6 @@
 
 use crate::distribution::{t_upper_quantile, t_upper_tail};
 use crate::error::{StatsError, require_finite, significance};
-use crate::moments::Moments;
 use serde::Serialize;
 
 /// One sample's mean, standard deviation and what Student's t makes of them.
@@ -38,11 +37,16 @@ impl StudentSample {
     /// [`StatsError::Empty`], [`StatsError::NotFinite`].
     pub fn new(values: &[f64]) -> Result<Self, StatsError> {
         require_finite("mean", values)?;
-        let origin = values[0];
-        let moments = Moments::around(origin, values);
-        let mean = origin + moments.offset;
-        let standard_deviation =
-            (values.len() > 1).then(|| (moments.squares / (moments.count - 1.0)).sqrt());
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        // Deviations sum to zero but for rounding; taking their sum out corrects the mean's.
+        let deviations = values.iter().map(|value| value - mean);
+        let residual = deviations.clone().sum::<f64>();
+        let squares = deviations
+            .map(|deviation| deviation * deviation)
+            .sum::<f64>();
+        let standard_deviation = (values.len() > 1)
+            .then(|| ((squares - residual * residual / count).max(0.0) / (count - 1.0)).sqrt());
         Ok(Self {
             count: values.len(),
             mean,

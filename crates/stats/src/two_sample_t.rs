@@ -140,20 +140,24 @@ mod tests {
     fn bad_input_is_refused_by_name() {
         let refusal = |a: &[f64], b: &[f64]| TwoSampleT::welch(a, b).unwrap_err().to_string();
         let good = [1.0, 2.0];
-        insta::assert_snapshot!(
-                                                                            [
-                                                                                refusal(&[], &good),
-                                                                                refusal(&good, &[1.0]),
-                                                                                refusal(&good, &[1.0, f64::INFINITY]),
-                                                                                refusal(&[f64::NAN, 1.0], &good),
-                                                                                refusal(&[0.1; 3], &[0.3; 7]),
-                                                                                refusal(&[f64::MAX, f64::MIN], &good),
-                                                                                refusal(&[1e200, -1e200], &good),
-                                                                                TwoSampleT::pooled(&[1.0; 3], &[1.0; 3]).unwrap_err().to_string(),
-                                                                                TwoSampleT::welch(&good, &good).unwrap().interval(95.0).unwrap_err().to_string(),
-                                                                            ]
-                                                                            .join("\n"),
-                                                                            @r"
+        let refusals = [
+            refusal(&[], &good),
+            refusal(&good, &[1.0]),
+            refusal(&good, &[1.0, f64::INFINITY]),
+            refusal(&[f64::NAN, 1.0], &good),
+            refusal(&[0.1; 3], &[0.3; 7]),
+            refusal(&[f64::MAX, f64::MIN], &good),
+            refusal(&[1e200, -1e200], &good),
+            TwoSampleT::pooled(&[1.0; 3], &[1.0; 3])
+                .unwrap_err()
+                .to_string(),
+            TwoSampleT::welch(&good, &good)
+                .unwrap()
+                .interval(95.0)
+                .unwrap_err()
+                .to_string(),
+        ];
+        insta::assert_snapshot!(refusals.join("\n"), @r"
 Welch's t, sample: no values (0 given); give at least one
 Welch's t, reference: too few values (1); give at least 2
 Welch's t, reference: value 1 is not finite (inf); give finite numbers only
@@ -163,8 +167,7 @@ Welch's t: values too large to reckon with; give them in a larger unit
 Welch's t: values too large to reckon with; give them in a larger unit
 pooled t: the values do not vary (0 spread); give values that do, or a rank test
 confidence: not between 0.5 and 1 (95); give for example 0.95
-"
-                                                                        );
+");
     }
 
     #[test]
