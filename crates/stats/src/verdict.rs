@@ -30,7 +30,7 @@ use crate::hodges_lehmann::Interval;
 use crate::multiplicity::holm_adjusted;
 use crate::shift_test::ShiftTest;
 use crate::sign_flip::sign_flip_p;
-use crate::signed_rank::{SignedRank, minimum_blocks};
+use crate::signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
 use crate::spread::{Spread, outlying};
 use crate::student::StudentSample;
 use crate::warning::Warning;
@@ -593,11 +593,17 @@ fn warnings(
             blocks: whole_blocks(control.block_effects.len() as f64 * shrink * shrink),
         });
     }
-    for index in outlying(
-        &details.effects,
-        OUTLYING_DEVIATIONS,
-        settings.practical_threshold,
-    ) {
+    // One of so many blocks moves nothing.
+    let outlying = if have > EXACT_BLOCKS_MAX {
+        Vec::new()
+    } else {
+        outlying(
+            &details.effects,
+            OUTLYING_DEVIATIONS,
+            settings.practical_threshold,
+        )
+    };
+    for index in outlying {
         let mut others = details.effects.clone();
         let effect = others.remove(index);
         warnings.push(Warning::OutlyingBlock {
@@ -739,6 +745,25 @@ mod tests {
             "after correction for 3 comparisons"
         );
         assert_eq!(family(1).comparisons[0].correction_note(), None);
+    }
+
+    #[test]
+    fn so_many_blocks_have_no_outlying_one() {
+        let mut effects: Vec<f64> = (0..EXACT_BLOCKS_MAX)
+            .map(|i| (i % 7) as f64 * 1e-4)
+            .collect();
+        effects[3] = -0.3;
+        let warned = |effects: &[f64]| {
+            let family = family_verdicts(
+                &[comparison("variant", effects)],
+                None,
+                &VerdictSettings::default(),
+            );
+            codes(&family.unwrap().warnings).contains(&"W106")
+        };
+        assert!(warned(&effects));
+        effects.push(0.0);
+        assert!(!warned(&effects));
     }
 
     #[test]
