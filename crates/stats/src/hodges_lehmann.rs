@@ -61,6 +61,9 @@ impl WalshAverages {
     }
 }
 
+/// How far beyond the value sought a guess is aimed, as a part of what is left.
+const OVERSHOOT: f64 = 1.0 / 64.0;
+
 /// The values of all pairs of a sorted matrix, never written out: counting takes one pass over its
 /// border, and so do the steps of selecting.
 pub(crate) trait PairValues {
@@ -94,10 +97,37 @@ pub(crate) trait PairValues {
             "rank {rank} of {}",
             self.count()
         );
-        let (lowest, highest) = self.extremes();
-        smallest_double(lowest, highest, |candidate| {
-            self.count() - self.count_above(candidate) >= rank
-        })
+        let (mut low, mut high) = self.extremes();
+        let up_to = |value: f64| self.count() - self.count_above(value);
+        let (mut below, mut reached) = (up_to(low), self.count());
+        if below >= rank {
+            return low + 0.0;
+        }
+        // The value sought is above `low` and at most `high`. Values lie densely, so that a straight
+        // line through the counts guesses well; aimed a little beyond the value, from either end in
+        // turn, a guess brings the other end near, too. Where it does not, halving what doubles are
+        // left takes over, so that there are 128 passes at most, and the answer is the very number.
+        let mut aim = OVERSHOOT;
+        let mut guess_next = true;
+        while order_key(high) - order_key(low) > 1 {
+            let gap = order_key(high) - order_key(low);
+            let part = (rank - below) as f64 / (reached - below) as f64 + aim;
+            let guess = low + (high - low) * part;
+            let candidate = if guess_next && low < guess && guess < high {
+                guess
+            } else {
+                from_order_key(order_key(low).midpoint(order_key(high)))
+            };
+            let count = up_to(candidate);
+            if count >= rank {
+                (high, reached, aim) = (candidate, count, -OVERSHOOT);
+            } else {
+                (low, below, aim) = (candidate, count, OVERSHOOT);
+            }
+            guess_next = !guess_next || (order_key(high) - order_key(low)) <= gap / 2;
+        }
+        // Adding zero turns -0 into 0.
+        high + 0.0
     }
 
     /// Their median.
