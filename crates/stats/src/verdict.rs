@@ -372,20 +372,24 @@ pub(crate) fn judged<T: EffectTest>(
     settings: &VerdictSettings,
 ) -> Result<Vec<ComparisonVerdict>, StatsError> {
     let claims = Claims::new(settings)?;
+    // Selecting an estimate takes many passes over the data.
+    let estimates: Vec<f64> = tests.iter().map(|(_, test)| test.estimate()).collect();
     let p_values: Vec<ClaimPValues> = tests
         .iter()
-        .map(|(_, test)| claims.p_values(test))
+        .zip(&estimates)
+        .map(|((_, test), &estimate)| claims.p_values(test, estimate))
         .collect();
     let adjusted_p_values = adjusted(&p_values)?;
     tests
         .iter()
+        .zip(estimates)
         .zip(p_values)
         .zip(adjusted_p_values)
-        .map(|(((name, test), p), adjusted_p)| {
+        .map(|((((name, test), estimate), p), adjusted_p)| {
             let verdict = claims.verdict(&adjusted_p);
             Ok(ComparisonVerdict {
                 name: name.clone(),
-                estimate: test.estimate(),
+                estimate,
                 direction_interval: test.interval_with_tail(claims.alpha / 2.0),
                 size_interval: test.interval_with_tail(claims.alpha),
                 p,
@@ -394,7 +398,7 @@ pub(crate) fn judged<T: EffectTest>(
                 uncorrected_verdict: claims.verdict(&p),
                 family_size: tests.len(),
                 more: if verdict.leaves_open() {
-                    Some(claims.more_data(test, tests.len())?)
+                    Some(claims.more_data(test, estimate, tests.len())?)
                 } else {
                     None
                 },
@@ -428,12 +432,12 @@ impl Claims {
         })
     }
 
-    fn p_values(&self, test: &impl EffectTest) -> ClaimPValues {
+    fn p_values(&self, test: &impl EffectTest, estimate: f64) -> ClaimPValues {
         let (below, above) = self.threshold;
         ClaimPValues {
             direction: test.p_two_sided(0.0),
             inside: test.p_inside(below, above),
-            beyond: if test.estimate() > 0.0 {
+            beyond: if estimate > 0.0 {
                 test.p_greater(above)
             } else {
                 test.p_less(below)
@@ -460,6 +464,7 @@ impl Claims {
     fn more_data(
         &self,
         test: &impl EffectTest,
+        estimate: f64,
         family_size: usize,
     ) -> Result<MoreData, StatsError> {
         let Some(interval) = test.interval_or_widest(1.0 - self.alpha)? else {
@@ -473,7 +478,7 @@ impl Claims {
         let decided = |size: usize| {
             let standard_error = noise_of_one / (size as f64).sqrt();
             let smallest_p = test.smallest_p(size);
-            self.power(test.estimate(), standard_error, level, smallest_p) >= DECISION_POWER
+            self.power(estimate, standard_error, level, smallest_p) >= DECISION_POWER
         };
         if !decided(have + MORE_DATA_MAX) {
             return Ok(MoreData::MoreThan(MORE_DATA_MAX, unit));
