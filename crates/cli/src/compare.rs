@@ -8,14 +8,12 @@ use fwdlab_report::{
     CompareReport, CompareSettings, Observations, ReportError, compare_blocks, compare_directories,
     compare_independent, compare_pairs, render,
 };
+use fwdlab_stats::VerdictSettings;
 
 use crate::args::CompareArguments;
 use crate::dataset::{self, Column};
 use crate::exit::{Code, WrongArguments};
 use crate::output;
-
-const CONFIDENCE_PERCENT: f64 = 95.0;
-const THRESHOLD_PERCENT: f64 = 1.0;
 
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Code> {
     // What the statistics refuse is what the user gave.
@@ -36,9 +34,10 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Code> {
 
 fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
     let asked = &arguments.verdicts;
+    let usual = VerdictSettings::default();
     let settings = CompareSettings {
-        confidence_percent: asked.confidence.unwrap_or(CONFIDENCE_PERCENT),
-        threshold_percent: asked.threshold.unwrap_or(THRESHOLD_PERCENT),
+        confidence_percent: asked.confidence.unwrap_or(usual.confidence * 100.0),
+        threshold_percent: asked.threshold.unwrap_or(usual.practical_threshold * 100.0),
         with_ministat: arguments.ministat,
     };
     let sources = &arguments.sources;

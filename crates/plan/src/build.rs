@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{FamilyOrder, Order, Plan, PlannedBlock, Resolved, Variant, VariantName};
-use fwdlab_stats::{CONTROL_CONFIDENCE, StatsError};
+use fwdlab_stats::{CONTROL_CONFIDENCE, Generator, StatsError};
 
-use crate::orders::{Generator, in_sequence, rounds};
+use crate::orders::{in_sequence, rounds};
 
 /// Why an experiment cannot be planned.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{AddressFamily, Comparison, VariantName};
-use fwdlab_stats::ministat::{self, Dataset, Layout};
+use fwdlab_stats::ministat::{Confidence, Dataset};
 use fwdlab_stats::{
     ComparisonEffects, ComparisonVerdict, FamilyVerdicts, IndependentObservations, StatsError,
     VerdictSettings, family_verdicts, independent_verdicts, logarithms, median,
@@ -12,15 +12,12 @@ use serde::Serialize;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::format;
-use crate::judge::{self, verdict_section};
+use crate::judge::{self, ministat_blocks, verdict_section};
 use crate::report::{ComparisonSection, Effect, Row, Warning};
 use crate::text::one_line;
 
 /// The version of the JSON that `fwdlab compare` prints.
 pub const COMPARE_SCHEMA_VERSION: u32 = 1;
-
-/// As many datasets as `ministat` has symbols for.
-const MINISTAT_DATASETS_MAX: usize = 7;
 
 /// Medians that differ by so much are rather of different units than of different settings.
 const UNITS_RATIO: f64 = 100.0;
@@ -71,7 +68,7 @@ pub enum Basis {
 impl Basis {
     /// What is compared, and how.
     #[must_use]
-    pub fn sentence(self) -> String {
+    pub fn sentence(self) -> &'static str {
         match self {
             Self::IndependentObservations => {
                 "Independent observations, compared by Welch's t of their logarithms"
@@ -83,7 +80,6 @@ impl Basis {
                 "Blocks of one experiment, compared by the exact signed-rank test of their effects"
             }
         }
-        .to_owned()
     }
 }
 
@@ -369,7 +365,7 @@ fn group(
         rows,
         family_size: verdicts.first().map_or(0, |verdict| verdict.family_size),
         ministat: if settings.with_ministat {
-            ministat_blocks(baseline, others, settings.confidence_percent)?
+            ministat(baseline, others, settings.confidence_percent)?
         } else {
             Vec::new()
         },
@@ -384,9 +380,8 @@ fn row(set: &Observations) -> CompareRow {
     }
 }
 
-/// `ministat`'s text, the baseline with at most six others at a time; at 95 % where it does not know the
-/// confidence.
-fn ministat_blocks(
+/// `ministat`'s text; at 95 % where it does not know the confidence.
+fn ministat(
     baseline: &Observations,
     others: &[Observations],
     confidence_percent: f64,
@@ -395,21 +390,9 @@ fn ministat_blocks(
         Dataset::new(one_line(&set.label), set.values_pps.clone())
             .map_err(|source| ReportError::Ministat { source })
     };
-    // ministat's table knows some levels only.
-    let layout = Layout {
-        separate_bars: true,
-        confidence: ministat::Confidence::from_percent(confidence_percent).unwrap_or_default(),
-        ..Layout::default()
-    };
-    others
-        .chunks(MINISTAT_DATASETS_MAX - 1)
-        .map(|others| {
-            let sets = std::iter::once(baseline).chain(others).map(dataset);
-            let report = ministat::Report::new(sets.collect::<Result<_, _>>()?, layout)
-                .map_err(|source| ReportError::Ministat { source })?;
-            Ok(report.to_string())
-        })
-        .collect()
+    let others = others.iter().map(dataset).collect::<Result<Vec<_>, _>>()?;
+    let confidence = Confidence::from_percent(confidence_percent).unwrap_or_default();
+    ministat_blocks(&dataset(baseline)?, &others, confidence)
 }
 
 fn report(

@@ -4,7 +4,7 @@
 use fwdlab_archive::{Loaded, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{AddressFamily, Comparison, Reference, VariantName};
-use fwdlab_stats::ministat::{self, Dataset, Layout};
+use fwdlab_stats::ministat::{self, Confidence, Dataset, Layout};
 use fwdlab_stats::{
     BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, Interval, StatsError,
     VariantObservations, VerdictSettings, block_effect, ceiling_warnings, control_verdict,
@@ -369,29 +369,22 @@ impl Judge<'_> {
         let Some(baseline) = dataset(&self.comparison.baseline) else {
             return Ok((Vec::new(), None));
         };
-        let layout = Layout {
-            separate_bars: true,
-            ..Layout::default()
-        };
-        let variants = self.comparison.variants.iter();
-        let datasets: Vec<(&VariantName, Dataset)> = variants
-            .filter_map(|variant| Some((variant, dataset(variant)?)))
-            .collect();
-        let mut blocks = Vec::new();
-        for chunk in datasets.chunks(MINISTAT_DATASETS_MAX - 1) {
-            let others = chunk.iter().map(|(_, dataset)| dataset.clone());
-            let shown = std::iter::once(baseline.clone()).chain(others).collect();
-            let report = ministat::Report::new(shown, layout)
-                .map_err(|source| ReportError::Ministat { source })?;
-            blocks.push(report.to_string());
+        let mut measured = Vec::new();
+        let mut datasets = Vec::new();
+        for variant in &self.comparison.variants {
+            if let Some(dataset) = dataset(variant) {
+                measured.push(variant);
+                datasets.push(dataset);
+            }
         }
+        let confidence = Confidence::default();
+        let blocks = ministat_blocks(&baseline, &datasets, confidence)?;
 
         let mut only_ministat = Vec::new();
         let mut only_verdict = Vec::new();
-        for (variant, dataset) in &datasets {
-            let proven =
-                ministat::Comparison::new(dataset, &baseline, layout.confidence).is_proven();
-            let row = rows.iter().find(|row| &row.variant == *variant);
+        for (variant, dataset) in measured.into_iter().zip(&datasets) {
+            let proven = ministat::Comparison::new(dataset, &baseline, confidence).is_proven();
+            let row = rows.iter().find(|row| &row.variant == variant);
             let Some(verdict) = row.and_then(|row| row.verdict.as_ref()) else {
                 continue;
             };
@@ -498,6 +491,28 @@ impl Judge<'_> {
             source,
         }
     }
+}
+
+/// `ministat`'s text, the baseline with at most six others at a time.
+pub(crate) fn ministat_blocks(
+    baseline: &Dataset,
+    others: &[Dataset],
+    confidence: Confidence,
+) -> Result<Vec<String>, ReportError> {
+    let layout = Layout {
+        separate_bars: true,
+        confidence,
+        ..Layout::default()
+    };
+    others
+        .chunks(MINISTAT_DATASETS_MAX - 1)
+        .map(|others| {
+            let shown = std::iter::once(baseline).chain(others).cloned().collect();
+            let report = ministat::Report::new(shown, layout)
+                .map_err(|source| ReportError::Ministat { source })?;
+            Ok(report.to_string())
+        })
+        .collect()
 }
 
 /// The earlier data of a family; a file that could not be read was refused before the run.

@@ -49,7 +49,7 @@ pub(crate) fn terminal(
 /// Draws up what was compared, for a terminal of `width` columns, with colours where it shows them.
 pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
-    screen.wrapped("", &report.basis.sentence(), Style::Dim);
+    screen.wrapped("", report.basis.sentence(), Style::Dim);
     for group in &report.groups {
         screen.line("");
         screen.comparison(&Shown::of_group(report, group));

@@ -45,6 +45,7 @@ pub use factorial::{
     Factor, FactorialAnalysis, FactorialContrast, FactorialTerm, factorial_analysis,
 };
 pub use format::{format_confidence, format_effect, format_p, percent};
+pub use generator::Generator;
 pub use hodges_lehmann::Interval;
 pub use independent::{IndependentObservations, independent_verdicts};
 pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns};

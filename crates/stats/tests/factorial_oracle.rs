@@ -2,42 +2,30 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod oracle;
+
 use fwdlab_stats::{Factor, factorial_analysis};
+use oracle::{assert_relative, cases, number, numbers};
 use serde_json::Value;
 
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap()
-}
+const TABLES: &str = include_str!("../oracle/factorial.json");
 
 fn whole_numbers(value: &Value) -> Vec<usize> {
     let whole = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
     value.as_array().unwrap().iter().map(whole).collect()
 }
 
-#[track_caller]
-fn assert_relative(ours: f64, theirs: f64, tolerance: f64) {
-    assert!(
-        (ours - theirs).abs() <= tolerance * theirs.abs(),
-        "{ours} for {theirs}"
-    );
-}
-
 /// p-values, F and sums of squares to 1e-9 relative, estimates and ends to 1e-9 of the interval's
 /// width.
 #[test]
 fn factorial_designs() {
-    let oracle: Value = serde_json::from_str(include_str!("../oracle/factorial.json")).unwrap();
+    let oracle: Value = serde_json::from_str(TABLES).unwrap();
     let confidence = number(&oracle["confidence"]);
-    let cases = oracle["cases"].as_array().unwrap();
+    let cases = cases(TABLES, "cases");
     assert_eq!(cases.len(), 13);
     let mut smallest_p = 1.0_f64;
-    for case in cases {
-        let responses: Vec<f64> = case["responses"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(number)
-            .collect();
+    for case in &cases {
+        let responses = numbers(&case["responses"]);
         let factors: Vec<Factor> = case["factors"]
             .as_object()
             .unwrap()

@@ -2,25 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod oracle;
+
 use fwdlab_stats::{
     Draws, StudentSample, bca_interval, dunnett, max_t_permutation, max_t_sign_flip, median,
 };
+use oracle::{assert_relative, cases, number, numbers};
 use serde_json::Value;
 
-fn cases(table: &str) -> Vec<Value> {
-    let oracle: Value = serde_json::from_str(include_str!("../oracle/families.json")).unwrap();
-    let cases = oracle[table].as_array().unwrap().clone();
-    assert!(!cases.is_empty(), "{table}");
-    cases
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap()
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(number).collect()
-}
+const TABLES: &str = include_str!("../oracle/families.json");
 
 fn lists(value: &Value) -> Vec<Vec<f64>> {
     value.as_array().unwrap().iter().map(numbers).collect()
@@ -30,14 +20,6 @@ fn slices(lists: &[Vec<f64>]) -> Vec<&[f64]> {
     lists.iter().map(Vec::as_slice).collect()
 }
 
-#[track_caller]
-fn assert_relative(ours: f64, theirs: f64, tolerance: f64) {
-    assert!(
-        (ours - theirs).abs() <= tolerance * theirs.abs(),
-        "{ours} for {theirs}"
-    );
-}
-
 fn mean(values: &[f64]) -> f64 {
     StudentSample::new(values).unwrap().mean
 }
@@ -45,7 +27,7 @@ fn mean(values: &[f64]) -> f64 {
 /// Ends to 1e-9 of the width, on the same draws.
 #[test]
 fn bca() {
-    for case in cases("bca") {
+    for case in cases(TABLES, "bca") {
         let samples = lists(&case["samples"]);
         let statistic = |samples: &[Vec<f64>]| match case["statistic"].as_str().unwrap() {
             "mean" => mean(&samples[0]),
@@ -81,7 +63,7 @@ const NONE_DRAWN: Draws = Draws { seed: 0, count: 0 };
 /// To 1e-12 relative.
 #[test]
 fn max_t_by_sign_flips() {
-    for case in cases("max_t_sign_flip") {
+    for case in cases(TABLES, "max_t_sign_flip") {
         let adjusted = max_t_sign_flip(&lists(&case["effects"]), NONE_DRAWN).unwrap();
         for (ours, theirs) in adjusted.into_iter().zip(numbers(&case["adjusted"])) {
             assert_relative(ours, theirs, 1e-12);
@@ -92,7 +74,7 @@ fn max_t_by_sign_flips() {
 /// To 1e-12 relative.
 #[test]
 fn max_t_by_permutations() {
-    for case in cases("max_t_permutation") {
+    for case in cases(TABLES, "max_t_permutation") {
         let (reference, samples) = (numbers(&case["reference"]), lists(&case["samples"]));
         let adjusted = max_t_permutation(&reference, &slices(&samples), NONE_DRAWN).unwrap();
         for (ours, theirs) in adjusted.into_iter().zip(numbers(&case["adjusted"])) {
@@ -105,7 +87,7 @@ fn max_t_by_permutations() {
 #[test]
 fn dunnett_of_unequal_samples() {
     let mut smallest_p = 1.0_f64;
-    for case in cases("dunnett") {
+    for case in cases(TABLES, "dunnett") {
         let (reference, samples) = (numbers(&case["reference"]), lists(&case["samples"]));
         let found = dunnett(&reference, &slices(&samples), number(&case["confidence"])).unwrap();
         let (t, p) = (numbers(&case["t"]), numbers(&case["adjusted_p"]));

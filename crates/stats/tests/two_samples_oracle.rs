@@ -2,35 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod oracle;
+
 use fwdlab_stats::{
     Draws, Interval, MannWhitney, PermutationTest, ShiftTest, SidedPValues, Stratum, TwoSampleT,
 };
+use oracle::{assert_relative, cases, number, numbers};
 use serde_json::Value;
 
+const TABLES: &str = include_str!("../oracle/two_samples.json");
+
 const CONFIDENCES: [f64; 3] = [0.9, 0.95, 0.99];
-
-fn cases(table: &str) -> Vec<Value> {
-    let oracle: Value = serde_json::from_str(include_str!("../oracle/two_samples.json")).unwrap();
-    let cases = oracle[table].as_array().unwrap().clone();
-    assert!(!cases.is_empty(), "{table}");
-    cases
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap()
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(number).collect()
-}
-
-#[track_caller]
-fn assert_relative(ours: f64, theirs: f64, tolerance: f64) {
-    assert!(
-        (ours - theirs).abs() <= tolerance * theirs.abs(),
-        "{ours} for {theirs}"
-    );
-}
 
 /// To 1e-9 relative, 1e-12 and below included; interval ends to 1e-9 of their width.
 #[track_caller]
@@ -68,7 +50,7 @@ fn check_t(sample: &[f64], reference: &[f64], case: &Value) {
 #[test]
 fn welch_and_pooled_t() {
     let mut smallest_p = 1.0_f64;
-    for case in cases("t") {
+    for case in cases(TABLES, "t") {
         check_t(
             &numbers(&case["sample"]),
             &numbers(&case["reference"]),
@@ -89,7 +71,7 @@ fn check_midrank(ours: SidedPValues, theirs: &Value) {
 
 #[test]
 fn mann_whitney() {
-    for case in cases("mann_whitney") {
+    for case in cases(TABLES, "mann_whitney") {
         let test =
             MannWhitney::new(&numbers(&case["sample"]), &numbers(&case["reference"])).unwrap();
         check_midrank(test.midrank(), &case["midrank"]);
@@ -107,7 +89,7 @@ fn mann_whitney() {
 #[test]
 fn hodges_lehmann_of_two_samples() {
     let mut checked = 0;
-    for case in cases("mann_whitney") {
+    for case in cases(TABLES, "mann_whitney") {
         let Some(expected) = case.get("hodges_lehmann") else {
             continue;
         };
@@ -133,7 +115,7 @@ fn hodges_lehmann_of_two_samples() {
 /// A mean of 1e7, a deviation of about 1, many ties; the values are those of the script.
 #[test]
 fn up_to_a_million_values_a_side() {
-    for case in cases("large") {
+    for case in cases(TABLES, "large") {
         let size = case["size"].as_i64().unwrap();
         let values = |factor: i64, moved_by: i64| -> Vec<f64> {
             (0..size)
@@ -166,7 +148,7 @@ fn up_to_a_million_values_a_side() {
 /// To 1e-12 relative.
 #[test]
 fn permutations_within_strata() {
-    for case in cases("permutation") {
+    for case in cases(TABLES, "permutation") {
         let sides: Vec<[Vec<f64>; 2]> = case["strata"]
             .as_array()
             .unwrap()

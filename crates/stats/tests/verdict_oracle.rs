@@ -2,36 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod oracle;
+
 use fwdlab_stats::{
     ShiftTest as _, SignedRank, StudentSample, holm_adjusted, sign_flip_p, variance_components,
 };
+use oracle::{assert_relative, cases, number, numbers};
 use serde_json::Value;
 
-fn oracle() -> Value {
-    serde_json::from_str(include_str!("../oracle/verdicts.json")).unwrap()
-}
-
-fn cases<'a>(oracle: &'a Value, table: &str) -> &'a [Value] {
-    let cases = oracle[table].as_array().unwrap();
-    assert!(!cases.is_empty(), "{table}");
-    cases
-}
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap()
-}
-
-fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().unwrap().iter().map(number).collect()
-}
-
-#[track_caller]
-fn assert_relative(ours: f64, theirs: f64, tolerance: f64) {
-    assert!(
-        (ours - theirs).abs() <= tolerance * theirs.abs(),
-        "{ours} for {theirs}"
-    );
-}
+const TABLES: &str = include_str!("../oracle/verdicts.json");
 
 /// p-values to 1e-12 relative; estimates and interval ends to 1e-15 relative (one rounding);
 /// attained levels to 1e-12.
@@ -67,14 +46,14 @@ fn check_signed_rank(case: &Value) {
 
 #[test]
 fn signed_rank_and_hodges_lehmann() {
-    for case in cases(&oracle(), "signed_rank") {
+    for case in &cases(TABLES, "signed_rank") {
         check_signed_rank(case);
     }
 }
 
 #[test]
 fn signed_rank_and_hodges_lehmann_with_ties_and_zeros() {
-    for case in cases(&oracle(), "signed_rank_ties") {
+    for case in &cases(TABLES, "signed_rank_ties") {
         check_signed_rank(case);
     }
 }
@@ -82,7 +61,7 @@ fn signed_rank_and_hodges_lehmann_with_ties_and_zeros() {
 /// To 1e-9 relative; interval ends to 1e-9 of their width and one rounding of a mean of 1e7.
 #[test]
 fn student() {
-    for case in cases(&oracle(), "student") {
+    for case in &cases(TABLES, "student") {
         let sample = StudentSample::new(&numbers(&case["values"])).unwrap();
         assert_relative(sample.mean, number(&case["mean"]), 1e-14);
         assert_relative(
@@ -108,7 +87,7 @@ fn student() {
 /// To 1e-12 relative.
 #[test]
 fn sign_flip() {
-    for case in cases(&oracle(), "sign_flip") {
+    for case in &cases(TABLES, "sign_flip") {
         let p = sign_flip_p(&numbers(&case["values"]), 0.0)
             .unwrap()
             .unwrap();
@@ -119,7 +98,7 @@ fn sign_flip() {
 /// To 1e-12 relative.
 #[test]
 fn holm() {
-    for case in cases(&oracle(), "holm") {
+    for case in &cases(TABLES, "holm") {
         let adjusted = holm_adjusted(&numbers(&case["p"])).unwrap();
         for (ours, theirs) in adjusted.into_iter().zip(numbers(&case["adjusted"])) {
             assert_relative(ours, theirs, 1e-12);
@@ -130,7 +109,7 @@ fn holm() {
 /// To 1e-10 relative.
 #[test]
 fn components() {
-    for case in cases(&oracle(), "variance_components") {
+    for case in &cases(TABLES, "variance_components") {
         let blocks: Vec<Vec<f64>> = case["blocks"]
             .as_array()
             .unwrap()

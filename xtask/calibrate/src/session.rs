@@ -1,7 +1,7 @@
 //! One session of measurements, slice by slice, as fwdlab measures and as ministat's users do.
 
-use fwdlab_plan::orders::{Generator, rounds};
-use fwdlab_stats::Slice;
+use fwdlab_plan::orders::rounds;
+use fwdlab_stats::{Generator, Slice};
 
 use crate::noise::Noise;
 use crate::setting::{SLICE_DEVIATION, Setting};
