@@ -2,10 +2,11 @@
 
 use fwdlab_archive::{Loaded, Results};
 use fwdlab_model::{Comparison, VariantName};
-use fwdlab_report::Report;
+use fwdlab_report::{Report, render};
 
 use crate::args::AnalyzeArguments;
 use crate::exit::{Code, WrongArguments};
+use crate::output;
 use crate::report;
 
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
@@ -18,7 +19,17 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
     if let Some(baseline) = &arguments.baseline {
         loaded.resolved.comparisons = vec![against(&loaded, baseline)?];
     }
-    report::print(&Report::build(&loaded)?, None, arguments.json)
+    let report = Report::build(&loaded)?;
+    let code = report::print(&report, None, arguments.json)?;
+    if arguments.methods && !arguments.json {
+        let columns = output::terminal_columns();
+        output::print(&render::methods(
+            &report,
+            columns,
+            output::stdout_takes_colour(),
+        ))?;
+    }
+    Ok(code)
 }
 
 /// All other variants compared with one, which is given by its label or its name in files.

@@ -157,6 +157,9 @@ pub(crate) struct AnalyzeArguments {
     /// The variant that all others are compared with, instead of the experiment's comparisons
     #[arg(long, value_name = "VARIANT")]
     pub(crate) baseline: Option<String>,
+    /// Print what every method makes of the same blocks, too
+    #[arg(long)]
+    pub(crate) methods: bool,
     #[command(flatten)]
     pub(crate) verdicts: VerdictArguments,
     /// Print the report as JSON instead of text
@@ -168,8 +171,12 @@ pub(crate) struct AnalyzeArguments {
 pub(crate) struct CompareArguments {
     /// Files with a number in every line, .csv files, or results directories; the first is the
     /// baseline
-    #[arg(required = true, num_args = 2.., value_name = "FILE|DIR")]
+    #[arg(required_unless_present = "design", num_args = 2.., value_name = "FILE|DIR")]
     pub(crate) sources: Vec<PathBuf>,
+    /// The files and the factors whose levels they combine: a .csv file with a column `file` and one
+    /// for every factor, the baseline in its first row
+    #[arg(long, value_name = "FILE", conflicts_with = "sources")]
+    pub(crate) design: Option<PathBuf>,
     /// The observations of the same line belong together
     #[arg(long)]
     pub(crate) paired: bool,
@@ -182,6 +189,9 @@ pub(crate) struct CompareArguments {
     /// Print ministat's text, too
     #[arg(long)]
     pub(crate) ministat: bool,
+    /// Print what every method makes of the same observations, too
+    #[arg(long)]
+    pub(crate) methods: bool,
     #[command(flatten)]
     pub(crate) verdicts: VerdictArguments,
     /// Print the findings as JSON instead of text

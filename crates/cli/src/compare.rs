@@ -12,6 +12,7 @@ use fwdlab_stats::VerdictSettings;
 
 use crate::args::CompareArguments;
 use crate::dataset::{self, Column};
+use crate::design;
 use crate::exit::{Code, WrongArguments};
 use crate::output;
 
@@ -39,8 +40,27 @@ fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
         confidence_percent: asked.confidence.unwrap_or(usual.confidence * 100.0),
         threshold_percent: asked.threshold.unwrap_or(usual.practical_threshold * 100.0),
         with_ministat: arguments.ministat,
+        with_methods: arguments.methods,
     };
-    let sources = &arguments.sources;
+    let (sources, design) = match &arguments.design {
+        Some(path) => {
+            let (sources, design) = design::read(path)?;
+            (sources, Some(design))
+        }
+        None => (arguments.sources.clone(), None),
+    };
+    let sources = &sources;
+    if let (Some(path), Some(directory)) = (
+        &arguments.design,
+        sources.iter().find(|source| source.is_dir()),
+    ) {
+        let text = format!(
+            "{}: {} is a directory; of a results directory, `fwdlab analyze` knows the factors",
+            path.display(),
+            directory.display()
+        );
+        return Err(WrongArguments(text).into());
+    }
     let directories = sources.iter().filter(|source| source.is_dir()).count();
     if directories == sources.len() {
         if arguments.paired {
@@ -63,7 +83,9 @@ fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
                     give the files (*.pps)";
         return Err(WrongArguments(text.to_owned()).into());
     }
-    if let Some((loaded, family, variants)) = of_one_run(sources)? {
+    if design.is_none()
+        && let Some((loaded, family, variants)) = of_one_run(sources)?
+    {
         return Ok(compare_blocks(&loaded, family, &variants, settings)?);
     }
     let column = Column::of(&arguments.column);
@@ -77,9 +99,9 @@ fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
         });
     }
     Ok(if arguments.paired {
-        compare_pairs(&sets, settings)?
+        compare_pairs(&sets, design.as_ref(), settings)?
     } else {
-        compare_independent(&sets, settings)?
+        compare_independent(&sets, design.as_ref(), settings)?
     })
 }
 

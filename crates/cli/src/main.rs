@@ -6,6 +6,7 @@ mod args;
 mod compare;
 mod completions;
 mod dataset;
+mod design;
 mod doctor;
 mod exit;
 mod experiment;

@@ -4,15 +4,17 @@ use fwdlab_archive::Loaded;
 use fwdlab_model::{AddressFamily, Comparison, VariantName};
 use fwdlab_stats::ministat::{Confidence, Dataset};
 use fwdlab_stats::{
-    ComparisonEffects, ComparisonVerdict, FamilyVerdicts, IndependentObservations, StatsError,
-    VerdictSettings, family_verdicts, independent_verdicts, logarithms, median,
+    ComparisonEffects, ComparisonVerdict, FamilyVerdicts, IndependentObservations, MethodResult,
+    StatsError, VerdictSettings, block_methods, family_verdicts, independent_methods,
+    independent_verdicts, logarithms, median,
 };
 use serde::Serialize;
 
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
+use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::format;
-use crate::judge::{self, ministat_blocks, verdict_section};
+use crate::judge::{self, DRAWS, method_sections, ministat_blocks, verdict_section};
 use crate::report::{ComparisonSection, Effect, Row, Warning};
 use crate::text::one_line;
 
@@ -31,6 +33,8 @@ pub struct CompareSettings {
     pub threshold_percent: f64,
     /// Whether to draw up `ministat`'s text, too.
     pub with_ministat: bool,
+    /// Whether to say what every method makes of the observations, too.
+    pub with_methods: bool,
 }
 
 impl CompareSettings {
@@ -109,8 +113,18 @@ pub struct CompareGroup {
     pub rows: Vec<CompareRow>,
     /// How many verdicts are corrected together.
     pub family_size: usize,
+    /// What the factors do; none where no two are combined in all their levels.
+    pub factorial: Option<FactorialSection>,
     /// Exact text of ministat, where it was asked for.
     pub ministat: Vec<String>,
+}
+
+impl CompareGroup {
+    fn add_methods(&mut self, methods: Vec<Vec<MethodResult>>) {
+        for (row, results) in self.rows.iter_mut().skip(1).zip(methods) {
+            row.row.methods = method_sections(results);
+        }
+    }
 }
 
 /// One set of observations in a comparison.
@@ -125,14 +139,16 @@ pub struct CompareRow {
     pub row: Row,
 }
 
-/// Compares every set of observations with the first, as independent ones.
+/// Compares every set of observations with the first, as independent ones; with a design, the factors
+/// that the sets combine, too.
 ///
-/// Shape: two sets or more.
+/// Shape: two sets or more; the design is of as many.
 ///
 /// # Errors
 /// What the statistics refuse.
 pub fn compare_independent(
     sets: &[Observations],
+    design: Option<&FactorialDesign>,
     settings: CompareSettings,
 ) -> Result<CompareReport, ReportError> {
     let (baseline, others) = split(sets);
@@ -142,7 +158,24 @@ pub fn compare_independent(
         .collect();
     let family = independent_verdicts(&comparisons, &settings.verdicts())
         .map_err(|source| error(baseline, source))?;
-    let group = group(None, baseline, others, &family.comparisons, settings)?;
+    let mut group = group(None, baseline, others, &family.comparisons, settings)?;
+    if settings.with_methods {
+        let methods = independent_methods(&comparisons, settings.verdicts().confidence, DRAWS)
+            .map_err(|source| error(baseline, source))?;
+        group.add_methods(methods);
+    }
+    if let Some(design) = design {
+        let observations: Vec<Vec<f64>> = sets.iter().map(|set| set.values_pps.clone()).collect();
+        let judged = design.judge_independent(&observations, &settings.verdicts());
+        let (mut section, _) = judged.map_err(|source| error(baseline, source))?;
+        if settings.with_methods {
+            // Terms of combinations that were not measured cannot be told; then there is no table.
+            section.analysis_of_variance = design
+                .analysis_of_variance(&observations, settings.verdicts().confidence)
+                .unwrap_or_default();
+        }
+        group.factorial = Some(section);
+    }
     let mut warnings = vec![order_is_unknown()];
     warnings.extend(others.iter().filter_map(|set| units(baseline, set)));
     Ok(report(
@@ -153,14 +186,16 @@ pub fn compare_independent(
     ))
 }
 
-/// Compares every set of observations with the first, those of the same line with each other.
+/// Compares every set of observations with the first, those of the same line with each other; with a
+/// design, the factors that the sets combine, too.
 ///
-/// Shape: two sets or more, all of one length.
+/// Shape: two sets or more, all of one length; the design is of as many.
 ///
 /// # Errors
 /// [`ReportError::Lengths`], and what the statistics refuse.
 pub fn compare_pairs(
     sets: &[Observations],
+    design: Option<&FactorialDesign>,
     settings: CompareSettings,
 ) -> Result<CompareReport, ReportError> {
     let (baseline, others) = split(sets);
@@ -190,8 +225,26 @@ pub fn compare_pairs(
     }
     let family = family_verdicts(&comparisons, None, &settings.verdicts())
         .map_err(|source| error(baseline, source))?;
-    let group = group(None, baseline, others, &family.comparisons, settings)?;
+    let mut group = group(None, baseline, others, &family.comparisons, settings)?;
     let mut warnings = stats_warnings(&family);
+    if settings.with_methods {
+        let methods = block_methods(&comparisons, settings.verdicts().confidence, DRAWS)
+            .map_err(|source| error(baseline, source))?;
+        group.add_methods(methods);
+    }
+    if let Some(design) = design {
+        let effects: Vec<Vec<f64>> = std::iter::once(vec![0.0; baseline.values_pps.len()])
+            .chain(
+                comparisons
+                    .into_iter()
+                    .map(|compared| compared.block_effects),
+            )
+            .collect();
+        let judged = design.judge_blocks(&effects, &settings.verdicts());
+        let (section, found) = judged.map_err(|source| error(baseline, source))?;
+        group.factorial = Some(section);
+        warnings.extend(found);
+    }
     warnings.extend(others.iter().filter_map(|set| units(baseline, set)));
     Ok(report(Basis::Pairs, settings, vec![group], warnings))
 }
@@ -220,6 +273,7 @@ pub fn compare_blocks(
     let ComparisonSection {
         rows,
         family_size,
+        factorial,
         ministat,
         ..
     } = section;
@@ -227,18 +281,26 @@ pub fn compare_blocks(
         .into_iter()
         .zip(variants)
         .map(|(row, (name, path))| CompareRow {
+            row: if settings.with_methods {
+                row
+            } else {
+                Row {
+                    methods: Vec::new(),
+                    ..row
+                }
+            },
             label: loaded
                 .resolved
                 .variant(name)
                 .map_or_else(|| name.to_string(), |variant| one_line(&variant.label)),
             path: path.clone(),
-            row,
         })
         .collect();
     let group = CompareGroup {
         title: None,
         rows,
         family_size,
+        factorial,
         ministat: if settings.with_ministat {
             ministat
         } else {
@@ -298,13 +360,17 @@ pub fn compare_directories(
         let of_variants = verdicts.comparisons.chunks(directories.len() - 1);
         for ((title, sets), verdicts) in shared.iter().zip(of_variants) {
             let (baseline, others) = split(sets);
-            groups.push(group(
-                Some(title.clone()),
-                baseline,
-                others,
-                verdicts,
-                settings,
-            )?);
+            let mut group = group(Some(title.clone()), baseline, others, verdicts, settings)?;
+            if settings.with_methods {
+                let compared = others.iter();
+                let family: Vec<IndependentObservations> = compared
+                    .map(|set| independent(&set.path, baseline, set))
+                    .collect();
+                let methods = independent_methods(&family, settings.verdicts().confidence, DRAWS)
+                    .map_err(|source| error(baseline, source))?;
+                group.add_methods(methods);
+            }
+            groups.push(group);
         }
     }
     if groups.is_empty() {
@@ -355,7 +421,7 @@ fn group(
     let mut rows = vec![baseline_row.clone()];
     for (set, verdict) in others.iter().zip(verdicts) {
         let mut row = row(set);
-        let effect = Effect::of_verdict(verdict, &baseline_row.row);
+        let effect = Effect::of_verdict(verdict, Some(&baseline_row.row));
         row.row.verdict = Some(verdict_section(verdict, &effect));
         row.row.effect = Some(effect);
         rows.push(row);
@@ -364,6 +430,7 @@ fn group(
         title,
         rows,
         family_size: verdicts.first().map_or(0, |verdict| verdict.family_size),
+        factorial: None,
         ministat: if settings.with_ministat {
             ministat(baseline, others, settings.confidence_percent)?
         } else {

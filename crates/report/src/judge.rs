@@ -6,17 +6,19 @@ use fwdlab_model::record::Fate;
 use fwdlab_model::{AddressFamily, Comparison, Reference, VariantName};
 use fwdlab_stats::ministat::{self, Confidence, Dataset, Layout};
 use fwdlab_stats::{
-    BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, Interval, StatsError,
-    VariantObservations, VerdictSettings, block_effect, ceiling_warnings, control_verdict,
-    family_verdicts, log_ratio, median, percent, variance_components,
+    BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, Draws, Interval,
+    MethodResult, StatsError, VariantObservations, VerdictSettings, block_effect, block_methods,
+    ceiling_warnings, control_verdict, family_verdicts, log_ratio, median, percent,
+    variance_components,
 };
 
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
+use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::format;
 use crate::report::{
-    BlockEffectSection, ComparisonSection, ControlSection, Effect, IntervalSection, NoiseSection,
-    ReferenceRow, Row, VerdictSection, Warning,
+    BlockEffectSection, ComparisonSection, ControlSection, Effect, IntervalSection, MethodSection,
+    NoiseSection, ReferenceRow, Row, VerdictSection, Warning,
 };
 use crate::sentences;
 use crate::text;
@@ -78,6 +80,8 @@ pub(crate) fn judge(
             remedy: "measure on a quieter machine, or more blocks",
         },
     ));
+    let (factorial, factorial_warnings) = accepted.factorial.unzip();
+    warnings.extend(factorial_warnings.unwrap_or_default());
     let section = ComparisonSection {
         title: comparison.title.as_deref().map(text::one_line),
         family,
@@ -85,6 +89,7 @@ pub(crate) fn judge(
         references: references(loaded, family),
         control: accepted.control,
         family_size: accepted.family_size,
+        factorial,
         rows_with_all_trials,
         rows_over_all_time,
         ministat,
@@ -115,6 +120,7 @@ struct Judged {
     control: Option<ControlSection>,
     family_size: usize,
     warnings: Vec<Warning>,
+    factorial: Option<(FactorialSection, Vec<Warning>)>,
 }
 
 /// The effects of one variant by block.
@@ -162,6 +168,12 @@ impl Judge<'_> {
         warnings.extend(verdicts.warnings.iter().map(Warning::from));
         warnings.extend(self.ceiling(scope)?);
 
+        let mut methods = match scope {
+            Scope::Accepted => block_methods(&with_effects, self.settings().confidence, DRAWS)
+                .map_err(|source| self.error(source))?,
+            Scope::AllTrials | Scope::AllTime => Vec::new(),
+        }
+        .into_iter();
         let mut judged = verdicts.comparisons.iter();
         let mut rows = vec![baseline.clone()];
         for (variant, effects) in self.comparison.variants.iter().zip(&effects) {
@@ -173,15 +185,57 @@ impl Judge<'_> {
                 let effect = self.effect(verdict, effects, &baseline)?;
                 row.verdict = Some(verdict_section(verdict, &effect));
                 row.effect = Some(effect);
+                row.methods = methods.next().map_or_else(Vec::new, method_sections);
             }
             rows.push(row);
         }
+        let factorial = self.factorial(&effects)?;
         Ok(Judged {
             rows,
             control: control.map(|(section, _)| section),
             family_size: with_effects.len(),
             warnings,
+            factorial,
         })
+    }
+
+    /// What the factors do, in the blocks that every variant has an effect in; none where they cannot
+    /// be told apart.
+    fn factorial(
+        &self,
+        effects: &[Effects],
+    ) -> Result<Option<(FactorialSection, Vec<Warning>)>, ReportError> {
+        let Some(design) = FactorialDesign::of_comparison(&self.loaded.resolved, self.comparison)
+        else {
+            return Ok(None);
+        };
+        let in_all = |block: &u32| {
+            let has = |effects: &Effects| effects.blocks.iter().any(|(number, _)| number == block);
+            effects.iter().all(has)
+        };
+        let blocks: Vec<u32> = effects[0]
+            .blocks
+            .iter()
+            .map(|(block, _)| *block)
+            .filter(in_all)
+            .collect();
+        if blocks.is_empty() {
+            return Ok(None);
+        }
+        let in_blocks = effects.iter().map(|effects| {
+            let of_blocks = effects.blocks.iter();
+            of_blocks
+                .filter(|(block, _)| blocks.contains(block))
+                .map(|(_, log_ratio)| *log_ratio)
+                .collect()
+        });
+        let in_blocks: Vec<Vec<f64>> = std::iter::once(vec![0.0; blocks.len()])
+            .chain(in_blocks)
+            .collect();
+        match design.judge_blocks(&in_blocks, &self.settings()) {
+            Err(StatsError::NotEstimable { .. }) => Ok(None),
+            judged => judged.map(Some).map_err(|source| self.error(source)),
+        }
     }
 
     /// Warnings of an upper limit that several variants share, which is not the DUT's.
@@ -290,7 +344,7 @@ impl Judge<'_> {
         Ok(Effect {
             noise: self.noise(effects)?,
             blocks: block_sections(effects),
-            ..Effect::of_verdict(verdict, baseline)
+            ..Effect::of_verdict(verdict, Some(baseline))
         })
     }
 
@@ -549,17 +603,38 @@ impl Row {
             cost_ns: forwarding_rate_pps.and_then(cost_ns),
             effect: None,
             verdict: None,
+            methods: Vec::new(),
         }
     }
 }
 
+/// The resampling methods' draws: the same records give the same figures.
+pub(crate) const DRAWS: Draws = Draws {
+    seed: 1,
+    count: 9999,
+};
+
+pub(crate) fn method_sections(results: Vec<MethodResult>) -> Vec<MethodSection> {
+    results
+        .into_iter()
+        .map(|result| MethodSection {
+            method: result.method.name().to_owned(),
+            estimate_percent: percent(result.estimate),
+            interval: result.interval.map(interval_section),
+            p: result.p,
+            adjusted_p: result.adjusted_p,
+        })
+        .collect()
+}
+
 impl Effect {
     /// The effect that a verdict is about; of which blocks, and how they scatter, is left out.
-    pub(crate) fn of_verdict(verdict: &ComparisonVerdict, baseline: &Row) -> Self {
+    /// Without a baseline it is a ratio only.
+    pub(crate) fn of_verdict(verdict: &ComparisonVerdict, baseline: Option<&Row>) -> Self {
         let mean = verdict
             .blocks
             .as_ref()
-            .map_or(verdict.estimate, |blocks| blocks.other_methods.student.mean);
+            .map_or(verdict.estimate, |blocks| blocks.mean);
         Self {
             estimate_percent: percent(verdict.estimate),
             interval: verdict.direction_interval.map(interval_section),
@@ -567,8 +642,10 @@ impl Effect {
             mean_percent: percent(mean),
             p: verdict.adjusted_p.direction,
             noise: None,
-            rate_difference_pps: rate_difference(baseline, verdict.estimate),
-            cost_difference_ns: cost_difference(baseline, verdict.estimate),
+            rate_difference_pps: baseline
+                .and_then(|baseline| rate_difference(baseline, verdict.estimate)),
+            cost_difference_ns: baseline
+                .and_then(|baseline| cost_difference(baseline, verdict.estimate)),
             blocks: Vec::new(),
         }
     }

@@ -9,6 +9,7 @@ mod compare;
 mod effects_plot;
 mod error;
 mod evidence;
+mod factorial;
 mod judge;
 mod preview;
 mod readme;
@@ -24,6 +25,7 @@ pub use compare::{
     Observations, compare_blocks, compare_directories, compare_independent, compare_pairs,
 };
 pub use error::ReportError;
+pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection, VarianceRow};
 pub use preview::{
     ComparisonPreview, Detectable, Difference, PREVIEW_SCHEMA_VERSION, Preview, Reckoned,
     VariantPreview,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime};
 
+use crate::factorial::FactorialRow;
 use crate::format;
 use crate::report::{ComparisonSection, ReferenceRow, Report, Row, Warning};
 use crate::sentences;
@@ -223,11 +224,41 @@ impl Page<'_> {
                 "![{alternative}]({}{})",
                 self.plots, comparison.plot
             ));
+            self.factorial(comparison);
             self.details(comparison);
         }
         if report.comparisons.is_empty() {
             self.paragraph("Nothing was compared.");
         }
+    }
+
+    /// Main effects and interactions, where factors were combined.
+    fn factorial(&mut self, comparison: &ComparisonSection) {
+        let Some(factorial) = &comparison.factorial else {
+            return;
+        };
+        let rows = |rows: &[FactorialRow]| {
+            rows.iter()
+                .map(|row| {
+                    vec![
+                        text::markdown(&row.label),
+                        format::effect(&row.effect),
+                        fwdlab_stats::format_p(row.effect.p).replace('<', "\\<"),
+                        row.verdict.words.clone(),
+                    ]
+                })
+                .collect::<Vec<_>>()
+        };
+        self.paragraph("**What each factor does**");
+        for (what, rows) in [
+            ("main effect", rows(&factorial.main_effects)),
+            ("interaction", rows(&factorial.interactions)),
+        ] {
+            if !rows.is_empty() {
+                self.table(&[what, "effect", "p", "verdict"], &rows);
+            }
+        }
+        self.paragraph(&sentences::factorial_reading(factorial));
     }
 
     fn losses(&mut self) {
@@ -436,6 +467,17 @@ impl Page<'_> {
              effect is the Hodges-Lehmann estimate over the blocks' effects, the mean stands \
              beside it.",
         );
+        self.paragraph(sentences::METHODS);
+        let rows: Vec<Vec<String>> = comparison
+            .rows
+            .iter()
+            .flat_map(|row| row.methods.iter().map(move |method| (row, method)))
+            .map(|(row, method)| {
+                let cells = sentences::method_cells(method).map(|cell| cell.replace('<', "\\<"));
+                std::iter::once(self.label(row)).chain(cells).collect()
+            })
+            .collect();
+        self.table(&["variant", "method", "effect", "p", "corrected p"], &rows);
         self.paragraph("</details>");
     }
 

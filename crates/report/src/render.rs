@@ -64,6 +64,12 @@ pub fn terminal(report: &Report, readme: Option<&Path>, width: usize, colour: bo
     crate::terminal::terminal(report, readme, width, colour)
 }
 
+/// What every method makes of the blocks of a run, for a terminal of `width` columns.
+#[must_use]
+pub fn methods(report: &Report, width: usize, colour: bool) -> String {
+    crate::terminal::methods(report, width, colour)
+}
+
 /// What `fwdlab compare` prints, for a terminal of `width` columns.
 #[must_use]
 pub fn compared(report: &CompareReport, width: usize, colour: bool) -> String {

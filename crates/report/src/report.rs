@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use fwdlab_model::{AddressFamily, Conservation, LabKind, Order, Tester, Traffic, VariantName};
 
+use crate::factorial::FactorialSection;
+
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
 
@@ -185,6 +187,8 @@ pub struct ComparisonSection {
     pub control: Option<ControlSection>,
     /// How many verdicts are corrected together.
     pub family_size: usize,
+    /// What the factors do; none where the variants do not combine any two in all their levels.
+    pub factorial: Option<FactorialSection>,
     /// The same rows with invalid trials in; empty where all trials are valid.
     pub rows_with_all_trials: Vec<Row>,
     /// The same rows and behind them the control's, with disturbed time in; empty where nothing
@@ -221,6 +225,25 @@ pub struct Row {
     pub effect: Option<Effect>,
     /// What is concluded; none where there is no effect.
     pub verdict: Option<VerdictSection>,
+    /// What every method makes of the same data, the verdict's first; empty where it was not asked
+    /// for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<MethodSection>,
+}
+
+/// What one method makes of an effect, in percent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MethodSection {
+    /// Its name.
+    pub method: String,
+    /// Its estimate.
+    pub estimate_percent: f64,
+    /// Its interval; none where it has none, or the data cannot reach the confidence.
+    pub interval: Option<IntervalSection>,
+    /// For this comparison alone; none where it has none.
+    pub p: Option<f64>,
+    /// Corrected for the comparisons made at once; none where it has none.
+    pub adjusted_p: Option<f64>,
 }
 
 /// Data of an earlier session that the experiment refers to.

@@ -2,8 +2,9 @@
 
 use fwdlab_model::{Direction, FrameSize, LabKind, LoadRegime, Traffic};
 
+use crate::factorial::{FactorialRow, FactorialSection};
 use crate::format;
-use crate::report::{ComparisonSection, Effect, Report};
+use crate::report::{ComparisonSection, Effect, MethodSection, Report};
 
 /// `8 blocks`, or `3 of 8 blocks` while the run goes on.
 pub(crate) fn blocks(report: &Report) -> String {
@@ -77,6 +78,45 @@ pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String
          between which the machine itself may change.",
         format::short(design.threshold_percent, 3),
         format::short(design.confidence_percent, 2)
+    )
+}
+
+/// What stands above a table of methods.
+pub(crate) const METHODS: &str = "What other methods make of the same data. The verdict follows the first; p is for the comparison \
+     alone, corrected for all that are made at once: by Holm, or as the method itself does.";
+
+/// Method, effect, p and corrected p.
+pub(crate) fn method_cells(method: &MethodSection) -> [String; 4] {
+    let p = |p: Option<f64>| p.map_or_else(|| "–".to_owned(), fwdlab_stats::format_p);
+    let ends = method.interval;
+    let half_width = ends.map(|ends| (ends.high_percent - ends.low_percent) / 2.0);
+    let decimals = format::effect_decimals(half_width);
+    let mut effect = format!("{} %", format::signed(method.estimate_percent, decimals));
+    if let Some(ends) = ends {
+        let ends = Some((ends.low_percent, ends.high_percent));
+        effect = format!("{effect} {}", format::interval(ends, decimals));
+    }
+    [
+        method.method.clone(),
+        effect,
+        p(method.p),
+        p(method.adjusted_p),
+    ]
+}
+
+/// How main effects and interactions are to be read.
+pub(crate) fn factorial_reading(factorial: &FactorialSection) -> String {
+    let corrected = |rows: &[FactorialRow], what: &str| match rows.len() {
+        0 | 1 => String::new(),
+        number => format!(" The words of the {number} {what} are corrected together."),
+    };
+    format!(
+        "A main effect is the change of the forwarding rate at that level against the baseline's, \
+         averaged over the levels of the other factors, each counting the same. An interaction is how \
+         much more, or less, is forwarded with both levels than the effects of each alone would make; \
+         where one is shown, a main effect is only an average.{}{}",
+        corrected(&factorial.main_effects, "main effects"),
+        corrected(&factorial.interactions, "interactions"),
     )
 }
 

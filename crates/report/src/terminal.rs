@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::compare::{CompareGroup, CompareReport};
+use crate::factorial::FactorialSection;
 use crate::format;
 use crate::report::{
-    ComparisonSection, ControlSection, Effect, ReferenceRow, Report, Row, Warning,
+    ComparisonSection, ControlSection, Effect, ReferenceRow, Report, Row, VerdictSection, Warning,
 };
 use crate::sentences;
 use crate::text::{columns, cut_to_columns, one_line, wrap_to_columns};
@@ -46,13 +47,32 @@ pub(crate) fn terminal(
     screen.text
 }
 
+/// Draws up what every method makes of a run's blocks.
+pub(crate) fn methods(report: &Report, width: usize, colour: bool) -> String {
+    let mut screen = Screen::new(width, colour);
+    for comparison in &report.comparisons {
+        let shown = Shown::of_report(report, comparison);
+        screen.line("");
+        if let Some(heading) = &shown.heading {
+            screen.wrapped("", heading, Style::Bold);
+        }
+        screen.methods(&shown);
+    }
+    screen.text
+}
+
 /// Draws up what was compared, for a terminal of `width` columns, with colours where it shows them.
 pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     screen.wrapped("", report.basis.sentence(), Style::Dim);
     for group in &report.groups {
         screen.line("");
-        screen.comparison(&Shown::of_group(report, group));
+        let shown = Shown::of_group(report, group);
+        screen.comparison(&shown);
+        if shown.rows.iter().any(|(_, row)| !row.methods.is_empty()) {
+            screen.line("");
+            screen.methods(&shown);
+        }
     }
     screen.warnings(&report.warnings);
     screen.text
@@ -64,6 +84,7 @@ struct Shown<'a> {
     rows: Vec<(&'a str, &'a Row)>,
     references: &'a [ReferenceRow],
     control: Option<(&'a str, &'a ControlSection)>,
+    factorial: Option<&'a FactorialSection>,
     threshold_percent: f64,
     ministat: &'a [String],
     ministat_note: Option<&'a str>,
@@ -81,6 +102,7 @@ impl<'a> Shown<'a> {
                 .collect(),
             references: &comparison.references,
             control: control.map(|control| (report.label(&control.row.variant), control)),
+            factorial: comparison.factorial.as_ref(),
             threshold_percent: report.design.threshold_percent,
             ministat: &comparison.ministat,
             ministat_note: comparison.ministat_note.as_deref(),
@@ -97,6 +119,7 @@ impl<'a> Shown<'a> {
                 .collect(),
             references: &[],
             control: None,
+            factorial: group.factorial.as_ref(),
             threshold_percent: report.threshold_percent,
             ministat: &group.ministat,
             ministat_note: None,
@@ -189,15 +212,7 @@ impl Screen {
                 self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
                 continue;
             };
-            let style = if verdict.leaves_open {
-                Style::Yellow
-            } else if verdict.shows_difference {
-                Style::Cyan
-            } else {
-                Style::Green
-            };
-            self.wrapped("  ", label, Style::Bold);
-            self.wrapped("    ", &verdict.sentence, style);
+            self.finding(label, verdict);
         }
         for reference in shown.references {
             let label = &reference.label;
@@ -215,6 +230,9 @@ impl Screen {
             self.wrapped("  ", &sentence, style);
         }
         self.plot(shown);
+        if let Some(factorial) = shown.factorial {
+            self.factorial(factorial);
+        }
         for block in shown.ministat {
             self.line("");
             // ministat's text is what it is, also on a narrower terminal.
@@ -224,6 +242,40 @@ impl Screen {
         }
         if let Some(note) = shown.ministat_note {
             self.wrapped("", note, Style::Dim);
+        }
+    }
+
+    fn finding(&mut self, label: &str, verdict: &VerdictSection) {
+        let style = if verdict.leaves_open {
+            Style::Yellow
+        } else if verdict.shows_difference {
+            Style::Cyan
+        } else {
+            Style::Green
+        };
+        self.wrapped("  ", label, Style::Bold);
+        self.wrapped("    ", &verdict.sentence, style);
+    }
+
+    fn factorial(&mut self, factorial: &FactorialSection) {
+        for (heading, rows) in [
+            (
+                "Main effects, averaged over the levels of the other factors",
+                &factorial.main_effects,
+            ),
+            (
+                "Interactions: what both together do beyond the effects of each alone",
+                &factorial.interactions,
+            ),
+        ] {
+            if rows.is_empty() {
+                continue;
+            }
+            self.line("");
+            self.wrapped("", heading, Style::Plain);
+            for row in rows {
+                self.finding(&row.label, &row.verdict);
+            }
         }
     }
 
@@ -277,6 +329,64 @@ impl Screen {
         let line = format!("{indent}{}", axis.labels());
         let line = self.styled(&line, Style::Dim);
         self.line(&line);
+    }
+
+    /// What every method makes of each variant's effect, in a table.
+    fn methods(&mut self, shown: &Shown<'_>) {
+        self.wrapped("", sentences::METHODS, Style::Plain);
+        for (label, row) in &shown.rows {
+            if row.methods.is_empty() {
+                continue;
+            }
+            self.wrapped("  ", label, Style::Bold);
+            let cells: Vec<[String; 4]> = row.methods.iter().map(sentences::method_cells).collect();
+            self.table(["method", "effect", "p", "corrected"], &cells);
+        }
+        let terms = shown
+            .factorial
+            .map(|factorial| &factorial.analysis_of_variance);
+        if let Some(terms) = terms.filter(|terms| !terms.is_empty()) {
+            self.line("");
+            let words =
+                "Analysis of variance of the logarithms (type III); each p is for its term alone";
+            self.wrapped("", words, Style::Plain);
+            let cells: Vec<[String; 4]> = terms
+                .iter()
+                .map(|term| {
+                    let (of_term, left_over) = term.degrees_of_freedom;
+                    [
+                        term.term.clone(),
+                        format!("{of_term}, {left_over}"),
+                        format!("{:.2}", term.f),
+                        fwdlab_stats::format_p(term.p),
+                    ]
+                })
+                .collect();
+            self.table(["term", "degrees of freedom", "F", "p"], &cells);
+        }
+    }
+
+    /// Cells in columns, under their headings.
+    fn table<const N: usize>(&mut self, headings: [&str; N], cells: &[[String; N]]) {
+        let headings = headings.map(str::to_owned);
+        let widths: [usize; N] = std::array::from_fn(|place| {
+            let all = cells.iter().chain([&headings]);
+            all.map(|cells| columns(&cells[place])).max().unwrap_or(0)
+        });
+        for (number, cells) in std::iter::once(&headings).chain(cells).enumerate() {
+            let cells = cells.iter().zip(&widths).map(|(cell, width)| {
+                let pad = " ".repeat(width - columns(cell));
+                format!("{cell}{pad}")
+            });
+            let line = cells.collect::<Vec<_>>().join("  ");
+            let style = if number == 0 {
+                Style::Dim
+            } else {
+                Style::Plain
+            };
+            let line = self.styled(line.trim_end(), style);
+            self.line(&format!("    {line}"));
+        }
     }
 
     fn warnings(&mut self, warnings: &[Warning]) {

@@ -6,8 +6,8 @@ mod synthetic;
 
 use fwdlab_model::AddressFamily;
 use fwdlab_report::{
-    Basis, CompareReport, CompareSettings, Observations, compare_blocks, compare_directories,
-    compare_independent, compare_pairs, render,
+    Basis, CompareReport, CompareSettings, FactorialDesign, Observations, compare_blocks,
+    compare_directories, compare_independent, compare_pairs, render,
 };
 use proptest::prelude::*;
 use synthetic::Synthetic;
@@ -16,6 +16,7 @@ const SETTINGS: CompareSettings = CompareSettings {
     confidence_percent: 95.0,
     threshold_percent: 1.0,
     with_ministat: false,
+    with_methods: false,
 };
 
 fn set(label: &str, values_pps: &[f64]) -> Observations {
@@ -54,10 +55,10 @@ fn pairs_see_through_a_drift_that_independent_observations_do_not() {
         .map(|(pps, noise)| pps * (0.97 + noise / 1000.0))
         .collect();
     let sets = [set("before", &drifting), set("after", &slower)];
-    let independent = compare_independent(&sets, SETTINGS).unwrap();
+    let independent = compare_independent(&sets, None, SETTINGS).unwrap();
     assert_eq!(words(&independent), ["undecided"]);
     assert_eq!(codes(&independent), ["W214"]);
-    let pairs = compare_pairs(&sets, SETTINGS).unwrap();
+    let pairs = compare_pairs(&sets, None, SETTINGS).unwrap();
     assert_eq!(words(&pairs), ["different"]);
     assert_eq!(pairs.basis, Basis::Pairs);
 }
@@ -66,7 +67,7 @@ fn pairs_see_through_a_drift_that_independent_observations_do_not() {
 fn units_that_do_not_match_are_told() {
     let pps = [1.01e6, 1.02e6, 1.00e6];
     let kpps = pps.map(|pps| pps / 1000.0);
-    let report = compare_independent(&[set("a", &pps), set("b", &kpps)], SETTINGS).unwrap();
+    let report = compare_independent(&[set("a", &pps), set("b", &kpps)], None, SETTINGS).unwrap();
     assert_eq!(codes(&report), ["W214", "W216"]);
     let text = &report.warnings[1].text;
     assert!(text.contains("about 1000 times smaller"), "{text}");
@@ -90,6 +91,94 @@ fn a_runs_own_observations_are_compared_by_its_blocks() {
     );
     let effect = row.row.effect.as_ref().unwrap();
     assert_eq!(effect.blocks.len(), 8);
+}
+
+/// The four combinations of two factors; both together forward 5 % less than each alone explains.
+fn combined() -> (Vec<Observations>, FactorialDesign) {
+    let noise = [2.0, -3.0, 1.0, 0.0, -1.0, 3.0, -2.0, 1.5];
+    let sets = [
+        ("neither", 1.0),
+        ("rules", 0.9),
+        ("checks", 0.8),
+        ("both", 0.684),
+    ]
+    .map(|(label, ratio)| {
+        let drift = |run: usize| 1.0 + 0.05 * run as f64;
+        let values = noise.iter().enumerate();
+        let rate = |(run, noise): (usize, &f64)| {
+            1e6 * drift(run) * (ratio + noise / 1000.0 * (ratio - 0.9))
+        };
+        set(label, &values.map(rate).collect::<Vec<_>>())
+    });
+    let names = ["rules", "checks"].map(str::to_owned);
+    let levels = [["no", "no"], ["yes", "no"], ["no", "yes"], ["yes", "yes"]];
+    let levels = levels.map(|levels| levels.map(str::to_owned).to_vec());
+    let design = FactorialDesign::new(&names, &levels).unwrap();
+    (sets.to_vec(), design)
+}
+
+#[test]
+fn factors_are_told_apart_by_pairs_and_by_independent_observations() {
+    let (sets, design) = combined();
+    let settings = CompareSettings {
+        with_methods: true,
+        ..SETTINGS
+    };
+    let pairs = compare_pairs(&sets, Some(&design), settings).unwrap();
+    let factorial = pairs.groups[0].factorial.as_ref().unwrap();
+    let said: Vec<(&str, &str)> = factorial
+        .main_effects
+        .iter()
+        .chain(&factorial.interactions)
+        .map(|row| (row.label.as_str(), row.verdict.words.as_str()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("rules: yes against no", "different"),
+            ("checks: yes against no", "different"),
+            ("rules yes x checks yes", "different"),
+        ]
+    );
+    let interaction = factorial.interactions[0].effect.estimate_percent;
+    assert!((interaction + 5.0).abs() < 0.2, "{interaction}");
+    assert!(factorial.analysis_of_variance.is_empty());
+    let methods = &pairs.groups[0].rows[1].row.methods;
+    assert_eq!(methods[0].method, "signed-rank, Hodges-Lehmann");
+
+    let independent = compare_independent(&sets, Some(&design), settings).unwrap();
+    let factorial = independent.groups[0].factorial.as_ref().unwrap();
+    assert_eq!(factorial.interactions[0].verdict.words, "undecided");
+    let terms: Vec<&str> = factorial
+        .analysis_of_variance
+        .iter()
+        .map(|row| row.term.as_str())
+        .collect();
+    assert_eq!(terms, ["rules", "checks", "rules x checks"]);
+    let text = render::compared(&independent, 80, false);
+    for line in [
+        "Main effects, averaged over the levels of the other factors",
+        "  rules yes x checks yes",
+        "    rules x checks  1, 28",
+        "    pooled t (ministat's)",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn what_is_no_factorial_design_has_none() {
+    let names = ["a", "b"].map(str::to_owned);
+    let design = |levels: &[[&str; 2]]| {
+        let levels: Vec<Vec<String>> = levels
+            .iter()
+            .map(|levels| levels.map(str::to_owned).to_vec())
+            .collect();
+        FactorialDesign::new(&names, &levels)
+    };
+    assert!(design(&[["0", "0"], ["1", "0"], ["0", "1"]]).is_none());
+    assert!(design(&[["0", "0"], ["1", "0"], ["2", "0"]]).is_none());
+    assert!(design(&[["0", "0"], ["1", "0"], ["0", "1"], ["1", "1"]]).is_some());
 }
 
 #[test]
@@ -138,7 +227,7 @@ fn a_hundred_sets_are_one_family() {
         with_ministat: true,
         ..SETTINGS
     };
-    let report = compare_independent(&sets, settings).unwrap();
+    let report = compare_independent(&sets, None, settings).unwrap();
     assert_eq!(report.groups[0].family_size, 99);
     // The baseline and six others each.
     assert_eq!(report.groups[0].ministat.len(), 17);
@@ -152,9 +241,9 @@ proptest! {
     ) {
         let sets: Vec<Observations> = values.iter().map(|values| set("x\u{1b}[2J", values)).collect();
         let compared = if is_paired {
-            compare_pairs(&sets, SETTINGS)
+            compare_pairs(&sets, None, SETTINGS)
         } else {
-            compare_independent(&sets, SETTINGS)
+            compare_independent(&sets, None, SETTINGS)
         };
         if let Ok(report) = compared {
             let text = render::compared(&report, 80, false);

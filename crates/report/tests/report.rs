@@ -180,6 +180,70 @@ fn an_earlier_session_is_shown_and_not_judged() {
 }
 
 #[test]
+fn combined_factors_have_main_effects_and_interactions() {
+    let variants = [
+        ("neither", 0.0),
+        ("a", -10.0),
+        ("b", -20.0),
+        ("both", -35.0),
+    ];
+    let run = Synthetic {
+        variants: variants
+            .map(|(label, effect)| (label.to_owned(), effect))
+            .to_vec(),
+        ..Synthetic::default()
+    };
+    assert!(report_of(&run).comparisons[0].factorial.is_none());
+
+    let mut loaded = run.loaded();
+    let factor = |name: &str| Factor {
+        name: name.to_owned(),
+        description: None,
+        levels: vec![Level::Boolean(false), Level::Boolean(true)],
+        default: Level::Boolean(false),
+    };
+    loaded.resolved.factors = vec![factor("rules"), factor("offload | x")];
+    let levels = [
+        (false, false),
+        (true, false),
+        (false, true),
+        (true, true),
+        (false, false),
+    ];
+    for (variant, (rules, offload)) in loaded.resolved.variants.iter_mut().zip(levels) {
+        variant.levels = [("rules", rules), ("offload | x", offload)]
+            .map(|(name, level)| (name.to_owned(), Level::Boolean(level)))
+            .into();
+    }
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    let factorial = report.comparisons[0]
+        .factorial
+        .as_ref()
+        .expect("two by two");
+    assert_eq!(factorial.main_effects.len(), 2);
+    let interaction = &factorial.interactions[0];
+    assert_eq!(interaction.label, "rules true x offload | x true");
+    // 0.65 / (0.9 x 0.8)
+    let estimate = interaction.effect.estimate_percent;
+    assert!((estimate + 9.7).abs() < 1.0, "{estimate}");
+    let readme = render::readme(&report, "");
+    for line in [
+        "**What each factor does**",
+        "| interaction | effect | p | verdict |",
+        "| rules true x offload \\| x true | -9.",
+        "corrected together",
+    ] {
+        assert!(readme.contains(line), "{line}\n{readme}");
+    }
+    let terminal = render::terminal(&report, None, 80, false);
+    assert!(
+        terminal.contains("Interactions: what both together do"),
+        "{terminal}"
+    );
+    assert!(render::methods(&report, 80, false).contains("sign-flip"));
+}
+
+#[test]
 fn an_order_that_was_not_random_is_warned_of() {
     let mut loaded = Synthetic::default().loaded();
     loaded.resolved.design.order = Order::InSequence;

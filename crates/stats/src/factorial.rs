@@ -1,5 +1,7 @@
 //! The analysis of factorial designs: main effects and interactions of two factors or more.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::distribution::{f_upper_tail, t_upper_quantile, t_upper_tail};
@@ -14,6 +16,16 @@ pub struct Factor {
     pub name: String,
     /// One a response, numbered from 0; effects are told against level 0.
     pub levels: Vec<usize>,
+}
+
+impl Factor {
+    /// Whether every combination of its levels with the other's was measured.
+    #[must_use]
+    pub fn is_crossed_with(&self, other: &Self) -> bool {
+        let count = |factor: &Self| factor.levels.iter().max().map_or(0, |highest| highest + 1);
+        let measured: BTreeSet<(&usize, &usize)> = self.levels.iter().zip(&other.levels).collect();
+        count(self).checked_mul(count(other)) == Some(measured.len())
+    }
 }
 
 /// What a factorial design showed.
@@ -121,7 +133,16 @@ pub fn factorial_analysis(
 ) -> Result<FactorialAnalysis, StatsError> {
     let tail = significance(confidence)? / 2.0;
     require_finite("factorial analysis, responses", responses)?;
-    let design = Design::new(responses.len(), factors, blocks, order)?;
+    let terms = terms_up_to(factors.len(), order);
+    let design = Design::new(responses.len(), factors, blocks, terms)?;
+    let need = design.column_count() + 1;
+    if responses.len() < need {
+        return Err(StatsError::TooFew {
+            subject: "factorial analysis, responses".to_owned(),
+            need,
+            have: responses.len(),
+        });
+    }
     // With an intercept in the model a common offset changes nothing but digits.
     let responses: Vec<f64> = responses.iter().map(|value| value - responses[0]).collect();
     let total_squares: f64 = responses.iter().map(|value| value * value).sum();
@@ -193,30 +214,38 @@ pub fn factorial_analysis(
     })
 }
 
+/// All choices of up to `order` of the factors, by their number.
+fn terms_up_to(factors: usize, order: usize) -> Vec<Vec<usize>> {
+    (1..=order.min(factors))
+        .flat_map(|size| combinations(factors, size))
+        .collect()
+}
+
 /// The columns of the linear model: the intercept, blocks, then the terms one after the other.
-struct Design {
+pub(crate) struct Design {
     /// The intercept and the blocks.
     strata: Vec<Vec<f64>>,
-    terms: Vec<Term>,
+    pub(crate) terms: Vec<Term>,
     names: Vec<String>,
 }
 
-struct Term {
+pub(crate) struct Term {
     /// Positions among the factors, rising.
-    factors: Vec<usize>,
+    pub(crate) factors: Vec<usize>,
     /// How many levels each of them has.
     level_counts: Vec<usize>,
     columns: Vec<Vec<f64>>,
 }
 
 impl Design {
-    fn new(
+    /// The columns for `responses`; `chosen` are the factors of each term.
+    pub(crate) fn new(
         responses: usize,
         factors: &[Factor],
         blocks: Option<&[usize]>,
-        order: usize,
+        chosen: Vec<Vec<usize>>,
     ) -> Result<Self, StatsError> {
-        if factors.is_empty() || order == 0 {
+        if chosen.is_empty() {
             return Err(StatsError::Empty {
                 subject: "factorial analysis, factors".to_owned(),
             });
@@ -237,9 +266,9 @@ impl Design {
         if let Some(blocks) = blocks {
             strata.extend(coded("blocks", blocks, responses)?);
         }
-        let mut terms = Vec::new();
-        for size in 1..=order.min(factors.len()) {
-            for chosen in combinations(factors.len(), size) {
+        let terms: Vec<Term> = chosen
+            .into_iter()
+            .map(|chosen| {
                 let columns = chosen
                     .iter()
                     .fold(vec![vec![1.0; responses]], |products, at| {
@@ -250,30 +279,21 @@ impl Design {
                             })
                             .collect()
                     });
-                terms.push(Term {
+                Term {
                     level_counts: chosen.iter().map(|at| codes[*at].len() + 1).collect(),
                     factors: chosen,
                     columns,
-                });
-            }
-        }
-        let design = Self {
+                }
+            })
+            .collect();
+        Ok(Self {
             strata,
             names: terms
                 .iter()
-                .map(|term: &Term| term.names(factors).join(" x "))
+                .map(|term| term.names(factors).join(" x "))
                 .collect(),
             terms,
-        };
-        let need = design.column_count() + 1;
-        if responses < need {
-            return Err(StatsError::TooFew {
-                subject: "factorial analysis, responses".to_owned(),
-                need,
-                have: responses,
-            });
-        }
-        Ok(design)
+        })
     }
 
     fn column_count(&self) -> usize {
@@ -282,7 +302,7 @@ impl Design {
     }
 
     /// Where a term's columns stand in the order of the terms.
-    fn columns_of(&self, number: usize) -> std::ops::Range<usize> {
+    pub(crate) fn columns_of(&self, number: usize) -> std::ops::Range<usize> {
         let before: usize = self.terms[..number]
             .iter()
             .map(|term| term.columns.len())
@@ -292,7 +312,11 @@ impl Design {
     }
 
     /// The fit with the columns in order, but those of the term `last` at the end.
-    fn fit(&self, responses: &[f64], last: Option<usize>) -> Result<LeastSquares, StatsError> {
+    pub(crate) fn fit(
+        &self,
+        responses: &[f64],
+        last: Option<usize>,
+    ) -> Result<LeastSquares, StatsError> {
         let mut order: Vec<usize> = (0..self.terms.len()).collect();
         if let Some(last) = last {
             order.remove(last);
@@ -319,7 +343,7 @@ impl Term {
     }
 
     /// The levels of each contrast with the weights of the term's coefficients in it.
-    fn contrast_weights(&self) -> Vec<(Vec<usize>, Vec<f64>)> {
+    pub(crate) fn contrast_weights(&self) -> Vec<(Vec<usize>, Vec<f64>)> {
         let nothing = vec![(Vec::new(), vec![1.0])];
         self.level_counts.iter().fold(nothing, |contrasts, count| {
             contrasts

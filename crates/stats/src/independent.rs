@@ -64,10 +64,10 @@ pub fn independent_verdicts(
 }
 
 /// Welch's t of the logarithms.
-struct LogWelch {
-    test: TwoSampleT,
+pub(crate) struct LogWelch {
+    pub(crate) test: TwoSampleT,
     /// Of the side that has fewer.
-    observations: usize,
+    pub(crate) observations: usize,
 }
 
 impl LogWelch {

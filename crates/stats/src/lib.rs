@@ -12,6 +12,7 @@ mod detectable;
 mod dunnett;
 mod error;
 mod factorial;
+mod factorial_verdicts;
 mod format;
 mod generator;
 mod hodges_lehmann;
@@ -21,6 +22,7 @@ mod least_squares;
 mod logarithms;
 mod mann_whitney;
 mod max_t;
+mod methods;
 mod moments;
 mod multiplicity;
 mod permutation;
@@ -44,6 +46,9 @@ pub use error::StatsError;
 pub use factorial::{
     Factor, FactorialAnalysis, FactorialContrast, FactorialTerm, factorial_analysis,
 };
+pub use factorial_verdicts::{
+    ContrastOf, FactorialVerdict, FactorialVerdicts, block_factorial, independent_factorial,
+};
 pub use format::{format_confidence, format_effect, format_p, percent};
 pub use generator::Generator;
 pub use hodges_lehmann::Interval;
@@ -52,6 +57,7 @@ pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undist
 pub use logarithms::logarithms;
 pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues};
 pub use max_t::{max_t_permutation, max_t_sign_flip};
+pub use methods::{Method, MethodResult, RESAMPLED_MAX, block_methods, independent_methods};
 pub use multiplicity::holm_adjusted;
 pub use permutation::{Draws, PERMUTATION_EXACT_MAX, PermutationTest, Stratum};
 pub use shift_test::ShiftTest;
@@ -62,6 +68,6 @@ pub use student::StudentSample;
 pub use two_sample_t::TwoSampleT;
 pub use verdict::{
     BlockDetails, ClaimPValues, ComparisonEffects, ComparisonVerdict, FamilyVerdicts, MoreData,
-    OtherMethods, Unit, Verdict, VerdictSettings, family_verdicts,
+    Unit, Verdict, VerdictSettings, family_verdicts,
 };
 pub use warning::Warning;

@@ -73,6 +73,50 @@ impl TwoSampleT {
         })
     }
 
+    /// The weighted sum of the samples' means, each with a variance of its own, as if it were a
+    /// difference of two: of weights 1 and -1 it is.
+    ///
+    /// Shape: weights that sum up to zero; two values or more in each sample of a weight other than
+    /// zero.
+    ///
+    /// # Source
+    /// Satterthwaite 1946.
+    pub(crate) fn welch_contrast(
+        test: &str,
+        samples: &[(f64, &[f64])],
+    ) -> Result<Self, StatsError> {
+        let (mut estimate, mut parts) = (0.0, Vec::with_capacity(samples.len()));
+        for &(weight, values) in samples.iter().filter(|(weight, _)| *weight != 0.0) {
+            require_sample(test, 2, values)?;
+            let moments = Moments::around(values[0], values);
+            estimate += weight * (values[0] + moments.offset);
+            parts.push((
+                weight * weight * moments.variance_of_mean(),
+                moments.count - 1.0,
+            ));
+        }
+        let variance: f64 = parts.iter().map(|(part, _)| part).sum();
+        if !(variance.is_finite() && estimate.is_finite()) {
+            return Err(StatsError::TooLarge {
+                subject: test.to_owned(),
+            });
+        }
+        if variance == 0.0 {
+            return Err(StatsError::NoSpread {
+                subject: test.to_owned(),
+            });
+        }
+        let inverse: f64 = parts
+            .iter()
+            .map(|(part, freedom)| (part / variance).powi(2) / freedom)
+            .sum();
+        Ok(Self {
+            difference: estimate,
+            standard_error: variance.sqrt(),
+            degrees_of_freedom: 1.0 / inverse,
+        })
+    }
+
     fn new(
         test: &str,
         sample: &[f64],

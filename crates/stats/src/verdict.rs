@@ -29,7 +29,6 @@ use crate::error::{StatsError, significance};
 use crate::hodges_lehmann::Interval;
 use crate::multiplicity::holm_adjusted;
 use crate::shift_test::ShiftTest;
-use crate::sign_flip::sign_flip_p;
 use crate::signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
 use crate::spread::{Spread, outlying};
 use crate::student::StudentSample;
@@ -137,19 +136,6 @@ pub struct ClaimPValues {
     pub beyond: f64,
 }
 
-/// What other methods make of the same block effects; no word follows them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct OtherMethods {
-    /// Mean and standard deviation, as ministat's reader expects them.
-    pub student: StudentSample,
-    /// Student's t interval of the mean at the settings' confidence; `None` for one block.
-    pub student_interval: Option<(f64, f64)>,
-    /// Student's t, two-sided, against no effect; `None` for one block.
-    pub student_p: Option<f64>,
-    /// The exact sign-flip test; `None` for more blocks than it enumerates.
-    pub sign_flip_p: Option<f64>,
-}
-
 /// What a sample grows by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -165,8 +151,8 @@ impl Unit {
         match (self, number) {
             (Self::Blocks, 1) => "more block",
             (Self::Blocks, _) => "more blocks",
-            (Self::Observations, 1) => "more observation of each side",
-            (Self::Observations, _) => "more observations of each side",
+            (Self::Observations, 1) => "more observation of each set",
+            (Self::Observations, _) => "more observations of each set",
         }
     }
 }
@@ -259,8 +245,8 @@ pub struct BlockDetails {
     pub below_control: bool,
     /// How far the block effects scatter; `None` for one block.
     pub spread: Option<Spread>,
-    /// Beside the default test.
-    pub other_methods: OtherMethods,
+    /// Their mean, as ministat's reader expects it; the estimate stands beside it.
+    pub mean: f64,
 }
 
 /// The verdicts on a family of comparisons with one baseline.
@@ -319,7 +305,7 @@ pub fn family_verdicts(
                 .and_then(ControlVerdict::half_width)
                 .is_some_and(|half_width| judged.estimate.abs() < half_width),
             spread: Spread::new(&comparison.block_effects)?,
-            other_methods: other_methods(&comparison.block_effects, settings.confidence)?,
+            mean: StudentSample::new(&comparison.block_effects)?.mean,
         };
         family
             .warnings
@@ -546,19 +532,6 @@ fn adjusted(p_values: &[ClaimPValues]) -> Result<Vec<ClaimPValues>, StatsError> 
         .collect())
 }
 
-fn other_methods(effects: &[f64], confidence: f64) -> Result<OtherMethods, StatsError> {
-    let student = StudentSample::new(effects)?;
-    let has_spread = student.standard_deviation.is_some();
-    Ok(OtherMethods {
-        student,
-        student_interval: has_spread
-            .then(|| student.interval(confidence))
-            .transpose()?,
-        student_p: has_spread.then(|| student.p_two_sided(0.0)).transpose()?,
-        sign_flip_p: sign_flip_p(effects, 0.0)?,
-    })
-}
-
 fn warnings(
     judged: &ComparisonVerdict,
     details: &BlockDetails,
@@ -710,10 +683,6 @@ mod tests {
         assert_eq!(judged.adjusted_p.direction, judged.p.direction);
         // Being beyond implies the direction: not shown more firmly than that.
         assert_eq!(judged.adjusted_p.beyond, judged.p.direction);
-        assert_eq!(
-            judged.blocks.unwrap().other_methods.sign_flip_p,
-            Some(2.0 / 256.0)
-        );
         assert_eq!(judged.more, None);
     }
 
@@ -783,10 +752,7 @@ mod tests {
         assert_eq!(judged.verdict, Verdict::Undecided);
         assert_eq!(judged.more, Some(MoreData::NoiseUnknown));
         let details = judged.blocks.as_ref().unwrap();
-        assert_eq!(
-            (details.spread, details.other_methods.student_p),
-            (None, None)
-        );
+        assert_eq!(details.spread, None);
         assert_eq!(codes(&family.warnings), ["W101"]);
     }
 
