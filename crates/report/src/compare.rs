@@ -2,7 +2,7 @@
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{AddressFamily, Comparison, VariantName};
-use fwdlab_stats::ministat::{Confidence, Dataset};
+use fwdlab_stats::ministat::{Confidence, Dataset, Dialect};
 use fwdlab_stats::{
     ComparisonEffects, ComparisonVerdict, FamilyVerdicts, IndependentObservations, StatsError,
     VerdictSettings, family_verdicts, independent_verdicts, logarithms, median,
@@ -29,8 +29,8 @@ pub struct CompareSettings {
     pub confidence_percent: f64,
     /// Smaller effects do not matter to the asker, in percent.
     pub threshold_percent: f64,
-    /// Whether to draw up `ministat`'s text, too.
-    pub with_ministat: bool,
+    /// In which dialect to draw up `ministat`'s text, too; none leaves it out.
+    pub ministat: Option<Dialect>,
 }
 
 impl CompareSettings {
@@ -216,7 +216,9 @@ pub fn compare_blocks(
         baseline: variants[0].0.clone(),
         variants: variants[1..].iter().map(|(name, _)| name.clone()).collect(),
     };
-    let (section, warnings) = judge::judge(&loaded, &comparison, family, String::new())?;
+    let dialect = settings.ministat.unwrap_or_default();
+    let (section, warnings) =
+        judge::judge(&loaded, &comparison, family, dialect, String::new())?;
     let ComparisonSection {
         rows,
         family_size,
@@ -239,7 +241,7 @@ pub fn compare_blocks(
         title: None,
         rows,
         family_size,
-        ministat: if settings.with_ministat {
+        ministat: if settings.ministat.is_some() {
             ministat
         } else {
             Vec::new()
@@ -364,10 +366,9 @@ fn group(
         title,
         rows,
         family_size: verdicts.first().map_or(0, |verdict| verdict.family_size),
-        ministat: if settings.with_ministat {
-            ministat(baseline, others, settings.confidence_percent)?
-        } else {
-            Vec::new()
+        ministat: match settings.ministat {
+            Some(dialect) => ministat(baseline, others, settings.confidence_percent, dialect)?,
+            None => Vec::new(),
         },
     })
 }
@@ -385,6 +386,7 @@ fn ministat(
     baseline: &Observations,
     others: &[Observations],
     confidence_percent: f64,
+    dialect: Dialect,
 ) -> Result<Vec<String>, ReportError> {
     let dataset = |set: &Observations| {
         Dataset::new(one_line(&set.label), set.values_pps.clone())
@@ -392,7 +394,7 @@ fn ministat(
     };
     let others = others.iter().map(dataset).collect::<Result<Vec<_>, _>>()?;
     let confidence = Confidence::from_percent(confidence_percent).unwrap_or_default();
-    ministat_blocks(&dataset(baseline)?, &others, confidence)
+    ministat_blocks(&dataset(baseline)?, &others, confidence, dialect)
 }
 
 fn report(

@@ -9,13 +9,14 @@ use fwdlab_report::{
     Basis, CompareReport, CompareSettings, Observations, compare_blocks, compare_directories,
     compare_independent, compare_pairs, render,
 };
+use fwdlab_stats::ministat::Dialect;
 use proptest::prelude::*;
 use synthetic::Synthetic;
 
 const SETTINGS: CompareSettings = CompareSettings {
     confidence_percent: 95.0,
     threshold_percent: 1.0,
-    with_ministat: false,
+    ministat: None,
 };
 
 fn set(label: &str, values_pps: &[f64]) -> Observations {
@@ -135,7 +136,7 @@ fn a_hundred_sets_are_one_family() {
         })
         .collect();
     let settings = CompareSettings {
-        with_ministat: true,
+        ministat: Some(Dialect::default()),
         ..SETTINGS
     };
     let report = compare_independent(&sets, settings).unwrap();
