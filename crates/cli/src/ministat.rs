@@ -32,13 +32,19 @@ pub(crate) fn ministat(arguments: &MinistatArguments) -> anyhow::Result<Code> {
     };
     let own = &arguments.own;
     let code = output::unless_nobody_reads(run(own, surroundings).map(Code))?;
-    // Behind the first of ministat's own options and files it is one of them, and makes no sense.
+    // Behind the first of ministat's own options and files it is taken for one of them.
     let is_dialect = |argument: &OsString| {
-        let name = argument.as_encoded_bytes().split(|byte| *byte == b'=').next();
+        let name = argument
+            .as_encoded_bytes()
+            .split(|byte| *byte == b'=')
+            .next();
         name == Some(b"--dialect")
     };
     if code != DONE && own.iter().any(is_dialect) {
-        output::tell("error: --dialect stands before ministat's own options and files");
+        output::tell(
+            "error: --dialect: behind ministat's own options and files it is taken for one of them; \
+             give it first: fwdlab ministat --dialect NAME ...",
+        );
     }
     Ok(code)
 }

@@ -217,8 +217,7 @@ pub fn compare_blocks(
         variants: variants[1..].iter().map(|(name, _)| name.clone()).collect(),
     };
     let dialect = settings.ministat.unwrap_or_default();
-    let (section, warnings) =
-        judge::judge(&loaded, &comparison, family, dialect, String::new())?;
+    let (section, warnings) = judge::judge(&loaded, &comparison, family, dialect, String::new())?;
     let ComparisonSection {
         rows,
         family_size,
