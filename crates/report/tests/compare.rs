@@ -94,6 +94,41 @@ fn a_runs_own_observations_are_compared_by_its_blocks() {
 }
 
 #[test]
+fn the_text_of_ministat_is_in_the_dialect_asked_for() {
+    let loaded = Synthetic::default().loaded();
+    let mut variants = loaded.resolved.variants.iter();
+    let variants = [variants.next(), variants.next()].map(|variant| {
+        let variant = variant.unwrap();
+        (variant.name.clone(), format!("{}.inet.pps", variant.name))
+    });
+    let sets = [
+        set("a", &[1e6, 2e6, 4e6, 8e6]),
+        set("b", &[11e6, 12e6, 14e6, 18e6]),
+    ];
+    let texts = |ministat: Option<Dialect>| {
+        let settings = CompareSettings {
+            ministat,
+            ..SETTINGS
+        };
+        let directories = [("one".to_owned(), &loaded), ("other".to_owned(), &loaded)];
+        [
+            compare_blocks(&loaded, AddressFamily::Inet, &variants, settings),
+            compare_directories(&directories, settings),
+            compare_pairs(&sets, settings),
+            compare_independent(&sets, settings),
+        ]
+        .map(|report| report.unwrap().groups.remove(0).ministat)
+    };
+    let (oldest, newest) = (Dialect::FreeBsd10, Dialect::FreeBsd13);
+    for (text, other) in texts(Some(oldest)).iter().zip(&texts(Some(newest))) {
+        // Counts are even everywhere: at least the medians differ.
+        assert_eq!((text.len(), other.len()), (1, 1));
+        assert_ne!(text, other);
+    }
+    assert!(texts(None).iter().all(Vec::is_empty));
+}
+
+#[test]
 fn directories_are_compared_variant_by_variant() {
     let (one, other) = (Synthetic::default().loaded(), Synthetic::default().loaded());
     let directories = [("one".to_owned(), &one), ("other".to_owned(), &other)];

@@ -1,38 +1,41 @@
 //! The texts that releases of FreeBSD print for the same numbers.
 
-/// Whose `ministat` to write like.
+/// Whose `ministat` to print like.
 ///
-/// Plot, rows and difference lines are made alike in all of them; these figures are not, and what
-/// is drawn or decided from them follows:
+/// These figures differ, and with them what is drawn and decided; every other byte is the same:
 ///
 /// | dialect | median of an even count | variance | half-width in percent |
 /// |---|---|---|---|
-/// | [`FreeBsd10`](Self::FreeBsd10) | the upper of the two in the middle | one-pass | e * 100 / average |
-/// | [`FreeBsd11`](Self::FreeBsd11) | their mean | one-pass | e * 100 / average |
-/// | [`FreeBsd12`](Self::FreeBsd12) | their mean | one-pass, never below 0 | from both variances |
-/// | [`FreeBsd13`](Self::FreeBsd13) | their mean | two-pass | from both variances |
+/// | [`FreeBsd10`](Self::FreeBsd10) | the upper one in the middle | one-pass | e * 100 / average |
+/// | [`FreeBsd11`](Self::FreeBsd11) | mean of the two | one-pass | e * 100 / average |
+/// | [`FreeBsd12`](Self::FreeBsd12) | mean of the two | one-pass, at least 0 | from both variances |
+/// | [`FreeBsd13`](Self::FreeBsd13) | mean of the two | two-pass | from both variances |
 ///
-/// One-pass is (Σy² - (Σy)²/n) / (n - 1), summed in the order of the values: where the variance is
-/// small beside the average, its last digits are those of rounding, and before FreeBSD 12 it may
-/// even be negative, its square root not a number. e is the half-width of the difference, average
-/// the reference's; the newer half-width is [`Comparison::half_width_percent`]'s.
+/// - The median moves the `M` of the plot, too.
+/// - One-pass is (Σy² - (Σy)²/n) / (n - 1), both sums in the order of measurement. Its last digits
+///   are those of rounding where the variance is small beside the average: they show in the standard
+///   deviation and in all that follows from it, the plot's axis and bars, the half-widths, the
+///   pooled deviation and, at the margin, whether a difference is proven. Below 0 its root is not a
+///   number: `nan` is printed, no bar is drawn, and nothing is proven.
+/// - The half-width in percent stands in the second line below `Difference`. e is the half-width in
+///   the first, average the reference's; the newer one is [`Comparison::half_width_percent`]'s.
 ///
-/// Names of options, complaints and exit codes are those of FreeBSD 13 and later in every dialect.
+/// Options, the datasets' names, complaints and exit codes are today's in every dialect.
 ///
 /// # Source
-/// `usr.bin/ministat/ministat.c` of FreeBSD 8.3, 9.3, 10.4, 11.0, of the development branches to
-/// FreeBSD 12 and 13, and of 14.
+/// `usr.bin/ministat/ministat.c` in the releases 8.3, 9.3, 10.4, 11.0 and 12.1, in the development
+/// branch of 13, and today.
 ///
 /// [`Comparison::half_width_percent`]: super::Comparison::half_width_percent
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
-    /// Releases up to 10.4, and the development branch until November 2015.
+    /// Releases to 10.4; the development branch to November 2015.
     FreeBsd10,
-    /// 11.0, and the development branch from November 2015 to November 2016.
+    /// Release 11.0; the development branch from November 2015 to November 2016.
     FreeBsd11,
-    /// 12, and the development branch from November 2016 on.
+    /// Releases 12.0 and 12.1; the development branch from November 2016 to 2018 at least.
     FreeBsd12,
-    /// 13 and later: today's.
+    /// Releases from 13.0 on: today's.
     #[default]
     FreeBsd13,
 }

@@ -30,6 +30,7 @@
 //! | `-c 90 -c 12` | 90 is kept | refused, as `-c 12` is |
 //! | `-C` or `-w` beyond a C `int` | wraps around | refused |
 //! | `COLUMNS` that is no positive number | width 0, or crash | the terminal's own width |
+//! | FreeBSD 12, counts with a product of 2^32 or more | percentage's half-width wraps around | it does not |
 //!
 //! Numbers are read as C's `strtod` reads them (`0x1.8p3`, `inf`, `nan` and
 //! leading white space included), each rounded correctly.
