@@ -12,7 +12,7 @@
 /// | [`FreeBsd13`](Self::FreeBsd13) | mean of the two | two-pass | from both variances |
 ///
 /// - The median moves the `M` of the plot, too.
-/// - One-pass is (Σy² - (Σy)²/n) / (n - 1), both sums in the order of measurement. Its last digits
+/// - One-pass is (Σy² - (Σy)²/n) / (n - 1) in doubles, both sums in the order of measurement. Its last digits
 ///   are those of rounding where the variance is small beside the average: they show in the standard
 ///   deviation and in all that follows from it, the plot's axis and bars, the half-widths, the
 ///   pooled deviation and, at the margin, whether a difference is proven. Below 0 its root is not a
@@ -82,10 +82,11 @@ mod tests {
 
     #[test]
     fn the_upper_of_two_middle_points_was_once_the_median() {
-        let medians = Dialect::ALL.map(|dialect| dataset(dialect, &[1.0, 4.0, 2.0, 8.0]).median());
-        assert_eq!(medians, [4.0, 3.0, 3.0, 3.0]);
-        let medians = Dialect::ALL.map(|dialect| dataset(dialect, &[4.0, 1.0, 2.0]).median());
-        assert_eq!(medians, [2.0; 4]);
+        let medians = |values: &[f64]| {
+            Dialect::ALL.map(|dialect| dataset(dialect, values).median().to_string())
+        };
+        assert_eq!(medians(&[1.0, 4.0, 2.0, 8.0]), ["4", "3", "3", "3"]);
+        assert_eq!(medians(&[4.0, 1.0, 2.0]), ["2"; 4]);
     }
 
     #[test]
@@ -123,7 +124,6 @@ mod tests {
             let reference = dataset(dialect, &[1.0, 2.0, 3.0]);
             let other = dataset(dialect, &[11.0, 12.0, 13.0]);
             let comparison = Comparison::new(&other, &reference, Confidence::Percent95);
-            assert_eq!(comparison.difference_percent, 500.0);
             (
                 comparison.half_width_percent,
                 comparison.difference_half_width,
