@@ -1,4 +1,4 @@
-//! A line of `trials.jsonl`, a slices file and a sample for ministat are read or refused.
+//! A line of `trials.jsonl`, a slices file and a page with blocks of ministat are read or refused.
 #![no_main]
 
 use std::path::Path;
@@ -18,5 +18,9 @@ fuzz_target!(|text: &str| {
         let written = fwdlab_archive::format_slices(&slices);
         let back = fwdlab_archive::parse_slices(Path::new("x"), &written);
         assert_eq!(back.expect("as written"), slices);
+    }
+    let observations = [vec![1.0, 2.0, 3.0], vec![4.0, 5.0, 7.0]];
+    for block in fwdlab_stats::ministat::published_blocks(text) {
+        let _ = block.dialects(&observations);
     }
 });

@@ -14,6 +14,7 @@ use fwdlab_model::{
     Tester, parse_flow_address,
 };
 use fwdlab_packet::{MacAddress, PacketError};
+use fwdlab_stats::ministat::Dialect;
 use fwdlab_traffic::FLOWS_MAX;
 
 use crate::schema::FileKind;
@@ -87,12 +88,7 @@ pub(crate) enum Command {
     Restore(RestoreArguments),
     /// Compare samples the way FreeBSD's ministat does, byte for byte
     #[command(disable_help_flag = true)]
-    Ministat {
-        /// Options and files, as ministat takes them: [-Anqs] [-C column] [-c confidence]
-        /// [-d delimiters] [-w width] [file ...]
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<OsString>,
-    },
+    Ministat(MinistatArguments),
     /// Send frames of many flows from an interface of this machine, see docs/gen-and-sink.md
     Gen(GenArguments),
     /// Count and verify, at an interface of this machine, the frames that `fwdlab gen` sends
@@ -192,11 +188,25 @@ pub(crate) struct CompareArguments {
     /// Print what every method makes of the same observations, too
     #[arg(long)]
     pub(crate) methods: bool,
+    /// Print ministat's text as that FreeBSD's ministat does; default: freebsd-13, which is today's
+    #[arg(long, value_name = "NAME", value_parser = dialect())]
+    pub(crate) dialect: Option<Dialect>,
     #[command(flatten)]
     pub(crate) verdicts: VerdictArguments,
     /// Print the findings as JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MinistatArguments {
+    /// Print what ministat of that FreeBSD prints; stands before ministat's own options
+    #[arg(long, value_name = "NAME", value_parser = dialect(), default_value = "freebsd-13")]
+    pub(crate) dialect: Dialect,
+    /// Options and files, as ministat takes them: [-Anqs] [-C column] [-c confidence]
+    /// [-d delimiters] [-w width] [file ...]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) own: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
@@ -407,6 +417,10 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 fn family() -> impl TypedValueParser<Value = AddressFamily> {
     let families = [AddressFamily::Inet, AddressFamily::Inet6];
     one_of(families, |family| family.as_str())
+}
+
+fn dialect() -> impl TypedValueParser<Value = Dialect> {
+    one_of(Dialect::ALL, Dialect::as_str)
 }
 
 fn sender() -> impl TypedValueParser<Value = Tester> {

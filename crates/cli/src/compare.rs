@@ -36,11 +36,17 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Code> {
 fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
     let asked = &arguments.verdicts;
     let usual = VerdictSettings::default();
+    if arguments.dialect.is_some() && !arguments.ministat {
+        let text = "--dialect: there is no text of ministat to print that way; add --ministat";
+        return Err(WrongArguments(text.to_owned()).into());
+    }
     let settings = CompareSettings {
         confidence_percent: asked.confidence.unwrap_or(usual.confidence * 100.0),
         threshold_percent: asked.threshold.unwrap_or(usual.practical_threshold * 100.0),
-        with_ministat: arguments.ministat,
         with_methods: arguments.methods,
+        ministat: arguments
+            .ministat
+            .then(|| arguments.dialect.unwrap_or_default()),
     };
     let (sources, design) = match &arguments.design {
         Some(path) => {

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Command::Analyze(arguments) => analyze::analyze(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
-        Command::Ministat { arguments } => ministat::ministat(&arguments),
+        Command::Ministat(arguments) => ministat::ministat(&arguments),
         Command::Gen(arguments) => generate::generate(&arguments),
         Command::Sink(arguments) => sink::sink(&arguments),
         Command::Schema { file } => schema::schema(file),

@@ -7,10 +7,11 @@ use std::io::{self, Read};
 
 use fwdlab_stats::ministat::{Layout, Surroundings, run, terminal_plot_width};
 
-use crate::exit::Code;
+use crate::args::MinistatArguments;
+use crate::exit::{Code, DONE};
 use crate::output;
 
-pub(crate) fn ministat(arguments: &[OsString]) -> anyhow::Result<Code> {
+pub(crate) fn ministat(arguments: &MinistatArguments) -> anyhow::Result<Code> {
     let plot_width = if console::Term::stdout().is_term() {
         let columns = env::var("COLUMNS").ok();
         terminal_plot_width(columns.as_deref(), Some(output::terminal_columns()))
@@ -23,7 +24,27 @@ pub(crate) fn ministat(arguments: &[OsString]) -> anyhow::Result<Code> {
         stdin: &mut io::stdin().lock(),
         stdout: &mut io::stdout().lock(),
         stderr: &mut io::stderr().lock(),
-        plot_width,
+        layout: Layout {
+            plot_width,
+            dialect: arguments.dialect,
+            ..Layout::default()
+        },
     };
-    output::unless_nobody_reads(run(arguments, surroundings).map(Code))
+    let own = &arguments.own;
+    let code = output::unless_nobody_reads(run(own, surroundings).map(Code))?;
+    // Behind the first of ministat's own options and files it is taken for one of them.
+    let is_dialect = |argument: &OsString| {
+        let name = argument
+            .as_encoded_bytes()
+            .split(|byte| *byte == b'=')
+            .next();
+        name == Some(b"--dialect")
+    };
+    if code != DONE && own.iter().any(is_dialect) {
+        output::tell(
+            "error: --dialect: behind ministat's own options and files it is taken for one of them; \
+             give it first: fwdlab ministat --dialect NAME ...",
+        );
+    }
+    Ok(code)
 }

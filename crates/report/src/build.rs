@@ -9,6 +9,7 @@ use fwdlab_model::{
     TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
+use fwdlab_stats::ministat::Dialect;
 
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
@@ -40,7 +41,7 @@ impl Report {
                 } else {
                     "effects.svg".to_owned()
                 };
-                let (section, found) = judge(loaded, comparison, family, plot)?;
+                let (section, found) = judge(loaded, comparison, family, Dialect::default(), plot)?;
                 comparisons.push(section);
                 warnings.extend(found);
             }

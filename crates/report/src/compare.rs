@@ -2,7 +2,7 @@
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{AddressFamily, Comparison, VariantName};
-use fwdlab_stats::ministat::{Confidence, Dataset};
+use fwdlab_stats::ministat::{Confidence, Dataset, Dialect};
 use fwdlab_stats::{
     ComparisonEffects, ComparisonVerdict, FamilyVerdicts, IndependentObservations, MethodResult,
     StatsError, VerdictSettings, block_methods, family_verdicts, independent_methods,
@@ -31,10 +31,10 @@ pub struct CompareSettings {
     pub confidence_percent: f64,
     /// Smaller effects do not matter to the asker, in percent.
     pub threshold_percent: f64,
-    /// Whether to draw up `ministat`'s text, too.
-    pub with_ministat: bool,
     /// Whether to say what every method makes of the observations, too.
     pub with_methods: bool,
+    /// In which dialect to draw up `ministat`'s text, too; none leaves it out.
+    pub ministat: Option<Dialect>,
 }
 
 impl CompareSettings {
@@ -269,7 +269,8 @@ pub fn compare_blocks(
         baseline: variants[0].0.clone(),
         variants: variants[1..].iter().map(|(name, _)| name.clone()).collect(),
     };
-    let (section, warnings) = judge::judge(&loaded, &comparison, family, String::new())?;
+    let dialect = settings.ministat.unwrap_or_default();
+    let (section, warnings) = judge::judge(&loaded, &comparison, family, dialect, String::new())?;
     let ComparisonSection {
         rows,
         family_size,
@@ -301,7 +302,7 @@ pub fn compare_blocks(
         rows,
         family_size,
         factorial,
-        ministat: if settings.with_ministat {
+        ministat: if settings.ministat.is_some() {
             ministat
         } else {
             Vec::new()
@@ -431,10 +432,9 @@ fn group(
         rows,
         family_size: verdicts.first().map_or(0, |verdict| verdict.family_size),
         factorial: None,
-        ministat: if settings.with_ministat {
-            ministat(baseline, others, settings.confidence_percent)?
-        } else {
-            Vec::new()
+        ministat: match settings.ministat {
+            Some(dialect) => ministat(baseline, others, settings.confidence_percent, dialect)?,
+            None => Vec::new(),
         },
     })
 }
@@ -452,6 +452,7 @@ fn ministat(
     baseline: &Observations,
     others: &[Observations],
     confidence_percent: f64,
+    dialect: Dialect,
 ) -> Result<Vec<String>, ReportError> {
     let dataset = |set: &Observations| {
         Dataset::new(one_line(&set.label), set.values_pps.clone())
@@ -459,7 +460,7 @@ fn ministat(
     };
     let others = others.iter().map(dataset).collect::<Result<Vec<_>, _>>()?;
     let confidence = Confidence::from_percent(confidence_percent).unwrap_or_default();
-    ministat_blocks(&dataset(baseline)?, &others, confidence)
+    ministat_blocks(&dataset(baseline)?, &others, confidence, dialect)
 }
 
 fn report(

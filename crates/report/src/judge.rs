@@ -4,7 +4,7 @@
 use fwdlab_archive::{Loaded, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{AddressFamily, Comparison, Reference, VariantName};
-use fwdlab_stats::ministat::{self, Confidence, Dataset, Layout};
+use fwdlab_stats::ministat::{self, Confidence, Dataset, Dialect, Layout};
 use fwdlab_stats::{
     BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, Draws, Interval,
     MethodResult, StatsError, VariantObservations, VerdictSettings, block_effect, block_methods,
@@ -31,6 +31,7 @@ pub(crate) fn judge(
     loaded: &Loaded,
     comparison: &Comparison,
     family: AddressFamily,
+    dialect: Dialect,
     plot: String,
 ) -> Result<(ComparisonSection, Vec<Warning>), ReportError> {
     let judge = Judge {
@@ -56,7 +57,7 @@ pub(crate) fn judge(
     } else {
         Vec::new()
     };
-    let (ministat, ministat_note) = judge.ministat(&accepted.rows)?;
+    let (ministat, ministat_note) = judge.ministat(&accepted.rows, dialect)?;
     let mut warnings = accepted.warnings;
     warnings.extend(judge.words_that_change(
         &accepted.rows,
@@ -409,7 +410,11 @@ impl Judge<'_> {
     }
 
     /// The blocks of `ministat`, and what there is to say where it and the verdicts differ.
-    fn ministat(&self, rows: &[Row]) -> Result<(Vec<String>, Option<String>), ReportError> {
+    fn ministat(
+        &self,
+        rows: &[Row],
+        dialect: Dialect,
+    ) -> Result<(Vec<String>, Option<String>), ReportError> {
         let dataset = |variant: &VariantName| {
             // As they stand in the `.pps` file, so that ministat prints the same text from it.
             let observations = self
@@ -432,7 +437,7 @@ impl Judge<'_> {
             }
         }
         let confidence = Confidence::default();
-        let blocks = ministat_blocks(&baseline, &datasets, confidence)?;
+        let blocks = ministat_blocks(&baseline, &datasets, confidence, dialect)?;
 
         let mut only_ministat = Vec::new();
         let mut only_verdict = Vec::new();
@@ -552,10 +557,12 @@ pub(crate) fn ministat_blocks(
     baseline: &Dataset,
     others: &[Dataset],
     confidence: Confidence,
+    dialect: Dialect,
 ) -> Result<Vec<String>, ReportError> {
     let layout = Layout {
         separate_bars: true,
         confidence,
+        dialect,
         ..Layout::default()
     };
     others

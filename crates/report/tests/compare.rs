@@ -9,14 +9,15 @@ use fwdlab_report::{
     Basis, CompareReport, CompareSettings, FactorialDesign, Observations, compare_blocks,
     compare_directories, compare_independent, compare_pairs, render,
 };
+use fwdlab_stats::ministat::Dialect;
 use proptest::prelude::*;
 use synthetic::Synthetic;
 
 const SETTINGS: CompareSettings = CompareSettings {
     confidence_percent: 95.0,
     threshold_percent: 1.0,
-    with_ministat: false,
     with_methods: false,
+    ministat: None,
 };
 
 fn set(label: &str, values_pps: &[f64]) -> Observations {
@@ -182,6 +183,41 @@ fn what_is_no_factorial_design_has_none() {
 }
 
 #[test]
+fn the_text_of_ministat_is_in_the_dialect_asked_for() {
+    let loaded = Synthetic::default().loaded();
+    let mut variants = loaded.resolved.variants.iter();
+    let variants = [variants.next(), variants.next()].map(|variant| {
+        let variant = variant.unwrap();
+        (variant.name.clone(), format!("{}.inet.pps", variant.name))
+    });
+    let sets = [
+        set("a", &[1e6, 2e6, 4e6, 8e6]),
+        set("b", &[11e6, 12e6, 14e6, 18e6]),
+    ];
+    let texts = |ministat: Option<Dialect>| {
+        let settings = CompareSettings {
+            ministat,
+            ..SETTINGS
+        };
+        let directories = [("one".to_owned(), &loaded), ("other".to_owned(), &loaded)];
+        [
+            compare_blocks(&loaded, AddressFamily::Inet, &variants, settings),
+            compare_directories(&directories, settings),
+            compare_pairs(&sets, settings),
+            compare_independent(&sets, settings),
+        ]
+        .map(|report| report.unwrap().groups.remove(0).ministat)
+    };
+    let (oldest, newest) = (Dialect::FreeBsd10, Dialect::FreeBsd13);
+    for (text, other) in texts(Some(oldest)).iter().zip(&texts(Some(newest))) {
+        // Counts are even everywhere: at least the medians differ.
+        assert_eq!((text.len(), other.len()), (1, 1));
+        assert_ne!(text, other);
+    }
+    assert!(texts(None).iter().all(Vec::is_empty));
+}
+
+#[test]
 fn directories_are_compared_variant_by_variant() {
     let (one, other) = (Synthetic::default().loaded(), Synthetic::default().loaded());
     let directories = [("one".to_owned(), &one), ("other".to_owned(), &other)];
@@ -224,7 +260,7 @@ fn a_hundred_sets_are_one_family() {
         })
         .collect();
     let settings = CompareSettings {
-        with_ministat: true,
+        ministat: Some(Dialect::default()),
         ..SETTINGS
     };
     let report = compare_independent(&sets, None, settings).unwrap();

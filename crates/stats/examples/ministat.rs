@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::process::ExitCode;
 
-use fwdlab_stats::ministat::{Surroundings, run};
+use fwdlab_stats::ministat::{Layout, Surroundings, run};
 
 fn main() -> io::Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -17,7 +17,7 @@ fn main() -> io::Result<ExitCode> {
             stdin: &mut io::stdin().lock(),
             stdout: &mut io::stdout().lock(),
             stderr: &mut io::stderr().lock(),
-            plot_width: 74,
+            layout: Layout::default(),
         },
     )?;
     Ok(ExitCode::from(exit_code))

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{self, BufWriter, Read, Write};
 
 use super::points::{ReadError, read_points};
-use super::{Dataset, Error, Options, Report, UsageError, parse_options};
+use super::{Dataset, Error, Layout, Options, Report, UsageError, parse_options};
 
 /// All that the command touches of the world outside its arguments.
 pub struct Surroundings<'a> {
@@ -17,9 +17,10 @@ pub struct Surroundings<'a> {
     pub stdout: &'a mut dyn Write,
     /// Takes what went wrong with arguments or data.
     pub stderr: &'a mut dyn Write,
-    /// The plot's width unless `-w` gives one: [`super::terminal_plot_width`]
-    /// where `stdout` is a terminal, 74 elsewhere.
-    pub plot_width: usize,
+    /// What is printed where no option says otherwise. The plot's width is
+    /// [`super::terminal_plot_width`] where `stdout` is a terminal; no option of
+    /// `ministat`'s own chooses the dialect.
+    pub layout: Layout,
 }
 
 /// Runs `ministat` on its arguments (its name not among them) and returns its
@@ -33,9 +34,9 @@ pub fn run(arguments: &[OsString], surroundings: Surroundings<'_>) -> io::Result
         stdin,
         stdout,
         stderr,
-        plot_width,
+        layout,
     } = surroundings;
-    let report = parse_options(arguments, plot_width)
+    let report = parse_options(arguments, layout)
         .map_err(Failure::Usage)
         .and_then(|options| read_report(&options, open, stdin));
     match report {

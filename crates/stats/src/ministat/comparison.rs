@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Confidence, Dataset, general};
+use super::{Confidence, Dataset, Dialect, general};
 
 /// Student's t-test of a dataset against a reference, variances pooled.
 ///
@@ -18,14 +18,15 @@ pub struct Comparison {
     /// The difference relative to the reference's average.
     pub difference_percent: f64,
     /// Half-width of the relative difference's interval. The reference's own
-    /// uncertainty enters it, so it is not the absolute one divided.
+    /// uncertainty enters it, so it is not the absolute one divided; in dialects
+    /// before FreeBSD 12 it is.
     pub half_width_percent: f64,
     /// The standard deviation both datasets are taken to share.
     pub pooled_standard_deviation: f64,
 }
 
 impl Comparison {
-    /// Compares `dataset` with `reference`.
+    /// Compares `dataset` with `reference`, in the reference's dialect.
     pub fn new(dataset: &Dataset, reference: &Dataset, confidence: Confidence) -> Self {
         let degrees_of_freedom = dataset.len() + reference.len() - 2;
         let t = confidence.student_t(degrees_of_freedom);
@@ -38,17 +39,21 @@ impl Comparison {
         let pooled_standard_deviation = pooled_variance.sqrt();
         let standard_error = pooled_standard_deviation * (1.0 / n + 1.0 / m).sqrt();
         let difference = dataset.average() - reference.average();
+        let difference_half_width = t * standard_error;
 
         let relative_squares = dataset_squares
             + reference_squares * (dataset.average() * dataset.average())
                 / (reference.average() * reference.average());
         let relative_variance = relative_squares * ((n + m) / (n * m * (n + m - 2.0)));
-        let relative_half_width = t * relative_variance.sqrt();
+        let relative_half_width = match reference.dialect() {
+            Dialect::FreeBsd10 | Dialect::FreeBsd11 => difference_half_width,
+            Dialect::FreeBsd12 | Dialect::FreeBsd13 => t * relative_variance.sqrt(),
+        };
 
         Self {
             confidence,
             difference,
-            difference_half_width: t * standard_error,
+            difference_half_width,
             difference_percent: difference * 100.0 / reference.average(),
             half_width_percent: relative_half_width * 100.0 / reference.average(),
             pooled_standard_deviation,

@@ -2,10 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::Error;
 use super::ascending::ascending;
+use super::{Dialect, Error};
 
-/// A named sample with the figures of its summary row.
+/// A named sample with the figures of its summary row, today's unless a
+/// [`Report`](super::Report) shows it in an older [`Dialect`].
 ///
 /// Shape: at least three points. The average's sum is taken in the order the
 /// values come in, the variance's in ascending order: both decide last digits.
@@ -13,7 +14,9 @@ use super::ascending::ascending;
 pub struct Dataset {
     name: OsString,
     points: Vec<f64>,
-    average: f64,
+    sum: f64,
+    sum_of_squares: f64,
+    dialect: Dialect,
     variance: f64,
 }
 
@@ -30,22 +33,58 @@ impl Dataset {
             });
         }
         let mut points = values;
-        let average = points.iter().fold(0.0, |sum, point| sum + point) / points.len() as f64;
+        // Both sums need the order of measurement, which sorting ends.
+        let (sum, sum_of_squares) = points.iter().fold((0.0, 0.0), |(sum, squares), point| {
+            (sum + point, squares + point * point)
+        });
         // The total order puts a NaN with a minus sign first.
         for point in points.iter_mut().filter(|point| point.is_nan()) {
             *point = f64::NAN;
         }
-        let points = ascending(points);
-        let squares = points.iter().fold(0.0, |sum, point| {
+        let mut dataset = Self {
+            name,
+            points: ascending(points),
+            sum,
+            sum_of_squares,
+            dialect: Dialect::default(),
+            variance: 0.0,
+        };
+        dataset.variance = dataset.two_pass_variance();
+        Ok(dataset)
+    }
+
+    /// The same sample with the figures of another dialect.
+    pub(super) fn in_dialect(mut self, dialect: Dialect) -> Self {
+        if dialect != self.dialect {
+            self.variance = match dialect {
+                Dialect::FreeBsd13 => self.two_pass_variance(),
+                one_pass => self.one_pass_variance(one_pass),
+            };
+            self.dialect = dialect;
+        }
+        self
+    }
+
+    fn two_pass_variance(&self) -> f64 {
+        let average = self.average();
+        let squares = self.points.iter().fold(0.0, |sum, point| {
             sum + (point - average) * (point - average)
         });
-        let variance = squares / (points.len() as f64 - 1.0);
-        Ok(Self {
-            name,
-            points,
-            average,
-            variance,
-        })
+        squares / (self.points.len() as f64 - 1.0)
+    }
+
+    fn one_pass_variance(&self, dialect: Dialect) -> f64 {
+        let count = self.points.len() as f64;
+        let square_of_sum = self.sum * self.sum / count;
+        if dialect == Dialect::FreeBsd12 && self.sum_of_squares <= square_of_sum {
+            return 0.0;
+        }
+        (self.sum_of_squares - square_of_sum) / (count - 1.0)
+    }
+
+    /// Whose figures these are.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// The name it is listed under.
@@ -76,20 +115,15 @@ impl Dataset {
 
     /// The middle point, or the mean of the two in the middle.
     pub fn median(&self) -> f64 {
-        let middle = self.points.len() / 2;
-        if self.points.len().is_multiple_of(2) {
-            (self.points[middle] + self.points[middle - 1]) / 2.0
-        } else {
-            self.points[middle]
-        }
+        self.dialect.median(&self.points)
     }
 
     /// The arithmetic mean.
     pub fn average(&self) -> f64 {
-        self.average
+        self.sum / self.points.len() as f64
     }
 
-    /// The unbiased estimate of the variance, two-pass.
+    /// The unbiased estimate of the variance; two-pass, unless a dialect has another.
     pub fn variance(&self) -> f64 {
         self.variance
     }

@@ -3,12 +3,13 @@
 //! People paste, diff and grep what `ministat` prints, so its text is an
 //! interface. This module writes the same text from the same numbers: summary
 //! rows, Student's t comparisons against the first dataset, and the plot.
-//! Behaviour follows FreeBSD 15's `usr.bin/ministat`; releases before August
-//! 2016 print other percentage intervals, those before November 2015 also
-//! another median.
+//! Behaviour follows FreeBSD 15's `usr.bin/ministat`; older releases print some
+//! figures otherwise, and a [`Dialect`] does as they do.
 //!
-//! Two ways in:
+//! Three ways in:
 //! * [`Report`]: labelled numbers in, text out. What a README block is made of.
+//! * [`published_blocks`]: a README in, its blocks out, and the dialects in which
+//!   given observations make a block.
 //! * [`run`]: the whole command, arguments in, exit code out. It opens no file
 //!   and asks no terminal anything; its caller passes both ([`Surroundings`]).
 //!
@@ -29,6 +30,7 @@
 //! | `-c 90 -c 12` | 90 is kept | refused, as `-c 12` is |
 //! | `-C` or `-w` beyond a C `int` | wraps around | refused |
 //! | `COLUMNS` that is no positive number | width 0, or crash | the terminal's own width |
+//! | FreeBSD 12, counts with a product of 2^32 or more | percentage's half-width wraps around | it does not |
 //!
 //! Numbers are read as C's `strtod` reads them (`0x1.8p3`, `inf`, `nan` and
 //! leading white space included), each rounded correctly.
@@ -67,21 +69,25 @@ mod ascending;
 mod command;
 mod comparison;
 mod dataset;
+mod dialect;
 mod number;
 mod number_format;
 mod options;
 mod plot;
 mod points;
+mod published;
 mod report;
 mod student;
 
 pub use command::{Surroundings, run};
 pub use comparison::Comparison;
 pub use dataset::Dataset;
+pub use dialect::Dialect;
 pub use number::parse_number;
 pub use number_format::{General, general};
 pub use options::{Options, UsageError, parse_options, terminal_plot_width};
 pub use points::parse_points;
+pub use published::{PublishedBlock, PublishedComparison, PublishedRow, published_blocks};
 pub use report::{Layout, Report};
 pub use student::Confidence;
 

@@ -91,18 +91,16 @@ Usage: ministat [-C column] [-c confidence] [-d delimiter(s)] [-Anqs] [-w width]
 ";
 
 /// Reads the arguments (the command's name not among them) as BSD's `getopt`
-/// does: the first that is no option ends the options.
+/// does: the first that is no option ends the options. What no option chooses
+/// is as in `layout`.
 ///
 /// # Errors
 /// The first thing wrong, in the arguments' order.
-pub fn parse_options(arguments: &[OsString], plot_width: usize) -> Result<Options, UsageError> {
+pub fn parse_options(arguments: &[OsString], layout: Layout) -> Result<Options, UsageError> {
     let mut options = Options {
         column: 1,
         delimiters: b" \t".to_vec(),
-        layout: Layout {
-            plot_width,
-            ..Layout::default()
-        },
+        layout,
         files: Vec::new(),
     };
     let mut arguments = arguments.iter();
@@ -220,7 +218,7 @@ mod tests {
 
     fn parsed(arguments: &[&str]) -> Result<Options, UsageError> {
         let arguments: Vec<_> = arguments.iter().map(OsString::from).collect();
-        parse_options(&arguments, 74)
+        parse_options(&arguments, Layout::default())
     }
 
     #[test]

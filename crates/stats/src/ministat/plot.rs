@@ -199,15 +199,18 @@ fn stacks(points: &[f64], axis: &Axis) -> Vec<(usize, usize)> {
 /// Draws `|___M_A___|` over what earlier datasets left on the line.
 fn draw_bar(line: &mut [u8], dataset: &Dataset, axis: &Axis) {
     let (average, deviation) = (dataset.average(), dataset.standard_deviation());
-    let (left, right) = (
-        axis.column(average - deviation),
-        axis.column(average + deviation),
-    );
-    line[right] = b'|';
-    line[left] = b'|';
-    for cell in line.iter_mut().take(right).skip(left + 1) {
-        if *cell == b' ' {
-            *cell = b'_';
+    // In the oldest dialects, rounding can leave a variance that has no root.
+    if !deviation.is_nan() {
+        let (left, right) = (
+            axis.column(average - deviation),
+            axis.column(average + deviation),
+        );
+        line[right] = b'|';
+        line[left] = b'|';
+        for cell in line.iter_mut().take(right).skip(left + 1) {
+            if *cell == b' ' {
+                *cell = b'_';
+            }
         }
     }
     line[axis.column(dataset.median())] = b'M';

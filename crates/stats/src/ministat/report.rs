@@ -4,9 +4,13 @@ use std::fmt;
 use std::io::{self, Write};
 
 use super::plot::{Plot, SYMBOLS};
-use super::{Comparison, Confidence, Dataset, Error, general};
+use super::{Comparison, Confidence, Dataset, Dialect, Error, general};
 
-/// Which parts of the text are wanted, and how wide.
+/// The line above the rows.
+pub(super) const HEADING: &str =
+    "    N           Min           Max        Median           Avg        Stddev";
+
+/// Which parts of the text are wanted, how wide, and whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The datasets' names, and the rows' heading (not `-q`).
@@ -21,6 +25,8 @@ pub struct Layout {
     pub comparisons: bool,
     /// The level of the comparisons (`-c`).
     pub confidence: Confidence,
+    /// Whose figures: today's, or those of older releases.
+    pub dialect: Dialect,
 }
 
 impl Default for Layout {
@@ -32,6 +38,7 @@ impl Default for Layout {
             separate_bars: false,
             comparisons: true,
             confidence: Confidence::default(),
+            dialect: Dialect::default(),
         }
     }
 }
@@ -58,7 +65,11 @@ impl Report {
         if datasets.len() > Self::DATASETS_MAX {
             return Err(Error::TooManyDatasets);
         }
-        Ok(Self { datasets, layout })
+        let in_dialect = |dataset: Dataset| dataset.in_dialect(layout.dialect);
+        Ok(Self {
+            datasets: datasets.into_iter().map(in_dialect).collect(),
+            layout,
+        })
     }
 
     /// Writes the text, a row at a time: give it a buffer. Names keep their
@@ -80,10 +91,7 @@ impl Report {
             Plot::new(&self.datasets, layout.plot_width, layout.separate_bars).write_to(output)?;
         }
         if layout.headings {
-            writeln!(
-                output,
-                "    N           Min           Max        Median           Avg        Stddev"
-            )?;
+            writeln!(output, "{HEADING}")?;
         }
         let reference = &self.datasets[0];
         for (index, (symbol, dataset)) in symbols.zip(&self.datasets).enumerate() {

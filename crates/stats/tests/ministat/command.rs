@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 
-use fwdlab_stats::ministat::{Surroundings, run};
+use fwdlab_stats::ministat::{Layout, Surroundings, run};
 use proptest::prelude::*;
 
 /// What one run of the command left behind.
@@ -29,7 +29,7 @@ pub(crate) fn outcome(
             stdin: &mut &*stdin,
             stdout: &mut stdout,
             stderr: &mut stderr,
-            plot_width: 74,
+            layout: Layout::default(),
         },
     )
     .unwrap();
@@ -182,7 +182,7 @@ fn names_keep_their_bytes() {
             stdin: &mut io::empty(),
             stdout: &mut stdout,
             stderr: &mut io::sink(),
-            plot_width: 74,
+            layout: Layout::default(),
         },
     );
     assert_eq!(exit_code.unwrap(), 0);

@@ -11,4 +11,5 @@ mod archive;
 mod c_library;
 mod cases;
 mod command;
+mod published;
 mod seeds;
