@@ -203,8 +203,8 @@ fn the_text_of_ministat_is_in_the_dialect_asked_for() {
         [
             compare_blocks(&loaded, AddressFamily::Inet, &variants, settings),
             compare_directories(&directories, settings),
-            compare_pairs(&sets, settings),
-            compare_independent(&sets, settings),
+            compare_pairs(&sets, None, settings),
+            compare_independent(&sets, None, settings),
         ]
         .map(|report| report.unwrap().groups.remove(0).ministat)
     };

@@ -12,8 +12,7 @@ use crate::hodges_lehmann::smallest_double;
 /// # Source
 /// Oracle: SciPy and mpmath, `oracle/distributions.py`, as for all of this module.
 pub fn normal_upper_tail(z: f64) -> f64 {
-    let outer = incomplete_gamma(0.5, z * z / 2.0).1 / 2.0;
-    if z < 0.0 { 1.0 - outer } else { outer }
+    libm::erfc(z * std::f64::consts::FRAC_1_SQRT_2) / 2.0
 }
 
 /// The z with P(Z >= z) = `probability` for a standard normal Z.

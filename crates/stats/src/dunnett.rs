@@ -90,11 +90,16 @@ pub fn dunnett(
             subject: "Dunnett's test".to_owned(),
         });
     }
+    let mut loadings: Vec<(f64, f64)> = Vec::new();
+    for (_, count) in &groups {
+        let loading = (count / (count + base.count)).sqrt();
+        match loadings.iter_mut().find(|(known, _)| *known == loading) {
+            Some((_, samples)) => *samples += 1.0,
+            None => loadings.push((loading, 1.0)),
+        }
+    }
     let family = ManyToOne {
-        loadings: groups
-            .iter()
-            .map(|(_, count)| (count / (count + base.count)).sqrt())
-            .collect(),
+        loadings,
         degrees_of_freedom,
     };
     let critical = family.quantile(alpha);
@@ -122,8 +127,9 @@ pub fn dunnett(
 /// The joint distribution of t statistics that share a reference and a variance: with Z0, Zi
 /// normal and S the estimated deviation, Ti = (li Z0 + sqrt(1 - li^2) Zi) / S.
 struct ManyToOne {
-    /// The li: two statistics correlate by the product of theirs.
-    loadings: Vec<f64>,
+    /// The li, each with the number of samples that have it: two statistics correlate by the product of
+    /// theirs.
+    loadings: Vec<(f64, f64)>,
     degrees_of_freedom: f64,
 }
 
@@ -175,7 +181,7 @@ impl ManyToOne {
         let width = self
             .loadings
             .iter()
-            .map(|loading| ((1.0 - loading * loading).sqrt() / loading).min(1.0))
+            .map(|(loading, _)| ((1.0 - loading * loading).sqrt() / loading).min(1.0))
             .fold(1.0, f64::min);
         let step = STEP * width;
         let (mut sum, mut total) = (0.0, 0.0);
@@ -189,11 +195,11 @@ impl ManyToOne {
             let none_beyond: f64 = self
                 .loadings
                 .iter()
-                .map(|loading| {
+                .map(|(loading, samples)| {
                     let rest = (1.0 - loading * loading).sqrt();
                     let beyond = normal_upper_tail((t + loading * z) / rest)
                         + normal_upper_tail((t - loading * z) / rest);
-                    (-beyond.min(1.0)).ln_1p()
+                    samples * (-beyond.min(1.0)).ln_1p()
                 })
                 .sum();
             sum -= weight * none_beyond.exp_m1();
@@ -204,7 +210,7 @@ impl ManyToOne {
 
     /// The t with `p_beyond` of `alpha`.
     fn quantile(&self, alpha: f64) -> f64 {
-        let count = self.loadings.len() as f64;
+        let count: f64 = self.loadings.iter().map(|(_, samples)| samples).sum();
         // One comparison alone, and as many as there are at worst apart, bound it.
         let excess = |t: f64| self.p_beyond(t).ln() - alpha.ln();
         let mut low = t_upper_quantile(alpha / 2.0, self.degrees_of_freedom);

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use statrs::distribution::{Beta, ContinuousCDF as _};
 
 use crate::setting::{Asked, Setting};
-use crate::tally::{Family, MethodTally, Tally, VARIANTS};
+use crate::tally::{BESIDE, DRAWS, Family, MethodTally, Tally, VARIANTS};
 
 /// The largest share of families with a false positive, of the default method.
 const FALSE_POSITIVES_MAX: f64 = 0.055;
@@ -225,6 +225,7 @@ pub(crate) fn markdown(rows: &[Row], failures: &[String]) -> String {
         }),
         rows,
     );
+    beside(&mut text, rows);
     let replicates = rows.first().map_or(0, |row| row.null.replicates);
     let _ = writeln!(
         text,
@@ -240,6 +241,81 @@ pub(crate) fn markdown(rows: &[Row], failures: &[String]) -> String {
         }
     }
     text
+}
+
+/// The tables of the methods that stand beside the verdicts.
+fn beside(text: &mut String, rows: &[Row]) {
+    let replicates = rows.first().map_or(0, |row| row.null.beside_replicates);
+    let names: Vec<String> = BESIDE
+        .iter()
+        .map(|beside| {
+            let of = if beside.is_of_blocks {
+                "blocks"
+            } else {
+                "runs"
+            };
+            format!("{} of {of}", beside.method.name())
+        })
+        .collect();
+    let mut head = vec!["setting"];
+    head.extend(names.iter().map(String::as_str));
+    table(
+        text,
+        &format!(
+            "Methods that stand beside the verdicts, in {replicates} sessions of each kind, with {} draws where they \
+             resample: families without any effect in which one or more is called different, in percent. \
+             *Of blocks* are the default's data, *of runs* those of ministat's practice. All are corrected for \
+             four comparisons but the bootstrap, which has an interval for each alone.",
+            DRAWS.count
+        ),
+        &head,
+        rows.iter().map(|row| {
+            let of_methods = row.null.beside.iter();
+            of_methods
+                .map(|method| percent(method.false_positives, row.null.beside_replicates))
+                .collect()
+        }),
+        rows,
+    );
+    let with_interval: Vec<usize> = (0..BESIDE.len())
+        .filter(|at| {
+            rows.iter()
+                .any(|row| row.graded.beside[*at].covered != [0; VARIANTS])
+        })
+        .collect();
+    let mut head = vec!["setting"];
+    head.extend(with_interval.iter().map(|at| names[*at].as_str()));
+    table(
+        text,
+        "Their intervals for 95 % that hold the true effect, in percent: variants without an effect, and 0.5, 1 \
+         and 5 % slower. Dunnett's hold all four together.",
+        &head,
+        rows.iter().map(|row| {
+            let of = |at: &usize| {
+                each(
+                    row.graded.beside[*at].covered,
+                    row.graded.beside_replicates,
+                    0,
+                )
+            };
+            with_interval.iter().map(of).collect()
+        }),
+        rows,
+    );
+    let mut head = vec!["setting"];
+    head.extend(names.iter().map(String::as_str));
+    table(
+        text,
+        "And their power: variants that are 0.5, 1 and 5 % slower and are called different, in percent.",
+        &head,
+        rows.iter().map(|row| {
+            let of_methods = row.graded.beside.iter();
+            of_methods
+                .map(|method| each(method.shown, row.graded.beside_replicates, 1))
+                .collect()
+        }),
+        rows,
+    );
 }
 
 fn table(

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context as _, Result};
 use fwdlab_stats::ministat::{Comparison, Confidence, Dataset};
 use fwdlab_stats::{
-    ComparisonEffects, OtherMethods, Slice, VariantObservations, Verdict, VerdictSettings,
-    block_effect, ceiling_warnings, family_verdicts, holm_adjusted, observation,
+    ComparisonEffects, Draws, IndependentObservations, Method, MethodResult, Slice, StudentSample,
+    VariantObservations, Verdict, VerdictSettings, block_effect, block_methods, ceiling_warnings,
+    family_verdicts, holm_adjusted, independent_methods, observation, sign_flip_p,
 };
 
 use crate::noise::Noise;
@@ -87,6 +88,44 @@ impl AddAssign for MethodTally {
     }
 }
 
+/// A method that stands beside the verdicts, and what it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Beside {
+    pub(crate) method: Method,
+    /// Block effects, as the default; otherwise runs, as ministat's practice.
+    pub(crate) is_of_blocks: bool,
+}
+
+/// The methods of which fewer sessions are counted, because resampling takes its time.
+pub(crate) const BESIDE: [Beside; 9] = {
+    const fn of(method: Method, is_of_blocks: bool) -> Beside {
+        Beside {
+            method,
+            is_of_blocks,
+        }
+    }
+    [
+        of(Method::MaxTSignFlip, true),
+        of(Method::Bca, true),
+        of(Method::Welch, false),
+        of(Method::PooledT, false),
+        of(Method::MannWhitney, false),
+        of(Method::Permutation, false),
+        of(Method::Dunnett, false),
+        of(Method::MaxTPermutation, false),
+        of(Method::Bca, false),
+    ]
+};
+
+/// In how many sessions of each kind they are counted.
+pub(crate) const BESIDE_REPLICATES_MAX: u64 = 4000;
+
+/// Of the resampling methods; with reports' 9999 the calibration would take hours.
+pub(crate) const DRAWS: Draws = Draws {
+    seed: 1,
+    count: 999,
+};
+
 /// What came of all replicates of one family in one setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -105,6 +144,10 @@ pub(crate) struct Tally {
     pub(crate) wrong_inside: u64,
     /// Families with a warning of a ceiling.
     pub(crate) ceiling_warnings: u64,
+    /// Replicates of which the methods beside were asked.
+    pub(crate) beside_replicates: u64,
+    /// Those of [`BESIDE`], in its order.
+    pub(crate) beside: [MethodTally; BESIDE.len()],
 }
 
 impl AddAssign for Tally {
@@ -117,6 +160,10 @@ impl AddAssign for Tally {
         self.wrong_beyond += other.wrong_beyond;
         self.wrong_inside += other.wrong_inside;
         self.ceiling_warnings += other.ceiling_warnings;
+        self.beside_replicates += other.beside_replicates;
+        for (sum, other) in self.beside.iter_mut().zip(other.beside) {
+            *sum += other;
+        }
     }
 }
 
@@ -178,45 +225,45 @@ fn simulate(setting: &Setting, family: Family, replicate: u64) -> Result<Tally> 
         replicates: 1,
         ..Tally::default()
     };
-    judge_blocks(
-        &mut tally,
-        &truths,
-        &in_blocks(setting, &effects, &mut noise),
-    )?;
-    judge_sequence(
-        &mut tally.ministat,
-        &truths,
-        &in_sequence(setting, &effects, &mut noise),
-    )?;
+    let blocks = in_blocks(setting, &effects, &mut noise);
+    judge_blocks(&mut tally, &truths, &blocks)?;
+    let arms = in_sequence(setting, &effects, &mut noise);
+    judge_sequence(&mut tally.ministat, &truths, &arms)?;
+    // The families at the threshold are there for the words of the verdicts, which only those have.
+    if replicate < BESIDE_REPLICATES_MAX && family != Family::Threshold {
+        tally.beside_replicates = 1;
+        judge_beside(&mut tally, &truths, &blocks, &arms)?;
+    }
     Ok(tally)
 }
 
 /// From slices to words, through the functions that reports use.
 fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]) -> Result<()> {
     let settings = VerdictSettings::default();
-    let comparisons = (1..=VARIANTS)
-        .map(|arm| {
-            let effects = blocks
-                .iter()
-                .map(|runs| block_effect(&runs[arm], &runs[0], 0.0).map(|effect| effect.log_ratio));
-            Ok(ComparisonEffects {
-                name: arm.to_string(),
-                block_effects: effects.collect::<Result<_, _>>()?,
-            })
-        })
-        .collect::<Result<Vec<_>>>()?;
+    let comparisons = block_effects(blocks)?;
     let judged = family_verdicts(&comparisons, None, &settings)?.comparisons;
     let alpha = 1.0 - settings.confidence;
-    let others: Vec<OtherMethods> = judged
+    let students = comparisons
         .iter()
-        .filter_map(|judged| Some(judged.blocks.as_ref()?.other_methods))
-        .collect();
-    let adjusted = |p: fn(&OtherMethods) -> Option<f64>| -> Result<Vec<f64>> {
-        let p_values: Option<Vec<f64>> = others.iter().map(p).collect();
-        Ok(holm_adjusted(&p_values.context("a block alone")?)?)
-    };
-    let student_p = adjusted(|other| other.student_p)?;
-    let sign_flip_p = adjusted(|other| other.sign_flip_p)?;
+        .map(|comparison| StudentSample::new(&comparison.block_effects))
+        .collect::<Result<Vec<_>, _>>()?;
+    let student_p = students
+        .iter()
+        .map(|student| student.p_two_sided(0.0))
+        .collect::<Result<Vec<_>, _>>()?;
+    let student_p = holm_adjusted(&student_p)?;
+    let sign_flip = comparisons
+        .iter()
+        .map(|comparison| {
+            let p = sign_flip_p(&comparison.block_effects, 0.0)?;
+            p.context("too many blocks to flip all signs")
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let sign_flip_p = holm_adjusted(&sign_flip)?;
+    let student_intervals = students
+        .iter()
+        .map(|student| student.interval(settings.confidence))
+        .collect::<Result<Vec<_>, _>>()?;
 
     tally.signed_rank.count(
         truths,
@@ -232,17 +279,15 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]
     tally.student.count(
         truths,
         std::array::from_fn(|index| {
-            let other = &others[index];
-            let covered = other
-                .student_interval
-                .is_some_and(|(lower, upper)| lower <= truths[index] && truths[index] <= upper);
-            (student_p[index] <= alpha, other.student.mean, covered)
+            let (lower, upper) = student_intervals[index];
+            let covered = lower <= truths[index] && truths[index] <= upper;
+            (student_p[index] <= alpha, students[index].mean, covered)
         }),
     );
     tally.sign_flip.count(
         truths,
         std::array::from_fn(|index| {
-            let mean = others[index].student.mean;
+            let mean = students[index].mean;
             (sign_flip_p[index] <= alpha, mean, false)
         }),
     );
@@ -274,6 +319,82 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]
         .collect::<Result<Vec<_>>>()?;
     tally.ceiling_warnings = u64::from(!ceiling_warnings(&observations)?.is_empty());
     Ok(())
+}
+
+fn block_effects(blocks: &[Vec<Run>]) -> Result<Vec<ComparisonEffects>> {
+    (1..=VARIANTS)
+        .map(|arm| {
+            let effects = blocks
+                .iter()
+                .map(|runs| block_effect(&runs[arm], &runs[0], 0.0).map(|effect| effect.log_ratio));
+            Ok(ComparisonEffects {
+                name: arm.to_string(),
+                block_effects: effects.collect::<Result<_, _>>()?,
+            })
+        })
+        .collect()
+}
+
+/// What the methods say that stand beside the verdicts.
+fn judge_beside(
+    tally: &mut Tally,
+    truths: &[f64; VARIANTS],
+    blocks: &[Vec<Run>],
+    arms: &[Vec<Run>],
+) -> Result<()> {
+    let confidence = VerdictSettings::default().confidence;
+    let rates = |runs: &[Run]| {
+        runs.iter()
+            .map(|run| rate_pps(run))
+            .collect::<Result<Vec<_>>>()
+    };
+    let baseline = rates(&arms[0])?;
+    let independent = arms[1..]
+        .iter()
+        .map(|runs| {
+            Ok(IndependentObservations {
+                name: String::new(),
+                baseline: baseline.clone(),
+                variant: rates(runs)?,
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let of_blocks = block_methods(&block_effects(blocks)?, confidence, DRAWS)?;
+    // All runs of all arms may be at the ceiling: then no method of two samples has anything to say.
+    let of_runs = independent_methods(&independent, confidence, DRAWS).ok();
+    for (beside, tally) in BESIDE.iter().zip(&mut tally.beside) {
+        let results = if beside.is_of_blocks {
+            Some(&of_blocks)
+        } else {
+            of_runs.as_ref()
+        };
+        let claim = |index: usize| {
+            let of_variant = results.map_or(&[][..], |results| &results[index][..]);
+            let result = of_variant
+                .iter()
+                .find(|result| result.method == beside.method);
+            result.map_or((false, 0.0, false), |result| claim(result, truths[index]))
+        };
+        tally.count(truths, std::array::from_fn(claim));
+    }
+    Ok(())
+}
+
+/// Whether a method calls a variant different, its estimate, and whether its interval holds the truth.
+fn claim(result: &MethodResult, truth: f64) -> (bool, f64, bool) {
+    let alpha = 1.0 - VerdictSettings::default().confidence;
+    let excludes_none = || {
+        result
+            .interval
+            .is_some_and(|interval| !interval.contains(0.0))
+    };
+    (
+        result.adjusted_p.map_or_else(excludes_none, |p| p <= alpha),
+        result.estimate,
+        result
+            .interval
+            .is_some_and(|interval| interval.contains(truth)),
+    )
 }
 
 /// Each variant's runs against the baseline's, as ministat computes them.
