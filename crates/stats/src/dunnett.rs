@@ -93,7 +93,9 @@ pub fn dunnett(
     let mut loadings: Vec<(f64, f64)> = Vec::new();
     for (_, count) in &groups {
         let loading = (count / (count + base.count)).sqrt();
-        match loadings.iter_mut().find(|(known, _)| *known == loading) {
+        // Equal sizes give the same double.
+        let same = |(known, _): &&mut (f64, f64)| known.to_bits() == loading.to_bits();
+        match loadings.iter_mut().find(same) {
             Some((_, samples)) => *samples += 1.0,
             None => loadings.push((loading, 1.0)),
         }

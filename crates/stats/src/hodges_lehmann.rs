@@ -73,6 +73,12 @@ pub(crate) trait PairValues {
     /// The smallest and the largest.
     fn extremes(&self) -> (f64, f64);
 
+    /// The length of the matrix's border.
+    fn border(&self) -> u64;
+
+    /// The values greater than `low` and at most `high`, in no order.
+    fn between(&self, low: f64, high: f64) -> Vec<f64>;
+
     /// Counts the values in an upper set, that is one that holds every number above any of its
     /// members.
     fn count_upper(&self, holds: impl Fn(f64) -> bool) -> u64;
@@ -106,10 +112,19 @@ pub(crate) trait PairValues {
         // The value sought is above `low` and at most `high`. Values lie densely, so that a straight
         // line through the counts guesses well; aimed a little beyond the value, from either end in
         // turn, a guess brings the other end near, too. Where it does not, halving what doubles are
-        // left takes over, so that there are 128 passes at most, and the answer is the very number.
+        // left takes over, so that there are 128 passes at most. Once no more values are left than a
+        // pass looks at, they are written out, and the answer is the very number.
         let mut aim = OVERSHOOT;
         let mut guess_next = true;
         while order_key(high) - order_key(low) > 1 {
+            if reached - below <= self.border() {
+                let mut left = self.between(low, high);
+                debug_assert_eq!(left.len() as u64, reached - below);
+                let place = rank - below - 1;
+                #[allow(clippy::cast_possible_truncation, reason = "shorter than the border")]
+                let (_, value, _) = left.select_nth_unstable_by(place as usize, f64::total_cmp);
+                return *value + 0.0;
+            }
             let gap = order_key(high) - order_key(low);
             let part = (rank - below) as f64 / (reached - below) as f64 + aim;
             let guess = low + (high - low) * part;
@@ -160,6 +175,28 @@ impl PairValues for WalshAverages {
 
     fn extremes(&self) -> (f64, f64) {
         (self.sorted[0], self.sorted[self.sorted.len() - 1])
+    }
+
+    fn border(&self) -> u64 {
+        self.sorted.len() as u64
+    }
+
+    fn between(&self, low: f64, high: f64) -> Vec<f64> {
+        let n = self.sorted.len();
+        let mut values = Vec::new();
+        // As in counting, but for both ends at once.
+        let (mut above_low, mut above_high) = (n, n);
+        for (i, value) in self.sorted.iter().enumerate() {
+            let mean = |partner: usize| mean_of_two(*value, self.sorted[partner]);
+            while above_low > 0 && mean(above_low - 1) > low {
+                above_low -= 1;
+            }
+            while above_high > 0 && mean(above_high - 1) > high {
+                above_high -= 1;
+            }
+            values.extend((above_low.max(i)..above_high.max(i)).map(mean));
+        }
+        values
     }
 
     fn count_upper(&self, holds: impl Fn(f64) -> bool) -> u64 {

@@ -196,6 +196,28 @@ impl PairValues for PairwiseDifferences {
         )
     }
 
+    fn border(&self) -> u64 {
+        (self.sample.len() + self.reference.len()) as u64
+    }
+
+    fn between(&self, low: f64, high: f64) -> Vec<f64> {
+        let partners = self.reference.len();
+        let mut values = Vec::new();
+        // As in counting, but for both ends at once.
+        let (mut above_low, mut above_high) = (0, 0);
+        for value in &self.sample {
+            let difference = |partner: usize| value - self.reference[partner];
+            while above_low < partners && difference(above_low) > low {
+                above_low += 1;
+            }
+            while above_high < partners && difference(above_high) > high {
+                above_high += 1;
+            }
+            values.extend((above_high..above_low).map(difference));
+        }
+        values
+    }
+
     fn count_upper(&self, holds: impl Fn(f64) -> bool) -> u64 {
         let mut count = 0;
         // The partners that hold are those before `end`, which rises with the value.
