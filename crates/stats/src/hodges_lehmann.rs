@@ -98,6 +98,30 @@ pub(crate) trait PairValues {
     /// # Panics
     /// If `rank` is 0 or more than there are.
     fn select(&self, rank: u64) -> f64 {
+        self.narrowed(rank).select(rank)
+    }
+
+    /// Their median.
+    fn median(&self) -> f64 {
+        let count = self.count();
+        if count % 2 == 1 {
+            return self.select(count / 2 + 1);
+        }
+        let mut around = self.narrowed(count / 2);
+        let lower = around.select(count / 2);
+        let upper = if around.holds(count / 2 + 1) {
+            around.select(count / 2 + 1)
+        } else {
+            self.select(count / 2 + 1)
+        };
+        mean_of_two(lower, upper)
+    }
+
+    /// The few values around the `rank`-th smallest.
+    ///
+    /// # Panics
+    /// If `rank` is 0 or more than there are.
+    fn narrowed(&self, rank: u64) -> Narrowed {
         assert!(
             (1..=self.count()).contains(&rank),
             "rank {rank} of {}",
@@ -107,7 +131,7 @@ pub(crate) trait PairValues {
         let up_to = |value: f64| self.count() - self.count_above(value);
         let (mut below, mut reached) = (up_to(low), self.count());
         if below >= rank {
-            return low + 0.0;
+            return Narrowed::same(0, below, low);
         }
         // The value sought is above `low` and at most `high`. Values lie densely, so that a straight
         // line through the counts guesses well; aimed a little beyond the value, from either end in
@@ -118,12 +142,11 @@ pub(crate) trait PairValues {
         let mut guess_next = true;
         while order_key(high) - order_key(low) > 1 {
             if reached - below <= self.border() {
-                let mut left = self.between(low, high);
-                debug_assert_eq!(left.len() as u64, reached - below);
-                let place = rank - below - 1;
-                #[allow(clippy::cast_possible_truncation, reason = "shorter than the border")]
-                let (_, value, _) = left.select_nth_unstable_by(place as usize, f64::total_cmp);
-                return *value + 0.0;
+                return Narrowed {
+                    below,
+                    reached,
+                    values: self.between(low, high),
+                };
             }
             let gap = order_key(high) - order_key(low);
             let part = (rank - below) as f64 / (reached - below) as f64 + aim;
@@ -141,19 +164,7 @@ pub(crate) trait PairValues {
             }
             guess_next = !guess_next || (order_key(high) - order_key(low)) <= gap / 2;
         }
-        // Adding zero turns -0 into 0.
-        high + 0.0
-    }
-
-    /// Their median.
-    fn median(&self) -> f64 {
-        let count = self.count();
-        let upper = self.select(count / 2 + 1);
-        if count % 2 == 1 {
-            upper
-        } else {
-            mean_of_two(self.select(count / 2), upper)
-        }
+        Narrowed::same(below, reached, high)
     }
 
     /// The interval from the `rank`-th smallest to the `rank`-th largest.
@@ -164,6 +175,37 @@ pub(crate) trait PairValues {
             nominal_confidence,
             attained_confidence: 1.0 - 2.0 * null.bound_error(rank),
         }
+    }
+}
+
+/// Some of the values of all pairs: those of the ranks above `below`, up to `reached`.
+pub(crate) struct Narrowed {
+    below: u64,
+    reached: u64,
+    /// One for each rank, in no order; a single one where all are the same.
+    values: Vec<f64>,
+}
+
+impl Narrowed {
+    fn same(below: u64, reached: u64, value: f64) -> Self {
+        Self {
+            below,
+            reached,
+            values: vec![value],
+        }
+    }
+
+    fn holds(&self, rank: u64) -> bool {
+        self.below < rank && rank <= self.reached
+    }
+
+    fn select(&mut self, rank: u64) -> f64 {
+        debug_assert!(self.holds(rank), "rank {rank}");
+        let place = usize::try_from(rank - self.below - 1).unwrap_or(usize::MAX);
+        let place = place.min(self.values.len() - 1);
+        let (_, value, _) = self.values.select_nth_unstable_by(place, f64::total_cmp);
+        // Adding zero turns -0 into 0.
+        *value + 0.0
     }
 }
 
