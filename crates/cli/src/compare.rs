@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fwdlab_archive::{Column, Loaded, Results};
+use fwdlab_archive::{Loaded, Results};
 use fwdlab_model::{AddressFamily, VariantName};
 use fwdlab_report::{
     CompareReport, CompareSettings, Observations, ReportError, compare_blocks, compare_directories,
@@ -11,7 +11,7 @@ use fwdlab_report::{
 use fwdlab_stats::VerdictSettings;
 
 use crate::args::CompareArguments;
-use crate::dataset;
+use crate::dataset::{self, Column};
 use crate::exit::{Code, WrongArguments};
 use crate::output;
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use fwdlab_archive::{Column, parse_observations};
+pub(crate) use fwdlab_archive::Column;
+use fwdlab_archive::parse_observations;
 
 use crate::exit::WrongArguments;
 
