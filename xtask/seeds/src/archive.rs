@@ -48,7 +48,12 @@ impl Archive {
 
     fn bytes(&self, path: &str) -> Result<Vec<u8>> {
         let path = self.folder.join(path);
-        fs::read(&path).with_context(|| format!("{}: cannot be read", path.display()))
+        fs::read(&path).with_context(|| {
+            format!(
+                "{}: cannot be read; give a copy of ocochard/netbenches with --archive",
+                path.display()
+            )
+        })
     }
 
     pub(crate) fn text(&self, path: &str) -> Result<String> {
