@@ -101,10 +101,11 @@ pub(crate) fn tables(archive: &Archive) -> Result<Vec<Table>> {
         .map(|arms| [against_first(&arms[..2]), against_first(&arms[2..])]);
     let families_reclaim = [against_first(&reclaim)];
 
+    let readme = |results: &str| archive.text(&format!("{results}/README.md"));
     let mut all = vec![
         (
             "hyperthreading-comparisons",
-            table::comparisons(&families_hyperthreading)?,
+            table::comparisons(&families_hyperthreading, &readme(HYPERTHREADING)?)?,
         ),
         (
             "hyperthreading-settings",
@@ -114,7 +115,7 @@ pub(crate) fn tables(archive: &Archive) -> Result<Vec<Table>> {
         ("reclaim-reused", reused(archive, &reclaim)?),
         (
             "reclaim-comparisons",
-            table::comparisons(&families_reclaim)?,
+            table::comparisons(&families_reclaim, &readme(RECLAIM)?)?,
         ),
         (
             "reclaim-factorial",
@@ -125,7 +126,7 @@ pub(crate) fn tables(archive: &Archive) -> Result<Vec<Table>> {
         ("simple-tx-settings", settings(archive, &simple_tx)?),
         (
             "simple-tx-comparisons",
-            table::comparisons(&families_simple_tx)?,
+            table::comparisons(&families_simple_tx, &readme(SIMPLE_TX)?)?,
         ),
         (
             "simple-tx-factorial",
@@ -133,7 +134,7 @@ pub(crate) fn tables(archive: &Archive) -> Result<Vec<Table>> {
         ),
         (
             "harvest-mask-comparisons",
-            table::comparisons(&families_harvest_mask)?,
+            table::comparisons(&families_harvest_mask, &readme(HARVEST_MASK)?)?,
         ),
         (
             "harvest-mask-settings",
@@ -148,7 +149,7 @@ pub(crate) fn tables(archive: &Archive) -> Result<Vec<Table>> {
         ),
         (
             "d33658-comparisons",
-            table::comparisons(&families_prepends)?,
+            table::comparisons(&families_prepends, &readme(PREPENDS)?)?,
         ),
     ];
     let results = [

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use fwdlab_stats::distribution::t_upper_quantile;
 use fwdlab_stats::ministat::{Comparison, Confidence, Dataset, general};
 use fwdlab_stats::{
@@ -15,6 +15,8 @@ use crate::archive::Measured;
 
 /// What 5 runs an arm are asked to show.
 const CONFIDENCE: f64 = 0.95;
+/// What ministat says of a difference that it does not see.
+const NOT_PROVEN: &str = "no difference proven";
 /// An offered load that moved less than this did not move, as a log ratio.
 const STEADY: f64 = 0.001;
 /// The effect that matters, as a ratio.
@@ -55,13 +57,22 @@ impl Family<'_> {
 }
 
 /// Every comparison: what ministat says of it, and what the data support.
-pub(crate) fn comparisons(families: &[Family<'_>]) -> Result<String> {
+///
+/// Shape: `readme` is the text in which they were published; what it shows as proven has to be what is
+/// shown here.
+pub(crate) fn comparisons(families: &[Family<'_>], readme: &str) -> Result<String> {
     let mut rows = Vec::new();
     for family in families {
         for (other, verdict) in family.others.iter().zip(family.verdicts()?) {
+            let ministat = ministat(family.baseline, other)?;
+            ensure!(
+                ministat == NOT_PROVEN || readme.contains(&ministat),
+                "{}: its README does not say {ministat}",
+                other.arm.key
+            );
             rows.push(vec![
                 format!("{} against {}", other.arm.label, family.baseline.arm.label),
-                ministat(family.baseline, other)?,
+                ministat,
                 format_effect(verdict.estimate, verdict.direction_interval.as_ref()),
                 format_p(verdict.p.direction),
                 format_p(verdict.adjusted_p.direction),
@@ -96,7 +107,7 @@ fn ministat(baseline: &Measured, other: &Measured) -> Result<String> {
             general(comparison.half_width_percent, 6)
         )
     } else {
-        "no difference proven".to_owned()
+        NOT_PROVEN.to_owned()
     })
 }
 
