@@ -35,6 +35,7 @@ cargo xtask <chore>
                 run the ready experiments, or some, and draw up docs/experiments.md
   bench <name>  measure fwdlab itself against the goals in docs/performance.md (`bench --help`)
   calibrate     simulate how often each verdict method errs, for docs/calibration.md (`calibrate --help`)
+  seeds         judge five published results again, for docs/statistics.md (`seeds --help`)
 ";
 
 fn main() -> ExitCode {
@@ -66,7 +67,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         // Not for people: `test` has cargo start the test programs through it.
         ["run-test", program, arguments @ ..] => test::run_program(program, arguments),
         // Built as fwdlab ships; packages of their own, so that no other chore has to build the crates.
-        [package @ ("bench" | "calibrate"), arguments @ ..] => command::run(
+        [package @ ("bench" | "calibrate" | "seeds"), arguments @ ..] => command::run(
             command::cargo(["run", "--release", "--quiet", "--package", package, "--"])
                 .args(arguments),
         ),

@@ -8,6 +8,8 @@ mod layout;
 mod load;
 mod lock;
 mod name;
+mod observations;
+pub mod pkt_gen;
 mod pps;
 mod results;
 #[cfg(test)]
@@ -16,6 +18,7 @@ mod slices;
 
 pub use error::{ArchiveError, ArchiveWarning, Place};
 pub use load::{Attempt, Finished, Loaded};
+pub use observations::{Column, ObservationsError, parse_observations};
 pub use pps::format_observation;
 pub use results::{Choice, NewRun, Results, write_derived, write_readme};
 pub use slices::{SLICES_HEADER, format_slices, parse_slices};

@@ -32,6 +32,7 @@ mod sign_flip;
 mod signed_rank;
 mod spread;
 mod student;
+mod two_sample_power;
 mod two_sample_t;
 mod verdict;
 mod warning;
@@ -65,6 +66,7 @@ pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
 pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
 pub use spread::{Spread, VarianceComponents, median, variance_components};
 pub use student::StudentSample;
+pub use two_sample_power::{two_sample_observations, two_sample_power, two_sample_smallest_effect};
 pub use two_sample_t::TwoSampleT;
 pub use verdict::{
     BlockDetails, ClaimPValues, ComparisonEffects, ComparisonVerdict, FamilyVerdicts, MoreData,
