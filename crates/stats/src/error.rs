@@ -64,6 +64,14 @@ pub enum StatsError {
         /// The number given.
         have: usize,
     },
+    /// A covariate that is the same everywhere has no slope.
+    #[error(
+        "{subject}: it does not vary (0 spread), so that it has no slope; leave the adjustment out"
+    )]
+    ConstantCovariate {
+        /// Whose covariate it is.
+        subject: String,
+    },
     /// The design cannot tell an effect from the others.
     #[error(
         "{subject}: not told from the other effects by these data (a level or a combination was never measured); measure it or leave it out"

@@ -8,6 +8,7 @@ mod block_effect;
 mod bootstrap;
 mod ceiling;
 mod control;
+mod covariate;
 mod detectable;
 mod dunnett;
 mod error;
@@ -38,6 +39,10 @@ pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio,
 pub use bootstrap::bca_interval;
 pub use ceiling::{VariantObservations, ceiling_warnings};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
+pub use covariate::{
+    AdjustedEffect, ArmsCovariate, BlocksCovariate, CovariateArm, FTest, SLOPE_INTERVAL_MAX, Slope,
+    Trust, covariate_of_arms, covariate_of_blocks,
+};
 pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_effect};
 pub use dunnett::{DunnettComparison, dunnett};
 pub use error::StatsError;
