@@ -13,6 +13,7 @@ use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::format;
 use crate::judge::{self, ministat_blocks, verdict_section};
+use crate::offered_load::OfferedLoadRow;
 use crate::report::{ComparisonSection, Effect, Row, Warning};
 use crate::text::one_line;
 
@@ -109,6 +110,9 @@ pub struct CompareGroup {
     pub rows: Vec<CompareRow>,
     /// How many verdicts are corrected together.
     pub family_size: usize,
+    /// As in `report.json`; empty where nothing was measured in blocks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub offered_load: Vec<OfferedLoadRow>,
     /// Exact text of ministat, where it was asked for.
     pub ministat: Vec<String>,
 }
@@ -220,6 +224,7 @@ pub fn compare_blocks(
     let ComparisonSection {
         rows,
         family_size,
+        offered_load,
         ministat,
         ..
     } = section;
@@ -239,6 +244,7 @@ pub fn compare_blocks(
         title: None,
         rows,
         family_size,
+        offered_load,
         ministat: if settings.with_ministat {
             ministat
         } else {
@@ -364,6 +370,7 @@ fn group(
         title,
         rows,
         family_size: verdicts.first().map_or(0, |verdict| verdict.family_size),
+        offered_load: Vec::new(),
         ministat: if settings.with_ministat {
             ministat(baseline, others, settings.confidence_percent)?
         } else {

@@ -14,6 +14,7 @@ use fwdlab_stats::{
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::format;
+use crate::offered_load;
 use crate::report::{
     BlockEffectSection, ComparisonSection, ControlSection, Effect, IntervalSection, NoiseSection,
     ReferenceRow, Row, VerdictSection, Warning,
@@ -78,6 +79,13 @@ pub(crate) fn judge(
             remedy: "measure on a quieter machine, or more blocks",
         },
     ));
+    let offered_load = offered_load::rows(loaded, comparison, family, &accepted.rows)
+        .map_err(|source| judge.error(source))?;
+    warnings.extend(
+        offered_load
+            .iter()
+            .filter_map(|row| row.warning(judge.subject(&row.variant))),
+    );
     let section = ComparisonSection {
         title: comparison.title.as_deref().map(text::one_line),
         family,
@@ -87,6 +95,7 @@ pub(crate) fn judge(
         family_size: accepted.family_size,
         rows_with_all_trials,
         rows_over_all_time,
+        offered_load,
         ministat,
         ministat_note,
         plot,

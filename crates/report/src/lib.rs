@@ -10,6 +10,7 @@ mod effects_plot;
 mod error;
 mod evidence;
 mod judge;
+mod offered_load;
 mod preview;
 mod readme;
 mod report;
@@ -24,6 +25,7 @@ pub use compare::{
     Observations, compare_blocks, compare_directories, compare_independent, compare_pairs,
 };
 pub use error::ReportError;
+pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use preview::{
     ComparisonPreview, Detectable, Difference, PREVIEW_SCHEMA_VERSION, Preview, Reckoned,
     VariantPreview,

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use fwdlab_model::{AddressFamily, Conservation, LabKind, Order, Tester, Traffic, VariantName};
 
+use crate::offered_load::OfferedLoadRow;
+
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
 
@@ -190,6 +192,10 @@ pub struct ComparisonSection {
     /// The same rows and behind them the control's, with disturbed time in; empty where nothing
     /// disturbed the load CPU.
     pub rows_over_all_time: Vec<Row>,
+    /// What was offered to each variant, and what that makes of its effect; empty under a self-clocked
+    /// load, of which it is the outcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered_load: Vec<OfferedLoadRow>,
     /// Exact text of ministat, at most seven datasets each, the baseline first.
     pub ministat: Vec<String>,
     /// Where ministat and the verdicts differ, and what ministat ignores.

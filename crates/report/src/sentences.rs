@@ -206,6 +206,12 @@ pub(crate) fn losses(report: &Report) -> String {
     )
 }
 
+/// What the lines on offered load are.
+pub(crate) const OFFERED_LOAD: &str = "What was offered to each variant beside what was offered to the baseline in the same blocks, and, as a \
+     sensitivity, what the effect would be had it been the same: by a straight line through the block \
+     effects over the blocks' ratios of offered load, both as logarithms. A slope of 1 is a rate that \
+     follows the offered load, one of 0 a rate that does not care. No verdict rests on this.";
+
 /// What must not be concluded.
 pub(crate) fn limits(report: &Report) -> Vec<String> {
     match report.lab.kind {

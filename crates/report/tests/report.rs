@@ -152,6 +152,146 @@ fn what_was_lost_is_told_by_variant_and_reason() {
     }
 }
 
+/// Overload in which every block offers each variant another load, `shift_percent` more than the
+/// baseline's on the whole, and rates that follow the offered load with that slope.
+fn with_offered_load(shift_percent: f64, scatter_percent: f64, slope: f64) -> Loaded {
+    let mut loaded = Synthetic {
+        variants: vec![("plain".to_owned(), 0.0), ("filtered".to_owned(), -4.0)],
+        block_noise_percent: 0.05,
+        round_noise_percent: 0.02,
+        ..Synthetic::default()
+    }
+    .loaded();
+    loaded.resolved.traffic.regime = LoadRegime::Overload;
+    let filtered = loaded.resolved.variants[1].name.clone();
+    for attempt in &mut loaded.attempts {
+        // 0, 2, -1, 1, -2, 0, 2, -1: not in step with anything else.
+        let step = f64::from(attempt.record.block * 2 % 5) - 2.0;
+        let more = |variant| {
+            let own = if variant == &filtered {
+                shift_percent + scatter_percent * step
+            } else {
+                -scatter_percent * step / 3.0
+            };
+            1.0 + own / 100.0
+        };
+        for slice in &mut attempt.slices {
+            let more = more(&slice.variant);
+            let rate = more.powf(slope);
+            slice.offered_frames = whole(300_000.0 * more);
+            slice.forwarded_frames = whole(slice.forwarded_frames as f64 * rate);
+            slice.undisturbed_frames = slice.forwarded_frames;
+        }
+        for trial in &mut attempt.trials {
+            let more = more(&trial.variant);
+            trial.offered_frames = whole(3_000_000.0 * more);
+            trial.observation_pps *= more.powf(slope);
+        }
+    }
+    loaded
+}
+
+fn whole(value: f64) -> u64 {
+    format!("{value:.0}").parse().expect("digits are a number")
+}
+
+#[test]
+fn an_offered_load_that_moved_is_warned_of_and_adjusted_for() {
+    let loaded = with_offered_load(-3.0, 0.5, 1.0);
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    assert!(codes(&report).contains(&"W217"), "{:?}", report.warnings);
+    let [row] = &report.comparisons[0].offered_load[..] else {
+        panic!("one variant is compared")
+    };
+    assert!(
+        row.differs && (row.shift_percent + 3.0).abs() < 0.5,
+        "{row:?}"
+    );
+    // The rate follows the offered load: of 7 % less, 3 % are its.
+    let effect = report.comparisons[0].rows[1].effect.as_ref().unwrap();
+    assert!((effect.estimate_percent + 6.9).abs() < 0.5, "{effect:?}");
+    let sensitivity = row.sensitivity.as_ref().unwrap();
+    assert!((sensitivity.adjusted_percent + 4.0).abs() < 0.5, "{row:?}");
+    assert!((sensitivity.slope.estimate - 1.0).abs() < 0.2 && sensitivity.is_supported);
+    assert!(sensitivity.slope.p < 0.05);
+    let readme = render::readme(&report, "");
+    let line = format!("- **filtered**: {}", row.sentence);
+    assert!(readme.contains("## Offered load") && readme.contains(&line));
+    let terminal = render::terminal(&report, None, 80, false);
+    assert!(terminal.contains("at equal offered load"), "{terminal}");
+    insta::assert_snapshot!("offered_load", row.sentence);
+    let json = render::json(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+
+    // The verdict is what it was.
+    let mut paced = loaded.clone();
+    for attempt in &mut paced.attempts {
+        for slice in &mut attempt.slices {
+            slice.offered_frames = 300_000;
+        }
+        for trial in &mut attempt.trials {
+            trial.offered_frames = 3_000_000;
+        }
+    }
+    let equal = Report::build(&paced).unwrap();
+    assert_eq!(equal.comparisons[0].rows, report.comparisons[0].rows);
+    assert!(!codes(&equal).contains(&"W217"));
+    let row = &equal.comparisons[0].offered_load[0];
+    assert!(!row.differs && row.sensitivity.is_none(), "{row:?}");
+    let terminal = render::terminal(&equal, None, 80, false);
+    assert!(!terminal.contains("offered load"), "{terminal}");
+}
+
+#[test]
+fn an_offered_load_that_hardly_moved_tells_no_slope() {
+    let report = Report::build(&with_offered_load(-3.0, 0.002, 0.0)).unwrap();
+    let row = &report.comparisons[0].offered_load[0];
+    assert!(row.differs);
+    assert!(!row.sensitivity.as_ref().unwrap().is_supported);
+    assert!(
+        row.sentence.ends_with("nothing can be adjusted by it"),
+        "{}",
+        row.sentence
+    );
+    // Less than half the threshold is not warned of, however certain.
+    let report = Report::build(&with_offered_load(-0.4, 0.002, 0.0)).unwrap();
+    let row = &report.comparisons[0].offered_load[0];
+    assert!(
+        row.shift_interval.unwrap().high_percent < 0.0 && !row.differs,
+        "{row:?}"
+    );
+    assert!(!codes(&report).contains(&"W217"));
+}
+
+/// Where generator and DUT take turns, offered load is what comes out.
+#[test]
+fn a_self_clocked_load_is_not_adjusted_for() {
+    let mut loaded = with_offered_load(-3.0, 0.5, 1.0);
+    loaded.resolved.traffic.regime = LoadRegime::SelfClocked;
+    let report = Report::build(&loaded).unwrap();
+    assert!(report.comparisons[0].offered_load.is_empty());
+    assert!(!codes(&report).contains(&"W217"));
+    assert!(!render::readme(&report, "").contains("## Offered load"));
+}
+
+/// Records of few blocks, and such as do not say what was offered.
+#[test]
+fn offered_loads_that_are_not_known_are_passed_over() {
+    let mut loaded = with_offered_load(-3.0, 0.5, 1.0);
+    loaded.attempts.truncate(2);
+    let report = Report::build(&loaded).unwrap();
+    let row = &report.comparisons[0].offered_load[0];
+    assert!(row.sensitivity.is_none() && row.shift_interval.is_none() && !row.differs);
+    for attempt in &mut loaded.attempts {
+        attempt
+            .slices
+            .iter_mut()
+            .for_each(|slice| slice.offered_frames = 0);
+    }
+    let report = Report::build(&loaded).unwrap();
+    assert!(report.comparisons[0].offered_load.is_empty());
+}
+
 #[test]
 fn an_earlier_session_is_shown_and_not_judged() {
     let report = Report::build(&with_a_reference()).expect("made-up records are sound");
