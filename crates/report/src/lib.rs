@@ -27,7 +27,7 @@ pub use compare::{
 pub use error::ReportError;
 pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use preview::{
-    ComparisonPreview, Detectable, Difference, PREVIEW_SCHEMA_VERSION, Preview, Reckoned,
-    VariantPreview,
+    Claim, ComparisonPreview, Detectable, Difference, MethodPreview, PREVIEW_SCHEMA_VERSION,
+    Preview, Reckoned, VariantPreview,
 };
 pub use report::*;

@@ -307,7 +307,7 @@ fn sentence(
     let doubt = match trust {
         Trust::SlopeUnknown => {
             return format!(
-                "{shift}; their ratio hardly moved from block to block, so that the slope is unknown and \
+                "{shift}; their ratio moved too little beside the noise for its slope to be known, so that \
                  nothing can be adjusted by it"
             );
         }

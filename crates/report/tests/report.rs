@@ -10,7 +10,7 @@ use fwdlab_model::{
     AddressFamily, Factor, Level, LoadRegime, Order, RateBasis, Reference, ReferenceData,
     SCHEMA_VERSION,
 };
-use fwdlab_report::{Preview, Report, ReportError, render};
+use fwdlab_report::{Preview, Reckoned, Report, ReportError, render};
 use fwdlab_stats::ministat;
 use proptest::prelude::*;
 use synthetic::Synthetic;
@@ -329,7 +329,8 @@ fn an_order_that_was_not_random_is_warned_of() {
 }
 
 fn preview_of(run: &Loaded, earlier: &[Loaded]) -> Preview {
-    Preview::build(&run.resolved, &run.plan, earlier, None, 83.0).expect("made-up plans are sound")
+    Preview::build(&run.resolved, &run.plan, earlier, None, 83.0, false)
+        .expect("made-up plans are sound")
 }
 
 #[test]
@@ -363,6 +364,7 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
         &[],
         Some("not root".to_owned()),
         1.0,
+        true,
     );
     let text = render::preview(&asked.expect("sound"), 80);
     assert!(
@@ -373,6 +375,65 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
         text.contains("not known: there is no earlier run"),
         "{text}"
     );
+}
+
+#[test]
+fn a_plan_tells_what_each_method_would_take() {
+    let run = Synthetic::default().loaded();
+    let with_methods = |run: &Loaded, earlier: &[Loaded]| {
+        Preview::build(&run.resolved, &run.plan, earlier, None, 83.0, true).expect("sound")
+    };
+    let preview = with_methods(&run, std::slice::from_ref(&run));
+    let text = render::preview(&preview, 80);
+    let (_, table) = text
+        .split_once("How many it would take")
+        .expect("it was asked for");
+    insta::assert_snapshot!("preview_methods", table);
+    let json = render::preview_json(&preview).expect("plain data");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    let methods = &json["detectable"][0]["reckoned"]["methods"];
+    let first = serde_json::to_string_pretty(&methods[0]).expect("plain data");
+    insta::assert_snapshot!("preview_methods.json", first);
+    assert_eq!(methods.as_array().expect("a list").len(), 11);
+
+    // Whether the verdicts' line is that of the plan, and what blocks are for: the machine drifts by 3 %.
+    let reckoned = preview.detectable[0]
+        .reckoned
+        .as_ref()
+        .expect("there is an earlier run");
+    let verdicts = &reckoned.methods[0];
+    assert_eq!(verdicts.smallest_percent, reckoned.smallest_effect_percent);
+    assert_eq!(verdicts.size_for_threshold, reckoned.blocks_for_threshold);
+    let welch = &reckoned.methods[3];
+    assert!(welch.size_for_threshold > Some(5 * verdicts.size_for_threshold.unwrap()));
+
+    // Both families have a table of their own, and without earlier runs there is none.
+    let both = Synthetic {
+        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        ..Synthetic::default()
+    }
+    .loaded();
+    let text = render::preview(&with_methods(&both, std::slice::from_ref(&both)), 80);
+    assert!(text.contains("by each method, IPv6"), "{text}");
+    assert!(!render::preview(&with_methods(&run, &[]), 80).contains("by each method"));
+}
+
+/// Five blocks show nothing, and a run without any noise everything.
+#[test]
+fn plans_at_the_ends_of_what_can_be_shown() {
+    let earlier = Synthetic::default().loaded();
+    let mut short = earlier.clone();
+    short.resolved.design.blocks = 5;
+    let text = render::preview(&preview_of(&short, std::slice::from_ref(&earlier)), 80);
+    assert!(text.contains("none: so few blocks show nothing"), "{text}");
+    let quiet = Synthetic {
+        block_noise_percent: 0.0,
+        round_noise_percent: 0.0,
+        ..Synthetic::default()
+    }
+    .loaded();
+    let text = render::preview(&preview_of(&earlier, &[quiet]), 80);
+    assert!(text.contains("within the threshold of 1 %"), "{text}");
 }
 
 #[test]
@@ -399,7 +460,9 @@ fn runs_of_the_same_experiment_go_before_others() {
     assert!(same.same_experiment && !others.same_experiment);
     assert_eq!(same.runs, ["quickstart/made-up"]);
     assert_eq!((same.degrees_of_freedom, same.compared), (7, 3));
-    assert!(others.smallest_effect_percent > 3.0 * same.smallest_effect_percent);
+    let smallest =
+        |reckoned: &Reckoned| reckoned.smallest_effect_percent.expect("8 blocks suffice");
+    assert!(smallest(&others) > 3.0 * smallest(&same));
     assert_eq!(reckoned(&[unmeasured]), None);
 }
 

@@ -86,6 +86,12 @@ pub enum StatsError {
         /// The level given.
         value: f64,
     },
+    /// A standard deviation is negative, infinite or no number.
+    #[error("standard deviation: not a number from 0 on ({value}); give for example 0.01")]
+    StandardDeviation {
+        /// What was given.
+        value: f64,
+    },
     /// A practical threshold is not strictly between 0 and 1.
     #[error(
         "practical threshold: not between 0 and 1 ({value}); give a ratio, for example 0.01 for 1 %"

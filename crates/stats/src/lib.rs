@@ -9,7 +9,6 @@ mod bootstrap;
 mod ceiling;
 mod control;
 mod covariate;
-mod detectable;
 mod dunnett;
 mod error;
 mod factorial;
@@ -25,6 +24,7 @@ mod max_t;
 mod moments;
 mod multiplicity;
 mod permutation;
+mod power;
 mod rank_null;
 mod shift_test;
 mod sign_flip;
@@ -43,7 +43,6 @@ pub use covariate::{
     AdjustedEffect, ArmsCovariate, BlocksCovariate, CovariateArm, FTest, SLOPE_INTERVAL_MAX, Slope,
     Trust, covariate_of_arms, covariate_of_blocks,
 };
-pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_effect};
 pub use dunnett::{DunnettComparison, dunnett};
 pub use error::StatsError;
 pub use factorial::{
@@ -59,10 +58,11 @@ pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues};
 pub use max_t::{max_t_permutation, max_t_sign_flip};
 pub use multiplicity::holm_adjusted;
 pub use permutation::{Draws, PERMUTATION_EXACT_MAX, PermutationTest, Stratum};
+pub use power::{DETECTION_POWER, Method, PowerAnalysis, SIZE_MAX};
 pub use shift_test::ShiftTest;
 pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
 pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
-pub use spread::{Spread, VarianceComponents, median, variance_components};
+pub use spread::{PooledSpread, Spread, VarianceComponents, median, variance_components};
 pub use student::StudentSample;
 pub use two_sample_t::TwoSampleT;
 pub use verdict::{

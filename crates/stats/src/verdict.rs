@@ -22,12 +22,13 @@
 //! most alpha an effect wrongly called beyond d, at most alpha one wrongly called inside.
 
 use serde::Serialize;
-use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::control::ControlVerdict;
+use crate::distribution::normal_upper_quantile;
 use crate::error::{StatsError, significance};
 use crate::hodges_lehmann::Interval;
 use crate::multiplicity::holm_adjusted;
+use crate::power::{DETECTION_POWER, KnownError};
 use crate::shift_test::ShiftTest;
 use crate::sign_flip::sign_flip_p;
 use crate::signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
@@ -471,14 +472,15 @@ impl Claims {
             return Ok(MoreData::NoiseUnknown);
         };
         let (have, unit) = test.size();
-        let normal = Normal::standard();
         let tail = (1.0 - interval.attained_confidence) / 2.0;
-        let noise_of_one = interval.half_width() / -normal.inverse_cdf(tail) * (have as f64).sqrt();
+        let noise_of_one =
+            interval.half_width() / normal_upper_quantile(tail) * (have as f64).sqrt();
         let level = self.alpha / family_size as f64;
+        let tests = KnownError::new(level);
         let decided = |size: usize| {
             let standard_error = noise_of_one / (size as f64).sqrt();
             let smallest_p = test.smallest_p(size);
-            self.power(estimate, standard_error, level, smallest_p) >= DECISION_POWER
+            self.power(estimate, standard_error, &tests, level, smallest_p) >= DETECTION_POWER
         };
         if !decided(have + MORE_DATA_MAX) {
             return Ok(MoreData::MoreThan(MORE_DATA_MAX, unit));
@@ -498,31 +500,38 @@ impl Claims {
 
     /// The probability that a sample shows an effect of this size to be beyond the threshold, or
     /// inside it if that is where it is.
-    fn power(&self, effect: f64, standard_error: f64, level: f64, smallest_p: f64) -> f64 {
-        let normal = Normal::standard();
-        let power = |distance: f64, tail: f64| {
-            if smallest_p > tail {
-                return 0.0;
-            }
-            // 0 / 0 only where effects without noise sit on the bound: never shown.
-            let standardised = distance / standard_error;
-            if standardised.is_nan() {
-                return 0.0;
-            }
-            normal.cdf(standardised + normal.inverse_cdf(tail))
-        };
+    fn power(
+        &self,
+        effect: f64,
+        standard_error: f64,
+        tests: &KnownError,
+        level: f64,
+        smallest_p: f64,
+    ) -> f64 {
         let (below, above) = self.threshold;
+        let in_errors = |distance: f64| {
+            let standardised = distance / standard_error;
+            // 0 / 0 only where effects without noise sit on the bound: never shown.
+            if standardised.is_nan() {
+                f64::NEG_INFINITY
+            } else {
+                standardised
+            }
+        };
         if below < effect && effect < above {
-            (power(effect - below, level) + power(above - effect, level) - 1.0).max(0.0)
+            if smallest_p > level {
+                return 0.0;
+            }
+            tests.inside(in_errors(below - effect), in_errors(above - effect))
         } else {
+            if smallest_p > level / 2.0 {
+                return 0.0;
+            }
             let bound = if effect > 0.0 { above } else { below };
-            power((effect - bound).abs(), level).min(power(effect.abs(), level / 2.0))
+            tests.beyond(in_errors(effect.abs()), in_errors((effect - bound).abs()))
         }
     }
 }
-
-/// The probability of a decision that [`MoreData`] aims at.
-const DECISION_POWER: f64 = 0.8;
 
 /// Where [`MoreData`] stops counting.
 const MORE_DATA_MAX: usize = 1000;
@@ -901,28 +910,23 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
     fn power_is_that_of_a_normal_estimate() {
         let claims = Claims::new(&VerdictSettings::default()).unwrap();
         let (below, above) = claims.threshold;
+        let tests = KnownError::new(0.05);
+        let power = |effect: f64, error: f64, smallest_p: f64| {
+            claims.power(effect, error, &tests, 0.05, smallest_p)
+        };
         let error = 0.001;
-        let beyond = claims.power(
-            above + (1.644_854 + 0.841_621) * error,
-            error,
-            0.05,
-            0.5_f64.powi(50),
-        );
+        let tiny = 0.5_f64.powi(50);
+        let beyond = power(above + (1.644_854 + 0.841_621) * error, error, tiny);
         assert!((beyond - 0.8).abs() < 1e-6, "{beyond}");
-        let mirrored = claims.power(
-            below - (1.644_854 + 0.841_621) * error,
-            error,
-            0.05,
-            0.5_f64.powi(50),
-        );
+        let mirrored = power(below - (1.644_854 + 0.841_621) * error, error, tiny);
         assert!((mirrored - 0.8).abs() < 1e-6, "{mirrored}");
         let centre = f64::midpoint(below, above);
         let error = (above - below) / 2.0 / (1.644_854 + 1.281_552);
-        let inside = claims.power(centre, error, 0.05, 0.5_f64.powi(50));
+        let inside = power(centre, error, tiny);
         assert!((inside - 0.8).abs() < 1e-6, "{inside}");
         // The exact test's smallest p-value bounds it even where there is no noise.
-        assert_eq!(claims.power(0.5, 0.0, 0.05, 0.5_f64.powi(5)), 0.0);
-        assert_eq!(claims.power(0.5, 0.0, 0.05, 0.5_f64.powi(6)), 1.0);
+        assert_eq!(power(0.5, 0.0, 0.5_f64.powi(5)), 0.0);
+        assert_eq!(power(0.5, 0.0, 0.5_f64.powi(6)), 1.0);
     }
 
     fn families() -> impl Strategy<Value = Vec<Vec<f64>>> {
