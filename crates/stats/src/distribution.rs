@@ -138,9 +138,12 @@ pub(crate) fn two_one_sided_probability(
     }
     let step = deviation_step(degrees_of_freedom, lower.abs().max(upper.abs()).min(40.0));
     let mut total = 0.0;
-    // ln S = end - ln(1 + e^w): both ends are where w is infinite, and everything vanishes there.
+    // ln S = end - ln(1 + e^w): both ends are where w is infinite, and everything vanishes there, at the
+    // upper one as e^2w, or, where that is far above 1, by the density, which has a normal's tail.
+    let top = (-DENSITY_MIN.ln() / degrees_of_freedom).sqrt();
+    let first = (end - top).max(0.0).exp_m1().ln().max(-20.0);
     for point in 0..STEPS_MAX {
-        let w = -40.0 + f64::from(point) * step;
+        let w = first + f64::from(point) * step;
         let u = end - w.exp().ln_1p();
         let weight = deviation_density(u, degrees_of_freedom);
         if u < 0.0 && (weight.is_nan() || weight < DENSITY_MIN) {

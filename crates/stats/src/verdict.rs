@@ -24,7 +24,7 @@
 use serde::Serialize;
 
 use crate::control::ControlVerdict;
-use crate::distribution::normal_upper_quantile;
+use crate::distribution::t_upper_quantile;
 use crate::error::{StatsError, significance};
 use crate::hodges_lehmann::Interval;
 use crate::multiplicity::holm_adjusted;
@@ -343,6 +343,8 @@ pub(crate) trait EffectTest: ShiftTest {
     fn size(&self) -> (usize, Unit);
     /// The smallest one-sided p that a sample of a size can have.
     fn smallest_p(&self, size: usize) -> f64;
+    /// Degrees of freedom of the t that the estimate over its standard error is like.
+    fn degrees_of_freedom(&self) -> f64;
 }
 
 impl EffectTest for SignedRank {
@@ -364,6 +366,10 @@ impl EffectTest for SignedRank {
 
     fn smallest_p(&self, size: usize) -> f64 {
         0.5_f64.powf(size as f64)
+    }
+
+    fn degrees_of_freedom(&self) -> f64 {
+        self.blocks() as f64 - 1.0
     }
 }
 
@@ -457,11 +463,14 @@ impl Claims {
     /// How much more data makes it 80 % probable that the verdict leaves nothing open, if the
     /// estimate is the true effect.
     ///
-    /// The noise is read off the interval (Lehmann 1963): its half-width over the normal
-    /// quantile of its confidence estimates the standard error of the estimate, whatever the
-    /// tails, and shrinks with the square root of the sample's size. Each claim is held
-    /// to the level alpha / family size, Holm's first step; so the number errs to the large
-    /// side where other comparisons of the family are clear.
+    /// The noise is read off the interval (Lehmann 1963): its half-width over a quantile of its
+    /// confidence estimates the standard error of the estimate, whatever the tails, and shrinks
+    /// with the square root of the sample's size. The quantile is that of t, as [`crate::PowerAnalysis`]
+    /// takes the tests: the normal one would make 8 blocks look a fifth noisier than they are, and ask
+    /// for a third more. From there on the error is taken for known, which is quick, and a few blocks
+    /// short of that analysis where few suffice. Each claim is held to the level
+    /// alpha / family size, Holm's first step; so the number errs to the large side where other
+    /// comparisons of the family are clear.
     fn more_data(
         &self,
         test: &impl EffectTest,
@@ -473,8 +482,9 @@ impl Claims {
         };
         let (have, unit) = test.size();
         let tail = (1.0 - interval.attained_confidence) / 2.0;
-        let noise_of_one =
-            interval.half_width() / normal_upper_quantile(tail) * (have as f64).sqrt();
+        let noise_of_one = interval.half_width()
+            / t_upper_quantile(tail, test.degrees_of_freedom())
+            * (have as f64).sqrt();
         let level = self.alpha / family_size as f64;
         let tests = KnownError::new(level);
         let decided = |size: usize| {

@@ -8,8 +8,9 @@
 mod noise;
 
 use fwdlab_stats::{
-    Draws, MannWhitney, Method, PermutationTest, PowerAnalysis, ShiftTest as _, SignedRank,
-    Stratum, StudentSample, TwoSampleT, dunnett, sign_flip_p,
+    ComparisonEffects, Draws, MannWhitney, Method, MoreData, PermutationTest, PowerAnalysis,
+    ShiftTest as _, SignedRank, Stratum, StudentSample, TwoSampleT, VerdictSettings, dunnett,
+    family_verdicts, sign_flip_p,
 };
 use noise::Noise;
 
@@ -181,6 +182,61 @@ fn equivalence() {
                 let what = format!("{method:?}, {size}, {effect} inside {d}");
                 assert_near(shown, reckoned, tolerance, &what);
             }
+        }
+    }
+}
+
+/// How many more blocks a verdict asks for is what the analysis says of the noise that its blocks come
+/// from: on average, where the estimate is the truth.
+#[test]
+fn more_blocks_are_those_of_the_analysis() {
+    const DEVIATION: f64 = 0.03;
+    let settings = VerdictSettings::default();
+    let threshold = settings.practical_threshold;
+    let (below, above) = ((-threshold).ln_1p(), threshold.ln_1p());
+    let analysis =
+        |confidence| PowerAnalysis::new(Method::SignedRank, DEVIATION, 1, confidence).unwrap();
+    let none = (1..1000)
+        .find(|size| analysis(0.95).power_inside(0.0, below, above, *size) >= 0.8)
+        .unwrap();
+    // Beyond the threshold is shown one-sided at 5 %, as both sides together at 10 %.
+    let large = (1..1000)
+        .find(|size| {
+            analysis(0.95)
+                .power(0.02, *size)
+                .min(analysis(0.9).power(0.02 - above, *size))
+                >= 0.8
+        })
+        .unwrap();
+    let mut noise = Noise::new(21);
+    for (effect, need) in [(0.0, none), (0.02, large)] {
+        for size in [6, 8, 12] {
+            let replicates = 400;
+            let total: usize = (0..replicates)
+                .map(|_| {
+                    let mut blocks = sample(&mut noise, size, 0.0);
+                    let centre = SignedRank::new(&blocks).unwrap().estimate();
+                    for block in &mut blocks {
+                        *block = (*block - centre) * DEVIATION + effect;
+                    }
+                    let comparison = ComparisonEffects {
+                        name: "variant".to_owned(),
+                        block_effects: blocks,
+                    };
+                    let family = family_verdicts(&[comparison], None, &settings).unwrap();
+                    match family.comparisons[0].more {
+                        None => size,
+                        Some(MoreData::About(more, _)) => size + more,
+                        more => panic!("{more:?}"),
+                    }
+                })
+                .sum();
+            let mean = total as f64 / f64::from(replicates);
+            let ratio = mean / need as f64;
+            assert!(
+                (0.8..1.2).contains(&ratio),
+                "{effect}, {size}: {mean} for {need}"
+            );
         }
     }
 }
