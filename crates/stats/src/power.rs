@@ -120,7 +120,7 @@ impl Method {
 /// assert_eq!(verdict.power(0.5, 5), 0.0); // 5 blocks can show nothing
 /// assert_eq!(verdict.size_to_show(0.01), Some(11));
 /// let smallest = verdict.smallest_effect(8).expect("8 blocks can show something");
-/// assert!((0.0122..0.0124).contains(&smallest));
+/// assert!((0.0124..0.0126).contains(&smallest));
 /// # Ok::<(), fwdlab_stats::StatsError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -438,6 +438,8 @@ impl Test {
 /// which reads that error off an interval.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownError {
+    /// The error probability of each claim.
+    pub(crate) level: f64,
     /// The critical value of one-sided tests at the level.
     critical: f64,
     /// The same at half of the level, for a two-sided one.
@@ -447,6 +449,7 @@ pub(crate) struct KnownError {
 impl KnownError {
     pub(crate) fn new(level: f64) -> Self {
         Self {
+            level,
             critical: normal_upper_quantile(level),
             two_sided_critical: normal_upper_quantile(level / 2.0),
         }
@@ -583,20 +586,20 @@ mod tests {
                 .to_string()
         };
         insta::assert_snapshot!(
-                                                            [
-                                                                refusal(-1.0, 0.95),
-                                                                refusal(f64::INFINITY, 0.95),
-                                                                refusal(f64::NAN, 0.95),
-                                                                refusal(1.0, 1.0),
-                                                            ]
-                                                            .join("\n"),
-                                                            @r"
+                                                                    [
+                                                                        refusal(-1.0, 0.95),
+                                                                        refusal(f64::INFINITY, 0.95),
+                                                                        refusal(f64::NAN, 0.95),
+                                                                        refusal(1.0, 1.0),
+                                                                    ]
+                                                                    .join("\n"),
+                                                                    @r"
 standard deviation: not a number from 0 on (-1); give for example 0.01
 standard deviation: not a number from 0 on (inf); give for example 0.01
 standard deviation: not a number from 0 on (NaN); give for example 0.01
 confidence: not between 0.5 and 1 (1); give for example 0.95
 "
-                                                        );
+                                                                );
     }
 
     #[test]

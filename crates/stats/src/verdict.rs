@@ -21,6 +21,8 @@
 //! 1.5 alpha of all families. So at most a share alpha of families holds a wrong direction, at
 //! most alpha an effect wrongly called beyond d, at most alpha one wrongly called inside.
 
+use std::cell::LazyCell;
+
 use serde::Serialize;
 
 use crate::control::ControlVerdict;
@@ -387,6 +389,8 @@ pub(crate) fn judged<T: EffectTest>(
         .map(|((_, test), &estimate)| claims.p_values(test, estimate))
         .collect();
     let adjusted_p_values = adjusted(&p_values)?;
+    // Quantiles take long, and most families leave nothing open.
+    let at_first_step = LazyCell::new(|| KnownError::new(claims.alpha / tests.len() as f64));
     tests
         .iter()
         .zip(estimates)
@@ -405,7 +409,7 @@ pub(crate) fn judged<T: EffectTest>(
                 uncorrected_verdict: claims.verdict(&p),
                 family_size: tests.len(),
                 more: if verdict.leaves_open() {
-                    Some(claims.more_data(test, estimate, tests.len())?)
+                    Some(claims.more_data(test, estimate, &at_first_step)?)
                 } else {
                     None
                 },
@@ -475,7 +479,7 @@ impl Claims {
         &self,
         test: &impl EffectTest,
         estimate: f64,
-        family_size: usize,
+        at_first_step: &KnownError,
     ) -> Result<MoreData, StatsError> {
         let Some(interval) = test.interval_or_widest(1.0 - self.alpha)? else {
             return Ok(MoreData::NoiseUnknown);
@@ -485,12 +489,10 @@ impl Claims {
         let noise_of_one = interval.half_width()
             / t_upper_quantile(tail, test.degrees_of_freedom())
             * (have as f64).sqrt();
-        let level = self.alpha / family_size as f64;
-        let tests = KnownError::new(level);
         let decided = |size: usize| {
             let standard_error = noise_of_one / (size as f64).sqrt();
             let smallest_p = test.smallest_p(size);
-            self.power(estimate, standard_error, &tests, level, smallest_p) >= DETECTION_POWER
+            self.power(estimate, standard_error, at_first_step, smallest_p) >= DETECTION_POWER
         };
         if !decided(have + MORE_DATA_MAX) {
             return Ok(MoreData::MoreThan(MORE_DATA_MAX, unit));
@@ -510,14 +512,7 @@ impl Claims {
 
     /// The probability that a sample shows an effect of this size to be beyond the threshold, or
     /// inside it if that is where it is.
-    fn power(
-        &self,
-        effect: f64,
-        standard_error: f64,
-        tests: &KnownError,
-        level: f64,
-        smallest_p: f64,
-    ) -> f64 {
+    fn power(&self, effect: f64, standard_error: f64, tests: &KnownError, smallest_p: f64) -> f64 {
         let (below, above) = self.threshold;
         let in_errors = |distance: f64| {
             let standardised = distance / standard_error;
@@ -529,12 +524,12 @@ impl Claims {
             }
         };
         if below < effect && effect < above {
-            if smallest_p > level {
+            if smallest_p > tests.level {
                 return 0.0;
             }
             tests.inside(in_errors(below - effect), in_errors(above - effect))
         } else {
-            if smallest_p > level / 2.0 {
+            if smallest_p > tests.level / 2.0 {
                 return 0.0;
             }
             let bound = if effect > 0.0 { above } else { below };
@@ -922,7 +917,7 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
         let (below, above) = claims.threshold;
         let tests = KnownError::new(0.05);
         let power = |effect: f64, error: f64, smallest_p: f64| {
-            claims.power(effect, error, &tests, 0.05, smallest_p)
+            claims.power(effect, error, &tests, smallest_p)
         };
         let error = 0.001;
         let tiny = 0.5_f64.powi(50);
