@@ -586,20 +586,20 @@ mod tests {
                 .to_string()
         };
         insta::assert_snapshot!(
-                                                                    [
-                                                                        refusal(-1.0, 0.95),
-                                                                        refusal(f64::INFINITY, 0.95),
-                                                                        refusal(f64::NAN, 0.95),
-                                                                        refusal(1.0, 1.0),
-                                                                    ]
-                                                                    .join("\n"),
-                                                                    @r"
+                                                                            [
+                                                                                refusal(-1.0, 0.95),
+                                                                                refusal(f64::INFINITY, 0.95),
+                                                                                refusal(f64::NAN, 0.95),
+                                                                                refusal(1.0, 1.0),
+                                                                            ]
+                                                                            .join("\n"),
+                                                                            @r"
 standard deviation: not a number from 0 on (-1); give for example 0.01
 standard deviation: not a number from 0 on (inf); give for example 0.01
 standard deviation: not a number from 0 on (NaN); give for example 0.01
 confidence: not between 0.5 and 1 (1); give for example 0.95
 "
-                                                                );
+                                                                        );
     }
 
     #[test]

@@ -94,20 +94,29 @@ fn signed_ranks() {
 
 /// The tails that this field has: what is reckoned with their standard deviation errs to the safe side.
 #[test]
-fn heavy_tails_are_no_worse_for_ranks() {
+fn heavy_tails_are_no_worse() {
     let mut noise = Noise::new(5);
     for size in [8, 16] {
         let deviation = 3_f64.sqrt(); // of t with 3 degrees of freedom
-        let analysis = PowerAnalysis::new(Method::SignedRank, deviation, 1, 0.95).unwrap();
-        let effect = analysis.smallest_effect(size).unwrap();
-        let shown = (0..REPLICATES)
-            .filter(|_| {
-                let sample: Vec<f64> = (0..size).map(|_| effect + noise.t3()).collect();
-                SignedRank::new(&sample).unwrap().p_two_sided(0.0) <= 0.05
-            })
-            .count();
-        let share = shown as f64 / REPLICATES as f64;
-        assert!(share > 0.8, "{size}: {share}");
+        for method in [Method::SignedRank, Method::StudentT] {
+            let analysis = PowerAnalysis::new(method, deviation, 1, 0.95).unwrap();
+            let effect = analysis.smallest_effect(size).unwrap();
+            let shown = (0..REPLICATES)
+                .filter(|_| {
+                    let sample: Vec<f64> = (0..size).map(|_| effect + noise.t3()).collect();
+                    let p = match method {
+                        Method::SignedRank => SignedRank::new(&sample).unwrap().p_two_sided(0.0),
+                        _ => StudentSample::new(&sample)
+                            .unwrap()
+                            .p_two_sided(0.0)
+                            .unwrap(),
+                    };
+                    p <= 0.05
+                })
+                .count();
+            let share = shown as f64 / REPLICATES as f64;
+            assert!(share > 0.8, "{method:?}, {size}: {share}");
+        }
     }
 }
 
