@@ -13,7 +13,7 @@ use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::format;
 use crate::judge::{self, ministat_blocks, verdict_section};
-use crate::offered_load::OfferedLoadRow;
+use crate::offered_load::{self, OfferedLoadRow};
 use crate::report::{ComparisonSection, Effect, Row, Warning};
 use crate::text::one_line;
 
@@ -110,7 +110,7 @@ pub struct CompareGroup {
     pub rows: Vec<CompareRow>,
     /// How many verdicts are corrected together.
     pub family_size: usize,
-    /// As in `report.json`; empty where nothing was measured in blocks.
+    /// As in `report.json`; empty for files, which do not say what was offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub offered_load: Vec<OfferedLoadRow>,
     /// Exact text of ministat, where it was asked for.
@@ -267,8 +267,9 @@ pub fn compare_directories(
 ) -> Result<CompareReport, ReportError> {
     let first = directories[0].1;
     let mut groups = Vec::new();
+    let mut warnings = vec![other_sessions()];
     for &family in &first.resolved.traffic.families {
-        let mut shared: Vec<(String, Vec<Observations>)> = Vec::new();
+        let mut shared: Vec<(&VariantName, Vec<Observations>)> = Vec::new();
         for variant in &first.resolved.variants {
             let label = one_line(&variant.label);
             let sets: Vec<Observations> = directories
@@ -281,7 +282,7 @@ pub fn compare_directories(
                 .collect();
             let is_everywhere = sets.iter().all(|set| !set.values_pps.is_empty());
             if variant.control_of.is_none() && is_everywhere {
-                shared.push((format!("{label}, {}", family.protocol()), sets));
+                shared.push((&variant.name, sets));
             }
         }
         // The variants of an address family are one family of comparisons.
@@ -302,15 +303,29 @@ pub fn compare_directories(
                 }
             })?;
         let of_variants = verdicts.comparisons.chunks(directories.len() - 1);
-        for ((title, sets), verdicts) in shared.iter().zip(of_variants) {
+        for ((variant, sets), verdicts) in shared.iter().zip(of_variants) {
             let (baseline, others) = split(sets);
-            groups.push(group(
-                Some(title.clone()),
-                baseline,
-                others,
-                verdicts,
-                settings,
-            )?);
+            let label = first
+                .resolved
+                .variant(variant)
+                .map_or_else(|| variant.to_string(), |variant| one_line(&variant.label));
+            let title = format!("{label}, {}", family.protocol());
+            let mut group = group(Some(title), baseline, others, verdicts, settings)?;
+            for (set, (_, loaded)) in others.iter().zip(&directories[1..]) {
+                let row = offered_load::row_of_runs(
+                    [first, loaded],
+                    variant,
+                    family,
+                    VariantName::from_label(&set.label),
+                    &settings.verdicts(),
+                )
+                .map_err(|source| error(baseline, source))?;
+                if let Some(row) = row {
+                    warnings.extend(row.warning(one_line(&set.path)));
+                    group.offered_load.push(row);
+                }
+            }
+            groups.push(group);
         }
     }
     if groups.is_empty() {
@@ -320,7 +335,7 @@ pub fn compare_directories(
         Basis::IndependentObservations,
         settings,
         groups,
-        vec![other_sessions()],
+        warnings,
     ))
 }
 

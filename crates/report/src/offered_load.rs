@@ -8,8 +8,9 @@
 use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::{AddressFamily, Comparison, LoadRegime, TrialRecord, VariantName};
 use fwdlab_stats::{
-    CovariateArm, Interval, SignedRank, Slice, Slope, StatsError, Trust, block_effect,
-    covariate_of_arms, covariate_of_blocks, log_ratio, percent,
+    AdjustedEffect, ArmsCovariate, CovariateArm, Interval, SignedRank, Slice, Slope, StatsError,
+    Trust, TwoSampleT, VerdictSettings, block_effect, covariate_of_arms, covariate_of_blocks,
+    log_ratio, percent,
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,7 +49,8 @@ pub struct SensitivitySection {
     /// Its interval.
     pub adjusted_interval: IntervalSection,
     /// The slope of the block effects over the blocks' ratios of the offered load, both as logarithms:
-    /// 1 where the rate follows the offered load, 0 where it does not care.
+    /// 1 where the rate follows the offered load, 0 where it does not care. Between runs, of the trials'
+    /// rates over their offered loads, the same for both sides.
     pub slope: SlopeSection,
     /// The baseline's own slope over its trials; none where its offered load never changed.
     pub baseline_slope: Option<SlopeSection>,
@@ -74,6 +76,27 @@ pub struct SlopeSection {
 }
 
 impl OfferedLoadRow {
+    fn new(
+        variant: VariantName,
+        shift: f64,
+        interval: Option<Interval>,
+        sensitivity: Option<(SensitivitySection, Trust)>,
+        threshold: f64,
+    ) -> Self {
+        let matters = (threshold * SHIFT_RATIO_MIN).ln_1p();
+        let differs = interval.is_some_and(|interval| !interval.contains(0.0));
+        let shift_percent = percent(shift);
+        let shift_interval = interval.map(section);
+        Self {
+            variant,
+            sentence: sentence(shift_percent, shift_interval, sensitivity.as_ref()),
+            shift_percent,
+            shift_interval,
+            differs: differs && shift.abs() >= matters,
+            sensitivity: sensitivity.map(|(sensitivity, _)| sensitivity),
+        }
+    }
+
     /// W217, where the offered load differs.
     pub(crate) fn warning(&self, subject: String) -> Option<Warning> {
         self.differs.then(|| Warning {
@@ -89,6 +112,27 @@ impl OfferedLoadRow {
                     .to_owned(),
             ),
         })
+    }
+}
+
+impl SensitivitySection {
+    fn new(
+        adjusted: &AdjustedEffect,
+        trust: Trust,
+        slope: &Slope,
+        arms: Option<&ArmsCovariate>,
+    ) -> (Self, Trust) {
+        let own = |index: usize| arms.map(|arms| slope_section(&arms.slopes[index]));
+        let section = Self {
+            adjusted_percent: percent(adjusted.estimate),
+            adjusted_interval: section(adjusted.interval),
+            slope: slope_section(slope),
+            baseline_slope: own(0),
+            variant_slope: own(1),
+            one_slope_p: arms.map(|arms| arms.interaction.p),
+            is_supported: trust == Trust::Supported,
+        };
+        (section, trust)
     }
 }
 
@@ -112,14 +156,89 @@ pub(crate) fn rows(
     Ok(found)
 }
 
+/// The same for a variant of two runs: trials of different times, so that each side is a sample of its
+/// own. None where one of the loads is self-clocked, or its records do not say what was offered.
+pub(crate) fn row_of_runs(
+    [baseline, other]: [&Loaded; 2],
+    variant: &VariantName,
+    family: AddressFamily,
+    as_variant: VariantName,
+    settings: &VerdictSettings,
+) -> Result<Option<OfferedLoadRow>, StatsError> {
+    let sides = [baseline, other].map(|loaded| Side::of_run(loaded, variant, family));
+    let is_own_outcome = [baseline, other]
+        .iter()
+        .any(|loaded| loaded.resolved.traffic.regime == LoadRegime::SelfClocked);
+    if is_own_outcome || sides.iter().any(|side| side.offered.is_empty()) {
+        return Ok(None);
+    }
+    let confidence = settings.confidence;
+    let welch = TwoSampleT::welch(&sides[1].offered, &sides[0].offered);
+    let (shift, interval) = match welch {
+        Ok(welch) => (welch.difference, Some(welch.interval(confidence)?)),
+        // The same load in every trial of a side, or one trial.
+        Err(StatsError::NoSpread { .. } | StatsError::TooFew { .. }) => {
+            (sides[1].offered[0] - sides[0].offered[0], None)
+        }
+        Err(error) => return Err(error),
+    };
+    let arms = where_there_is_a_line(covariate_of_arms(
+        &[sides[0].arm("baseline"), sides[1].arm("variant")],
+        confidence,
+    ))?;
+    let sensitivity = arms.map(|arms| {
+        let adjusted = arms.adjusted[0];
+        SensitivitySection::new(&adjusted, adjusted.trust, &arms.common_slope, Some(&arms))
+    });
+    Ok(Some(OfferedLoadRow::new(
+        as_variant,
+        shift,
+        interval,
+        sensitivity,
+        settings.practical_threshold,
+    )))
+}
+
+/// Forwarding rates and offered loads of one side's trials, as logarithms.
+#[derive(Default)]
+struct Side {
+    rates: Vec<f64>,
+    offered: Vec<f64>,
+}
+
+impl Side {
+    fn of_run(loaded: &Loaded, variant: &VariantName, family: AddressFamily) -> Self {
+        let mut side = Self::default();
+        for attempt in evidence::attempts(loaded, Scope::Accepted) {
+            let trial = evidence::trial(attempt, variant, family);
+            if let Some(trial) = trial.filter(|trial| trial.offered_frames > 0) {
+                side.push(trial);
+            }
+        }
+        side
+    }
+
+    fn push(&mut self, trial: &TrialRecord) {
+        self.rates.push(trial.observation_pps.ln());
+        self.offered.push(offered_pps(trial).ln());
+    }
+
+    fn arm<'a>(&'a self, name: &'a str) -> CovariateArm<'a> {
+        CovariateArm {
+            name,
+            values: &self.rates,
+            covariate: &self.offered,
+        }
+    }
+}
+
 /// What the blocks with an effect say of both sides; all of it logarithms.
 #[derive(Default)]
 struct Sides {
     effects: Vec<f64>,
     shifts: Vec<f64>,
-    /// Forwarding rates and offered loads of the trials.
-    baseline: (Vec<f64>, Vec<f64>),
-    variant: (Vec<f64>, Vec<f64>),
+    baseline: Side,
+    variant: Side,
 }
 
 impl Sides {
@@ -162,13 +281,8 @@ impl Sides {
             };
             sides.effects.push((effect.percent / 100.0).ln_1p());
             sides.shifts.push(shift);
-            for (side, trial) in [
-                (&mut sides.variant, trial),
-                (&mut sides.baseline, baseline_trial),
-            ] {
-                side.0.push(trial.observation_pps.ln());
-                side.1.push(offered_pps(trial).ln());
-            }
+            sides.variant.push(trial);
+            sides.baseline.push(baseline_trial);
         }
         Ok(sides)
     }
@@ -177,21 +291,13 @@ impl Sides {
         let design = &loaded.resolved.design;
         let confidence = design.confidence_percent / 100.0;
         let test = SignedRank::new(&self.shifts)?;
-        let (shift, interval) = (test.estimate(), test.interval(confidence)?);
-        let matters = (design.threshold_percent / 100.0 * SHIFT_RATIO_MIN).ln_1p();
-        let differs =
-            interval.is_some_and(|interval| !interval.contains(0.0)) && shift.abs() >= matters;
-        let sensitivity = self.sensitivity(confidence)?;
-        let shift_percent = percent(shift);
-        let shift_interval = interval.map(section);
-        Ok(OfferedLoadRow {
-            variant: variant.clone(),
-            sentence: sentence(shift_percent, shift_interval, sensitivity.as_ref()),
-            shift_percent,
-            shift_interval,
-            differs,
-            sensitivity: sensitivity.map(|(sensitivity, _)| sensitivity),
-        })
+        Ok(OfferedLoadRow::new(
+            variant.clone(),
+            test.estimate(),
+            test.interval(confidence)?,
+            self.sensitivity(confidence)?,
+            design.threshold_percent / 100.0,
+        ))
     }
 
     /// None where there is no line to be drawn.
@@ -203,24 +309,8 @@ impl Sides {
         let Some(blocks) = where_there_is_a_line(blocks)? else {
             return Ok(None);
         };
-        let arm = |name, (values, covariate): &'_ (Vec<f64>, Vec<f64>)| {
-            (name, values.clone(), covariate.clone())
-        };
-        let arms = [
-            arm("baseline", &self.baseline),
-            arm("variant", &self.variant),
-        ];
-        let arms = arms
-            .each_ref()
-            .map(|(name, values, covariate)| CovariateArm {
-                name,
-                values,
-                covariate,
-            });
+        let arms = [self.baseline.arm("baseline"), self.variant.arm("variant")];
         let arms = where_there_is_a_line(covariate_of_arms(&arms, confidence))?;
-        let adjusted = blocks.adjusted;
-        let own = |index: usize| arms.as_ref().map(|arms| slope_section(&arms.slopes[index]));
-        let one_slope_p = arms.as_ref().map(|arms| arms.interaction.p);
         let slopes_differ = arms
             .as_ref()
             .and_then(|arms| arms.adjusted.first())
@@ -228,18 +318,14 @@ impl Sides {
         let trust = if slopes_differ {
             Trust::SlopesDiffer
         } else {
-            adjusted.trust
+            blocks.adjusted.trust
         };
-        let section = SensitivitySection {
-            adjusted_percent: percent(adjusted.estimate),
-            adjusted_interval: section(adjusted.interval),
-            slope: slope_section(&blocks.slope),
-            baseline_slope: own(0),
-            variant_slope: own(1),
-            one_slope_p,
-            is_supported: trust == Trust::Supported,
-        };
-        Ok(Some((section, trust)))
+        Ok(Some(SensitivitySection::new(
+            &blocks.adjusted,
+            trust,
+            &blocks.slope,
+            arms.as_ref(),
+        )))
     }
 }
 
@@ -307,7 +393,7 @@ fn sentence(
     let doubt = match trust {
         Trust::SlopeUnknown => {
             return format!(
-                "{shift}; their ratio moved too little beside the noise for its slope to be known, so that \
+                "{shift}; it moved too little beside the noise for a slope to be known, so that \
                  nothing can be adjusted by it"
             );
         }
