@@ -580,26 +580,23 @@ mod tests {
 
     #[test]
     fn bad_input_is_refused() {
-        let refusal = |deviation, confidence| {
+        let refusals = [
+            (-1.0, 0.95),
+            (f64::INFINITY, 0.95),
+            (f64::NAN, 0.95),
+            (1.0, 1.0),
+        ]
+        .map(|(deviation, confidence)| {
             PowerAnalysis::new(Method::StudentT, deviation, 1, confidence)
                 .unwrap_err()
                 .to_string()
-        };
-        insta::assert_snapshot!(
-                                                                            [
-                                                                                refusal(-1.0, 0.95),
-                                                                                refusal(f64::INFINITY, 0.95),
-                                                                                refusal(f64::NAN, 0.95),
-                                                                                refusal(1.0, 1.0),
-                                                                            ]
-                                                                            .join("\n"),
-                                                                            @r"
+        });
+        insta::assert_snapshot!(refusals.join("\n"), @r"
 standard deviation: not a number from 0 on (-1); give for example 0.01
 standard deviation: not a number from 0 on (inf); give for example 0.01
 standard deviation: not a number from 0 on (NaN); give for example 0.01
 confidence: not between 0.5 and 1 (1); give for example 0.95
-"
-                                                                        );
+");
     }
 
     #[test]
