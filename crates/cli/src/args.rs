@@ -240,6 +240,9 @@ pub(crate) struct PlanArguments {
     /// Seed of the random orders, instead of the file's or a drawn one
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Also show how many blocks or observations each method of judging them would take
+    #[arg(long)]
+    pub(crate) methods: bool,
     /// Print the plan as JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,

@@ -28,7 +28,14 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
     let plan = fwdlab_plan::build(&resolved)?;
     let earlier = earlier_runs(&arguments.results, &resolved)?;
     let duration_s = overheads(&earlier).blocks_s(&plan.blocks, &resolved.design);
-    let preview = Preview::build(&resolved, &plan, &earlier, not_asked, duration_s)?;
+    let preview = Preview::build(
+        &resolved,
+        &plan,
+        &earlier,
+        not_asked,
+        duration_s,
+        arguments.methods,
+    )?;
     if arguments.json {
         return output::print(&render::preview_json(&preview)?);
     }

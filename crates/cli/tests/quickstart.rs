@@ -79,6 +79,7 @@ fn the_quickstart_publishes_its_result() {
     assert_eq!(before, published(&directory));
 
     assert_analyze_and_compare_judge_alike(&directory);
+    assert_a_plan_rests_on_it(results);
 
     // A finished run never changes.
     let refused = fwdlab(&run);
@@ -163,6 +164,32 @@ fn assert_analyze_and_compare_judge_alike(directory: &Path) {
     for group in twice["groups"].as_array().unwrap() {
         assert_eq!(group["rows"][1]["effect"]["estimate_percent"], 0.0);
     }
+}
+
+/// The next plan knows how much this lab scatters, and what each method would take.
+fn assert_a_plan_rests_on_it(results: &str) {
+    let plan = |arguments: &[&str]| {
+        let all = ["plan", "experiments/quickstart.toml", "--results", results];
+        let output = fwdlab(&[&all, arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let shown = plan(&["--methods"]);
+    assert!(shown.contains("(quickstart/test)"), "{shown}");
+    for row in [
+        "  signed-rank (the verdicts') ",
+        "  Dunnett ",
+        "  A/A control at 1 % ",
+    ] {
+        assert!(shown.contains(row), "{row:?} is not in {shown}");
+    }
+    let json: Value = serde_json::from_str(&plan(&["--methods", "--json"])).unwrap();
+    let reckoned = &json["detectable"][0]["reckoned"];
+    assert_eq!(reckoned["methods"].as_array().unwrap().len(), 11);
+    let smallest = &reckoned["methods"][0]["smallest_percent"];
+    assert!(smallest.is_f64() && smallest == &reckoned["smallest_effect_percent"]);
+    let json: Value = serde_json::from_str(&plan(&["--json"])).unwrap();
+    assert!(json["detectable"][0]["reckoned"]["methods"].is_null());
 }
 
 /// Everything that follows from the records, by path.

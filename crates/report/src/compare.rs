@@ -15,6 +15,7 @@ use crate::evidence::{self, Scope};
 use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::format;
 use crate::judge::{self, DRAWS, method_sections, ministat_blocks, verdict_section};
+use crate::offered_load::{self, OfferedLoadRow};
 use crate::report::{ComparisonSection, Effect, Row, Warning};
 use crate::text::one_line;
 
@@ -115,6 +116,9 @@ pub struct CompareGroup {
     pub family_size: usize,
     /// What the factors do; none where no two are combined in all their levels.
     pub factorial: Option<FactorialSection>,
+    /// As in `report.json`; empty for files, which do not say what was offered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub offered_load: Vec<OfferedLoadRow>,
     /// Exact text of ministat, where it was asked for.
     pub ministat: Vec<String>,
 }
@@ -275,6 +279,7 @@ pub fn compare_blocks(
         rows,
         family_size,
         factorial,
+        offered_load,
         ministat,
         ..
     } = section;
@@ -302,6 +307,7 @@ pub fn compare_blocks(
         rows,
         family_size,
         factorial,
+        offered_load,
         ministat: if settings.ministat.is_some() {
             ministat
         } else {
@@ -324,8 +330,9 @@ pub fn compare_directories(
 ) -> Result<CompareReport, ReportError> {
     let first = directories[0].1;
     let mut groups = Vec::new();
+    let mut warnings = vec![other_sessions()];
     for &family in &first.resolved.traffic.families {
-        let mut shared: Vec<(String, Vec<Observations>)> = Vec::new();
+        let mut shared: Vec<(&VariantName, Vec<Observations>)> = Vec::new();
         for variant in &first.resolved.variants {
             let label = one_line(&variant.label);
             let sets: Vec<Observations> = directories
@@ -338,7 +345,7 @@ pub fn compare_directories(
                 .collect();
             let is_everywhere = sets.iter().all(|set| !set.values_pps.is_empty());
             if variant.control_of.is_none() && is_everywhere {
-                shared.push((format!("{label}, {}", family.protocol()), sets));
+                shared.push((&variant.name, sets));
             }
         }
         // The variants of an address family are one family of comparisons.
@@ -359,9 +366,28 @@ pub fn compare_directories(
                 }
             })?;
         let of_variants = verdicts.comparisons.chunks(directories.len() - 1);
-        for ((title, sets), verdicts) in shared.iter().zip(of_variants) {
+        for ((variant, sets), verdicts) in shared.iter().zip(of_variants) {
             let (baseline, others) = split(sets);
-            let mut group = group(Some(title.clone()), baseline, others, verdicts, settings)?;
+            let label = first
+                .resolved
+                .variant(variant)
+                .map_or_else(|| variant.to_string(), |variant| one_line(&variant.label));
+            let title = format!("{label}, {}", family.protocol());
+            let mut group = group(Some(title), baseline, others, verdicts, settings)?;
+            for (set, (_, loaded)) in others.iter().zip(&directories[1..]) {
+                let row = offered_load::row_of_runs(
+                    [first, loaded],
+                    variant,
+                    family,
+                    VariantName::from_label(&set.label),
+                    &settings.verdicts(),
+                )
+                .map_err(|source| error(baseline, source))?;
+                if let Some(row) = row {
+                    warnings.extend(row.warning(one_line(&set.path)));
+                    group.offered_load.push(row);
+                }
+            }
             if settings.with_methods {
                 let compared = others.iter();
                 let family: Vec<IndependentObservations> = compared
@@ -381,7 +407,7 @@ pub fn compare_directories(
         Basis::IndependentObservations,
         settings,
         groups,
-        vec![other_sessions()],
+        warnings,
     ))
 }
 
@@ -431,6 +457,7 @@ fn group(
         title,
         rows,
         family_size: verdicts.first().map_or(0, |verdict| verdict.family_size),
+        offered_load: Vec::new(),
         factorial: None,
         ministat: match settings.ministat {
             Some(dialect) => ministat(baseline, others, settings.confidence_percent, dialect)?,

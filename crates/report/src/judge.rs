@@ -16,6 +16,7 @@ use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::format;
+use crate::offered_load;
 use crate::report::{
     BlockEffectSection, ComparisonSection, ControlSection, Effect, IntervalSection, MethodSection,
     NoiseSection, ReferenceRow, Row, VerdictSection, Warning,
@@ -83,6 +84,13 @@ pub(crate) fn judge(
     ));
     let (factorial, factorial_warnings) = accepted.factorial.unzip();
     warnings.extend(factorial_warnings.unwrap_or_default());
+    let offered_load = offered_load::rows(loaded, comparison, family, &accepted.rows)
+        .map_err(|source| judge.error(source))?;
+    warnings.extend(
+        offered_load
+            .iter()
+            .filter_map(|row| row.warning(judge.subject(&row.variant))),
+    );
     let section = ComparisonSection {
         title: comparison.title.as_deref().map(text::one_line),
         family,
@@ -93,6 +101,7 @@ pub(crate) fn judge(
         factorial,
         rows_with_all_trials,
         rows_over_all_time,
+        offered_load,
         ministat,
         ministat_note,
         plot,
@@ -625,7 +634,7 @@ pub(crate) fn method_sections(results: Vec<MethodResult>) -> Vec<MethodSection> 
     results
         .into_iter()
         .map(|result| MethodSection {
-            method: result.method.name().to_owned(),
+            method: result.method,
             estimate_percent: percent(result.estimate),
             interval: result.interval.map(interval_section),
             p: result.p,

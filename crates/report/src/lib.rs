@@ -11,6 +11,7 @@ mod error;
 mod evidence;
 mod factorial;
 mod judge;
+mod offered_load;
 mod preview;
 mod readme;
 mod report;
@@ -26,8 +27,9 @@ pub use compare::{
 };
 pub use error::ReportError;
 pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection, VarianceRow};
+pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use preview::{
-    ComparisonPreview, Detectable, Difference, PREVIEW_SCHEMA_VERSION, Preview, Reckoned,
-    VariantPreview,
+    Claim, ComparisonPreview, Detectable, Difference, MethodPreview, PREVIEW_SCHEMA_VERSION,
+    Preview, Reckoned, VariantPreview,
 };
 pub use report::*;

@@ -8,7 +8,8 @@ use fwdlab_model::{
     Resolved, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{
-    DETECTION_POWER, PooledSpread, StatsError, blocks_to_show, percent, smallest_effect,
+    DETECTION_POWER, METHODS_WITH_POWER, Method, PooledSpread, PowerAnalysis, StatsError, Unit,
+    percent,
 };
 use serde::Serialize;
 
@@ -100,14 +101,14 @@ pub struct Detectable {
     pub reckoned: Option<Reckoned>,
 }
 
-/// The smallest effect that is detected four times out of five, in the normal approximation.
+/// The smallest effect that is detected four times out of five by the test that verdicts rest on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reckoned {
-    /// The effect, one way or the other.
-    pub smallest_effect_percent: f64,
+    /// The effect, one way or the other; none where so few blocks detect none, however large.
+    pub smallest_effect_percent: Option<f64>,
     /// Blocks in which an effect as large as the practical threshold is detected; none where that
     /// is beyond reckoning.
-    pub blocks_for_threshold: Option<f64>,
+    pub blocks_for_threshold: Option<usize>,
     /// Variants that share the error probability.
     pub compared: usize,
     /// Upper bound of the standard deviation of a block effect.
@@ -122,13 +123,48 @@ pub struct Reckoned {
     pub same_experiment: bool,
     /// Whether each of them measured as many rounds of slices as long as this one would.
     pub same_slices: bool,
+    /// What every method would need; empty unless it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<MethodPreview>,
+}
+
+/// What one method would need, and what it could show with the planned blocks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MethodPreview {
+    /// The method.
+    pub method: Method,
+    /// What it is to show.
+    pub claim: Claim,
+    /// What its samples are made of.
+    pub unit: Unit,
+    /// Upper bound of the standard deviation of one of these.
+    pub spread_percent: f64,
+    /// How many of them show an effect as large as the practical threshold, or that there is none beyond
+    /// it; none where that is beyond reckoning.
+    pub size_for_threshold: Option<usize>,
+    /// The smallest effect, or threshold, with as many as there are blocks; none where so few show
+    /// nothing.
+    pub smallest_percent: Option<f64>,
+}
+
+/// What a method is to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Claim {
+    /// That there is a difference.
+    Difference,
+    /// That there is none beyond a threshold, where there is none at all: two one-sided tests.
+    Equivalence,
+    /// That the baseline differs from its own copy: the A/A control, at its 1 %.
+    Control,
 }
 
 impl Preview {
     /// Draws up what can be said.
     ///
     /// Shape: `earlier` are runs in the same lab under the same load regime, in any order;
-    /// `lab_not_asked` is why the lab could not be asked what it can have.
+    /// `lab_not_asked` is why the lab could not be asked what it can have; `with_methods` also reckons
+    /// what every other method would need.
     ///
     /// # Errors
     /// [`ReportError`] for a plan without blocks, and for records that contradict themselves.
@@ -138,6 +174,7 @@ impl Preview {
         earlier: &[Loaded],
         lab_not_asked: Option<String>,
         duration_s: f64,
+        with_methods: bool,
     ) -> Result<Self, ReportError> {
         let first_block = plan.blocks.first().cloned().ok_or(ReportError::NoBlock)?;
         let comparisons: Vec<ComparisonPreview> = resolved
@@ -156,7 +193,7 @@ impl Preview {
             .families
             .iter()
             .map(|&family| {
-                let reckoned = reckoned(resolved, earlier, family, compared)?;
+                let reckoned = reckoned(resolved, earlier, family, compared, with_methods)?;
                 Ok(Detectable { family, reckoned })
             })
             .collect::<Result<_, ReportError>>()?;
@@ -257,17 +294,20 @@ fn reckoned(
     earlier: &[Loaded],
     family: AddressFamily,
     compared: usize,
+    with_methods: bool,
 ) -> Result<Option<Reckoned>, ReportError> {
     let (same, others): (Vec<&Loaded>, Vec<&Loaded>) = earlier
         .iter()
         .partition(|loaded| loaded.resolved.name == resolved.name);
     for (runs, same_experiment) in [(same, true), (others, false)] {
         let mut effects = Vec::new();
+        let mut observations = Vec::new();
         let mut used = Vec::new();
         for loaded in runs {
-            let of_run = block_effects(loaded, family)?;
-            if of_run.iter().any(|effects| effects.len() > 1) {
-                effects.push(of_run);
+            let of_run = scattered(loaded, family)?;
+            if of_run.effects.iter().any(|effects| effects.len() > 1) {
+                effects.push(of_run.effects);
+                observations.push(of_run.observations);
                 used.push(loaded);
             }
         }
@@ -279,16 +319,30 @@ fn reckoned(
             continue;
         };
         let design = &resolved.design;
-        let confidence = design.confidence_percent / 100.0;
+        let of_method = |method, bound| {
+            let confidence = design.confidence_percent / 100.0;
+            PowerAnalysis::new(method, bound, compared, confidence)
+        };
         let bound = spread.upper_bound(SPREAD_CONFIDENCE).map_err(error)?;
-        let blocks = design.blocks as usize;
-        let smallest = smallest_effect(bound, blocks, compared, confidence).map_err(error)?;
-        let threshold = (design.threshold_percent / 100.0).ln_1p();
+        let verdicts = of_method(Method::SignedRank, bound).map_err(error)?;
+        let methods = if with_methods {
+            let of_observations = PooledSpread::of_runs(&observations)
+                .and_then(|spread| {
+                    spread
+                        .map(|spread| spread.upper_bound(SPREAD_CONFIDENCE))
+                        .transpose()
+                })
+                .map_err(error)?;
+            methods(design, bound, of_observations, of_method).map_err(error)?
+        } else {
+            Vec::new()
+        };
         let slices = |design: &Design| (design.rounds, design.slice_ms);
         return Ok(Some(Reckoned {
-            smallest_effect_percent: percent(smallest),
-            blocks_for_threshold: blocks_to_show(threshold, bound, compared, confidence)
-                .map_err(error)?,
+            smallest_effect_percent: verdicts
+                .smallest_effect(design.blocks as usize)
+                .map(percent),
+            blocks_for_threshold: verdicts.size_to_show(threshold(design)),
             compared,
             spread_percent: percent(bound),
             spread_confidence_percent: SPREAD_CONFIDENCE * 100.0,
@@ -298,16 +352,82 @@ fn reckoned(
             same_slices: used
                 .iter()
                 .all(|loaded| slices(&loaded.resolved.design) == slices(design)),
+            methods,
         }));
     }
     Ok(None)
 }
 
-/// The block effects of everything that a run compares with a baseline, the A/A control included,
-/// as log ratios.
-fn block_effects(loaded: &Loaded, family: AddressFamily) -> Result<Vec<Vec<f64>>, ReportError> {
+/// The practical threshold as a log ratio.
+fn threshold(design: &Design) -> f64 {
+    (design.threshold_percent / 100.0).ln_1p()
+}
+
+/// Every method with the noise of what its samples are made of; without observations only those by
+/// blocks.
+fn methods(
+    design: &Design,
+    of_effects: f64,
+    of_observations: Option<f64>,
+    of_method: impl Fn(Method, f64) -> Result<PowerAnalysis, StatsError>,
+) -> Result<Vec<MethodPreview>, StatsError> {
+    let blocks = design.blocks as usize;
+    let threshold = threshold(design);
+    let preview = |claim, analysis: PowerAnalysis| {
+        let (size_for_threshold, smallest) = match claim {
+            Claim::Difference | Claim::Control => (
+                analysis.size_to_show(threshold),
+                analysis.smallest_effect(blocks),
+            ),
+            Claim::Equivalence => (
+                analysis.size_to_show_inside(threshold),
+                analysis.smallest_threshold(blocks),
+            ),
+        };
+        MethodPreview {
+            method: analysis.method,
+            claim,
+            unit: analysis.method.unit(),
+            spread_percent: percent(analysis.standard_deviation),
+            size_for_threshold,
+            smallest_percent: smallest.map(percent),
+        }
+    };
+    let mut previews = Vec::new();
+    for method in METHODS_WITH_POWER {
+        let bound = match method.unit() {
+            Unit::Blocks => Some(of_effects),
+            Unit::Observations => of_observations,
+        };
+        if let Some(bound) = bound {
+            previews.push(preview(Claim::Difference, of_method(method, bound)?));
+        }
+    }
+    for (method, bound) in [
+        (Method::SignedRank, Some(of_effects)),
+        (Method::WelchT, of_observations),
+    ] {
+        if let Some(bound) = bound {
+            previews.push(preview(Claim::Equivalence, of_method(method, bound)?));
+        }
+    }
+    previews.push(preview(Claim::Control, PowerAnalysis::control(of_effects)?));
+    Ok(previews)
+}
+
+/// What a run tells of noise, as logarithms.
+#[derive(Default)]
+struct Scattered {
+    /// The block effects of each variant, the A/A control included.
+    effects: Vec<Vec<f64>>,
+    /// The observations of each variant, the control included.
+    observations: Vec<Vec<f64>>,
+}
+
+/// How everything that a run compares with a baseline scatters from block to block.
+fn scattered(loaded: &Loaded, family: AddressFamily) -> Result<Scattered, ReportError> {
     if loaded.sessions.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Scattered::default());
     }
     let report = Report::build(loaded)?;
     let of_family = report
@@ -318,7 +438,7 @@ fn block_effects(loaded: &Loaded, family: AddressFamily) -> Result<Vec<Vec<f64>>
         let control = comparison.control.iter().map(|control| &control.row);
         comparison.rows.iter().chain(control)
     });
-    Ok(rows
+    let effects = rows
         .filter_map(|row| row.effect.as_ref())
         .map(|effect| {
             let blocks = effect.blocks.iter();
@@ -326,7 +446,19 @@ fn block_effects(loaded: &Loaded, family: AddressFamily) -> Result<Vec<Vec<f64>>
                 .map(|block| (block.percent / 100.0).ln_1p())
                 .collect()
         })
-        .collect())
+        .collect();
+    let observations = report.variants.iter().map(|variant| {
+        let trials = report.trials.iter();
+        trials
+            .filter(|trial| trial.counts && trial.family == family)
+            .filter(|trial| trial.variant == variant.name && trial.forwarding_rate_pps > 0.0)
+            .map(|trial| trial.forwarding_rate_pps.ln())
+            .collect()
+    });
+    Ok(Scattered {
+        effects,
+        observations: observations.collect(),
+    })
 }
 
 fn run_name(loaded: &Loaded) -> String {
@@ -530,6 +662,80 @@ impl Page<'_> {
                 self.wrapped(lead, &sentence);
             }
         }
+        for detectable in &preview.detectable {
+            let methods = detectable.reckoned.iter().flat_map(|known| &known.methods);
+            let methods: Vec<&MethodPreview> = methods.collect();
+            if !methods.is_empty() {
+                self.methods(detectable.family, &methods);
+            }
+        }
+    }
+
+    /// What each method would need, as a table.
+    fn methods(&mut self, family: AddressFamily, methods: &[&MethodPreview]) {
+        let design = &self.preview.design;
+        let threshold = format::short(design.threshold_percent, 3);
+        let of_family = if self.preview.detectable.len() > 1 {
+            format!(", {}", family.protocol())
+        } else {
+            String::new()
+        };
+        self.heading(&format!("How many it would take by each method{of_family}"));
+        let mut rows = vec![[
+            "method".to_owned(),
+            "SD of one".to_owned(),
+            format!("for {threshold} %"),
+            format!("smallest with {}", design.blocks),
+        ]];
+        rows.extend(methods.iter().map(|method| {
+            let percent = |value| format!("{} %", format::significant(value, 2));
+            let units = match method.unit {
+                Unit::Blocks => "blocks",
+                Unit::Observations => "a side",
+            };
+            [
+                method_words(method),
+                percent(method.spread_percent),
+                method.size_for_threshold.map_or_else(
+                    || "out of reach".to_owned(),
+                    |size| format!("{} {units}", format::count(size as u64)),
+                ),
+                method
+                    .smallest_percent
+                    .map_or_else(|| "none".to_owned(), percent),
+            ]
+        }));
+        let width = |column: usize| {
+            let cells = rows.iter().map(|row| columns(&row[column]));
+            cells.max().unwrap_or(0)
+        };
+        let widths = [width(0), width(1), width(2), width(3)];
+        for row in &rows {
+            let mut line = format!("  {}", row[0]);
+            line.push_str(&" ".repeat(widths[0] - columns(&row[0])));
+            for (cell, width) in row.iter().zip(widths).skip(1) {
+                line.push_str(&" ".repeat(2 + width - columns(cell)));
+                line.push_str(cell);
+            }
+            let _ = writeln!(self.text, "{}", line.trim_end());
+        }
+        self.wrapped(
+            "  ",
+            "\"a side\" are observations of each side that are measured without blocks, and scatter as \
+             this lab's do from block to block. Equivalence: two one-sided tests show that what does \
+             not differ lies inside the threshold. The control: the baseline differs from its own copy.",
+        );
+    }
+}
+
+fn method_words(method: &MethodPreview) -> String {
+    match method.claim {
+        Claim::Difference if method.method == Method::SignedRank => {
+            format!("{} (the verdicts')", method.method.words())
+        }
+        Claim::Difference => method.method.words().to_owned(),
+        Claim::Equivalence => format!("equivalence, {}", method.method.words()),
+        Claim::Control => "A/A control at 1 %".to_owned(),
     }
 }
 
@@ -539,20 +745,28 @@ fn sentences_of(reckoned: &Reckoned, design: &Design) -> Vec<String> {
         1 => String::new(),
         compared => format!(", corrected for {compared} comparisons"),
     };
-    let mut sentences = vec![format!(
-        "about {} %, up or down, with a probability of {} %, at {} % confidence{sharing}",
-        format::significant(reckoned.smallest_effect_percent, 2),
-        format::short(DETECTION_POWER * 100.0, 0),
-        format::short(design.confidence_percent, 2),
-    )];
-    sentences.push(match reckoned.blocks_for_threshold {
-        Some(blocks) if blocks <= f64::from(design.blocks) => {
-            format!("that is within the threshold of {threshold} %")
-        }
-        Some(blocks) if blocks < 1e6 => format!(
-            "an effect of the threshold's {threshold} % would take about {blocks:.0} blocks"
+    let mut sentences = vec![match reckoned.smallest_effect_percent {
+        Some(smallest) => format!(
+            "about {} %, up or down, with a probability of {} %, at {} % confidence{sharing}",
+            format::significant(smallest, 2),
+            format::short(DETECTION_POWER * 100.0, 0),
+            format::short(design.confidence_percent, 2),
         ),
-        _ => format!("an effect of the threshold's {threshold} % is out of reach"),
+        None => format!(
+            "none: so few blocks show nothing at {} % confidence{sharing}",
+            format::short(design.confidence_percent, 2)
+        ),
+    }];
+    let within = reckoned
+        .smallest_effect_percent
+        .is_some_and(|smallest| smallest <= design.threshold_percent);
+    sentences.push(match reckoned.blocks_for_threshold {
+        _ if within => format!("that is within the threshold of {threshold} %"),
+        Some(blocks) => format!(
+            "an effect of the threshold's {threshold} % would take about {} blocks",
+            format::count(blocks as u64)
+        ),
+        None => format!("an effect of the threshold's {threshold} % is out of reach"),
     });
     let of = if reckoned.same_experiment {
         "of this experiment"
@@ -574,11 +788,6 @@ fn sentences_of(reckoned: &Reckoned, design: &Design) -> Vec<String> {
                 .to_owned(),
         );
     }
-    sentences.push(
-        "it is the normal approximation: with few blocks the exact test needs more, about a quarter \
-         with 8, a tenth with 16"
-            .to_owned(),
-    );
     sentences
 }
 

@@ -23,6 +23,7 @@ pub(crate) fn readme(report: &Report, plots: &str) -> String {
     page.testing();
     page.results();
     page.losses();
+    page.offered_load();
     page.ministat();
     page.control();
     page.trials();
@@ -319,6 +320,28 @@ impl Page<'_> {
             "What the DUT's kernel gave as its own reason (`kfree_skb`) for frames that it dropped in \
              short samples after the slices of variants that had lost some:",
         );
+        self.paragraph(&items.join("\n"));
+    }
+
+    /// What was offered to each variant, and the effects at equal offered load.
+    fn offered_load(&mut self) {
+        let report = self.report;
+        let mut items = Vec::new();
+        for comparison in &report.comparisons {
+            let heading = sentences::heading(report, comparison);
+            for row in &comparison.offered_load {
+                let label = report.label(&row.variant);
+                let name = heading
+                    .as_ref()
+                    .map_or_else(|| label.to_owned(), |heading| format!("{heading}, {label}"));
+                items.push(format!("- **{}**: {}", text::markdown(&name), row.sentence));
+            }
+        }
+        if items.is_empty() {
+            return;
+        }
+        self.paragraph("## Offered load");
+        self.paragraph(sentences::OFFERED_LOAD);
         self.paragraph(&items.join("\n"));
     }
 

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use fwdlab_model::{AddressFamily, Conservation, LabKind, Order, Tester, Traffic, VariantName};
+use fwdlab_stats::Method;
 
 use crate::factorial::FactorialSection;
+use crate::offered_load::OfferedLoadRow;
 
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
@@ -194,6 +196,10 @@ pub struct ComparisonSection {
     /// The same rows and behind them the control's, with disturbed time in; empty where nothing
     /// disturbed the load CPU.
     pub rows_over_all_time: Vec<Row>,
+    /// What was offered to each variant, and what that makes of its effect; empty under a self-clocked
+    /// load, of which it is the outcome.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered_load: Vec<OfferedLoadRow>,
     /// Exact text of ministat, at most seven datasets each, the baseline first.
     pub ministat: Vec<String>,
     /// Where ministat and the verdicts differ, and what ministat ignores.
@@ -235,7 +241,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodSection {
     /// Its name.
-    pub method: String,
+    pub method: Method,
     /// Its estimate.
     pub estimate_percent: f64,
     /// Its interval; none where it has none, or the data cannot reach the confidence.

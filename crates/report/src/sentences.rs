@@ -97,7 +97,7 @@ pub(crate) fn method_cells(method: &MethodSection) -> [String; 4] {
         effect = format!("{effect} {}", format::interval(ends, decimals));
     }
     [
-        method.method.clone(),
+        method.method.words().to_owned(),
         effect,
         p(method.p),
         p(method.adjusted_p),
@@ -245,6 +245,12 @@ pub(crate) fn losses(report: &Report) -> String {
          so that the columns need not add up to the frame; over whole blocks they do."
     )
 }
+
+/// What the lines on offered load are.
+pub(crate) const OFFERED_LOAD: &str = "What was offered to each variant beside what was offered to the baseline in the same blocks, and, as a \
+     sensitivity, what the effect would be had it been the same: by a straight line through the block \
+     effects over the blocks' ratios of offered load, both as logarithms. A slope of 1 is a rate that \
+     follows the offered load, one of 0 a rate that does not care. No verdict rests on this.";
 
 /// What must not be concluded.
 pub(crate) fn limits(report: &Report) -> Vec<String> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::compare::{CompareGroup, CompareReport};
 use crate::factorial::FactorialSection;
 use crate::format;
+use crate::offered_load::OfferedLoadRow;
 use crate::report::{
     ComparisonSection, ControlSection, Effect, ReferenceRow, Report, Row, VerdictSection, Warning,
 };
@@ -88,6 +89,7 @@ struct Shown<'a> {
     threshold_percent: f64,
     ministat: &'a [String],
     ministat_note: Option<&'a str>,
+    offered_load: &'a [OfferedLoadRow],
 }
 
 impl<'a> Shown<'a> {
@@ -106,6 +108,7 @@ impl<'a> Shown<'a> {
             threshold_percent: report.design.threshold_percent,
             ministat: &comparison.ministat,
             ministat_note: comparison.ministat_note.as_deref(),
+            offered_load: &comparison.offered_load,
         }
     }
 
@@ -123,6 +126,7 @@ impl<'a> Shown<'a> {
             threshold_percent: report.threshold_percent,
             ministat: &group.ministat,
             ministat_note: None,
+            offered_load: &group.offered_load,
         }
     }
 }
@@ -213,6 +217,12 @@ impl Screen {
                 continue;
             };
             self.finding(label, verdict);
+            let offered_load = shown.offered_load.iter();
+            for offered in
+                offered_load.filter(|offered| offered.differs && offered.variant == row.variant)
+            {
+                self.wrapped("    ", &offered.sentence, Style::Dim);
+            }
         }
         for reference in shown.references {
             let label = &reference.label;

@@ -4,11 +4,12 @@
 
 mod synthetic;
 
-use fwdlab_model::AddressFamily;
+use fwdlab_model::{AddressFamily, LoadRegime};
 use fwdlab_report::{
     Basis, CompareReport, CompareSettings, FactorialDesign, Observations, compare_blocks,
     compare_directories, compare_independent, compare_pairs, render,
 };
+use fwdlab_stats::Method;
 use fwdlab_stats::ministat::Dialect;
 use proptest::prelude::*;
 use synthetic::Synthetic;
@@ -145,7 +146,7 @@ fn factors_are_told_apart_by_pairs_and_by_independent_observations() {
     assert!((interaction + 5.0).abs() < 0.2, "{interaction}");
     assert!(factorial.analysis_of_variance.is_empty());
     let methods = &pairs.groups[0].rows[1].row.methods;
-    assert_eq!(methods[0].method, "signed-rank, Hodges-Lehmann");
+    assert_eq!(methods[0].method, Method::SignedRank);
 
     let independent = compare_independent(&sets, Some(&design), settings).unwrap();
     let factorial = independent.groups[0].factorial.as_ref().unwrap();
@@ -161,7 +162,7 @@ fn factors_are_told_apart_by_pairs_and_by_independent_observations() {
         "Main effects, averaged over the levels of the other factors",
         "  rules yes x checks yes",
         "    rules x checks  1, 28",
-        "    pooled t (ministat's)",
+        "    pooled t  ",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
@@ -288,4 +289,52 @@ proptest! {
             prop_assert!(render::compared_json(&report).is_ok());
         }
     }
+}
+
+/// Two runs, the second offered 3 % less; every rate follows what was offered.
+#[test]
+fn runs_that_were_offered_other_loads_are_adjusted_for() {
+    let offered = |shift: f64, regime: LoadRegime| {
+        let mut loaded = Synthetic {
+            variants: vec![("plain".to_owned(), 0.0)],
+            control: false,
+            ..Synthetic::default()
+        }
+        .loaded();
+        loaded.resolved.traffic.regime = regime;
+        for attempt in &mut loaded.attempts {
+            let block = attempt.record.block;
+            let more = 1.0 + (shift + f64::from(block * 3 % 8)) / 100.0;
+            for trial in &mut attempt.trials {
+                trial.offered_frames = format!("{:.0}", 3e6 * more).parse().unwrap();
+                let noise = f64::from(block * 5 % 8) / 1e4;
+                trial.observation_pps = 1e6 * more * (1.0 + noise);
+            }
+        }
+        loaded
+    };
+    let compared = |regime| {
+        let (first, second) = (offered(0.0, regime), offered(-3.0, regime));
+        let directories = [("a".to_owned(), &first), ("b".to_owned(), &second)];
+        compare_directories(&directories, SETTINGS).unwrap()
+    };
+    let report = compared(LoadRegime::Overload);
+    assert_eq!(codes(&report), ["W215", "W217"]);
+    let [row] = &report.groups[0].offered_load[..] else {
+        panic!("one directory is compared")
+    };
+    let sensitivity = row.sensitivity.as_ref().unwrap();
+    assert!((row.shift_percent + 2.9).abs() < 0.1, "{row:?}");
+    assert!(
+        sensitivity.adjusted_percent.abs() < 0.1 && sensitivity.is_supported,
+        "{row:?}"
+    );
+    assert!((sensitivity.slope.estimate - 1.0).abs() < 0.05, "{row:?}");
+    assert!(sensitivity.one_slope_p.unwrap() > 0.05, "{row:?}");
+    let text = render::compared(&report, 80, false);
+    assert!(text.contains("at equal offered load"), "{text}");
+
+    let report = compared(LoadRegime::SelfClocked);
+    assert_eq!(codes(&report), ["W215"]);
+    assert!(report.groups[0].offered_load.is_empty());
 }

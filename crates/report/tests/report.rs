@@ -10,7 +10,7 @@ use fwdlab_model::{
     AddressFamily, Factor, Level, LoadRegime, Order, RateBasis, Reference, ReferenceData,
     SCHEMA_VERSION,
 };
-use fwdlab_report::{Preview, Report, ReportError, render};
+use fwdlab_report::{Preview, Reckoned, Report, ReportError, render};
 use fwdlab_stats::ministat;
 use proptest::prelude::*;
 use synthetic::Synthetic;
@@ -152,6 +152,146 @@ fn what_was_lost_is_told_by_variant_and_reason() {
     }
 }
 
+/// Overload in which every block offers each variant another load, `shift_percent` more than the
+/// baseline's on the whole, and rates that follow the offered load with that slope.
+fn with_offered_load(shift_percent: f64, scatter_percent: f64, slope: f64) -> Loaded {
+    let mut loaded = Synthetic {
+        variants: vec![("plain".to_owned(), 0.0), ("filtered".to_owned(), -4.0)],
+        block_noise_percent: 0.05,
+        round_noise_percent: 0.02,
+        ..Synthetic::default()
+    }
+    .loaded();
+    loaded.resolved.traffic.regime = LoadRegime::Overload;
+    let filtered = loaded.resolved.variants[1].name.clone();
+    for attempt in &mut loaded.attempts {
+        // 0, 2, -1, 1, -2, 0, 2, -1: not in step with anything else.
+        let step = f64::from(attempt.record.block * 2 % 5) - 2.0;
+        let more = |variant| {
+            let own = if variant == &filtered {
+                shift_percent + scatter_percent * step
+            } else {
+                -scatter_percent * step / 3.0
+            };
+            1.0 + own / 100.0
+        };
+        for slice in &mut attempt.slices {
+            let more = more(&slice.variant);
+            let rate = more.powf(slope);
+            slice.offered_frames = whole(300_000.0 * more);
+            slice.forwarded_frames = whole(slice.forwarded_frames as f64 * rate);
+            slice.undisturbed_frames = slice.forwarded_frames;
+        }
+        for trial in &mut attempt.trials {
+            let more = more(&trial.variant);
+            trial.offered_frames = whole(3_000_000.0 * more);
+            trial.observation_pps *= more.powf(slope);
+        }
+    }
+    loaded
+}
+
+fn whole(value: f64) -> u64 {
+    format!("{value:.0}").parse().expect("digits are a number")
+}
+
+#[test]
+fn an_offered_load_that_moved_is_warned_of_and_adjusted_for() {
+    let loaded = with_offered_load(-3.0, 0.5, 1.0);
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    assert!(codes(&report).contains(&"W217"), "{:?}", report.warnings);
+    let [row] = &report.comparisons[0].offered_load[..] else {
+        panic!("one variant is compared")
+    };
+    assert!(
+        row.differs && (row.shift_percent + 3.0).abs() < 0.5,
+        "{row:?}"
+    );
+    // The rate follows the offered load: of 7 % less, 3 % are its.
+    let effect = report.comparisons[0].rows[1].effect.as_ref().unwrap();
+    assert!((effect.estimate_percent + 6.9).abs() < 0.5, "{effect:?}");
+    let sensitivity = row.sensitivity.as_ref().unwrap();
+    assert!((sensitivity.adjusted_percent + 4.0).abs() < 0.5, "{row:?}");
+    assert!((sensitivity.slope.estimate - 1.0).abs() < 0.2 && sensitivity.is_supported);
+    assert!(sensitivity.slope.p < 0.05);
+    let readme = render::readme(&report, "");
+    let line = format!("- **filtered**: {}", row.sentence);
+    assert!(readme.contains("## Offered load") && readme.contains(&line));
+    let terminal = render::terminal(&report, None, 80, false);
+    assert!(terminal.contains("at equal offered load"), "{terminal}");
+    insta::assert_snapshot!("offered_load", row.sentence);
+    let json = render::json(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+
+    // The verdict is what it was.
+    let mut paced = loaded.clone();
+    for attempt in &mut paced.attempts {
+        for slice in &mut attempt.slices {
+            slice.offered_frames = 300_000;
+        }
+        for trial in &mut attempt.trials {
+            trial.offered_frames = 3_000_000;
+        }
+    }
+    let equal = Report::build(&paced).unwrap();
+    assert_eq!(equal.comparisons[0].rows, report.comparisons[0].rows);
+    assert!(!codes(&equal).contains(&"W217"));
+    let row = &equal.comparisons[0].offered_load[0];
+    assert!(!row.differs && row.sensitivity.is_none(), "{row:?}");
+    let terminal = render::terminal(&equal, None, 80, false);
+    assert!(!terminal.contains("offered load"), "{terminal}");
+}
+
+#[test]
+fn an_offered_load_that_hardly_moved_tells_no_slope() {
+    let report = Report::build(&with_offered_load(-3.0, 0.002, 0.0)).unwrap();
+    let row = &report.comparisons[0].offered_load[0];
+    assert!(row.differs);
+    assert!(!row.sensitivity.as_ref().unwrap().is_supported);
+    assert!(
+        row.sentence.ends_with("nothing can be adjusted by it"),
+        "{}",
+        row.sentence
+    );
+    // Less than half the threshold is not warned of, however certain.
+    let report = Report::build(&with_offered_load(-0.4, 0.002, 0.0)).unwrap();
+    let row = &report.comparisons[0].offered_load[0];
+    assert!(
+        row.shift_interval.unwrap().high_percent < 0.0 && !row.differs,
+        "{row:?}"
+    );
+    assert!(!codes(&report).contains(&"W217"));
+}
+
+/// Where generator and DUT take turns, offered load is what comes out.
+#[test]
+fn a_self_clocked_load_is_not_adjusted_for() {
+    let mut loaded = with_offered_load(-3.0, 0.5, 1.0);
+    loaded.resolved.traffic.regime = LoadRegime::SelfClocked;
+    let report = Report::build(&loaded).unwrap();
+    assert!(report.comparisons[0].offered_load.is_empty());
+    assert!(!codes(&report).contains(&"W217"));
+    assert!(!render::readme(&report, "").contains("## Offered load"));
+}
+
+/// Records of few blocks, and such as do not say what was offered.
+#[test]
+fn offered_loads_that_are_not_known_are_passed_over() {
+    let mut loaded = with_offered_load(-3.0, 0.5, 1.0);
+    loaded.attempts.truncate(2);
+    let report = Report::build(&loaded).unwrap();
+    let row = &report.comparisons[0].offered_load[0];
+    assert!(row.sensitivity.is_none() && row.shift_interval.is_none() && !row.differs);
+    for attempt in &mut loaded.attempts {
+        attempt
+            .slices
+            .iter_mut()
+            .for_each(|slice| slice.offered_frames = 0);
+    }
+    let report = Report::build(&loaded).unwrap();
+    assert!(report.comparisons[0].offered_load.is_empty());
+}
+
 #[test]
 fn an_earlier_session_is_shown_and_not_judged() {
     let report = Report::build(&with_a_reference()).expect("made-up records are sound");
@@ -253,7 +393,8 @@ fn an_order_that_was_not_random_is_warned_of() {
 }
 
 fn preview_of(run: &Loaded, earlier: &[Loaded]) -> Preview {
-    Preview::build(&run.resolved, &run.plan, earlier, None, 83.0).expect("made-up plans are sound")
+    Preview::build(&run.resolved, &run.plan, earlier, None, 83.0, false)
+        .expect("made-up plans are sound")
 }
 
 #[test]
@@ -287,6 +428,7 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
         &[],
         Some("not root".to_owned()),
         1.0,
+        true,
     );
     let text = render::preview(&asked.expect("sound"), 80);
     assert!(
@@ -297,6 +439,65 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
         text.contains("not known: there is no earlier run"),
         "{text}"
     );
+}
+
+#[test]
+fn a_plan_tells_what_each_method_would_take() {
+    let run = Synthetic::default().loaded();
+    let with_methods = |run: &Loaded, earlier: &[Loaded]| {
+        Preview::build(&run.resolved, &run.plan, earlier, None, 83.0, true).expect("sound")
+    };
+    let preview = with_methods(&run, std::slice::from_ref(&run));
+    let text = render::preview(&preview, 80);
+    let (_, table) = text
+        .split_once("How many it would take")
+        .expect("it was asked for");
+    insta::assert_snapshot!("preview_methods", table);
+    let json = render::preview_json(&preview).expect("plain data");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    let methods = &json["detectable"][0]["reckoned"]["methods"];
+    let first = serde_json::to_string_pretty(&methods[0]).expect("plain data");
+    insta::assert_snapshot!("preview_methods.json", first);
+    assert_eq!(methods.as_array().expect("a list").len(), 11);
+
+    // Whether the verdicts' line is that of the plan, and what blocks are for: the machine drifts by 3 %.
+    let reckoned = preview.detectable[0]
+        .reckoned
+        .as_ref()
+        .expect("there is an earlier run");
+    let verdicts = &reckoned.methods[0];
+    assert_eq!(verdicts.smallest_percent, reckoned.smallest_effect_percent);
+    assert_eq!(verdicts.size_for_threshold, reckoned.blocks_for_threshold);
+    let welch = &reckoned.methods[3];
+    assert!(welch.size_for_threshold > Some(5 * verdicts.size_for_threshold.unwrap()));
+
+    // Both families have a table of their own, and without earlier runs there is none.
+    let both = Synthetic {
+        families: vec![AddressFamily::Inet, AddressFamily::Inet6],
+        ..Synthetic::default()
+    }
+    .loaded();
+    let text = render::preview(&with_methods(&both, std::slice::from_ref(&both)), 80);
+    assert!(text.contains("by each method, IPv6"), "{text}");
+    assert!(!render::preview(&with_methods(&run, &[]), 80).contains("by each method"));
+}
+
+/// Five blocks show nothing, and a run without any noise everything.
+#[test]
+fn plans_at_the_ends_of_what_can_be_shown() {
+    let earlier = Synthetic::default().loaded();
+    let mut short = earlier.clone();
+    short.resolved.design.blocks = 5;
+    let text = render::preview(&preview_of(&short, std::slice::from_ref(&earlier)), 80);
+    assert!(text.contains("none: so few blocks show nothing"), "{text}");
+    let quiet = Synthetic {
+        block_noise_percent: 0.0,
+        round_noise_percent: 0.0,
+        ..Synthetic::default()
+    }
+    .loaded();
+    let text = render::preview(&preview_of(&earlier, &[quiet]), 80);
+    assert!(text.contains("within the threshold of 1 %"), "{text}");
 }
 
 #[test]
@@ -323,7 +524,9 @@ fn runs_of_the_same_experiment_go_before_others() {
     assert!(same.same_experiment && !others.same_experiment);
     assert_eq!(same.runs, ["quickstart/made-up"]);
     assert_eq!((same.degrees_of_freedom, same.compared), (7, 3));
-    assert!(others.smallest_effect_percent > 3.0 * same.smallest_effect_percent);
+    let smallest =
+        |reckoned: &Reckoned| reckoned.smallest_effect_percent.expect("8 blocks suffice");
+    assert!(smallest(&others) > 3.0 * smallest(&same));
     assert_eq!(reckoned(&[unmeasured]), None);
 }
 

@@ -126,6 +126,15 @@ pub fn dunnett(
         .collect())
 }
 
+/// The two-sided critical value of as many comparisons with a reference of the same size as each.
+pub(crate) fn dunnett_critical(comparisons: usize, degrees_of_freedom: f64, alpha: f64) -> f64 {
+    let family = ManyToOne {
+        loadings: vec![(0.5_f64.sqrt(), comparisons as f64)],
+        degrees_of_freedom,
+    };
+    family.quantile(alpha)
+}
+
 /// The joint distribution of t statistics that share a reference and a variance: with Z0, Zi
 /// normal and S the estimated deviation, Ti = (li Z0 + sqrt(1 - li^2) Zi) / S.
 struct ManyToOne {

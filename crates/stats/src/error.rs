@@ -64,6 +64,14 @@ pub enum StatsError {
         /// The number given.
         have: usize,
     },
+    /// A covariate that is the same everywhere has no slope.
+    #[error(
+        "{subject}: it does not vary (0 spread), so that it has no slope; leave the adjustment out"
+    )]
+    ConstantCovariate {
+        /// Whose covariate it is.
+        subject: String,
+    },
     /// The design cannot tell an effect from the others.
     #[error(
         "{subject}: not told from the other effects by these data (a level or a combination was never measured); measure it or leave it out"
@@ -77,6 +85,18 @@ pub enum StatsError {
     Confidence {
         /// The level given.
         value: f64,
+    },
+    /// A standard deviation is negative, infinite or no number.
+    #[error("standard deviation: not a number from 0 on ({value}); give for example 0.01")]
+    StandardDeviation {
+        /// What was given.
+        value: f64,
+    },
+    /// Nothing reckons the power of a method.
+    #[error("{}: its power cannot be reckoned; ask for that of a test", method.words())]
+    PowerUnknown {
+        /// The method.
+        method: crate::Method,
     },
     /// A practical threshold is not strictly between 0 and 1.
     #[error(

@@ -114,6 +114,10 @@ impl EffectTest for LogWelch {
     fn smallest_p(&self, _size: usize) -> f64 {
         0.0
     }
+
+    fn degrees_of_freedom(&self) -> f64 {
+        self.test.degrees_of_freedom
+    }
 }
 
 #[cfg(test)]

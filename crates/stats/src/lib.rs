@@ -8,7 +8,7 @@ mod block_effect;
 mod bootstrap;
 mod ceiling;
 mod control;
-mod detectable;
+mod covariate;
 mod dunnett;
 mod error;
 mod factorial;
@@ -26,13 +26,13 @@ mod methods;
 mod moments;
 mod multiplicity;
 mod permutation;
+mod power;
 mod rank_null;
 mod shift_test;
 mod sign_flip;
 mod signed_rank;
 mod spread;
 mod student;
-mod two_sample_power;
 mod two_sample_t;
 mod verdict;
 mod warning;
@@ -41,7 +41,10 @@ pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio,
 pub use bootstrap::bca_interval;
 pub use ceiling::{VariantObservations, ceiling_warnings};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
-pub use detectable::{DETECTION_POWER, PooledSpread, blocks_to_show, smallest_effect};
+pub use covariate::{
+    AdjustedEffect, ArmsCovariate, BlocksCovariate, CovariateArm, FTest, SLOPE_INTERVAL_MAX, Slope,
+    Trust, covariate_of_arms, covariate_of_blocks,
+};
 pub use dunnett::{DunnettComparison, dunnett};
 pub use error::StatsError;
 pub use factorial::{
@@ -61,12 +64,12 @@ pub use max_t::{max_t_permutation, max_t_sign_flip};
 pub use methods::{Method, MethodResult, RESAMPLED_MAX, block_methods, independent_methods};
 pub use multiplicity::holm_adjusted;
 pub use permutation::{Draws, PERMUTATION_EXACT_MAX, PermutationTest, Stratum};
+pub use power::{DETECTION_POWER, METHODS_WITH_POWER, PowerAnalysis, SIZE_MAX};
 pub use shift_test::ShiftTest;
 pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
 pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
-pub use spread::{Spread, VarianceComponents, median, variance_components};
+pub use spread::{PooledSpread, Spread, VarianceComponents, median, variance_components};
 pub use student::StudentSample;
-pub use two_sample_power::{two_sample_observations, two_sample_power, two_sample_smallest_effect};
 pub use two_sample_t::TwoSampleT;
 pub use verdict::{
     BlockDetails, ClaimPValues, ComparisonEffects, ComparisonVerdict, FamilyVerdicts, MoreData,

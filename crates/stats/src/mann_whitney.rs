@@ -234,7 +234,7 @@ impl PairValues for PairwiseDifferences {
 
 /// The distribution of the number of pairs in which the sample's value is the larger one, without
 /// ties.
-fn mann_whitney_null(n: u64, m: u64) -> RankNull {
+pub(crate) fn mann_whitney_null(n: u64, m: u64) -> RankNull {
     let pairs = n * m;
     if pairs <= EXACT_PAIRS_MAX
         && let Some(total) = arrangements(n, m)

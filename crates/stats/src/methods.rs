@@ -1,6 +1,6 @@
 //! What every method makes of the same data, side by side. Verdicts follow the first of them.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::bca_interval;
 use crate::dunnett::dunnett;
@@ -17,60 +17,64 @@ use crate::sign_flip::sign_flip_p;
 use crate::signed_rank::SignedRank;
 use crate::student::StudentSample;
 use crate::two_sample_t::TwoSampleT;
-use crate::verdict::ComparisonEffects;
+use crate::verdict::{ComparisonEffects, Unit};
 
 /// Resampling is left out where there are more values than this: it would take minutes and say what
 /// Student's t says.
 pub const RESAMPLED_MAX: usize = 10_000;
 
-/// A method of inference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A method of this crate that compares a variant with its baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// The exact Wilcoxon signed-rank test and the Hodges-Lehmann estimate: the verdicts' on blocks.
+    /// The exact signed-rank test of block effects and their Hodges-Lehmann estimate, on which
+    /// verdicts rest.
     SignedRank,
-    /// Student's t of one sample.
+    /// Student's t of block effects.
     StudentT,
-    /// The exact test of all signs.
+    /// The sign-flip test of block effects.
     SignFlip,
-    /// The largest statistic of a family under common random signs.
+    /// The largest statistic of a family of block effects under common signs.
     MaxTSignFlip,
-    /// Welch's t of two samples: the verdicts' on independent observations.
-    Welch,
-    /// Student's t of two samples: ministat's.
+    /// Welch's t of independent observations, on which their verdicts rest.
+    WelchT,
+    /// The pooled t of independent observations: ministat's.
     PooledT,
-    /// The Mann-Whitney test and the Hodges-Lehmann estimate of a shift.
+    /// The Mann-Whitney test of independent observations, and the Hodges-Lehmann estimate of a shift.
     MannWhitney,
-    /// The test of exchanged labels.
+    /// The permutation test of independent observations, unstratified.
     Permutation,
-    /// Dunnett's test of a family with one reference.
+    /// Dunnett's test of independent observations, which corrects for the family by itself.
     Dunnett,
-    /// The largest statistic of a family under exchanged labels.
+    /// The largest statistic of a family of independent observations under exchanged labels.
     MaxTPermutation,
     /// The bootstrap's bias-corrected and accelerated interval of the mean.
     Bca,
 }
 
 impl Method {
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
+    /// Its name in sentences and tables.
+    pub fn words(self) -> &'static str {
         match self {
-            Self::SignedRank => "signed-rank, Hodges-Lehmann",
+            Self::SignedRank => "signed-rank",
             Self::StudentT => "Student's t",
             Self::SignFlip => "sign-flip",
-            Self::MaxTSignFlip | Self::MaxTPermutation => "max-T",
-            Self::Welch => "Welch's t",
-            Self::PooledT => "pooled t (ministat's)",
-            Self::MannWhitney => "Mann-Whitney, Hodges-Lehmann",
+            Self::WelchT => "Welch's t",
+            Self::PooledT => "pooled t",
+            Self::MannWhitney => "Mann-Whitney",
             Self::Permutation => "permutation",
             Self::Dunnett => "Dunnett",
+            Self::MaxTSignFlip | Self::MaxTPermutation => "max-T",
             Self::Bca => "bootstrap (BCa)",
         }
     }
-}
 
-impl Serialize for Method {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
+    /// What its samples are made of; the bootstrap takes either.
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::SignedRank | Self::StudentT | Self::SignFlip | Self::MaxTSignFlip => Unit::Blocks,
+            _ => Unit::Observations,
+        }
     }
 }
 
@@ -264,7 +268,7 @@ fn two_sample_methods(
     let welch = TwoSampleT::welch(sample, reference)?;
     let mann_whitney = MannWhitney::new(sample, reference)?;
     let mut results = vec![
-        of_t(Method::Welch, welch)?,
+        of_t(Method::WelchT, welch)?,
         of_t(Method::PooledT, TwoSampleT::pooled(sample, reference)?)?,
         MethodResult {
             method: Method::MannWhitney,
@@ -372,7 +376,7 @@ mod tests {
         assert_eq!(
             methods(results),
             [
-                Method::Welch,
+                Method::WelchT,
                 Method::PooledT,
                 Method::MannWhitney,
                 Method::Dunnett

@@ -33,7 +33,7 @@ pub const EXACT_BLOCKS_MAX: usize = 200;
 /// # Source
 /// Wilcoxon 1945; the recursion over ranks by dynamic programming. Oracle: complete enumeration
 /// for n <= 12, SciPy for n = 3..30 (`oracle/verdicts.py`).
-fn signed_rank_null(blocks: usize) -> RankNull {
+pub(crate) fn signed_rank_null(blocks: usize) -> RankNull {
     if blocks <= EXACT_BLOCKS_MAX {
         return RankNull::exact(exact_upper_tail(blocks));
     }

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::error::{StatsError, require_finite};
+use crate::distribution::chi_squared_lower_quantile;
+use crate::error::{StatsError, require_finite, significance};
 use crate::student::StudentSample;
 
 /// Median absolute deviation of a normal distribution with standard deviation 1, inverted.
@@ -126,6 +127,81 @@ pub fn variance_components(
     }))
 }
 
+/// How far the blocks of earlier runs scattered, pooled: what [`crate::PowerAnalysis`] reckons with.
+///
+/// Units: those of the effects, log ratios as a rule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PooledSpread {
+    /// The standard deviation of a block effect.
+    pub standard_deviation: f64,
+    /// How many independent deviations it rests on.
+    pub degrees_of_freedom: usize,
+}
+
+impl PooledSpread {
+    /// Pools runs, each of which has the block effects of one variant or more.
+    ///
+    /// Variants of a run share its blocks and their baseline, so that their deviations are not
+    /// independent: a run of n blocks gives n - 1 degrees of freedom however many variants it has,
+    /// and its variance is the mean over them. Where variants have different numbers of blocks the
+    /// fewest count. `None` where no variant has two blocks.
+    ///
+    /// Shape: for each run, for each variant, one finite effect a block.
+    ///
+    /// # Errors
+    /// [`StatsError::NotFinite`].
+    pub fn of_runs(runs: &[Vec<Vec<f64>>]) -> Result<Option<Self>, StatsError> {
+        let mut weighted = 0.0;
+        let mut degrees_of_freedom = 0;
+        for run in runs {
+            let mut variances = Vec::new();
+            let mut fewest = usize::MAX;
+            for effects in run.iter().filter(|effects| effects.len() > 1) {
+                let sample = StudentSample::new(effects)?;
+                let deviation = sample
+                    .standard_deviation
+                    .expect("two values or more have a standard deviation");
+                variances.push(deviation * deviation);
+                fewest = fewest.min(effects.len());
+            }
+            if variances.is_empty() {
+                continue;
+            }
+            let variance = variances.iter().sum::<f64>() / variances.len() as f64;
+            weighted += variance * (fewest - 1) as f64;
+            degrees_of_freedom += fewest - 1;
+        }
+        Ok((degrees_of_freedom > 0).then(|| Self {
+            standard_deviation: (weighted / degrees_of_freedom as f64).sqrt(),
+            degrees_of_freedom,
+        }))
+    }
+
+    /// The upper bound of the true standard deviation at that one-sided confidence.
+    ///
+    /// # Errors
+    /// [`StatsError::Confidence`].
+    ///
+    /// # Source
+    /// The sum of squares over the true variance has a chi-squared distribution, for normal
+    /// effects.
+    ///
+    /// # Examples
+    /// ```
+    /// use fwdlab_stats::PooledSpread;
+    /// let spread = PooledSpread { standard_deviation: 0.01, degrees_of_freedom: 7 };
+    /// // The 20 % quantile of chi-squared with 7 degrees of freedom is 3.8223.
+    /// let expected = 0.01 * (7.0_f64 / 3.8223).sqrt();
+    /// assert!((spread.upper_bound(0.8)? - expected).abs() < 1e-6);
+    /// # Ok::<(), fwdlab_stats::StatsError>(())
+    /// ```
+    pub fn upper_bound(&self, confidence: f64) -> Result<f64, StatsError> {
+        let tail = significance(confidence)?;
+        let freedom = self.degrees_of_freedom as f64;
+        Ok(self.standard_deviation * (freedom / chi_squared_lower_quantile(tail, freedom)).sqrt())
+    }
+}
+
 /// The positions of values further than `deviations_max` robust standard deviations from the
 /// median, and further than `distance_min`.
 ///
@@ -147,6 +223,8 @@ pub(crate) fn outlying(values: &[f64], deviations_max: f64, distance_min: f64) -
     reason = "these results are exact, down to the last bit"
 )]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -204,5 +282,47 @@ mod tests {
         assert!(outlying(&values, 5.0, 4.0).is_empty());
         assert_eq!(outlying(&[1.0, 1.0, 1.0, 1.0, 1.5], 5.0, 0.01), [4]);
         assert!(outlying(&[1.0, 1.0, 1.0, 1.0, 1.005], 5.0, 0.01).is_empty());
+    }
+
+    #[test]
+    fn variants_of_a_run_do_not_add_degrees_of_freedom() {
+        let one = vec![vec![0.0, 2.0, 4.0]];
+        let spread = PooledSpread::of_runs(&[one]).unwrap().unwrap();
+        assert_eq!(spread.degrees_of_freedom, 2);
+        assert!((spread.standard_deviation - 2.0).abs() < 1e-12);
+
+        let twice = vec![vec![0.0, 2.0, 4.0], vec![9.0, 11.0, 13.0], vec![5.0]];
+        assert_eq!(PooledSpread::of_runs(&[twice]).unwrap(), Some(spread));
+
+        // Variances 4 and 16 with 2 and 1 degrees of freedom: (4 x 2 + 16 x 1) / 3.
+        let other = vec![vec![0.0, 32.0_f64.sqrt()]];
+        let both = vec![vec![vec![0.0, 2.0, 4.0]], other];
+        let spread = PooledSpread::of_runs(&both).unwrap().unwrap();
+        assert_eq!(spread.degrees_of_freedom, 3);
+        assert!((spread.standard_deviation - 8.0_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_block_has_no_spread() {
+        assert_eq!(PooledSpread::of_runs(&[]).unwrap(), None);
+        assert_eq!(
+            PooledSpread::of_runs(&[vec![vec![1.0]], vec![]]).unwrap(),
+            None
+        );
+        assert!(PooledSpread::of_runs(&[vec![vec![1.0, f64::NAN]]]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn the_bound_is_above_what_was_seen_and_nears_it(
+            standard_deviation in 1e-6..1.0_f64,
+            degrees_of_freedom in 3_usize..500,
+        ) {
+            let bound = |degrees_of_freedom| {
+                PooledSpread { standard_deviation, degrees_of_freedom }.upper_bound(0.8).unwrap()
+            };
+            prop_assert!(bound(degrees_of_freedom) > standard_deviation);
+            prop_assert!(bound(degrees_of_freedom + 1) < bound(degrees_of_freedom));
+        }
     }
 }

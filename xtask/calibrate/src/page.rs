@@ -254,7 +254,7 @@ fn beside(text: &mut String, rows: &[Row]) {
             } else {
                 "runs"
             };
-            format!("{} of {of}", beside.method.name())
+            format!("{} of {of}", beside.method.words())
         })
         .collect();
     let mut head = vec!["setting"];

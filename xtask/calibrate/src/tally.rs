@@ -107,7 +107,7 @@ pub(crate) const BESIDE: [Beside; 9] = {
     [
         of(Method::MaxTSignFlip, true),
         of(Method::Bca, true),
-        of(Method::Welch, false),
+        of(Method::WelchT, false),
         of(Method::PooledT, false),
         of(Method::MannWhitney, false),
         of(Method::Permutation, false),

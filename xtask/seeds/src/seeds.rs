@@ -112,6 +112,7 @@ pub(crate) fn tables(archive: &Archive) -> Result<Vec<Table>> {
             settings(archive, &hyperthreading)?,
         ),
         ("hyperthreading-offered", table::offered(&hyperthreading)?),
+        ("hyperthreading-adjusted", table::adjusted(&hyperthreading)?),
         ("reclaim-reused", reused(archive, &reclaim)?),
         (
             "reclaim-comparisons",

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use fwdlab_stats::distribution::t_upper_quantile;
 use fwdlab_stats::ministat::{Comparison, Confidence, Dataset, general};
 use fwdlab_stats::{
-    ComparisonVerdict, Draws, FactorialAnalysis, IndependentObservations, PermutationTest,
-    ShiftTest as _, Stratum, StudentSample, VerdictSettings, format_effect, format_p,
-    independent_verdicts, logarithms, two_sample_observations, two_sample_smallest_effect,
+    ComparisonVerdict, CovariateArm, Draws, FactorialAnalysis, IndependentObservations, Method,
+    PermutationTest, PowerAnalysis, ShiftTest as _, Stratum, StudentSample, VerdictSettings,
+    covariate_of_arms, format_effect, format_p, independent_verdicts, logarithms,
 };
 
 use crate::archive::Measured;
@@ -133,9 +133,10 @@ pub(crate) fn power(families: &[(&str, Family<'_>)]) -> Result<String> {
         for other in &family.others {
             let (runs, compared) = (other.observations_pps.len(), family.others.len());
             let deviation = pooled_deviation(family.baseline, other)?;
-            let smallest = two_sample_smallest_effect(deviation, runs, compared, CONFIDENCE)?;
-            let needed =
-                two_sample_observations(THRESHOLD.ln_1p(), deviation, compared, CONFIDENCE)?;
+            let analysis = PowerAnalysis::new(Method::WelchT, deviation, compared, CONFIDENCE)?;
+            let smallest = analysis.smallest_effect(runs);
+            let smallest = smallest.context("no effect shows, however large")?;
+            let needed = analysis.size_to_show(THRESHOLD.ln_1p());
             rows.push(vec![
                 (*seed).to_owned(),
                 format!("{} against {}", other.arm.label, family.baseline.arm.label),
@@ -238,6 +239,56 @@ pub(crate) fn offered(arms: &[Measured]) -> Result<String> {
         rows.extend([offered, forwarded]);
     }
     Ok(markdown(&head, rows))
+}
+
+/// The effects against the first arm at equal offered load, if all arms shared one slope; and whether
+/// they do, all of them and each with the first.
+pub(crate) fn adjusted(arms: &[Measured]) -> Result<String> {
+    let values: Vec<(Vec<f64>, Vec<f64>)> = arms
+        .iter()
+        .map(|arm| Ok((logs(arm)?, logarithms(arm.arm.key, &arm.offered_pps)?)))
+        .collect::<Result<_>>()?;
+    let sides: Vec<CovariateArm<'_>> = arms
+        .iter()
+        .zip(&values)
+        .map(|(arm, (values, covariate))| CovariateArm {
+            name: arm.arm.label,
+            values,
+            covariate,
+        })
+        .collect();
+    let all = covariate_of_arms(&sides, CONFIDENCE)?;
+    let rows = all
+        .adjusted
+        .iter()
+        .zip(&sides[1..])
+        .map(|(effect, side)| {
+            let pair = covariate_of_arms(&[sides[0], *side], CONFIDENCE)?;
+            Ok(vec![
+                format!("{} against {}", side.name, sides[0].name),
+                format_effect(effect.raw, None),
+                format_effect(effect.estimate, Some(&effect.interval)),
+                format_p(pair.interaction.p),
+            ])
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let slope = &all.common_slope;
+    Ok(format!(
+        "{}\n\nThe slope that all five would share: {:+.2} [{:+.2}, {:+.2}]. p that they share one: {}.",
+        markdown(
+            &[
+                "compared",
+                "raw",
+                "at equal load, with one slope for all",
+                "p that these two share a slope"
+            ],
+            rows,
+        ),
+        slope.estimate,
+        slope.interval.lower,
+        slope.interval.upper,
+        format_p(all.interaction.p)
+    ))
 }
 
 /// How far the largest value lies above the smallest.

@@ -1,0 +1,445 @@
+//! What was offered to a variant beside what was offered to its baseline, and what that makes of the
+//! effect: a sensitivity, on which no verdict rests.
+//!
+//! Nothing is said of a self-clocked load. There generator and DUT take turns on one core, so that what
+//! is offered follows from what is forwarded: offered load is the outcome, and an effect adjusted for it
+//! would be no effect at all.
+
+use fwdlab_archive::{Attempt, Loaded};
+use fwdlab_model::{AddressFamily, Comparison, LoadRegime, TrialRecord, VariantName};
+use fwdlab_stats::{
+    AdjustedEffect, ArmsCovariate, CovariateArm, Interval, SignedRank, Slice, Slope, StatsError,
+    Trust, TwoSampleT, VerdictSettings, block_effect, covariate_of_arms, covariate_of_blocks,
+    log_ratio, percent,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{self, Scope};
+use crate::format;
+use crate::report::{IntervalSection, Row, Warning};
+
+/// The part of the practical threshold from which a shift of the offered load matters: a rate that
+/// follows the offered load in full would have half of an effect that does.
+const SHIFT_RATIO_MIN: f64 = 0.5;
+
+/// What was offered to a variant, against what was offered to the baseline in the same blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfferedLoadRow {
+    /// The variant.
+    pub variant: VariantName,
+    /// How much more was offered to it, as the effect is estimated: in percent of the baseline's.
+    pub shift_percent: f64,
+    /// The interval of that; none where the blocks are too few for one.
+    pub shift_interval: Option<IntervalSection>,
+    /// Whether it differs by so much that it matters: the interval excludes 0, and the shift is at least
+    /// half the practical threshold.
+    pub differs: bool,
+    /// What that makes of the effect; none with fewer than three blocks, and where the ratio of the
+    /// offered loads is the same in all.
+    pub sensitivity: Option<SensitivitySection>,
+    /// All of it in a sentence.
+    pub sentence: String,
+}
+
+/// An effect at equal offered load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SensitivitySection {
+    /// The effect where as much is offered to both, in percent.
+    pub adjusted_percent: f64,
+    /// Its interval.
+    pub adjusted_interval: IntervalSection,
+    /// The slope of the block effects over the blocks' ratios of the offered load, both as logarithms:
+    /// 1 where the rate follows the offered load, 0 where it does not care. Between runs, of the trials'
+    /// rates over their offered loads, the same for both sides.
+    pub slope: SlopeSection,
+    /// The baseline's own slope over its trials; none where its offered load never changed.
+    pub baseline_slope: Option<SlopeSection>,
+    /// The variant's own.
+    pub variant_slope: Option<SlopeSection>,
+    /// Probability of slopes as different as those two by chance.
+    pub one_slope_p: Option<f64>,
+    /// Whether the slope is known at all, and the same for both sides.
+    pub is_supported: bool,
+}
+
+/// How much a rate changes with the offered load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlopeSection {
+    /// The slope.
+    pub estimate: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end of its interval.
+    pub high: f64,
+    /// Probability of a slope as far from 0 by chance.
+    pub p: f64,
+}
+
+impl OfferedLoadRow {
+    fn new(
+        variant: VariantName,
+        shift: f64,
+        interval: Option<Interval>,
+        sensitivity: Option<(SensitivitySection, Trust)>,
+        threshold: f64,
+    ) -> Self {
+        let matters = (threshold * SHIFT_RATIO_MIN).ln_1p();
+        let differs = interval.is_some_and(|interval| !interval.contains(0.0));
+        let shift_percent = percent(shift);
+        let shift_interval = interval.map(section);
+        Self {
+            variant,
+            sentence: sentence(shift_percent, shift_interval, sensitivity.as_ref()),
+            shift_percent,
+            shift_interval,
+            differs: differs && shift.abs() >= matters,
+            sensitivity: sensitivity.map(|(sensitivity, _)| sensitivity),
+        }
+    }
+
+    /// W217, where the offered load differs.
+    pub(crate) fn warning(&self, subject: String) -> Option<Warning> {
+        self.differs.then(|| Warning {
+            code: "W217".to_owned(),
+            subjects: vec![subject],
+            text: format!(
+                "its offered load differs from the baseline's by half the threshold or more: {}",
+                with_interval(self.shift_percent, self.shift_interval)
+            ),
+            remedy: Some(
+                "hold the verdict against the effect at equal offered load, or pace the load at what the \
+                 generator can offer to every variant"
+                    .to_owned(),
+            ),
+        })
+    }
+}
+
+impl SensitivitySection {
+    fn new(
+        adjusted: &AdjustedEffect,
+        trust: Trust,
+        slope: &Slope,
+        arms: Option<&ArmsCovariate>,
+    ) -> (Self, Trust) {
+        let own = |index: usize| arms.map(|arms| slope_section(&arms.slopes[index]));
+        let section = Self {
+            adjusted_percent: percent(adjusted.estimate),
+            adjusted_interval: section(adjusted.interval),
+            slope: slope_section(slope),
+            baseline_slope: own(0),
+            variant_slope: own(1),
+            one_slope_p: arms.map(|arms| arms.interaction.p),
+            is_supported: trust == Trust::Supported,
+        };
+        (section, trust)
+    }
+}
+
+/// A row for each variant of a comparison that has an effect; none under a self-clocked load.
+pub(crate) fn rows(
+    loaded: &Loaded,
+    comparison: &Comparison,
+    family: AddressFamily,
+    rows: &[Row],
+) -> Result<Vec<OfferedLoadRow>, StatsError> {
+    if loaded.resolved.traffic.regime == LoadRegime::SelfClocked {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for row in rows {
+        let sides = Sides::of_row(loaded, &comparison.baseline, family, row)?;
+        if !sides.shifts.is_empty() {
+            found.push(sides.row(loaded, &row.variant)?);
+        }
+    }
+    Ok(found)
+}
+
+/// The same for a variant of two runs: trials of different times, so that each side is a sample of its
+/// own. None where one of the loads is self-clocked, or its records do not say what was offered.
+pub(crate) fn row_of_runs(
+    [baseline, other]: [&Loaded; 2],
+    variant: &VariantName,
+    family: AddressFamily,
+    as_variant: VariantName,
+    settings: &VerdictSettings,
+) -> Result<Option<OfferedLoadRow>, StatsError> {
+    let sides = [baseline, other].map(|loaded| Side::of_run(loaded, variant, family));
+    let is_own_outcome = [baseline, other]
+        .iter()
+        .any(|loaded| loaded.resolved.traffic.regime == LoadRegime::SelfClocked);
+    if is_own_outcome || sides.iter().any(|side| side.offered.is_empty()) {
+        return Ok(None);
+    }
+    let confidence = settings.confidence;
+    let welch = TwoSampleT::welch(&sides[1].offered, &sides[0].offered);
+    let (shift, interval) = match welch {
+        Ok(welch) => (welch.difference, Some(welch.interval(confidence)?)),
+        // The same load in every trial of a side, or one trial.
+        Err(StatsError::NoSpread { .. } | StatsError::TooFew { .. }) => {
+            (sides[1].offered[0] - sides[0].offered[0], None)
+        }
+        Err(error) => return Err(error),
+    };
+    let arms = where_there_is_a_line(covariate_of_arms(
+        &[sides[0].arm("baseline"), sides[1].arm("variant")],
+        confidence,
+    ))?;
+    let sensitivity = arms.map(|arms| {
+        let adjusted = arms.adjusted[0];
+        SensitivitySection::new(&adjusted, adjusted.trust, &arms.common_slope, Some(&arms))
+    });
+    Ok(Some(OfferedLoadRow::new(
+        as_variant,
+        shift,
+        interval,
+        sensitivity,
+        settings.practical_threshold,
+    )))
+}
+
+/// Forwarding rates and offered loads of one side's trials, as logarithms.
+#[derive(Default)]
+struct Side {
+    rates: Vec<f64>,
+    offered: Vec<f64>,
+}
+
+impl Side {
+    fn of_run(loaded: &Loaded, variant: &VariantName, family: AddressFamily) -> Self {
+        let mut side = Self::default();
+        for attempt in evidence::attempts(loaded, Scope::Accepted) {
+            let trial = evidence::trial(attempt, variant, family);
+            if let Some(trial) = trial.filter(|trial| trial.offered_frames > 0) {
+                side.push(trial);
+            }
+        }
+        side
+    }
+
+    fn push(&mut self, trial: &TrialRecord) {
+        self.rates.push(trial.observation_pps.ln());
+        self.offered.push(offered_pps(trial).ln());
+    }
+
+    fn arm<'a>(&'a self, name: &'a str) -> CovariateArm<'a> {
+        CovariateArm {
+            name,
+            values: &self.rates,
+            covariate: &self.offered,
+        }
+    }
+}
+
+/// What the blocks with an effect say of both sides; all of it logarithms.
+#[derive(Default)]
+struct Sides {
+    effects: Vec<f64>,
+    shifts: Vec<f64>,
+    baseline: Side,
+    variant: Side,
+}
+
+impl Sides {
+    fn of_row(
+        loaded: &Loaded,
+        baseline: &VariantName,
+        family: AddressFamily,
+        row: &Row,
+    ) -> Result<Self, StatsError> {
+        let mut sides = Self::default();
+        let shortest_counted_s = loaded.resolved.design.shortest_counted_s();
+        let attempts = evidence::attempts(loaded, Scope::Accepted);
+        for effect in row.effect.iter().flat_map(|effect| &effect.blocks) {
+            let of_block = attempts
+                .iter()
+                .find(|attempt| attempt.record.block == effect.block);
+            let Some((attempt, trial, baseline_trial)) = of_block.and_then(|attempt| {
+                let trial = evidence::trial(attempt, &row.variant, family)?;
+                let baseline_trial = evidence::trial(attempt, baseline, family)?;
+                Some((attempt, trial, baseline_trial))
+            }) else {
+                continue;
+            };
+            let offered = offered_slices(attempt, &row.variant, family);
+            let baseline_offered = offered_slices(attempt, baseline, family);
+            // Estimated as the effect is; whole measurements have no slices.
+            let shift = if offered.is_empty() && baseline_offered.is_empty() {
+                log_ratio(offered_pps(trial), offered_pps(baseline_trial))
+            } else {
+                block_effect(&offered, &baseline_offered, shortest_counted_s)
+                    .map(|effect| effect.log_ratio)
+            };
+            let shift = match shift {
+                Ok(shift) => shift,
+                // Records that do not say what was offered.
+                Err(StatsError::NothingForwarded { .. } | StatsError::NoCommonRound { .. }) => {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            sides.effects.push((effect.percent / 100.0).ln_1p());
+            sides.shifts.push(shift);
+            sides.variant.push(trial);
+            sides.baseline.push(baseline_trial);
+        }
+        Ok(sides)
+    }
+
+    fn row(&self, loaded: &Loaded, variant: &VariantName) -> Result<OfferedLoadRow, StatsError> {
+        let design = &loaded.resolved.design;
+        let confidence = design.confidence_percent / 100.0;
+        let test = SignedRank::new(&self.shifts)?;
+        Ok(OfferedLoadRow::new(
+            variant.clone(),
+            test.estimate(),
+            test.interval(confidence)?,
+            self.sensitivity(confidence)?,
+            design.threshold_percent / 100.0,
+        ))
+    }
+
+    /// None where there is no line to be drawn.
+    fn sensitivity(
+        &self,
+        confidence: f64,
+    ) -> Result<Option<(SensitivitySection, Trust)>, StatsError> {
+        let blocks = covariate_of_blocks("offered load", &self.effects, &self.shifts, confidence);
+        let Some(blocks) = where_there_is_a_line(blocks)? else {
+            return Ok(None);
+        };
+        let arms = [self.baseline.arm("baseline"), self.variant.arm("variant")];
+        let arms = where_there_is_a_line(covariate_of_arms(&arms, confidence))?;
+        let slopes_differ = arms
+            .as_ref()
+            .and_then(|arms| arms.adjusted.first())
+            .is_some_and(|adjusted| adjusted.trust == Trust::SlopesDiffer);
+        let trust = if slopes_differ {
+            Trust::SlopesDiffer
+        } else {
+            blocks.adjusted.trust
+        };
+        Ok(Some(SensitivitySection::new(
+            &blocks.adjusted,
+            trust,
+            &blocks.slope,
+            arms.as_ref(),
+        )))
+    }
+}
+
+/// What there is to say, and nothing where the offered load is the same everywhere, the blocks are too
+/// few or a rate is 0.
+fn where_there_is_a_line<T>(found: Result<T, StatsError>) -> Result<Option<T>, StatsError> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(
+            StatsError::ConstantCovariate { .. }
+            | StatsError::TooFew { .. }
+            | StatsError::NotFinite { .. },
+        ) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn offered_pps(trial: &TrialRecord) -> f64 {
+    trial.offered_frames as f64 / trial.measured_s
+}
+
+/// The slices of one variant with what was offered in them.
+fn offered_slices(attempt: &Attempt, variant: &VariantName, family: AddressFamily) -> Vec<Slice> {
+    attempt
+        .slices
+        .iter()
+        .filter(|slice| &slice.variant == variant && slice.family == family)
+        .map(|slice| Slice {
+            round: slice.round,
+            forwarded_frames: slice.offered_frames,
+            duration_s: slice.time_s,
+        })
+        .collect()
+}
+
+fn section(interval: Interval) -> IntervalSection {
+    IntervalSection {
+        low_percent: percent(interval.lower),
+        high_percent: percent(interval.upper),
+        confidence_percent: interval.attained_confidence * 100.0,
+    }
+}
+
+fn slope_section(slope: &Slope) -> SlopeSection {
+    SlopeSection {
+        estimate: slope.estimate,
+        low: slope.interval.lower,
+        high: slope.interval.upper,
+        p: slope.p,
+    }
+}
+
+fn sentence(
+    shift_percent: f64,
+    shift_interval: Option<IntervalSection>,
+    sensitivity: Option<&(SensitivitySection, Trust)>,
+) -> String {
+    let shift = format!(
+        "offered load {} against the baseline's",
+        with_interval(shift_percent, shift_interval)
+    );
+    let Some((sensitivity, trust)) = sensitivity else {
+        return format!("{shift}; from so few blocks, or equal ones, no slope can be told");
+    };
+    let doubt = match trust {
+        Trust::SlopeUnknown => {
+            return format!(
+                "{shift}; it moved too little beside the noise for a slope to be known, so that \
+                 nothing can be adjusted by it"
+            );
+        }
+        Trust::SlopesDiffer => {
+            "; the two sides do not share a slope, so that there is no one such effect"
+        }
+        Trust::Supported => "",
+    };
+    let own = match (
+        &sensitivity.baseline_slope,
+        &sensitivity.variant_slope,
+        sensitivity.one_slope_p,
+    ) {
+        (Some(baseline), Some(variant), Some(p)) => format!(
+            "; over the trials of each side {} for the baseline and {} for the variant, p of one slope {}",
+            slope_text(baseline),
+            slope_text(variant),
+            fwdlab_stats::format_p(p)
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "{shift}; at equal offered load the effect would be {} (slope {}{own}){doubt}",
+        with_interval(
+            sensitivity.adjusted_percent,
+            Some(sensitivity.adjusted_interval)
+        ),
+        slope_text(&sensitivity.slope)
+    )
+}
+
+fn with_interval(percent: f64, interval: Option<IntervalSection>) -> String {
+    let half_width = interval.map(|interval| (interval.high_percent - interval.low_percent) / 2.0);
+    let decimals = format::effect_decimals(half_width);
+    let ends = interval.map(|interval| (interval.low_percent, interval.high_percent));
+    format!(
+        "{} % {}",
+        format::signed(percent, decimals),
+        format::interval(ends, decimals)
+    )
+}
+
+fn slope_text(slope: &SlopeSection) -> String {
+    format!(
+        "{} {}",
+        format::signed(slope.estimate, 2),
+        format::interval(Some((slope.low, slope.high)), 2)
+    )
+}
