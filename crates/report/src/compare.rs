@@ -5,10 +5,11 @@ use fwdlab_model::{AddressFamily, Comparison, VariantName};
 use fwdlab_stats::ministat::{Confidence, Dataset};
 use fwdlab_stats::{
     ComparisonEffects, ComparisonVerdict, FamilyVerdicts, IndependentObservations, StatsError,
-    VerdictSettings, family_verdicts, independent_verdicts, logarithms, median,
+    VerdictSettings, family_verdicts, independent_verdicts, logarithms, median, trend_warning,
 };
 use serde::Serialize;
 
+use crate::checks;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::format;
@@ -145,6 +146,12 @@ pub fn compare_independent(
     let group = group(None, baseline, others, &family.comparisons, settings)?;
     let mut warnings = vec![order_is_unknown()];
     warnings.extend(others.iter().filter_map(|set| units(baseline, set)));
+    warnings.extend(modes(sets, sets.len(), settings).map_err(|source| error(baseline, source))?);
+    for set in sets {
+        let found = trend_warning(&one_line(&set.label), &set.values_pps);
+        let found = found.map_err(|source| error(baseline, source))?;
+        warnings.extend(found.iter().map(Warning::from));
+    }
     Ok(report(
         Basis::IndependentObservations,
         settings,
@@ -193,6 +200,21 @@ pub fn compare_pairs(
     let group = group(None, baseline, others, &family.comparisons, settings)?;
     let mut warnings = stats_warnings(&family);
     warnings.extend(others.iter().filter_map(|set| units(baseline, set)));
+    for comparison in &comparisons {
+        let pairs: Vec<(u32, f64)> = (1..)
+            .zip(comparison.block_effects.iter().copied())
+            .collect();
+        warnings.extend(
+            checks::block_modes(
+                comparison.name.clone(),
+                &pairs,
+                |_| None,
+                settings.threshold_percent,
+                others.len(),
+            )
+            .map_err(|source| error(baseline, source))?,
+        );
+    }
     Ok(report(Basis::Pairs, settings, vec![group], warnings))
 }
 
@@ -216,7 +238,9 @@ pub fn compare_blocks(
         baseline: variants[0].0.clone(),
         variants: variants[1..].iter().map(|(name, _)| name.clone()).collect(),
     };
-    let (section, warnings) = judge::judge(&loaded, &comparison, family, String::new())?;
+    let (section, mut warnings) = judge::judge(&loaded, &comparison, family, String::new())?;
+    let compared: Vec<&VariantName> = variants.iter().map(|(name, _)| name).collect();
+    warnings.extend(checks::slices(&loaded, family, &compared)?.1);
     let ComparisonSection {
         rows,
         family_size,
@@ -261,6 +285,7 @@ pub fn compare_directories(
 ) -> Result<CompareReport, ReportError> {
     let first = directories[0].1;
     let mut groups = Vec::new();
+    let mut modal = Vec::new();
     for &family in &first.resolved.traffic.families {
         let mut shared: Vec<(String, Vec<Observations>)> = Vec::new();
         for variant in &first.resolved.variants {
@@ -298,6 +323,12 @@ pub fn compare_directories(
         let of_variants = verdicts.comparisons.chunks(directories.len() - 1);
         for ((title, sets), verdicts) in shared.iter().zip(of_variants) {
             let (baseline, others) = split(sets);
+            let tests = shared.len() * directories.len() * first.resolved.traffic.families.len();
+            let found = modes(sets, tests, settings).map_err(|source| error(baseline, source))?;
+            modal.extend(found.into_iter().map(|warning| Warning {
+                subjects: vec![format!("{title}, {}", warning.subjects.join(", "))],
+                ..warning
+            }));
             groups.push(group(
                 Some(title.clone()),
                 baseline,
@@ -310,11 +341,13 @@ pub fn compare_directories(
     if groups.is_empty() {
         return Err(ReportError::NothingShared);
     }
+    let mut warnings = vec![other_sessions()];
+    warnings.append(&mut modal);
     Ok(report(
         Basis::IndependentObservations,
         settings,
         groups,
-        vec![other_sessions()],
+        warnings,
     ))
 }
 
@@ -435,6 +468,27 @@ fn other_sessions() -> Warning {
             .to_owned(),
         remedy: Some("measure them as variants of one experiment".to_owned()),
     }
+}
+
+/// W110 for every set that lies in two groups, of `tests` that are made at once.
+fn modes(
+    sets: &[Observations],
+    tests: usize,
+    settings: CompareSettings,
+) -> Result<Vec<Warning>, StatsError> {
+    let mut warnings = Vec::new();
+    for set in sets {
+        let label = one_line(&set.label);
+        let values_pps = &set.values_pps;
+        let threshold_percent = settings.threshold_percent;
+        warnings.extend(checks::observation_modes(
+            &label,
+            values_pps,
+            threshold_percent,
+            tests,
+        )?);
+    }
+    Ok(warnings)
 }
 
 /// A warning where two medians are rather of different units.
