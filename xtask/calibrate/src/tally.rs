@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context as _, Result};
 use fwdlab_stats::ministat::{Comparison, Confidence, Dataset};
 use fwdlab_stats::{
-    ComparisonEffects, OtherMethods, Slice, VariantObservations, Verdict, VerdictSettings,
-    block_effect, ceiling_warnings, family_verdicts, holm_adjusted, observation,
+    ComparisonEffects, MODES_LEVEL, ORDER_LEVEL, OrderedSlice, OtherMethods, Slice,
+    VariantObservations, Verdict, VerdictSettings, block_effect, ceiling_warnings, family_verdicts,
+    holm_adjusted, observation, order_effects, two_modes,
 };
 
 use crate::noise::Noise;
-use crate::session::{Run, in_blocks, in_sequence};
+use crate::session::{Block, Run, in_blocks, in_sequence};
 use crate::setting::Setting;
 
 /// How many variants are compared with one baseline.
@@ -105,6 +106,12 @@ pub(crate) struct Tally {
     pub(crate) wrong_inside: u64,
     /// Families with a warning of a ceiling.
     pub(crate) ceiling_warnings: u64,
+    /// Families with a warning of what ran before a slice.
+    pub(crate) carry_over_warnings: u64,
+    /// Families with a warning of the place in the round.
+    pub(crate) place_warnings: u64,
+    /// Families with a warning of effects in two groups.
+    pub(crate) modes_warnings: u64,
 }
 
 impl AddAssign for Tally {
@@ -117,6 +124,9 @@ impl AddAssign for Tally {
         self.wrong_beyond += other.wrong_beyond;
         self.wrong_inside += other.wrong_inside;
         self.ceiling_warnings += other.ceiling_warnings;
+        self.carry_over_warnings += other.carry_over_warnings;
+        self.place_warnings += other.place_warnings;
+        self.modes_warnings += other.modes_warnings;
     }
 }
 
@@ -170,7 +180,8 @@ fn seed(setting: &Setting, family: Family, replicate: u64) -> u64 {
 }
 
 fn simulate(setting: &Setting, family: Family, replicate: u64) -> Result<Tally> {
-    let mut noise = Noise::new(seed(setting, family, replicate));
+    let seed = seed(setting, family, replicate);
+    let mut noise = Noise::new(seed);
     let effects = family.effects();
     let truths: [f64; VARIANTS] =
         std::array::from_fn(|index| setting.true_effect(effects[index + 1]));
@@ -178,11 +189,12 @@ fn simulate(setting: &Setting, family: Family, replicate: u64) -> Result<Tally> 
         replicates: 1,
         ..Tally::default()
     };
-    judge_blocks(
-        &mut tally,
-        &truths,
-        &in_blocks(setting, &effects, &mut noise),
-    )?;
+    let blocks = in_blocks(setting, &effects, &mut noise);
+    judge_blocks(&mut tally, &truths, &blocks)?;
+    // What the orders do is the same whatever the effects are.
+    if family == Family::Null {
+        check_order(&mut tally, &blocks, seed)?;
+    }
     judge_sequence(
         &mut tally.ministat,
         &truths,
@@ -192,13 +204,13 @@ fn simulate(setting: &Setting, family: Family, replicate: u64) -> Result<Tally> 
 }
 
 /// From slices to words, through the functions that reports use.
-fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]) -> Result<()> {
+fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Block]) -> Result<()> {
     let settings = VerdictSettings::default();
     let comparisons = (1..=VARIANTS)
         .map(|arm| {
-            let effects = blocks
-                .iter()
-                .map(|runs| block_effect(&runs[arm], &runs[0], 0.0).map(|effect| effect.log_ratio));
+            let effects = blocks.iter().map(|block| {
+                block_effect(&block.runs[arm], &block.runs[0], 0.0).map(|effect| effect.log_ratio)
+            });
             Ok(ComparisonEffects {
                 name: arm.to_string(),
                 block_effects: effects.collect::<Result<_, _>>()?,
@@ -265,7 +277,7 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]
 
     let observations = (0..=VARIANTS)
         .map(|arm| {
-            let observed = blocks.iter().map(|runs| rate_pps(&runs[arm]));
+            let observed = blocks.iter().map(|block| rate_pps(&block.runs[arm]));
             Ok(VariantObservations {
                 name: arm.to_string(),
                 observations_pps: observed.collect::<Result<_>>()?,
@@ -273,6 +285,38 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]
         })
         .collect::<Result<Vec<_>>>()?;
     tally.ceiling_warnings = u64::from(!ceiling_warnings(&observations)?.is_empty());
+
+    let level = MODES_LEVEL / VARIANTS as f64;
+    for comparison in &comparisons {
+        let modes = two_modes(&comparison.block_effects, level, above, 1)?;
+        tally.modes_warnings |= u64::from(modes.is_some());
+    }
+    Ok(())
+}
+
+/// Whether the order of the slices shows in them.
+fn check_order(tally: &mut Tally, blocks: &[Block], seed: u64) -> Result<()> {
+    let ordered: Vec<Vec<Vec<OrderedSlice>>> = blocks
+        .iter()
+        .map(|block| {
+            let slice = |round: usize, variant: usize| {
+                let slice = block.runs[variant][round];
+                let rate = slice.forwarded_frames as f64 / slice.duration_s;
+                OrderedSlice {
+                    variant,
+                    log_rate: Some(rate.ln()),
+                }
+            };
+            let rounds = block.orders.iter().enumerate();
+            rounds
+                .map(|(round, order)| order.iter().map(|arm| slice(round, *arm)).collect())
+                .collect()
+        })
+        .collect();
+    let effects = order_effects(VARIANTS + 1, &ordered, ORDER_LEVEL, seed)?;
+    let effects = effects.context("blocks without an order")?;
+    tally.carry_over_warnings = u64::from(effects.predecessor.is_shown(ORDER_LEVEL));
+    tally.place_warnings = u64::from(effects.place.is_shown(ORDER_LEVEL));
     Ok(())
 }
 
@@ -368,6 +412,24 @@ mod tests {
                     setting.name
                 );
             }
+            if setting.carry_over >= 0.005 {
+                let warned = null.carry_over_warnings;
+                assert!(warned > replicates * 9 / 10, "{}: {warned}", setting.name);
+            } else if setting.ceiling.is_none() {
+                for warned in [null.carry_over_warnings, null.place_warnings] {
+                    assert!(
+                        warned <= at_most(0.01, replicates),
+                        "{}: {warned} of {replicates}",
+                        setting.name
+                    );
+                }
+            }
+            let modal = null.modes_warnings;
+            assert!(
+                modal <= at_most(0.01, replicates),
+                "{}: {modal}",
+                setting.name
+            );
             let warned = graded.ceiling_warnings;
             if setting.ceiling.is_some() {
                 assert!(warned > replicates / 2, "{}: {warned}", setting.name);
