@@ -143,6 +143,25 @@ mod tests {
         assert!(counts.values().all(|count| count.abs_diff(500) < 140));
     }
 
+    /// What re-randomisation rests on (`order_effects` in `crates/stats`): whatever rows a block has, they
+    /// are in random order.
+    #[test]
+    fn every_order_of_the_rows_is_equally_likely() {
+        // A whole design of two rows and one row of another: one of the three is not like the others.
+        let mut counts = [0_u32; 3];
+        let mut generator = Generator::new(11);
+        for _ in 0..6000 {
+            let rows = rounds(2, 3, &mut generator);
+            let other =
+                (0..3).find(|&place| rows.iter().filter(|row| **row == rows[place]).count() == 1);
+            counts[other.expect("two rows of a kind and one of the other")] += 1;
+        }
+        assert!(
+            counts.iter().all(|count| count.abs_diff(2000) < 180),
+            "{counts:?}"
+        );
+    }
+
     proptest! {
         #[test]
         fn rounds_are_permutations_and_as_balanced_as_they_can_be(

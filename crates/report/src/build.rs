@@ -11,6 +11,7 @@ use fwdlab_model::{
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::Dialect;
 
+use crate::checks;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::judge::judge;
@@ -46,6 +47,13 @@ impl Report {
                 warnings.extend(found);
             }
         }
+        let mut slices = BTreeMap::new();
+        let all: Vec<&VariantName> = resolved.variants.iter().map(|v| &v.name).collect();
+        for &family in &resolved.traffic.families {
+            let (section, found) = checks::slices(loaded, family, &all)?;
+            slices.extend(section.map(|section| (family, section)));
+            warnings.extend(found);
+        }
         let warnings = merged(warnings);
         Ok(Self {
             schema: REPORT_SCHEMA_VERSION,
@@ -59,6 +67,7 @@ impl Report {
             factors: resolved.factors.iter().map(factor_section).collect(),
             variants: resolved.variants.iter().map(variant_section).collect(),
             comparisons,
+            slices,
             trials: trial_sections(loaded),
             losses: losses(loaded),
             conservation: conservation(loaded),
@@ -242,7 +251,8 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             "W212",
             None,
             "the order of the slices was not random: what drifts inside a round, or lingers from one \
-             variant to the next, falls on the same variant every time and reads as its effect"
+             variant to the next, falls on the same variant every time and reads as its effect, and no \
+             check can tell it from that"
                 .to_owned(),
             "measure in random order, which the intervals and verdicts rest on",
         );

@@ -6,10 +6,11 @@ use fwdlab_stats::ministat::{Confidence, Dataset, Dialect};
 use fwdlab_stats::{
     ComparisonEffects, ComparisonVerdict, FamilyVerdicts, IndependentObservations, MethodResult,
     StatsError, VerdictSettings, block_methods, family_verdicts, independent_methods,
-    independent_verdicts, logarithms, median,
+    independent_verdicts, logarithms, median, trend_warning,
 };
 use serde::Serialize;
 
+use crate::checks;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::factorial::{FactorialDesign, FactorialSection};
@@ -182,6 +183,12 @@ pub fn compare_independent(
     }
     let mut warnings = vec![order_is_unknown()];
     warnings.extend(others.iter().filter_map(|set| units(baseline, set)));
+    warnings.extend(modes(sets, sets.len(), settings).map_err(|source| error(baseline, source))?);
+    for set in sets {
+        let found = trend_warning(&one_line(&set.label), &set.values_pps);
+        let found = found.map_err(|source| error(baseline, source))?;
+        warnings.extend(found.iter().map(Warning::from));
+    }
     Ok(report(
         Basis::IndependentObservations,
         settings,
@@ -240,8 +247,8 @@ pub fn compare_pairs(
         let effects: Vec<Vec<f64>> = std::iter::once(vec![0.0; baseline.values_pps.len()])
             .chain(
                 comparisons
-                    .into_iter()
-                    .map(|compared| compared.block_effects),
+                    .iter()
+                    .map(|compared| compared.block_effects.clone()),
             )
             .collect();
         let judged = design.judge_blocks(&effects, &settings.verdicts());
@@ -250,6 +257,21 @@ pub fn compare_pairs(
         warnings.extend(found);
     }
     warnings.extend(others.iter().filter_map(|set| units(baseline, set)));
+    for comparison in &comparisons {
+        let pairs: Vec<(u32, f64)> = (1..)
+            .zip(comparison.block_effects.iter().copied())
+            .collect();
+        warnings.extend(
+            checks::block_modes(
+                comparison.name.clone(),
+                &pairs,
+                |_| None,
+                settings.threshold_percent,
+                others.len(),
+            )
+            .map_err(|source| error(baseline, source))?,
+        );
+    }
     Ok(report(Basis::Pairs, settings, vec![group], warnings))
 }
 
@@ -274,7 +296,10 @@ pub fn compare_blocks(
         variants: variants[1..].iter().map(|(name, _)| name.clone()).collect(),
     };
     let dialect = settings.ministat.unwrap_or_default();
-    let (section, warnings) = judge::judge(&loaded, &comparison, family, dialect, String::new())?;
+    let (section, mut warnings) =
+        judge::judge(&loaded, &comparison, family, dialect, String::new())?;
+    let compared: Vec<&VariantName> = variants.iter().map(|(name, _)| name).collect();
+    warnings.extend(checks::slices(&loaded, family, &compared)?.1);
     let ComparisonSection {
         rows,
         family_size,
@@ -373,7 +398,7 @@ pub fn compare_directories(
                 .variant(variant)
                 .map_or_else(|| variant.to_string(), |variant| one_line(&variant.label));
             let title = format!("{label}, {}", family.protocol());
-            let mut group = group(Some(title), baseline, others, verdicts, settings)?;
+            let mut group = group(Some(title.clone()), baseline, others, verdicts, settings)?;
             for (set, (_, loaded)) in others.iter().zip(&directories[1..]) {
                 let row = offered_load::row_of_runs(
                     [first, loaded],
@@ -397,6 +422,12 @@ pub fn compare_directories(
                     .map_err(|source| error(baseline, source))?;
                 group.add_methods(methods);
             }
+            let tests = shared.len() * directories.len() * first.resolved.traffic.families.len();
+            let found = modes(sets, tests, settings).map_err(|source| error(baseline, source))?;
+            warnings.extend(found.into_iter().map(|warning| Warning {
+                subjects: vec![format!("{title}, {}", warning.subjects.join(", "))],
+                ..warning
+            }));
             groups.push(group);
         }
     }
@@ -530,6 +561,27 @@ fn other_sessions() -> Warning {
             .to_owned(),
         remedy: Some("measure them as variants of one experiment".to_owned()),
     }
+}
+
+/// W110 for every set that lies in two groups, of `tests` that are made at once.
+fn modes(
+    sets: &[Observations],
+    tests: usize,
+    settings: CompareSettings,
+) -> Result<Vec<Warning>, StatsError> {
+    let mut warnings = Vec::new();
+    for set in sets {
+        let label = one_line(&set.label);
+        let values_pps = &set.values_pps;
+        let threshold_percent = settings.threshold_percent;
+        warnings.extend(checks::observation_modes(
+            &label,
+            values_pps,
+            threshold_percent,
+            tests,
+        )?);
+    }
+    Ok(warnings)
 }
 
 /// A warning where two medians are rather of different units.

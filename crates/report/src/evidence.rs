@@ -41,6 +41,15 @@ pub(crate) fn trial<'a>(
         .find(|trial| &trial.variant == variant && trial.family == family)
 }
 
+/// What the forwarding rates of one attempt rest on.
+pub(crate) fn basis(attempt: &Attempt, family: AddressFamily, scope: Scope) -> RateBasis {
+    // A record without a basis is of a lab that knows nothing of disturbances.
+    match (scope, attempt.record.rate_basis.get(&family)) {
+        (Scope::Accepted | Scope::AllTrials, Some(&basis)) => basis,
+        (Scope::AllTime, _) | (_, None) => RateBasis::AllTime,
+    }
+}
+
 /// The slices of one variant and family in one attempt, as the statistics take them: what their
 /// forwarding rates rest on.
 pub(crate) fn slices(
@@ -49,11 +58,7 @@ pub(crate) fn slices(
     family: AddressFamily,
     scope: Scope,
 ) -> Vec<fwdlab_stats::Slice> {
-    // A record without a basis is of a lab that knows nothing of disturbances.
-    let basis = match (scope, attempt.record.rate_basis.get(&family)) {
-        (Scope::Accepted | Scope::AllTrials, Some(&basis)) => basis,
-        (Scope::AllTime, _) | (_, None) => RateBasis::AllTime,
-    };
+    let basis = basis(attempt, family, scope);
     attempt
         .slices
         .iter()

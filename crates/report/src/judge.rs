@@ -12,6 +12,7 @@ use fwdlab_stats::{
     variance_components,
 };
 
+use crate::checks;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::factorial::{FactorialDesign, FactorialSection};
@@ -177,6 +178,7 @@ impl Judge<'_> {
         .map_err(|source| self.error(source))?;
         warnings.extend(verdicts.warnings.iter().map(Warning::from));
         warnings.extend(self.ceiling(scope)?);
+        warnings.extend(self.modes(&effects, scope)?);
 
         let mut methods = match scope {
             Scope::Accepted => block_methods(&with_effects, self.settings().confidence, DRAWS)
@@ -259,6 +261,33 @@ impl Judge<'_> {
             .collect();
         let warnings = ceiling_warnings(&observed).map_err(|source| self.error(source))?;
         Ok(warnings.iter().map(Warning::from).collect())
+    }
+
+    /// Warnings of effects that lie in two groups.
+    fn modes(&self, effects: &[Effects], scope: Scope) -> Result<Vec<Warning>, ReportError> {
+        let resolved = &self.loaded.resolved;
+        let compared = resolved.comparisons.iter().map(|c| c.variants.len());
+        let tests = compared.sum::<usize>() * resolved.traffic.families.len();
+        let attempts = evidence::attempts(self.loaded, scope);
+        let mut warnings = Vec::new();
+        for (variant, effects) in self.comparison.variants.iter().zip(effects) {
+            let rate_of_block = |block: u32| {
+                let mut attempts = attempts.iter();
+                let attempt = attempts.find(|attempt| attempt.record.block == block)?;
+                Some(evidence::trial(attempt, variant, self.family)?.observation_pps)
+            };
+            warnings.extend(
+                checks::block_modes(
+                    self.subject(variant),
+                    &effects.blocks,
+                    rate_of_block,
+                    resolved.design.threshold_percent,
+                    tests,
+                )
+                .map_err(|source| self.error(source))?,
+            );
+        }
+        Ok(warnings)
     }
 
     fn settings(&self) -> VerdictSettings {

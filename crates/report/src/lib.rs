@@ -5,6 +5,7 @@ pub mod format;
 pub mod render;
 
 mod build;
+mod checks;
 mod compare;
 mod effects_plot;
 mod error;

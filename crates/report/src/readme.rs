@@ -7,7 +7,7 @@ use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime};
 
 use crate::factorial::FactorialRow;
 use crate::format;
-use crate::report::{ComparisonSection, ReferenceRow, Report, Row, Warning};
+use crate::report::{ComparisonSection, OrderEffectSection, ReferenceRow, Report, Row, Warning};
 use crate::sentences;
 use crate::text;
 
@@ -26,6 +26,7 @@ pub(crate) fn readme(report: &Report, plots: &str) -> String {
     page.offered_load();
     page.ministat();
     page.control();
+    page.order();
     page.trials();
     page.warnings();
     page.conservation();
@@ -547,6 +548,45 @@ impl Page<'_> {
         }
         self.paragraph("## A/A control");
         self.paragraph(&controls.join("\n"));
+    }
+
+    /// Whether what ran before, and the place in the round, show in the slices.
+    fn order(&mut self) {
+        let report = self.report;
+        if report.slices.is_empty() {
+            return;
+        }
+        self.paragraph("## Order of the slices");
+        self.paragraph(sentences::ORDER_CHECKS);
+        let rows: Vec<Vec<String>> = report
+            .slices
+            .iter()
+            .map(|(family, slices)| {
+                let missing = || "–".to_owned();
+                let effect = |found: &OrderEffectSection| {
+                    let p = fwdlab_stats::format_p(found.p).replace('<', "\\<");
+                    format!("{} % (p {p})", format::signed(found.effect_percent, 2))
+                };
+                let predecessor = slices.predecessor.as_ref().map(|(after, found)| {
+                    let after = text::markdown(report.label(after));
+                    format!("{after}: {}", effect(found))
+                });
+                let place = slices.place.as_ref().map(|(place, found)| {
+                    format!("{place} of {}: {}", slices.places, effect(found))
+                });
+                let correlation = slices.lag_1_autocorrelation;
+                vec![
+                    family.protocol().to_owned(),
+                    predecessor.unwrap_or_else(missing),
+                    place.unwrap_or_else(missing),
+                    correlation.map_or_else(missing, |number| format::signed(number, 2)),
+                ]
+            })
+            .collect();
+        self.table(
+            &["", "right after", "place in the round", "autocorrelation"],
+            &rows,
+        );
     }
 
     fn trials(&mut self) {

@@ -40,6 +40,8 @@ pub struct Report {
     pub variants: Vec<VariantSection>,
     /// What came out, one entry a comparison and address family.
     pub comparisons: Vec<ComparisonSection>,
+    /// What the slices of the blocks that stand show beside their rates; none where there are no slices.
+    pub slices: BTreeMap<AddressFamily, SlicesSection>,
     /// Every trial in time order, invalid ones too.
     pub trials: Vec<TrialSection>,
     /// What was lost while each variant was measured, in the experiment's order; empty where a
@@ -356,6 +358,34 @@ pub struct ControlSection {
     pub passed: Option<bool>,
     /// What the control says, in a sentence.
     pub sentence: String,
+}
+
+/// What the order of the slices did to them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlicesSection {
+    /// How many places a round has: one for every variant.
+    pub places: u32,
+    /// The variant after which slices differ most clearly from the others; none where the order was not
+    /// random, or nothing can be told.
+    pub predecessor: Option<(VariantName, OrderEffectSection)>,
+    /// The place in the round, from 1, where they do; none as above.
+    pub place: Option<(u32, OrderEffectSection)>,
+    /// Correlation of a slice with the next one of its variant and block, over all of them; 0 where there
+    /// is none.
+    pub lag_1_autocorrelation: Option<f64>,
+    /// The same for each variant.
+    pub lag_1_autocorrelation_by_variant: BTreeMap<VariantName, f64>,
+}
+
+/// What a predecessor, or a place in the round, does to slices.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OrderEffectSection {
+    /// Against the slices after the other variants, or at the other places, in percent.
+    pub effect_percent: f64,
+    /// Probability that one of them is as clear by chance.
+    pub p: f64,
+    /// By how much the effect of a variant can be off for it, in percent.
+    pub largest_bias_percent: f64,
 }
 
 /// One trial.

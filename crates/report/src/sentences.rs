@@ -179,6 +179,14 @@ pub(crate) fn generator_costs(report: &Report) -> Option<String> {
     (!costs.is_empty()).then(|| costs.join(", "))
 }
 
+/// What the checks of the order look at.
+pub(crate) const ORDER_CHECKS: &str = "\
+What lingers from one variant to the next shows in the slices after it, what keeps step with the rounds at one place in \
+them. Here is the variant after which slices differ most clearly from the others, and the place where they do, each with \
+the probability of such a one by chance over all orders that the plan could have drawn; one that chance shows in at most \
+1 report of 100 is warned of. The autocorrelation is that of a slice with the next one of its variant and block: it is \
+part of the noise between rounds, and no verdict rests on it.";
+
 /// How much of the time was disturbed, by family; none where nothing was.
 pub(crate) fn disturbed(report: &Report) -> Option<String> {
     let parts: Vec<String> = report

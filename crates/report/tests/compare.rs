@@ -59,10 +59,58 @@ fn pairs_see_through_a_drift_that_independent_observations_do_not() {
     let sets = [set("before", &drifting), set("after", &slower)];
     let independent = compare_independent(&sets, None, SETTINGS).unwrap();
     assert_eq!(words(&independent), ["undecided"]);
-    assert_eq!(codes(&independent), ["W214"]);
+    // What drifted is seen in the files themselves.
+    assert_eq!(codes(&independent), ["W214", "W111", "W111"]);
     let pairs = compare_pairs(&sets, None, SETTINGS).unwrap();
     assert_eq!(words(&pairs), ["different"]);
     assert_eq!(pairs.basis, Basis::Pairs);
+}
+
+#[test]
+fn a_file_that_only_rises_is_warned_of() {
+    let rising = set("rising", &[5.18e6, 5.21e6, 5.35e6, 5.47e6, 5.61e6]);
+    let level = set("level", &[5.21e6, 5.18e6, 5.47e6, 5.61e6, 5.35e6]);
+    let report = compare_independent(&[level, rising], None, SETTINGS).unwrap();
+    assert_eq!(codes(&report), ["W214", "W111"]);
+    assert_eq!(report.warnings[1].subjects, ["rising"]);
+    let text = &report.warnings[1].text;
+    assert!(
+        text.contains("from about 5.195 Mpps to 5.540 Mpps (p = 0.017"),
+        "{text}"
+    );
+}
+
+#[test]
+fn observations_in_two_groups_are_warned_of() {
+    let one = set(
+        "one",
+        &[
+            9.71e6, 9.68e6, 9.74e6, 9.70e6, 9.69e6, 9.72e6, 9.66e6, 9.73e6,
+        ],
+    );
+    let two = set(
+        "two",
+        &[
+            9.71e6, 4.31e6, 9.68e6, 9.74e6, 4.29e6, 9.70e6, 4.33e6, 9.69e6,
+        ],
+    );
+    for report in [
+        compare_independent(&[one.clone(), two.clone()], None, SETTINGS).unwrap(),
+        compare_pairs(&[one, two], None, SETTINGS).unwrap(),
+    ] {
+        let warning = report
+            .warnings
+            .iter()
+            .find(|warning| warning.code == "W110");
+        let warning = warning.unwrap();
+        assert_eq!(warning.subjects, ["two"]);
+        let text = &warning.text;
+        assert!(text.contains("two groups, 5 about"), "{text}");
+        assert!(
+            text.contains("4.310 Mpps, 55.6 % lower") || text.contains("3 about -55."),
+            "{text}"
+        );
+    }
 }
 
 #[test]

@@ -8,9 +8,9 @@ use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
     AddressFamily, Factor, Level, LoadRegime, Order, RateBasis, Reference, ReferenceData,
-    SCHEMA_VERSION,
+    SCHEMA_VERSION, SliceRecord,
 };
-use fwdlab_report::{Preview, Reckoned, Report, ReportError, render};
+use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
 use proptest::prelude::*;
 use synthetic::Synthetic;
@@ -99,6 +99,135 @@ fn a_limit_that_variants_share_is_warned_of() {
         "{}",
         warning.text
     );
+}
+
+/// Multiplies what every slice forwarded by what is given for it and the slice before it.
+fn change_slices(loaded: &mut Loaded, factor: impl Fn(&SliceRecord, Option<&SliceRecord>) -> f64) {
+    for attempt in &mut loaded.attempts {
+        attempt
+            .slices
+            .sort_by_key(|slice| (slice.family, slice.round, slice.position));
+        let before = attempt.slices.clone();
+        for (index, slice) in attempt.slices.iter_mut().enumerate() {
+            let previous = index.checked_sub(1).map(|previous| &before[previous]);
+            let frames = slice.forwarded_frames as f64 * factor(slice, previous);
+            slice.forwarded_frames = format!("{frames:.0}").parse().expect("digits");
+            slice.undisturbed_frames = slice.forwarded_frames;
+        }
+    }
+}
+
+fn warning<'a>(report: &'a Report, code: &str) -> &'a Warning {
+    let mut warnings = report.warnings.iter();
+    warnings.find(|warning| warning.code == code).expect(code)
+}
+
+#[test]
+fn what_lingers_from_one_variant_to_the_next_is_warned_of() {
+    let mut loaded = Synthetic::default().loaded();
+    let quiet = Report::build(&loaded).unwrap();
+    for code in ["W108", "W109", "W110"] {
+        assert!(!codes(&quiet).contains(&code), "{code}");
+    }
+    let name = loaded.resolved.variants[2].name.clone();
+    change_slices(&mut loaded, |_, previous| {
+        let lingers = previous.is_some_and(|previous| previous.variant == name);
+        if lingers { 0.95 } else { 1.0 }
+    });
+    let report = Report::build(&loaded).unwrap();
+    let warning = warning(&report, "W108");
+    assert_eq!(warning.subjects, ["nftables conntrack"]);
+    assert!(
+        warning.text.contains("settle for 150 ms in place of 50 ms"),
+        "{}",
+        warning.text
+    );
+    let slices = &report.slices[&AddressFamily::Inet];
+    let (after, found) = slices.predecessor.as_ref().unwrap();
+    assert_eq!(after, &name);
+    assert!((found.effect_percent + 5.0).abs() < 1.0, "{found:?}");
+    assert!(!codes(&report).contains(&"W109"));
+    // In sequence, what lingers cannot be told from the variant that follows.
+    loaded.resolved.design.order = Order::InSequence;
+    let report = Report::build(&loaded).unwrap();
+    assert!(codes(&report).contains(&"W212") && !codes(&report).contains(&"W108"));
+    assert_eq!(report.slices[&AddressFamily::Inet].predecessor, None);
+}
+
+#[test]
+fn a_place_that_differs_is_warned_of() {
+    let mut loaded = Synthetic::default().loaded();
+    change_slices(
+        &mut loaded,
+        |slice, _| {
+            if slice.position == 0 { 0.95 } else { 1.0 }
+        },
+    );
+    let report = Report::build(&loaded).unwrap();
+    let text = &warning(&report, "W109").text;
+    assert!(
+        text.contains("place 1 of 5") && text.contains("750 ms"),
+        "{text}"
+    );
+    assert!(!codes(&report).contains(&"W108"));
+}
+
+#[test]
+fn two_kinds_of_set_up_are_warned_of_with_both_rates() {
+    let mut loaded = Synthetic::default().loaded();
+    let name = loaded.resolved.variants[1].name.clone();
+    let is_slow = |block: u32| [3, 6, 7].contains(&block);
+    for attempt in &mut loaded.attempts {
+        if is_slow(attempt.record.block) {
+            let trials = attempt.trials.iter_mut();
+            for trial in trials.filter(|trial| trial.variant == name) {
+                trial.observation_pps /= 2.0;
+            }
+            let slices = attempt.slices.iter_mut();
+            for slice in slices.filter(|slice| slice.variant == name) {
+                slice.forwarded_frames /= 2;
+                slice.undisturbed_frames /= 2;
+            }
+        }
+    }
+    let report = Report::build(&loaded).unwrap();
+    let warning = warning(&report, "W110");
+    assert_eq!(warning.subjects, ["nftables, 10 stateless rules"]);
+    let text = &warning.text;
+    assert!(
+        text.starts_with("its block effects lie in two groups, 5 about -21"),
+        "{text}"
+    );
+    assert!(
+        text.contains(" and 3 about -61") && text.contains("measure 27 or more"),
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("Mpps").count() + text.matches("kpps").count(),
+        2
+    );
+}
+
+#[test]
+fn slices_in_two_groups_are_warned_of() {
+    let mut loaded = Synthetic::default().loaded();
+    let name = loaded.resolved.variants[3].name.clone();
+    change_slices(&mut loaded, |slice, _| {
+        let switches = slice.variant == name && slice.round % 2 == 0;
+        if switches { 0.7 } else { 1.0 }
+    });
+    let report = Report::build(&loaded).unwrap();
+    let warning = warning(&report, "W110");
+    assert_eq!(warning.subjects, ["XDP fib forwarding"]);
+    assert!(
+        warning
+            .text
+            .starts_with("its slices, against the middle one"),
+        "{}",
+        warning.text
+    );
+    let correlations = &report.slices[&AddressFamily::Inet].lag_1_autocorrelation_by_variant;
+    assert!(correlations[&name] < -0.5, "{correlations:?}");
 }
 
 /// A run with data of an earlier session beside it, in sequence.

@@ -98,6 +98,12 @@ pub enum StatsError {
         /// The method.
         method: crate::Method,
     },
+    /// A level of a test is not strictly between 0 and 1, or so small that no draws would reach it.
+    #[error("level: not between 0.00000001 and 1 ({value}); give for example 0.01")]
+    Level {
+        /// The level given.
+        value: f64,
+    },
     /// A practical threshold is not strictly between 0 and 1.
     #[error(
         "practical threshold: not between 0 and 1 ({value}); give a ratio, for example 0.01 for 1 %"
@@ -129,6 +135,16 @@ pub enum StatsError {
     DuplicateRound {
         /// The round seen twice.
         round: u32,
+    },
+    /// A round does not hold every variant once.
+    #[error(
+        "block {block}, round {round}: not one slice of every variant (counted from 0); leave the block out"
+    )]
+    NotARound {
+        /// The block's position, from 0.
+        block: usize,
+        /// The round's position in it, from 0.
+        round: usize,
     },
     /// Variant and baseline have no round in common.
     #[error(

@@ -54,6 +54,23 @@ pub(crate) fn format_size(log_ratio: f64) -> String {
     format!("{size:.*} %", decimals_for(size))
 }
 
+/// A small effect in percent, with two digits or more: `-0.52 %`.
+pub(crate) fn format_shift(log_ratio: f64) -> String {
+    let shift = percent(log_ratio);
+    format!("{} %", signed(shift, decimals_for(shift.abs())))
+}
+
+/// A rate of so many frames per second, to four digits or more: `9.714 Mpps`, `871 pps`.
+pub(crate) fn format_rate(rate_pps: f64) -> String {
+    if rate_pps >= 999_950.0 {
+        format!("{:.3} Mpps", rate_pps / 1e6)
+    } else if rate_pps >= 999.95 {
+        format!("{:.1} kpps", rate_pps / 1e3)
+    } else {
+        format!("{rate_pps:.0} pps")
+    }
+}
+
 fn decimals_for(half_width_percent: f64) -> usize {
     if half_width_percent >= 0.995 {
         1
@@ -112,5 +129,9 @@ mod tests {
         assert_eq!(format_p(0.0009), "< 0.001");
         assert_eq!(format_p(1.0), "1.000");
         assert_eq!(format_size(-0.0052), "0.52 %");
+        assert_eq!(format_shift(-0.0052), "-0.52 %");
+        assert_eq!(format_shift(0.012), "+1.2 %");
+        let rates = [1e7, 999_949.0, 871.2, 0.0].map(format_rate);
+        assert_eq!(rates, ["10.000 Mpps", "999.9 kpps", "871 pps", "0 pps"]);
     }
 }

@@ -54,6 +54,11 @@ impl Generator {
         }
     }
 
+    /// A number between 0 and 1, neither of them.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (f64::from(self.0.next_u32()) + 0.5) / 4_294_967_296.0
+    }
+
     /// True or false, equally likely.
     pub(crate) fn coin(&mut self) -> bool {
         self.0.next_u32() >> 31 == 1

@@ -4,6 +4,7 @@
 pub mod distribution;
 pub mod ministat;
 
+mod autocorrelation;
 mod block_effect;
 mod bootstrap;
 mod ceiling;
@@ -23,8 +24,11 @@ mod logarithms;
 mod mann_whitney;
 mod max_t;
 mod methods;
+mod modes;
 mod moments;
+mod monte_carlo;
 mod multiplicity;
+mod order;
 mod permutation;
 mod power;
 mod rank_null;
@@ -33,10 +37,12 @@ mod sign_flip;
 mod signed_rank;
 mod spread;
 mod student;
+mod trend;
 mod two_sample_t;
 mod verdict;
 mod warning;
 
+pub use autocorrelation::lag_1_autocorrelation;
 pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio, observation};
 pub use bootstrap::bca_interval;
 pub use ceiling::{VariantObservations, ceiling_warnings};
@@ -62,7 +68,9 @@ pub use logarithms::logarithms;
 pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues};
 pub use max_t::{max_t_permutation, max_t_sign_flip};
 pub use methods::{Method, MethodResult, RESAMPLED_MAX, block_methods, independent_methods};
+pub use modes::{DIP_VALUES_MIN, MODES_LEVEL, TwoModes, dip, two_modes};
 pub use multiplicity::holm_adjusted;
+pub use order::{ORDER_LEVEL, OrderEffect, OrderEffects, OrderedSlice, order_effects};
 pub use permutation::{Draws, PERMUTATION_EXACT_MAX, PermutationTest, Stratum};
 pub use power::{DETECTION_POWER, METHODS_WITH_POWER, PowerAnalysis, SIZE_MAX};
 pub use shift_test::ShiftTest;
@@ -70,9 +78,10 @@ pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
 pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
 pub use spread::{PooledSpread, Spread, VarianceComponents, median, variance_components};
 pub use student::StudentSample;
+pub use trend::{TREND_LEVEL, Trend, trend, trend_warning};
 pub use two_sample_t::TwoSampleT;
 pub use verdict::{
     BlockDetails, ClaimPValues, ComparisonEffects, ComparisonVerdict, FamilyVerdicts, MoreData,
     Unit, Verdict, VerdictSettings, family_verdicts,
 };
-pub use warning::Warning;
+pub use warning::{ModalValues, Warning};

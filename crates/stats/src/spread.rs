@@ -42,15 +42,19 @@ impl Spread {
     /// [`StatsError::Empty`], [`StatsError::NotFinite`].
     pub fn new(values: &[f64]) -> Result<Option<Self>, StatsError> {
         let sample = StudentSample::new(values)?;
-        let deviation = median_absolute_deviation(values);
-        Ok(sample
-            .standard_deviation
-            .zip(deviation)
-            .map(|(standard_deviation, deviation)| Self {
+        Ok(sample.standard_deviation.zip(robust_deviation(values)).map(
+            |(standard_deviation, robust_standard_deviation)| Self {
                 standard_deviation,
-                robust_standard_deviation: ROBUST_SCALE * deviation,
-            }))
+                robust_standard_deviation,
+            },
+        ))
     }
+}
+
+/// The standard deviation that the median absolute deviation from the median stands for; `None`
+/// without values.
+pub(crate) fn robust_deviation(values: &[f64]) -> Option<f64> {
+    median_absolute_deviation(values).map(|deviation| ROBUST_SCALE * deviation)
 }
 
 fn median_absolute_deviation(values: &[f64]) -> Option<f64> {
@@ -207,11 +211,10 @@ impl PooledSpread {
 ///
 /// The second bound keeps data that are nearly constant from having outliers nobody cares for.
 pub(crate) fn outlying(values: &[f64], deviations_max: f64, distance_min: f64) -> Vec<usize> {
-    let (Some(centre), Some(deviation)) = (median(values), median_absolute_deviation(values))
-    else {
+    let (Some(centre), Some(deviation)) = (median(values), robust_deviation(values)) else {
         return Vec::new();
     };
-    let bound = (deviations_max * ROBUST_SCALE * deviation).max(distance_min);
+    let bound = (deviations_max * deviation).max(distance_min);
     (0..values.len())
         .filter(|index| (values[*index] - centre).abs() > bound)
         .collect()

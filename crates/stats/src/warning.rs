@@ -2,8 +2,12 @@
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use crate::format::{format_confidence, format_effect, format_p, format_size};
+use crate::format::{
+    format_confidence, format_effect, format_p, format_rate, format_shift, format_size,
+};
 use crate::hodges_lehmann::Interval;
+use crate::modes::TwoModes;
+use crate::trend::Trend;
 
 /// A warning about a verdict: a stable code, whom it concerns, and what to do, in numbers.
 ///
@@ -99,7 +103,85 @@ pub enum Warning {
         /// How many it has.
         have: usize,
     },
+    /// W108: slices depend on what ran before them.
+    ///
+    /// Remedy: a settle window longer by a slice, which leaves out what lingers for as long.
+    CarryOver {
+        /// The variant after which slices differ most clearly.
+        predecessor: String,
+        /// By how much slices after it are faster than those after the others, as a log ratio.
+        effect: f64,
+        /// The probability of such a predecessor by chance.
+        p: f64,
+        /// By how much effects can be off for it, as a log ratio.
+        largest_bias: f64,
+        /// The settle window there is.
+        settle_ms: u32,
+        /// The length of a slice.
+        slice_ms: u32,
+    },
+    /// W109: slices depend on their place in the round.
+    ///
+    /// Remedy: a round of another length.
+    PlaceInRound {
+        /// The place whose slices differ most clearly, from 1.
+        place: usize,
+        /// How many places a round has.
+        places: usize,
+        /// By how much slices there are faster than the others, as a log ratio.
+        effect: f64,
+        /// The probability of such a place by chance.
+        p: f64,
+        /// By how much effects can be off for it, as a log ratio.
+        largest_bias: f64,
+        /// The length of a round.
+        round_ms: u32,
+    },
+    /// W110: values lie in two groups, so that what is typical of them is typical of none.
+    ///
+    /// Remedy: a look at what differs between the groups, and so many values that the rarer comes ten
+    /// times.
+    TwoModes {
+        /// The variant or the set of observations.
+        variant: String,
+        /// What lies in two groups.
+        values: ModalValues,
+        /// The groups, in the units of the values.
+        modes: TwoModes,
+        /// The median rates of the variant in the lower and the upper group, in frames per second,
+        /// where they are known.
+        rates_pps: Option<(f64, f64)>,
+    },
+    /// W111: observations rise or fall in the order in which they stand.
+    ///
+    /// Remedy: measuring in turns.
+    Trend {
+        /// The set of observations.
+        observations: String,
+        /// How many there are.
+        have: usize,
+        /// The median of their first third.
+        first: f64,
+        /// The median of their last third.
+        last: f64,
+        /// The test's.
+        trend: Trend,
+    },
 }
+
+/// Whose two groups [`Warning::TwoModes`] speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModalValues {
+    /// Block effects against the baseline, as log ratios.
+    BlockEffects,
+    /// Observations, in frames per second.
+    Observations,
+    /// Slices against the others of their variant and block, as log ratios.
+    Slices,
+}
+
+/// So often should the rarer of two modes come, to tell how rare it is.
+const RARER_MODE_COUNT: f64 = 10.0;
 
 impl Warning {
     /// The stable code.
@@ -112,17 +194,25 @@ impl Warning {
             Self::EffectBelowControl { .. } => "W105",
             Self::OutlyingBlock { .. } => "W106",
             Self::Ceiling { .. } => "W107",
+            Self::CarryOver { .. } => "W108",
+            Self::PlaceInRound { .. } => "W109",
+            Self::TwoModes { .. } => "W110",
+            Self::Trend { .. } => "W111",
         }
     }
 
-    /// Whom it concerns: the name of the comparison or the variant, or `A/A control`.
+    /// Whom it concerns: the name of the comparison, the variant or the observations, `A/A control`, or
+    /// `order`.
     pub fn subject(&self) -> &str {
         match self {
             Self::TooFewBlocks { comparison, .. }
             | Self::TooFewBlocksForFamily { comparison, .. }
             | Self::EffectBelowControl { comparison, .. }
             | Self::OutlyingBlock { comparison, .. } => comparison,
-            Self::Ceiling { variant, .. } => variant,
+            Self::Ceiling { variant, .. } | Self::TwoModes { variant, .. } => variant,
+            Self::CarryOver { predecessor, .. } => predecessor,
+            Self::Trend { observations, .. } => observations,
+            Self::PlaceInRound { .. } => "order",
             Self::ControlTooFewBlocks { .. } | Self::ControlFailed { .. } => "A/A control",
         }
     }
@@ -190,8 +280,111 @@ impl Warning {
             } => format!(
                 "{at_limit} of {have} observations lie within 0.02 % of {limit_pps:.0} pps, as those of another variant do: what it could do beyond that limit does not show; offer more load, or use smaller frames or a faster line"
             ),
+            Self::CarryOver {
+                effect,
+                p,
+                largest_bias,
+                settle_ms,
+                slice_ms,
+                ..
+            } => format!(
+                "slices right after it are {} off those after the others ({}; in at most 1 report of 100 by chance), which moves effects by up to {}; settle for {} ms in place of {settle_ms} ms, which leaves out what lingers for up to a slice, and for twice as long where the warning stays",
+                format_shift(*effect),
+                p_text(*p),
+                format_size(*largest_bias),
+                settle_ms + slice_ms
+            ),
+            Self::PlaceInRound {
+                place,
+                places,
+                effect,
+                p,
+                largest_bias,
+                round_ms,
+            } => format!(
+                "slices at place {place} of {places} in a round are {} off the others ({}; in at most 1 report of 100 by chance), which moves effects by up to {} only, as every variant has every place; something keeps step with rounds of about {round_ms} ms: choose slices of another length",
+                format_shift(*effect),
+                p_text(*p),
+                format_size(*largest_bias)
+            ),
+            Self::TwoModes {
+                values,
+                modes,
+                rates_pps,
+                ..
+            } => two_modes_text(*values, modes, *rates_pps),
+            Self::Trend {
+                have,
+                first,
+                last,
+                trend,
+                ..
+            } => format!(
+                "its {have} observations {} in the order in which they stand, from about {} to {} ({}; in 1 set of 50 by chance): what drifted is part of every effect; measure in turns, as the blocks of one experiment do, or once the rate stays",
+                if trend.tau > 0.0 { "rise" } else { "fall" },
+                format_rate(*first),
+                format_rate(*last),
+                p_text(trend.p)
+            ),
         }
     }
+}
+
+/// `p = 0.017`, `p < 0.001`.
+fn p_text(p: f64) -> String {
+    let number = format_p(p);
+    if number.starts_with('<') {
+        format!("p {number}")
+    } else {
+        format!("p = {number}")
+    }
+}
+
+fn two_modes_text(values: ModalValues, modes: &TwoModes, rates_pps: Option<(f64, f64)>) -> String {
+    let of_group = |value: f64, rate_pps: Option<f64>| {
+        let rate = rate_pps.map_or_else(String::new, |rate| format!(" ({})", format_rate(rate)));
+        format!("about {}{rate}", format_shift(value))
+    };
+    let (what, lower, upper) = match values {
+        ModalValues::Observations => (
+            "observations",
+            format!(
+                "about {}, {:.1} % lower",
+                format_rate(modes.lower),
+                (1.0 - modes.lower / modes.upper) * 100.0
+            ),
+            format!("about {}", format_rate(modes.upper)),
+        ),
+        ModalValues::BlockEffects => (
+            "block effects",
+            of_group(modes.lower, rates_pps.map(|rates| rates.0)),
+            of_group(modes.upper, rates_pps.map(|rates| rates.1)),
+        ),
+        ModalValues::Slices => (
+            "slices, against the middle one of their block,",
+            of_group(modes.lower, None),
+            of_group(modes.upper, None),
+        ),
+    };
+    let told = modes.p.map_or_else(
+        || "a gap three times as wide as either".to_owned(),
+        |p| format!("dip test, {}", p_text(p)),
+    );
+    let remedy = if values == ModalValues::Slices {
+        "something switches while it is measured: look at what changes inside a block (interrupts, power states, queues)"
+            .to_owned()
+    } else {
+        let count = modes.lower_count + modes.upper_count;
+        let rarer = modes.lower_count.min(modes.upper_count);
+        let need = (RARER_MODE_COUNT * count as f64 / rarer as f64).ceil();
+        format!(
+            "look at what differs between the set-ups of the two (placement, hash seeds, a setting that does not always take), and measure {need} or more, to see the rarer one {RARER_MODE_COUNT} times"
+        )
+    };
+    format!(
+        "its {what} lie in two groups, {} {upper} and {} {lower}: {told}; one number stands for neither; {remedy}",
+        modes.upper_count, modes.lower_count
+    )
 }
 
 /// `W101 none: need >= 6 blocks for a 95 % interval, have 4`.
@@ -260,6 +453,45 @@ mod tests {
                 at_limit: 7,
                 have: 8,
             },
+            Warning::CarryOver {
+                predecessor: "nft-conntrack".to_owned(),
+                effect: -0.005,
+                p: 0.0005,
+                largest_bias: 0.0012,
+                settle_ms: 50,
+                slice_ms: 100,
+            },
+            Warning::PlaceInRound {
+                place: 1,
+                places: 5,
+                effect: 0.0008,
+                p: 0.0045,
+                largest_bias: 0.00003,
+                round_ms: 750,
+            },
+            Warning::TwoModes {
+                variant: "nft-conntrack".to_owned(),
+                values: ModalValues::BlockEffects,
+                modes: TwoModes {
+                    lower: -0.81,
+                    upper: -0.01,
+                    upper_from: -0.02,
+                    lower_count: 3,
+                    upper_count: 5,
+                    p: None,
+                },
+                rates_pps: Some((4.31e6, 9.71e6)),
+            },
+            Warning::Trend {
+                observations: "before.pps".to_owned(),
+                have: 5,
+                first: 5_213_000.0,
+                last: 5_498_000.0,
+                trend: Trend {
+                    tau: 1.0,
+                    p: 1.0 / 60.0,
+                },
+            },
         ]
     }
 
@@ -274,6 +506,10 @@ W104 A/A control: the baseline differs from its own copy by +0.80 % [+0.20, +1.3
 W105 nft-conntrack: the effect (-0.4 %) is smaller than the half-width of the A/A control (0.65 %); about 22 blocks would bring it down to that
 W106 nft-conntrack: block effect 3 (-25.9 %) lies far from the others and is kept: the estimate is -2.0 %, without it -1.8 %
 W107 nft-conntrack: 7 of 8 observations lie within 0.02 % of 1488095 pps, as those of another variant do: what it could do beyond that limit does not show; offer more load, or use smaller frames or a faster line
+W108 nft-conntrack: slices right after it are -0.50 % off those after the others (p < 0.001; in at most 1 report of 100 by chance), which moves effects by up to 0.12 %; settle for 150 ms in place of 50 ms, which leaves out what lingers for up to a slice, and for twice as long where the warning stays
+W109 order: slices at place 1 of 5 in a round are +0.080 % off the others (p = 0.004; in at most 1 report of 100 by chance), which moves effects by up to 0.003 % only, as every variant has every place; something keeps step with rounds of about 750 ms: choose slices of another length
+W110 nft-conntrack: its block effects lie in two groups, 5 about -1.0 % (9.710 Mpps) and 3 about -55.5 % (4.310 Mpps): a gap three times as wide as either; one number stands for neither; look at what differs between the set-ups of the two (placement, hash seeds, a setting that does not always take), and measure 27 or more, to see the rarer one 10 times
+W111 before.pps: its 5 observations rise in the order in which they stand, from about 5.213 Mpps to 5.498 Mpps (p = 0.017; in 1 set of 50 by chance): what drifted is part of every effect; measure in turns, as the blocks of one experiment do, or once the rate stays
 "#);
     }
 

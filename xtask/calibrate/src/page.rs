@@ -17,6 +17,10 @@ const COVERAGE_MIN: f64 = 0.94;
 /// What ministat's practice has to err by where the machine drifts by 3 SD: otherwise the drift is too
 /// small to test anything.
 const MINISTAT_UNDER_DRIFT_MIN: f64 = 0.4;
+/// The largest share of families with a warning of what is not there, for each of the checks.
+const FALSE_WARNINGS_MAX: f64 = 0.011;
+/// The smallest share of families with a carry-over that are warned of it.
+const CARRY_OVER_FOUND_MIN: f64 = 0.9;
 /// The confidence of each bound.
 const BOUND_CONFIDENCE: f64 = 0.99;
 
@@ -107,6 +111,7 @@ fn failures_of(row: &Row) -> Vec<String> {
             }
         }
     }
+    failures.extend(failures_of_checks(row));
     let ministat = row.null.ministat.false_positives as f64 / row.null.replicates as f64;
     if setting.drift_deviations >= 3.0
         && setting.asked >= Asked::Size
@@ -116,6 +121,44 @@ fn failures_of(row: &Row) -> Vec<String> {
             "{}: ministat's practice errs in {} % of the families only, so that this drift tests nothing",
             setting.name,
             percent_of(ministat)
+        ));
+    }
+    failures
+}
+
+/// What the checks beside the verdicts do not hold.
+fn failures_of_checks(row: &Row) -> Vec<String> {
+    let (setting, null) = (row.setting, &row.null);
+    let carries_over = setting.carry_over > 0.0;
+    // A drift is an effect of the place, though a small one.
+    let drifts = setting.drift_deviations > 0.0;
+    let mut failures = Vec::new();
+    for (code, warnings, is_false) in [
+        ("W108", null.carry_over_warnings, !carries_over),
+        ("W109", null.place_warnings, !drifts),
+        ("W110", null.modes_warnings, true),
+    ] {
+        let bound = upper_bound(warnings, null.replicates);
+        if is_false && bound > FALSE_WARNINGS_MAX {
+            failures.push(format!(
+                "{}: {code} warns of {} % of {} families without reason; the upper bound, {} %, is above {} %",
+                setting.name,
+                percent(warnings, null.replicates),
+                null.replicates,
+                percent_of(bound),
+                percent_of(FALSE_WARNINGS_MAX),
+            ));
+        }
+    }
+    let bound = lower_bound(null.carry_over_warnings, null.replicates);
+    if carries_over && bound < CARRY_OVER_FOUND_MIN {
+        failures.push(format!(
+            "{}: W108 warns of {} % of {} families with a carry-over; the lower bound, {} %, is below {} %",
+            setting.name,
+            percent(null.carry_over_warnings, null.replicates),
+            null.replicates,
+            percent_of(bound),
+            percent_of(CARRY_OVER_FOUND_MIN),
         ));
     }
     failures
@@ -226,6 +269,21 @@ pub(crate) fn markdown(rows: &[Row], failures: &[String]) -> String {
         rows,
     );
     beside(&mut text, rows);
+    table(
+        &mut text,
+        "The checks beside the verdicts: families without any effect in which W108 warns of what a predecessor leaves \
+         behind, W109 of the place in the round and W110 of effects in two groups, in percent.",
+        &["setting", "W108", "W109", "W110"],
+        rows.iter().map(|row| {
+            let share = |hits: u64| percent(hits, row.null.replicates);
+            vec![
+                share(row.null.carry_over_warnings),
+                share(row.null.place_warnings),
+                share(row.null.modes_warnings),
+            ]
+        }),
+        rows,
+    );
     let replicates = rows.first().map_or(0, |row| row.null.replicates);
     let _ = writeln!(
         text,
@@ -414,13 +472,26 @@ mod tests {
         row.graded.signed_rank.covered[1] = 940;
         row.threshold.wrong_beyond = 100;
         row.null.ministat.false_positives = 399;
+        row.null.modes_warnings = 10;
         assert_eq!(
             failures(&[good("typical"), row]).join("\n"),
             "\
 drift-3: the default calls a variant different that is not in 6.0 % of 1000 families; the upper bound, 8.0 %, is above 5.5 %
 drift-3: the default calls an effect larger than the threshold that is not in 10.0 % of 1000 families; the upper bound, 12.4 %, is above 5.5 %
 drift-3: the default's interval holds an effect of -0.5 % in 94.0 % of 1000 families; the lower bound, 92.0 %, is below 94.0 %
+drift-3: W110 warns of 1.0 % of 1000 families without reason; the upper bound, 2.0 %, is above 1.1 %
 drift-3: ministat's practice errs in 39.9 % of the families only, so that this drift tests nothing"
+        );
+    }
+
+    #[test]
+    fn a_carry_over_has_to_be_found() {
+        let mut row = good("carry-over");
+        row.null.carry_over_warnings = 990;
+        assert_eq!(failures(&[row]), [""; 0]);
+        assert_eq!(
+            failures(&[good("carry-over")]).join("\n"),
+            "carry-over: W108 warns of 0.0 % of 1000 families with a carry-over; the lower bound, 0.0 %, is below 90.0 %"
         );
     }
 

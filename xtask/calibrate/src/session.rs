@@ -20,6 +20,14 @@ const SLICE_S: f64 = 0.1;
 /// The slices of one run: one variant in one set-up.
 pub(crate) type Run = Vec<Slice>;
 
+/// What one block measured.
+pub(crate) struct Block {
+    /// For each arm, one slice a round.
+    pub(crate) runs: Vec<Run>,
+    /// For each round, its arms in the order of time.
+    pub(crate) orders: Vec<Vec<usize>>,
+}
+
 /// What holds for all slices of one variant in one set-up.
 #[derive(Clone, Copy)]
 struct RunNoise {
@@ -84,9 +92,8 @@ fn drift(setting: &Setting, position: usize, slices: usize) -> f64 {
 /// A session as fwdlab measures: blocks of fresh set-ups, in each the slices of all arms in rounds
 /// whose order `crates/plan` draws. In half of the blocks the machine is in another session's state.
 ///
-/// Shape: `effects` of all arms, the baseline's 0 first; for each block, for each arm, one slice a
-/// round.
-pub(crate) fn in_blocks(setting: &Setting, effects: &[f64], noise: &mut Noise) -> Vec<Vec<Run>> {
+/// Shape: `effects` of all arms, the baseline's 0 first.
+pub(crate) fn in_blocks(setting: &Setting, effects: &[f64], noise: &mut Noise) -> Vec<Block> {
     let arms = effects.len();
     let slices = BLOCKS * ROUNDS * arms;
     let mut orders = Generator::new(noise.seed());
@@ -102,8 +109,9 @@ pub(crate) fn in_blocks(setting: &Setting, effects: &[f64], noise: &mut Noise) -
             let mut slice_noise = SliceNoise::new(setting, noise);
             let mut measured = vec![Vec::with_capacity(ROUNDS); arms];
             let mut predecessor = 0;
-            for (round, order) in rounds(arms, ROUNDS, &mut orders).into_iter().enumerate() {
-                for arm in order {
+            let orders = rounds(arms, ROUNDS, &mut orders);
+            for (round, order) in orders.iter().enumerate() {
+                for &arm in order {
                     let mut level = effects[arm] + set_up + runs[arm].rate;
                     level += drift(setting, position, slices) + slice_noise.next(noise);
                     if predecessor != 0 {
@@ -115,7 +123,10 @@ pub(crate) fn in_blocks(setting: &Setting, effects: &[f64], noise: &mut Noise) -
                     position += 1;
                 }
             }
-            measured
+            Block {
+                runs: measured,
+                orders,
+            }
         })
         .collect()
 }

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anyhow::{Context as _, Result};
 use fwdlab_stats::ministat::{Comparison, Confidence, Dataset};
 use fwdlab_stats::{
-    ComparisonEffects, Draws, IndependentObservations, Method, MethodResult, Slice, StudentSample,
-    VariantObservations, Verdict, VerdictSettings, block_effect, block_methods, ceiling_warnings,
-    family_verdicts, holm_adjusted, independent_methods, observation, sign_flip_p,
+    ComparisonEffects, Draws, IndependentObservations, MODES_LEVEL, Method, MethodResult,
+    ORDER_LEVEL, OrderedSlice, Slice, StudentSample, VariantObservations, Verdict, VerdictSettings,
+    block_effect, block_methods, ceiling_warnings, family_verdicts, holm_adjusted,
+    independent_methods, observation, order_effects, sign_flip_p, two_modes,
 };
 
 use crate::noise::Noise;
-use crate::session::{Run, in_blocks, in_sequence};
+use crate::session::{Block, Run, in_blocks, in_sequence};
 use crate::setting::Setting;
 
 /// How many variants are compared with one baseline.
@@ -120,6 +121,14 @@ pub(crate) const BESIDE: [Beside; 9] = {
 /// In how many sessions of each kind they are counted.
 pub(crate) const BESIDE_REPLICATES_MAX: u64 = 4000;
 
+/// How many sessions of each kind there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replicates {
+    pub(crate) all: u64,
+    /// The first so many are also judged by the methods beside the verdicts.
+    pub(crate) beside: u64,
+}
+
 /// Of the resampling methods; with reports' 9999 the calibration would take hours.
 pub(crate) const DRAWS: Draws = Draws {
     seed: 1,
@@ -148,6 +157,12 @@ pub(crate) struct Tally {
     pub(crate) beside_replicates: u64,
     /// Those of [`BESIDE`], in its order.
     pub(crate) beside: [MethodTally; BESIDE.len()],
+    /// Families with a warning of what ran before a slice.
+    pub(crate) carry_over_warnings: u64,
+    /// Families with a warning of the place in the round.
+    pub(crate) place_warnings: u64,
+    /// Families with a warning of effects in two groups.
+    pub(crate) modes_warnings: u64,
 }
 
 impl AddAssign for Tally {
@@ -164,6 +179,9 @@ impl AddAssign for Tally {
         for (sum, other) in self.beside.iter_mut().zip(other.beside) {
             *sum += other;
         }
+        self.carry_over_warnings += other.carry_over_warnings;
+        self.place_warnings += other.place_warnings;
+        self.modes_warnings += other.modes_warnings;
     }
 }
 
@@ -177,7 +195,7 @@ const CHUNK: u64 = 250;
 pub(crate) fn tally(
     setting: &Setting,
     family: Family,
-    replicates: u64,
+    replicates: Replicates,
     threads: usize,
 ) -> Result<Tally> {
     let next = AtomicU64::new(0);
@@ -185,11 +203,14 @@ pub(crate) fn tally(
         let mut sum = Tally::default();
         loop {
             let first = next.fetch_add(CHUNK, Ordering::Relaxed);
-            if first >= replicates {
+            if first >= replicates.all {
                 return Ok(sum);
             }
-            for replicate in first..(first + CHUNK).min(replicates) {
-                sum += simulate(setting, family, replicate)
+            for replicate in first..(first + CHUNK).min(replicates.all) {
+                // The families at the threshold are there for the words of the verdicts, which only
+                // those have.
+                let with_beside = replicate < replicates.beside && family != Family::Threshold;
+                sum += simulate(setting, family, replicate, with_beside)
                     .with_context(|| format!("{}, replicate {replicate}", setting.name))?;
             }
         }
@@ -216,8 +237,9 @@ fn seed(setting: &Setting, family: Family, replicate: u64) -> u64 {
         })
 }
 
-fn simulate(setting: &Setting, family: Family, replicate: u64) -> Result<Tally> {
-    let mut noise = Noise::new(seed(setting, family, replicate));
+fn simulate(setting: &Setting, family: Family, replicate: u64, with_beside: bool) -> Result<Tally> {
+    let seed = seed(setting, family, replicate);
+    let mut noise = Noise::new(seed);
     let effects = family.effects();
     let truths: [f64; VARIANTS] =
         std::array::from_fn(|index| setting.true_effect(effects[index + 1]));
@@ -227,10 +249,13 @@ fn simulate(setting: &Setting, family: Family, replicate: u64) -> Result<Tally> 
     };
     let blocks = in_blocks(setting, &effects, &mut noise);
     judge_blocks(&mut tally, &truths, &blocks)?;
+    // What the orders do is the same whatever the effects are.
+    if family == Family::Null {
+        check_order(&mut tally, &blocks, seed)?;
+    }
     let arms = in_sequence(setting, &effects, &mut noise);
     judge_sequence(&mut tally.ministat, &truths, &arms)?;
-    // The families at the threshold are there for the words of the verdicts, which only those have.
-    if replicate < BESIDE_REPLICATES_MAX && family != Family::Threshold {
+    if with_beside {
         tally.beside_replicates = 1;
         judge_beside(&mut tally, &truths, &blocks, &arms)?;
     }
@@ -238,7 +263,7 @@ fn simulate(setting: &Setting, family: Family, replicate: u64) -> Result<Tally> 
 }
 
 /// From slices to words, through the functions that reports use.
-fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]) -> Result<()> {
+fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Block]) -> Result<()> {
     let settings = VerdictSettings::default();
     let comparisons = block_effects(blocks)?;
     let judged = family_verdicts(&comparisons, None, &settings)?.comparisons;
@@ -310,7 +335,7 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]
 
     let observations = (0..=VARIANTS)
         .map(|arm| {
-            let observed = blocks.iter().map(|runs| rate_pps(&runs[arm]));
+            let observed = blocks.iter().map(|block| rate_pps(&block.runs[arm]));
             Ok(VariantObservations {
                 name: arm.to_string(),
                 observations_pps: observed.collect::<Result<_>>()?,
@@ -318,15 +343,47 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Vec<Run>]
         })
         .collect::<Result<Vec<_>>>()?;
     tally.ceiling_warnings = u64::from(!ceiling_warnings(&observations)?.is_empty());
+
+    let level = MODES_LEVEL / VARIANTS as f64;
+    for comparison in &comparisons {
+        let modes = two_modes(&comparison.block_effects, level, above, 1)?;
+        tally.modes_warnings |= u64::from(modes.is_some());
+    }
     Ok(())
 }
 
-fn block_effects(blocks: &[Vec<Run>]) -> Result<Vec<ComparisonEffects>> {
+/// Whether the order of the slices shows in them.
+fn check_order(tally: &mut Tally, blocks: &[Block], seed: u64) -> Result<()> {
+    let ordered: Vec<Vec<Vec<OrderedSlice>>> = blocks
+        .iter()
+        .map(|block| {
+            let slice = |round: usize, variant: usize| {
+                let slice = block.runs[variant][round];
+                let rate = slice.forwarded_frames as f64 / slice.duration_s;
+                OrderedSlice {
+                    variant,
+                    log_rate: Some(rate.ln()),
+                }
+            };
+            let rounds = block.orders.iter().enumerate();
+            rounds
+                .map(|(round, order)| order.iter().map(|arm| slice(round, *arm)).collect())
+                .collect()
+        })
+        .collect();
+    let effects = order_effects(VARIANTS + 1, &ordered, ORDER_LEVEL, seed)?;
+    let effects = effects.context("blocks without an order")?;
+    tally.carry_over_warnings = u64::from(effects.predecessor.is_shown(ORDER_LEVEL));
+    tally.place_warnings = u64::from(effects.place.is_shown(ORDER_LEVEL));
+    Ok(())
+}
+
+fn block_effects(blocks: &[Block]) -> Result<Vec<ComparisonEffects>> {
     (1..=VARIANTS)
         .map(|arm| {
-            let effects = blocks
-                .iter()
-                .map(|runs| block_effect(&runs[arm], &runs[0], 0.0).map(|effect| effect.log_ratio));
+            let effects = blocks.iter().map(|block| {
+                block_effect(&block.runs[arm], &block.runs[0], 0.0).map(|effect| effect.log_ratio)
+            });
             Ok(ComparisonEffects {
                 name: arm.to_string(),
                 block_effects: effects.collect::<Result<_, _>>()?,
@@ -339,7 +396,7 @@ fn block_effects(blocks: &[Vec<Run>]) -> Result<Vec<ComparisonEffects>> {
 fn judge_beside(
     tally: &mut Tally,
     truths: &[f64; VARIANTS],
-    blocks: &[Vec<Run>],
+    blocks: &[Block],
     arms: &[Vec<Run>],
 ) -> Result<()> {
     let confidence = VerdictSettings::default().confidence;
@@ -439,6 +496,11 @@ mod tests {
     use super::*;
     use crate::setting::{Asked, SETTINGS};
 
+    /// The verdicts alone: resampling takes its time.
+    fn tally(setting: &Setting, family: Family, all: u64, threads: usize) -> Result<Tally> {
+        super::tally(setting, family, Replicates { all, beside: 0 }, threads)
+    }
+
     fn setting(name: &str) -> &'static Setting {
         let mut settings = SETTINGS.iter();
         settings.find(|setting| setting.name == name).unwrap()
@@ -461,12 +523,22 @@ mod tests {
     fn the_counts_do_not_depend_on_the_threads() {
         let everything = setting("everything");
         let replicates = 2 * CHUNK + 7;
-        let alone = tally(everything, Family::Graded, replicates, 1).unwrap();
-        assert_eq!(alone.replicates, replicates);
+        let of = |threads| {
+            let all = replicates;
+            super::tally(
+                everything,
+                Family::Graded,
+                Replicates { all, beside: 20 },
+                threads,
+            )
+            .unwrap()
+        };
+        let alone = of(1);
         assert_eq!(
-            tally(everything, Family::Graded, replicates, 3).unwrap(),
-            alone
+            (alone.replicates, alone.beside_replicates),
+            (replicates, 20)
         );
+        assert_eq!(of(3), alone);
     }
 
     #[test]
@@ -489,6 +561,24 @@ mod tests {
                     setting.name
                 );
             }
+            if setting.carry_over >= 0.005 {
+                let warned = null.carry_over_warnings;
+                assert!(warned > replicates * 9 / 10, "{}: {warned}", setting.name);
+            } else if setting.ceiling.is_none() {
+                for warned in [null.carry_over_warnings, null.place_warnings] {
+                    assert!(
+                        warned <= at_most(0.01, replicates),
+                        "{}: {warned} of {replicates}",
+                        setting.name
+                    );
+                }
+            }
+            let modal = null.modes_warnings;
+            assert!(
+                modal <= at_most(0.01, replicates),
+                "{}: {modal}",
+                setting.name
+            );
             let warned = graded.ceiling_warnings;
             if setting.ceiling.is_some() {
                 assert!(warned > replicates / 2, "{}: {warned}", setting.name);

@@ -226,6 +226,11 @@ impl Synthetic {
                 AddressFamily::Inet6 => 2_050_000.0,
             } * random.normal_percent(3.0);
             let mut forwarded_in_block = 0;
+            // Of a stream of their own.
+            let mut orders = Random(Pcg64::seed_from_u64(u64::from(block)));
+            let places: Vec<Vec<u32>> = (0..self.rounds)
+                .map(|_| orders.permutation(count(variants.len())))
+                .collect();
             let shift = random.below(count(variants.len()));
             for (index, variant) in variants.iter().enumerate() {
                 let effect = self.variants.get(index).map_or(0.0, |(_, effect)| *effect);
@@ -241,7 +246,7 @@ impl Synthetic {
                     slices.push(SliceRecord {
                         family,
                         round,
-                        position: count(index),
+                        position: places[round as usize - 1][index],
                         variant: variant.name.clone(),
                         start_s: f64::from(round) * 0.75,
                         time_s: 0.1,
@@ -379,6 +384,14 @@ impl Random {
 
     fn below(&mut self, limit: u32) -> u32 {
         self.0.next_u32() % limit
+    }
+
+    fn permutation(&mut self, length: u32) -> Vec<u32> {
+        let mut items: Vec<u32> = (0..length).collect();
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(count(last + 1)) as usize);
+        }
+        items
     }
 
     /// A factor around 1; the sum of twelve uniform numbers is normal enough.

@@ -1,0 +1,316 @@
+//! The checks that stand beside verdicts: whether the order of the slices shows in them, whether set-ups
+//! or slices lie in two groups, whether observations drift.
+
+use std::collections::BTreeMap;
+
+use fwdlab_archive::{Attempt, Loaded};
+use fwdlab_model::{AddressFamily, Order, SliceRecord, VariantName};
+use fwdlab_stats::{
+    MODES_LEVEL, ModalValues, ORDER_LEVEL, OrderEffect, OrderedSlice, StatsError, TwoModes,
+    lag_1_autocorrelation, median, order_effects, percent, two_modes,
+};
+
+use crate::error::ReportError;
+use crate::evidence::{self, Scope};
+use crate::report::{OrderEffectSection, SlicesSection, Warning};
+use crate::text;
+
+/// The checks draw from their null distributions; the same records give the same report.
+const SEED: u64 = 1;
+
+/// What the slices of one address family show beside their rates, and what is to be warned of.
+///
+/// Modes are looked for in the slices of `modal_variants`.
+pub(crate) fn slices(
+    loaded: &Loaded,
+    family: AddressFamily,
+    modal_variants: &[&VariantName],
+) -> Result<(Option<SlicesSection>, Vec<Warning>), ReportError> {
+    let checks = Checks::new(loaded, family);
+    checks
+        .all(modal_variants)
+        .map_err(|source| ReportError::Statistics {
+            comparison: format!("slices ({})", family.protocol()),
+            source,
+        })
+}
+
+/// W110 where block effects lie in two groups: `tests` are made at once.
+///
+/// Shape: `effects` are log ratios with their blocks.
+pub(crate) fn block_modes(
+    subject: String,
+    effects: &[(u32, f64)],
+    rate_of_block: impl Fn(u32) -> Option<f64>,
+    threshold_percent: f64,
+    tests: usize,
+) -> Result<Option<Warning>, StatsError> {
+    let log_ratios: Vec<f64> = effects.iter().map(|(_, log_ratio)| *log_ratio).collect();
+    let level = MODES_LEVEL / tests.max(1) as f64;
+    let distance_min = (threshold_percent / 100.0).ln_1p();
+    let Some(modes) = two_modes(&log_ratios, level, distance_min, SEED)? else {
+        return Ok(None);
+    };
+    let rate_pps = |is_upper: bool| {
+        let blocks = effects
+            .iter()
+            .filter(|(_, log_ratio)| (*log_ratio >= modes.upper_from) == is_upper);
+        let rates: Option<Vec<f64>> = blocks.map(|(block, _)| rate_of_block(*block)).collect();
+        median(&rates?)
+    };
+    Ok(Some(modes_warning(
+        subject,
+        ModalValues::BlockEffects,
+        modes,
+        rate_pps(false).zip(rate_pps(true)),
+    )))
+}
+
+/// W110 where observations lie in two groups: `tests` are made at once.
+///
+/// Groups closer than the threshold are none, and what is not positive is left to the verdicts.
+pub(crate) fn observation_modes(
+    subject: &str,
+    observations_pps: &[f64],
+    threshold_percent: f64,
+    tests: usize,
+) -> Result<Option<Warning>, StatsError> {
+    let level = MODES_LEVEL / tests.max(1) as f64;
+    let distance_min =
+        median(observations_pps).map_or(0.0, |median| median * threshold_percent / 100.0);
+    let modes = two_modes(observations_pps, level, distance_min, SEED)?;
+    Ok(
+        modes
+            .map(|modes| modes_warning(subject.to_owned(), ModalValues::Observations, modes, None)),
+    )
+}
+
+fn modes_warning(
+    variant: String,
+    values: ModalValues,
+    modes: TwoModes,
+    rates_pps: Option<(f64, f64)>,
+) -> Warning {
+    Warning::from(&fwdlab_stats::Warning::TwoModes {
+        variant,
+        values,
+        modes,
+        rates_pps,
+    })
+}
+
+/// One variant's log rates in one block, by round.
+type Series = Vec<Option<f64>>;
+
+/// The slices of one address family of the blocks that stand.
+struct Checks<'a> {
+    loaded: &'a Loaded,
+    family: AddressFamily,
+    /// Their variants, numbered in the experiment's order.
+    variants: Vec<&'a VariantName>,
+    /// For each block its rounds, each its slices, in the order of time.
+    blocks: Vec<Vec<Vec<OrderedSlice>>>,
+}
+
+impl<'a> Checks<'a> {
+    fn new(loaded: &'a Loaded, family: AddressFamily) -> Self {
+        let attempts: Vec<(&Attempt, Vec<&SliceRecord>)> =
+            evidence::attempts(loaded, Scope::Accepted)
+                .into_iter()
+                .map(|attempt| {
+                    let slices = attempt.slices.iter();
+                    let mut slices: Vec<_> = slices.filter(|s| s.family == family).collect();
+                    slices.sort_by_key(|slice| (slice.round, slice.position));
+                    (attempt, slices)
+                })
+                .collect();
+        let has_slices = |name: &VariantName| {
+            let mut all = attempts.iter().flat_map(|(_, slices)| slices);
+            all.any(|slice| &slice.variant == name)
+        };
+        let variants: Vec<&VariantName> = loaded
+            .resolved
+            .variants
+            .iter()
+            .map(|variant| &variant.name)
+            .filter(|name| has_slices(name))
+            .collect();
+        let shortest_s = loaded.resolved.design.shortest_counted_s();
+        let blocks = attempts
+            .iter()
+            .map(|(attempt, slices)| {
+                let basis = evidence::basis(attempt, family, Scope::Accepted);
+                slices
+                    .chunk_by(|one, next| one.round == next.round)
+                    .map(|round| {
+                        round
+                            .iter()
+                            .filter_map(|slice| {
+                                let (frames, duration_s) = slice.counted(basis);
+                                let log_rate = (frames as f64 / duration_s).ln();
+                                let counts = duration_s >= shortest_s && log_rate.is_finite();
+                                Some(OrderedSlice {
+                                    variant: variants.iter().position(|v| **v == slice.variant)?,
+                                    log_rate: counts.then_some(log_rate),
+                                })
+                            })
+                            .collect()
+                    })
+                    .collect()
+            })
+            .collect();
+        Self {
+            loaded,
+            family,
+            variants,
+            blocks,
+        }
+    }
+
+    fn all(
+        &self,
+        modal_variants: &[&VariantName],
+    ) -> Result<(Option<SlicesSection>, Vec<Warning>), StatsError> {
+        if self.blocks.iter().all(Vec::is_empty) {
+            return Ok((None, Vec::new()));
+        }
+        let mut warnings = Vec::new();
+        let mut section = SlicesSection {
+            places: u32::try_from(self.variants.len()).unwrap_or(u32::MAX),
+            predecessor: None,
+            place: None,
+            lag_1_autocorrelation: None,
+            lag_1_autocorrelation_by_variant: BTreeMap::new(),
+        };
+        self.order(&mut section, &mut warnings)?;
+        let by_variant: Vec<Vec<Series>> =
+            (0..self.variants.len()).map(|v| self.series(v)).collect();
+        for (name, series) in self.variants.iter().zip(&by_variant) {
+            if let Some(correlation) = lag_1_autocorrelation(series)? {
+                section
+                    .lag_1_autocorrelation_by_variant
+                    .insert((*name).clone(), correlation);
+            }
+            if modal_variants.contains(name) {
+                warnings.extend(self.slice_modes(name, series)?);
+            }
+        }
+        section.lag_1_autocorrelation = lag_1_autocorrelation(&by_variant.concat())?;
+        Ok((Some(section), warnings))
+    }
+
+    fn order(
+        &self,
+        section: &mut SlicesSection,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(), StatsError> {
+        let design = &self.loaded.resolved.design;
+        // W212 says that nothing can be told where they are in sequence.
+        if design.order != Order::Random {
+            return Ok(());
+        }
+        let level = ORDER_LEVEL / self.loaded.resolved.traffic.families.len().max(1) as f64;
+        let blocks = self.whole_blocks();
+        let Some(effects) = order_effects(self.variants.len(), &blocks, level, SEED)? else {
+            return Ok(());
+        };
+        let effect_section = |effect: OrderEffect| OrderEffectSection {
+            effect_percent: percent(effect.effect),
+            p: effect.p,
+            largest_bias_percent: percent(effect.largest_bias),
+        };
+        let (predecessor, place) = (effects.predecessor, effects.place);
+        let after = self.variants[predecessor.label];
+        section.predecessor = Some((after.clone(), effect_section(predecessor)));
+        if predecessor.is_shown(level) {
+            warnings.push(Warning::from(&fwdlab_stats::Warning::CarryOver {
+                predecessor: self.subject(after),
+                effect: predecessor.effect,
+                p: predecessor.p,
+                largest_bias: predecessor.largest_bias,
+                settle_ms: design.settle_ms,
+                slice_ms: design.slice_ms,
+            }));
+        }
+        let number = u32::try_from(place.label + 1).unwrap_or(u32::MAX);
+        section.place = Some((number, effect_section(place)));
+        if place.is_shown(level) {
+            warnings.push(Warning::from(&fwdlab_stats::Warning::PlaceInRound {
+                place: place.label + 1,
+                places: self.variants.len(),
+                effect: place.effect,
+                p: place.p,
+                largest_bias: place.largest_bias,
+                round_ms: (design.settle_ms + design.slice_ms).saturating_mul(section.places),
+            }));
+        }
+        Ok(())
+    }
+
+    /// The blocks in whose rounds every variant has one slice.
+    fn whole_blocks(&self) -> Vec<Vec<Vec<OrderedSlice>>> {
+        let is_whole = |round: &Vec<OrderedSlice>| {
+            let mut variants: Vec<usize> = round.iter().map(|slice| slice.variant).collect();
+            variants.sort_unstable();
+            variants.into_iter().eq(0..self.variants.len())
+        };
+        let blocks = self.blocks.iter();
+        blocks
+            .filter(|rounds| rounds.iter().all(is_whole))
+            .cloned()
+            .collect()
+    }
+
+    /// The log rates of one variant, a series a block.
+    fn series(&self, variant: usize) -> Vec<Series> {
+        let in_round = |round: &Vec<OrderedSlice>| {
+            let mut slices = round.iter();
+            slices.find(|slice| slice.variant == variant)?.log_rate
+        };
+        let blocks = self.blocks.iter();
+        blocks
+            .map(|rounds| rounds.iter().map(in_round).collect())
+            .collect()
+    }
+
+    /// W110 where slices lie in two groups around their block's middle one.
+    fn slice_modes(
+        &self,
+        name: &VariantName,
+        series: &[Series],
+    ) -> Result<Option<Warning>, StatsError> {
+        let resolved = &self.loaded.resolved;
+        let mut residuals = Vec::new();
+        for series in series {
+            let mut counted: Vec<f64> = series.iter().copied().flatten().collect();
+            counted.sort_by(f64::total_cmp);
+            // A slice itself, not the middle between two of them: where that is, there would be a hole.
+            let Some(&middle) = counted.get(counted.len().saturating_sub(1) / 2) else {
+                continue;
+            };
+            residuals.extend(counted.iter().map(|log_rate| log_rate - middle));
+        }
+        if residuals.len() < fwdlab_stats::DIP_VALUES_MIN {
+            return Ok(None);
+        }
+        let tests = self.variants.len() * resolved.traffic.families.len();
+        let level = MODES_LEVEL / tests.max(1) as f64;
+        let distance_min = (resolved.design.threshold_percent / 100.0).ln_1p();
+        let modes = two_modes(&residuals, level, distance_min, SEED)?;
+        Ok(modes.map(|modes| modes_warning(self.subject(name), ModalValues::Slices, modes, None)))
+    }
+
+    /// The variant, with its address family where there are several.
+    fn subject(&self, name: &VariantName) -> String {
+        let resolved = &self.loaded.resolved;
+        let label = resolved.variant(name).map_or_else(
+            || name.to_string(),
+            |variant| text::one_line(&variant.label),
+        );
+        if resolved.traffic.families.len() > 1 {
+            format!("{label}, {}", self.family.protocol())
+        } else {
+            label
+        }
+    }
+}
