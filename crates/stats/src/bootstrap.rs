@@ -79,7 +79,7 @@ pub fn bca_interval(
         }
     };
     let mut drawn = drawn_statistics(samples, &mut finite, draws)?;
-    drawn.sort_by(f64::total_cmp);
+    drawn.sort_unstable_by(f64::total_cmp);
     if drawn[0] >= drawn[drawn.len() - 1] {
         return Err(StatsError::NoSpread {
             subject: "bootstrap".to_owned(),

@@ -51,7 +51,7 @@ impl WalshAverages {
     pub(crate) fn of_finite(values: &[f64]) -> Self {
         debug_assert!(values.iter().all(|value| value.is_finite()));
         let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
+        sorted.sort_unstable_by(f64::total_cmp);
         Self { sorted }
     }
 
@@ -362,7 +362,7 @@ mod tests {
             .flat_map(|i| (i..values.len()).map(move |j| (i, j)))
             .map(|(i, j)| mean_of_two(values[i], values[j]))
             .collect();
-        averages.sort_by(f64::total_cmp);
+        averages.sort_unstable_by(f64::total_cmp);
         averages
     }
 

@@ -103,7 +103,7 @@ impl EffectTest for LogWelch {
         self.test.interval(1.0 - 2.0 * tail).ok()
     }
 
-    fn interval_or_widest(&self, confidence: f64) -> Result<Option<Interval>, StatsError> {
+    fn widest_interval(&self, confidence: f64) -> Result<Option<Interval>, StatsError> {
         self.test.interval(confidence).map(Some)
     }
 

@@ -173,7 +173,7 @@ impl PairwiseDifferences {
     fn of_finite(sample: &[f64], reference: &[f64]) -> Self {
         let sorted = |values: &[f64]| {
             let mut sorted = values.to_vec();
-            sorted.sort_by(f64::total_cmp);
+            sorted.sort_unstable_by(f64::total_cmp);
             sorted
         };
         Self {
@@ -300,7 +300,7 @@ fn greatest_common_divisor(a: u128, b: u128) -> u128 {
 /// The lengths of the runs of equal values in both sorted samples together, in order.
 fn tie_lengths(sample: &[f64], reference: &[f64]) -> Vec<u64> {
     let mut pooled: Vec<f64> = sample.iter().chain(reference).copied().collect();
-    pooled.sort_by(f64::total_cmp);
+    pooled.sort_unstable_by(f64::total_cmp);
     pooled
         .chunk_by(|a, b| a >= b)
         .map(|run| run.len() as u64)
@@ -372,7 +372,7 @@ mod tests {
             .iter()
             .flat_map(|x| b.iter().map(move |y| x - y))
             .collect();
-        all.sort_by(f64::total_cmp);
+        all.sort_unstable_by(f64::total_cmp);
         all
     }
 
@@ -531,7 +531,7 @@ Mann-Whitney test: values too large to reckon with; give them in a larger unit
                     MannWhitney::new(&side(1), &side(0)).unwrap().p_two_sided(0.0)
                 })
                 .collect();
-            p_values.sort_by(f64::total_cmp);
+            p_values.sort_unstable_by(f64::total_cmp);
             for (i, p) in p_values.iter().enumerate() {
                 let share = (i + 1) as f64 / p_values.len() as f64;
                 let last_of_its_value = p_values.get(i + 1).is_none_or(|next| next > p);

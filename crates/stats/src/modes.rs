@@ -94,7 +94,7 @@ pub fn two_modes(
     }
     require_finite("modes", values)?;
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     if sorted.len() < DIP_VALUES_MIN {
         return Ok(cut_at_a_gap(&sorted)
             .map(|cut| groups(&sorted, cut, None))
@@ -220,7 +220,7 @@ fn dip_p(sorted: &[f64], draws_and_one: u32, seed: u64) -> f64 {
 pub fn dip(values: &[f64]) -> Result<f64, StatsError> {
     require_finite("dip", values)?;
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     Ok(dip_of_sorted(&sorted))
 }
 

@@ -69,7 +69,7 @@ mod tests {
         ) {
             let adjusted = holm_adjusted(&p_values).unwrap();
             let mut sorted = p_values.clone();
-            sorted.sort_by(f64::total_cmp);
+            sorted.sort_unstable_by(f64::total_cmp);
             let k = sorted.len();
             let rejections = (0..k)
                 .take_while(|i| sorted[*i] * (k - i) as f64 <= alpha)

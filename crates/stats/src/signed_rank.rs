@@ -257,7 +257,7 @@ mod tests {
                     SignedRank::new(&values).unwrap().p_two_sided(0.0)
                 })
                 .collect();
-            p_values.sort_by(f64::total_cmp);
+            p_values.sort_unstable_by(f64::total_cmp);
             for (i, p) in p_values.iter().enumerate() {
                 let share = (i + 1) as f64 / f64::from(patterns);
                 let last_of_its_value = p_values.get(i + 1).is_none_or(|next| next > p);

@@ -13,14 +13,17 @@ const ROBUST_SCALE: f64 = 1.482_602_218_505_602;
 ///
 /// Shape: any order. `None` without values. Infinite values have their place in the order.
 pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let upper = *sorted.get(sorted.len() / 2)?;
-    if sorted.len() % 2 == 1 {
-        Some(upper)
-    } else {
-        Some(sorted[sorted.len() / 2 - 1] * 0.5 + upper * 0.5)
+    if values.is_empty() {
+        return None;
     }
+    let mut parted = values.to_vec();
+    let middle = parted.len() / 2;
+    let (below, upper, _) = parted.select_nth_unstable_by(middle, f64::total_cmp);
+    if values.len() % 2 == 1 {
+        return Some(*upper);
+    }
+    let lower = below.iter().copied().max_by(f64::total_cmp)?;
+    Some(lower * 0.5 + *upper * 0.5)
 }
 
 /// How far values scatter, by two measures.

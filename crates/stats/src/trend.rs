@@ -104,7 +104,7 @@ pub fn trend_warning(name: &str, observations: &[f64]) -> Result<Option<Warning>
 /// How many observations share each value.
 fn tie_lengths(observations: &[f64]) -> Vec<u64> {
     let mut sorted = observations.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     // 0 and -0 are one value, so bits do not tell.
     sorted
         .chunk_by(|one, next| one >= next)

@@ -325,8 +325,8 @@ pub(crate) trait EffectTest: ShiftTest {
     fn estimate(&self) -> f64;
     /// None where the data cannot reach the level.
     fn interval_with_tail(&self, tail: f64) -> Option<Interval>;
-    /// At the confidence, or the widest that there is; none where nothing tells the noise.
-    fn interval_or_widest(&self, confidence: f64) -> Result<Option<Interval>, StatsError>;
+    /// The widest that there is, where none reaches the confidence; none where nothing tells the noise.
+    fn widest_interval(&self, confidence: f64) -> Result<Option<Interval>, StatsError>;
     /// How many there are of what the sample grows by.
     fn size(&self) -> (usize, Unit);
     /// The smallest one-sided p that a sample of a size can have.
@@ -344,7 +344,7 @@ impl EffectTest for SignedRank {
         self.interval_with_tail(tail)
     }
 
-    fn interval_or_widest(&self, confidence: f64) -> Result<Option<Interval>, StatsError> {
+    fn widest_interval(&self, confidence: f64) -> Result<Option<Interval>, StatsError> {
         self.interval_or_widest(confidence)
     }
 
@@ -384,10 +384,11 @@ pub(crate) fn judged<T: EffectTest>(
         .zip(adjusted_p_values)
         .map(|((((name, test), estimate), p), adjusted_p)| {
             let verdict = claims.verdict(&adjusted_p);
+            let direction_interval = test.interval_with_tail(claims.alpha / 2.0);
             Ok(ComparisonVerdict {
                 name: name.clone(),
                 estimate,
-                direction_interval: test.interval_with_tail(claims.alpha / 2.0),
+                direction_interval,
                 size_interval: test.interval_with_tail(claims.alpha),
                 p,
                 adjusted_p,
@@ -395,7 +396,7 @@ pub(crate) fn judged<T: EffectTest>(
                 uncorrected_verdict: claims.verdict(&p),
                 family_size: tests.len(),
                 more: if verdict.leaves_open() {
-                    Some(claims.more_data(test, estimate, &at_first_step)?)
+                    Some(claims.more_data(test, estimate, direction_interval, &at_first_step)?)
                 } else {
                     None
                 },
@@ -465,9 +466,14 @@ impl Claims {
         &self,
         test: &impl EffectTest,
         estimate: f64,
+        direction_interval: Option<Interval>,
         at_first_step: &KnownError,
     ) -> Result<MoreData, StatsError> {
-        let Some(interval) = test.interval_or_widest(1.0 - self.alpha)? else {
+        let interval = match direction_interval {
+            Some(interval) => Some(interval),
+            None => test.widest_interval(1.0 - self.alpha)?,
+        };
+        let Some(interval) = interval else {
             return Ok(MoreData::NoiseUnknown);
         };
         let (have, unit) = test.size();
