@@ -25,7 +25,7 @@ use clap::builder::PossibleValuesParser;
 
 use page::Row;
 use setting::{SETTINGS, Setting};
-use tally::{BESIDE_REPLICATES_MAX, Family, Replicates, tally};
+use tally::{BESIDE_REPLICATES_MAX, CHECKED_REPLICATES_MAX, Family, Replicates, tally};
 
 /// Simulates how often each verdict method errs, as docs/calibration.md shows it.
 ///
@@ -90,6 +90,7 @@ fn row(setting: &'static Setting, replicates: u64, threads: usize) -> Result<Row
     let replicates = Replicates {
         all: replicates,
         beside: replicates.min(BESIDE_REPLICATES_MAX),
+        checked: replicates.min(CHECKED_REPLICATES_MAX),
     };
     let [null, graded, threshold] =
         Family::ALL.map(|family| tally(setting, family, replicates, threads));

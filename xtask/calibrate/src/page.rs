@@ -133,30 +133,31 @@ fn failures_of_checks(row: &Row) -> Vec<String> {
     // A drift is an effect of the place, though a small one.
     let drifts = setting.drift_deviations > 0.0;
     let mut failures = Vec::new();
-    for (code, warnings, is_false) in [
-        ("W108", null.carry_over_warnings, !carries_over),
-        ("W109", null.place_warnings, !drifts),
-        ("W110", null.modes_warnings, true),
+    let checked = null.checked_replicates;
+    for (code, warnings, replicates, is_false) in [
+        ("W108", null.carry_over_warnings, checked, !carries_over),
+        ("W109", null.place_warnings, checked, !drifts),
+        ("W110", null.modes_warnings, null.replicates, true),
     ] {
-        let bound = upper_bound(warnings, null.replicates);
+        let bound = upper_bound(warnings, replicates);
         if is_false && bound > FALSE_WARNINGS_MAX {
             failures.push(format!(
                 "{}: {code} warns of {} % of {} families without reason; the upper bound, {} %, is above {} %",
                 setting.name,
-                percent(warnings, null.replicates),
-                null.replicates,
+                percent(warnings, replicates),
+                replicates,
                 percent_of(bound),
                 percent_of(FALSE_WARNINGS_MAX),
             ));
         }
     }
-    let bound = lower_bound(null.carry_over_warnings, null.replicates);
+    let bound = lower_bound(null.carry_over_warnings, checked);
     if carries_over && bound < CARRY_OVER_FOUND_MIN {
         failures.push(format!(
             "{}: W108 warns of {} % of {} families with a carry-over; the lower bound, {} %, is below {} %",
             setting.name,
-            percent(null.carry_over_warnings, null.replicates),
-            null.replicates,
+            percent(null.carry_over_warnings, checked),
+            checked,
             percent_of(bound),
             percent_of(CARRY_OVER_FOUND_MIN),
         ));
@@ -271,15 +272,19 @@ pub(crate) fn markdown(rows: &[Row], failures: &[String]) -> String {
     beside(&mut text, rows);
     table(
         &mut text,
-        "The checks beside the verdicts: families without any effect in which W108 warns of what a predecessor leaves \
-         behind, W109 of the place in the round and W110 of effects in two groups, in percent.",
+        &format!(
+            "The checks beside the verdicts: families without any effect in which W108 warns of what a predecessor \
+             leaves behind, W109 of the place in the round (both in {} sessions) and W110 of effects in two groups, \
+             in percent.",
+            rows.first().map_or(0, |row| row.null.checked_replicates)
+        ),
         &["setting", "W108", "W109", "W110"],
         rows.iter().map(|row| {
-            let share = |hits: u64| percent(hits, row.null.replicates);
+            let of_order = |hits: u64| percent(hits, row.null.checked_replicates);
             vec![
-                share(row.null.carry_over_warnings),
-                share(row.null.place_warnings),
-                share(row.null.modes_warnings),
+                of_order(row.null.carry_over_warnings),
+                of_order(row.null.place_warnings),
+                percent(row.null.modes_warnings, row.null.replicates),
             ]
         }),
         rows,
@@ -439,6 +444,7 @@ mod tests {
             .unwrap();
         let mut tally = Tally {
             replicates: 1000,
+            checked_replicates: 1000,
             ..Tally::default()
         };
         tally.signed_rank.false_positives = 25;

@@ -121,12 +121,18 @@ pub(crate) const BESIDE: [Beside; 9] = {
 /// In how many sessions of each kind they are counted.
 pub(crate) const BESIDE_REPLICATES_MAX: u64 = 4000;
 
+/// In how many sessions without an effect it is looked for what the orders do: enough to tell the share
+/// of false warnings from the largest that is allowed.
+pub(crate) const CHECKED_REPLICATES_MAX: u64 = 12_000;
+
 /// How many sessions of each kind there are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replicates {
     pub(crate) all: u64,
     /// The first so many are also judged by the methods beside the verdicts.
     pub(crate) beside: u64,
+    /// In the first so many without an effect it is looked for what the orders do.
+    pub(crate) checked: u64,
 }
 
 /// Of the resampling methods; with reports' 9999 the calibration would take hours.
@@ -157,6 +163,8 @@ pub(crate) struct Tally {
     pub(crate) beside_replicates: u64,
     /// Those of [`BESIDE`], in its order.
     pub(crate) beside: [MethodTally; BESIDE.len()],
+    /// Replicates in which it was looked for what the orders do.
+    pub(crate) checked_replicates: u64,
     /// Families with a warning of what ran before a slice.
     pub(crate) carry_over_warnings: u64,
     /// Families with a warning of the place in the round.
@@ -179,6 +187,7 @@ impl AddAssign for Tally {
         for (sum, other) in self.beside.iter_mut().zip(other.beside) {
             *sum += other;
         }
+        self.checked_replicates += other.checked_replicates;
         self.carry_over_warnings += other.carry_over_warnings;
         self.place_warnings += other.place_warnings;
         self.modes_warnings += other.modes_warnings;
@@ -209,8 +218,12 @@ pub(crate) fn tally(
             for replicate in first..(first + CHUNK).min(replicates.all) {
                 // The families at the threshold are there for the words of the verdicts, which only
                 // those have.
-                let with_beside = replicate < replicates.beside && family != Family::Threshold;
-                sum += simulate(setting, family, replicate, with_beside)
+                let with = With {
+                    beside: replicate < replicates.beside && family != Family::Threshold,
+                    // What the orders do is the same whatever the effects are.
+                    order: replicate < replicates.checked && family == Family::Null,
+                };
+                sum += simulate(setting, family, replicate, with)
                     .with_context(|| format!("{}, replicate {replicate}", setting.name))?;
             }
         }
@@ -237,7 +250,14 @@ fn seed(setting: &Setting, family: Family, replicate: u64) -> u64 {
         })
 }
 
-fn simulate(setting: &Setting, family: Family, replicate: u64, with_beside: bool) -> Result<Tally> {
+/// What is asked of a session besides the verdicts.
+#[derive(Clone, Copy)]
+struct With {
+    beside: bool,
+    order: bool,
+}
+
+fn simulate(setting: &Setting, family: Family, replicate: u64, with: With) -> Result<Tally> {
     let seed = seed(setting, family, replicate);
     let mut noise = Noise::new(seed);
     let effects = family.effects();
@@ -249,13 +269,13 @@ fn simulate(setting: &Setting, family: Family, replicate: u64, with_beside: bool
     };
     let blocks = in_blocks(setting, &effects, &mut noise);
     judge_blocks(&mut tally, &truths, &blocks)?;
-    // What the orders do is the same whatever the effects are.
-    if family == Family::Null {
+    if with.order {
+        tally.checked_replicates = 1;
         check_order(&mut tally, &blocks, seed)?;
     }
     let arms = in_sequence(setting, &effects, &mut noise);
     judge_sequence(&mut tally.ministat, &truths, &arms)?;
-    if with_beside {
+    if with.beside {
         tally.beside_replicates = 1;
         judge_beside(&mut tally, &truths, &blocks, &arms)?;
     }
@@ -498,7 +518,16 @@ mod tests {
 
     /// The verdicts alone: resampling takes its time.
     fn tally(setting: &Setting, family: Family, all: u64, threads: usize) -> Result<Tally> {
-        super::tally(setting, family, Replicates { all, beside: 0 }, threads)
+        super::tally(
+            setting,
+            family,
+            Replicates {
+                all,
+                beside: 0,
+                checked: all,
+            },
+            threads,
+        )
     }
 
     fn setting(name: &str) -> &'static Setting {
@@ -528,7 +557,11 @@ mod tests {
             super::tally(
                 everything,
                 Family::Graded,
-                Replicates { all, beside: 20 },
+                Replicates {
+                    all,
+                    beside: 20,
+                    checked: 30,
+                },
                 threads,
             )
             .unwrap()

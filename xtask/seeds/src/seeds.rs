@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use fwdlab_stats::ministat::{Dataset, general};
 use fwdlab_stats::{
-    Factor, MannWhitney, ShiftTest as _, TwoSampleT, factorial_analysis, format_effect, format_p,
+    ContrastOf, Factor, MannWhitney, ShiftTest as _, TwoSampleT, VerdictSettings, format_effect,
+    format_p, independent_factorial,
 };
 
 use crate::archive::{Archive, Arm, Measured};
@@ -293,29 +294,34 @@ fn range(rates_pps: &[f64]) -> String {
     format!("{:.2} to {:.2}", least / 1e6, most / 1e6)
 }
 
-/// The factorial reading of arms in the order of `simple_tx` and another factor's levels.
+/// The factorial reading of arms in the order of `simple_tx` and another factor's levels, as
+/// `fwdlab compare --design` judges it.
 fn factorial(arms: &[Measured], other: &str, name: impl Fn(usize) -> String) -> Result<String> {
-    let (mut responses, mut simple_tx, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, arm) in arms.iter().enumerate() {
-        for response in logs(arm)? {
-            responses.push(response);
-            simple_tx.push(number % 2);
-            others.push(number / 2);
-        }
-    }
-    let factor = |name: &str, levels: Vec<usize>| Factor {
+    let factor = |name: &str, level: fn(usize) -> usize| Factor {
         name: name.to_owned(),
-        levels,
+        levels: (0..arms.len()).map(level).collect(),
     };
-    let factors = [factor("simple_tx", simple_tx), factor(other, others)];
-    let analysis = factorial_analysis(&responses, &factors, None, 2, 0.95)?;
-    Ok(table::factorial(&analysis, |factor, level| {
-        if factor == other {
-            name(level)
-        } else {
-            format!("{factor}={level}")
-        }
-    }))
+    let factors = [
+        factor("simple_tx", |arm| arm % 2),
+        factor(other, |arm| arm / 2),
+    ];
+    let observations: Vec<Vec<f64>> = arms
+        .iter()
+        .map(|arm| arm.observations_pps.clone())
+        .collect();
+    let label = |of: &ContrastOf| {
+        let levels = of.factors.iter().zip(&of.levels);
+        let labels: Vec<String> = levels
+            .map(|(factor, level)| match factor {
+                0 => format!("simple_tx={level}"),
+                _ => name(*level),
+            })
+            .collect();
+        labels.join(" × ")
+    };
+    let settings = VerdictSettings::default();
+    let verdicts = independent_factorial(&factors, &observations, &settings, label)?;
+    Ok(table::factorial(&verdicts))
 }
 
 /// The masks in the text and file names, read by the names that its text gives to the bits.

@@ -6,9 +6,10 @@ use anyhow::{Context as _, Result, ensure};
 use fwdlab_stats::distribution::t_upper_quantile;
 use fwdlab_stats::ministat::{Comparison, Confidence, Dataset, general};
 use fwdlab_stats::{
-    ComparisonVerdict, CovariateArm, Draws, FactorialAnalysis, IndependentObservations, Method,
-    PermutationTest, PowerAnalysis, ShiftTest as _, Stratum, StudentSample, VerdictSettings,
-    covariate_of_arms, format_effect, format_p, independent_verdicts, logarithms,
+    ComparisonVerdict, CovariateArm, Draws, FactorialVerdict, FactorialVerdicts,
+    IndependentObservations, Method, PermutationTest, PowerAnalysis, ShiftTest as _, Stratum,
+    StudentSample, VerdictSettings, covariate_of_arms, format_effect, format_p,
+    independent_verdicts, logarithms,
 };
 
 use crate::archive::Measured;
@@ -173,36 +174,35 @@ fn pooled_deviation(baseline: &Measured, other: &Measured) -> Result<f64> {
     Ok((squares / freedom).sqrt())
 }
 
-/// Main effects and interactions with their intervals.
-///
-/// `level` names a level of a factor.
-pub(crate) fn factorial(
-    analysis: &FactorialAnalysis,
-    level: impl Fn(&str, usize) -> String,
-) -> String {
-    let rows = analysis.terms.iter().flat_map(|term| {
-        let level = &level;
-        term.contrasts.iter().map(move |contrast| {
-            let names: Vec<String> = term
-                .factors
-                .iter()
-                .zip(&contrast.levels)
-                .map(|(factor, number)| level(factor, *number))
-                .collect();
+/// Main effects and interactions with their intervals and words.
+pub(crate) fn factorial(verdicts: &FactorialVerdicts) -> String {
+    let rows = |what: &'static str, verdicts: &[FactorialVerdict]| -> Vec<Vec<String>> {
+        let row = |of: &FactorialVerdict| {
+            let verdict = &of.verdict;
             vec![
-                names.join(" × "),
-                if names.len() == 1 {
-                    "main effect"
-                } else {
-                    "interaction"
-                }
-                .to_owned(),
-                format_effect(contrast.estimate, Some(&contrast.interval)),
-                format_p(contrast.p),
+                verdict.name.clone(),
+                what.to_owned(),
+                format_effect(verdict.estimate, verdict.direction_interval.as_ref()),
+                format_p(verdict.p.direction),
+                format_p(verdict.adjusted_p.direction),
+                format!("**{}**", verdict.verdict.words()),
             ]
-        })
-    });
-    markdown(&["term", "", "effect [95 %]", "p"], rows)
+        };
+        verdicts.iter().map(row).collect()
+    };
+    let main_effects = rows("main effect", &verdicts.main_effects);
+    let interactions = rows("interaction", &verdicts.interactions);
+    markdown(
+        &[
+            "term",
+            "",
+            "effect [95 %]",
+            "p",
+            "p, corrected",
+            "fwdlab's words",
+        ],
+        main_effects.into_iter().chain(interactions),
+    )
 }
 
 /// The offered load of every run beside its forwarding rate, with what ties them in each arm.
