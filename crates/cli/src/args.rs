@@ -176,6 +176,9 @@ pub(crate) struct CompareArguments {
     /// The observations of the same line belong together
     #[arg(long)]
     pub(crate) paired: bool,
+    /// What was offered: for every file one with as many numbers, in the same order
+    #[arg(long, num_args = 2.., value_name = "FILE")]
+    pub(crate) offered: Vec<PathBuf>,
     /// The column of the observations: its number, or its name in a .csv file's first line
     #[arg(long, short = 'C', value_name = "COLUMN", default_value = "1")]
     pub(crate) column: String,

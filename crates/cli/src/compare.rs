@@ -68,6 +68,10 @@ fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
         return Err(WrongArguments(text).into());
     }
     let directories = sources.iter().filter(|source| source.is_dir()).count();
+    if directories > 0 && !arguments.offered.is_empty() {
+        let text = "--offered: results directories know what was offered; leave it out";
+        return Err(WrongArguments(text.to_owned()).into());
+    }
     if directories == sources.len() {
         if arguments.paired {
             let text = "--paired: results directories are of different runs, whose blocks do not belong \
@@ -90,25 +94,63 @@ fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
         return Err(WrongArguments(text.to_owned()).into());
     }
     if design.is_none()
+        && arguments.offered.is_empty()
         && let Some((loaded, family, variants)) = of_one_run(sources)?
     {
         return Ok(compare_blocks(&loaded, family, &variants, settings)?);
     }
-    let column = Column::of(&arguments.column);
-    let labels = labels(sources);
-    let mut sets = Vec::new();
-    for (path, label) in sources.iter().zip(labels) {
-        sets.push(Observations {
-            label,
-            path: path.display().to_string(),
-            values_pps: dataset::read(path, &column, arguments.delimiters.as_deref())?,
-        });
-    }
+    let sets = observations(arguments, sources)?;
     Ok(if arguments.paired {
         compare_pairs(&sets, design.as_ref(), settings)?
     } else {
         compare_independent(&sets, design.as_ref(), settings)?
     })
+}
+
+/// The observations in files, each with what was offered where that was given.
+fn observations(
+    arguments: &CompareArguments,
+    sources: &[PathBuf],
+) -> anyhow::Result<Vec<Observations>> {
+    let offered = &arguments.offered;
+    if !offered.is_empty() && offered.len() != sources.len() {
+        let text = format!(
+            "--offered: {} files for {} files of observations; give one for each",
+            offered.len(),
+            sources.len()
+        );
+        return Err(WrongArguments(text).into());
+    }
+    let column = Column::of(&arguments.column);
+    let read = |path: &Path| dataset::read(path, &column, arguments.delimiters.as_deref());
+    let mut sets = Vec::new();
+    for (number, (path, label)) in sources.iter().zip(labels(sources)).enumerate() {
+        let values_pps = read(path)?;
+        let offered_pps = match offered.get(number) {
+            Some(of_path) => {
+                let offered_pps = read(of_path)?;
+                if offered_pps.len() != values_pps.len() {
+                    let text = format!(
+                        "{}: {} offered loads for the {} observations of {}; give one for each",
+                        of_path.display(),
+                        offered_pps.len(),
+                        values_pps.len(),
+                        path.display()
+                    );
+                    return Err(WrongArguments(text).into());
+                }
+                Some(offered_pps)
+            }
+            None => None,
+        };
+        sets.push(Observations {
+            label,
+            path: path.display().to_string(),
+            values_pps,
+            offered_pps,
+        });
+    }
+    Ok(sets)
 }
 
 /// The variants of one results directory whose `.pps` files these are; none where they are anything

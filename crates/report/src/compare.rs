@@ -57,6 +57,14 @@ pub struct Observations {
     pub path: String,
     /// In the order of the file.
     pub values_pps: Vec<f64>,
+    /// What was offered, one number an observation; none where it is not known.
+    pub offered_pps: Option<Vec<f64>>,
+}
+
+impl Observations {
+    fn with_offered(&self) -> Option<(&[f64], &[f64])> {
+        Some((&self.values_pps, self.offered_pps.as_deref()?))
+    }
 }
 
 /// What the verdicts rest on.
@@ -189,6 +197,19 @@ pub fn compare_independent(
         let found = found.map_err(|source| error(baseline, source))?;
         warnings.extend(found.iter().map(Warning::from));
     }
+    for set in others {
+        let Some(sides) = baseline.with_offered().zip(set.with_offered()) else {
+            continue;
+        };
+        let row = offered_load::row_of_observations(
+            sides.into(),
+            VariantName::from_label(&set.label),
+            &settings.verdicts(),
+        )
+        .map_err(|source| error(baseline, source))?;
+        warnings.extend(row.warning(one_line(&set.label)));
+        group.offered_load.push(row);
+    }
     Ok(report(
         Basis::IndependentObservations,
         settings,
@@ -271,6 +292,19 @@ pub fn compare_pairs(
             )
             .map_err(|source| error(baseline, source))?,
         );
+    }
+    for set in others {
+        let Some(sides) = baseline.with_offered().zip(set.with_offered()) else {
+            continue;
+        };
+        let row = offered_load::row_of_pairs(
+            sides.into(),
+            VariantName::from_label(&set.label),
+            &settings.verdicts(),
+        )
+        .map_err(|source| error(baseline, source))?;
+        warnings.extend(row.warning(one_line(&set.label)));
+        group.offered_load.push(row);
     }
     Ok(report(Basis::Pairs, settings, vec![group], warnings))
 }
@@ -366,6 +400,7 @@ pub fn compare_directories(
                     label: one_line(path),
                     path: format!("{path}: {label}, {}", family.protocol()),
                     values_pps: observations(loaded, &variant.name, family),
+                    offered_pps: None,
                 })
                 .collect();
             let is_everywhere = sets.iter().all(|set| !set.values_pps.is_empty());

@@ -10,7 +10,7 @@ use fwdlab_model::{AddressFamily, Comparison, LoadRegime, TrialRecord, VariantNa
 use fwdlab_stats::{
     AdjustedEffect, ArmsCovariate, CovariateArm, Interval, SignedRank, Slice, Slope, StatsError,
     Trust, TwoSampleT, VerdictSettings, block_effect, covariate_of_arms, covariate_of_blocks,
-    log_ratio, percent,
+    log_ratio, logarithms, percent,
 };
 use serde::{Deserialize, Serialize};
 
@@ -150,7 +150,12 @@ pub(crate) fn rows(
     for row in rows {
         let sides = Sides::of_row(loaded, &comparison.baseline, family, row)?;
         if !sides.shifts.is_empty() {
-            found.push(sides.row(loaded, &row.variant)?);
+            let design = &loaded.resolved.design;
+            let settings = VerdictSettings {
+                confidence: design.confidence_percent / 100.0,
+                practical_threshold: design.threshold_percent / 100.0,
+            };
+            found.push(sides.row(row.variant.clone(), &settings)?);
         }
     }
     Ok(found)
@@ -172,6 +177,56 @@ pub(crate) fn row_of_runs(
     if is_own_outcome || sides.iter().any(|side| side.offered.is_empty()) {
         return Ok(None);
     }
+    row_of_sides(&sides, as_variant, settings).map(Some)
+}
+
+/// The same for observations whose offered loads are known; logarithms need positive ones of both.
+///
+/// Shape: forwarding rates and as many offered loads, the baseline's first.
+pub(crate) fn row_of_observations(
+    [baseline, other]: [(&[f64], &[f64]); 2],
+    as_variant: VariantName,
+    settings: &VerdictSettings,
+) -> Result<OfferedLoadRow, StatsError> {
+    let side = |(rates, offered): (&[f64], &[f64])| -> Result<Side, StatsError> {
+        Ok(Side {
+            rates: logarithms("forwarding rates", rates)?,
+            offered: logarithms("offered loads", offered)?,
+        })
+    };
+    row_of_sides(&[side(baseline)?, side(other)?], as_variant, settings)
+}
+
+/// The same where the observations of one place belong together.
+///
+/// Shape: forwarding rates and as many offered loads on both sides, the baseline's first.
+pub(crate) fn row_of_pairs(
+    [baseline, other]: [(&[f64], &[f64]); 2],
+    as_variant: VariantName,
+    settings: &VerdictSettings,
+) -> Result<OfferedLoadRow, StatsError> {
+    let mut sides = Sides::default();
+    for (side, (rates, offered)) in [(&mut sides.baseline, baseline), (&mut sides.variant, other)] {
+        side.rates = logarithms("forwarding rates", rates)?;
+        side.offered = logarithms("offered loads", offered)?;
+    }
+    let ratios = |variant: &[f64], baseline: &[f64]| -> Vec<f64> {
+        let pairs = variant.iter().zip(baseline);
+        pairs
+            .map(|(variant, baseline)| variant - baseline)
+            .collect()
+    };
+    sides.effects = ratios(&sides.variant.rates, &sides.baseline.rates);
+    sides.shifts = ratios(&sides.variant.offered, &sides.baseline.offered);
+    sides.row(as_variant, settings)
+}
+
+/// By Welch's t and an analysis of covariance: each side is a sample of its own.
+fn row_of_sides(
+    sides: &[Side; 2],
+    as_variant: VariantName,
+    settings: &VerdictSettings,
+) -> Result<OfferedLoadRow, StatsError> {
     let confidence = settings.confidence;
     let welch = TwoSampleT::welch(&sides[1].offered, &sides[0].offered);
     let (shift, interval) = match welch {
@@ -190,13 +245,13 @@ pub(crate) fn row_of_runs(
         let adjusted = arms.adjusted[0];
         SensitivitySection::new(&adjusted, adjusted.trust, &arms.common_slope, Some(&arms))
     });
-    Ok(Some(OfferedLoadRow::new(
+    Ok(OfferedLoadRow::new(
         as_variant,
         shift,
         interval,
         sensitivity,
         settings.practical_threshold,
-    )))
+    ))
 }
 
 /// Forwarding rates and offered loads of one side's trials, as logarithms.
@@ -287,16 +342,18 @@ impl Sides {
         Ok(sides)
     }
 
-    fn row(&self, loaded: &Loaded, variant: &VariantName) -> Result<OfferedLoadRow, StatsError> {
-        let design = &loaded.resolved.design;
-        let confidence = design.confidence_percent / 100.0;
+    fn row(
+        &self,
+        variant: VariantName,
+        settings: &VerdictSettings,
+    ) -> Result<OfferedLoadRow, StatsError> {
         let test = SignedRank::new(&self.shifts)?;
         Ok(OfferedLoadRow::new(
-            variant.clone(),
+            variant,
             test.estimate(),
-            test.interval(confidence)?,
-            self.sensitivity(confidence)?,
-            design.threshold_percent / 100.0,
+            test.interval(settings.confidence)?,
+            self.sensitivity(settings.confidence)?,
+            settings.practical_threshold,
         ))
     }
 

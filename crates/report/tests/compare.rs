@@ -26,6 +26,7 @@ fn set(label: &str, values_pps: &[f64]) -> Observations {
         label: label.to_owned(),
         path: format!("{label}.pps"),
         values_pps: values_pps.to_vec(),
+        offered_pps: None,
     }
 }
 
@@ -214,6 +215,58 @@ fn factors_are_told_apart_by_pairs_and_by_independent_observations() {
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
+}
+
+#[test]
+fn an_offered_load_that_moved_stands_beside_the_verdict() {
+    // The rate follows half of what is offered, and the variant was offered 4 % less.
+    let offered = [
+        1.00e7, 1.02e7, 0.99e7, 1.03e7, 0.98e7, 1.01e7, 1.00e7, 0.97e7,
+    ];
+    let noise = [2e-4, -3e-4, 1e-4, 0.0, -1e-4, 3e-4, -2e-4, 1e-4];
+    let side = |label: &str, less: f64| {
+        let offered = offered.map(|pps| pps * less);
+        let rates = offered.iter().zip(noise);
+        let rates: Vec<f64> = rates
+            .map(|(pps, noise)| 300.0 * pps.sqrt() * (1.0 + noise))
+            .collect();
+        Observations {
+            offered_pps: Some(offered.to_vec()),
+            ..set(label, &rates)
+        }
+    };
+    let mut more = side("b", 0.96);
+    // Pairs need a ratio that moves.
+    more.offered_pps
+        .iter_mut()
+        .flatten()
+        .zip(noise)
+        .for_each(|(pps, noise)| *pps *= 1.0 + 9.0 * noise);
+    let sets = [side("a", 1.0), more];
+    for report in [
+        compare_independent(&sets, None, SETTINGS).unwrap(),
+        compare_pairs(&sets, None, SETTINGS).unwrap(),
+    ] {
+        let [row] = &report.groups[0].offered_load[..] else {
+            panic!("{:?}", report.groups);
+        };
+        assert!(
+            row.differs && (row.shift_percent + 4.0).abs() < 0.5,
+            "{row:?}"
+        );
+        assert!(codes(&report).contains(&"W217"), "{:?}", report.warnings);
+    }
+    let independent = compare_independent(&sets, None, SETTINGS).unwrap();
+    let sensitivity = independent.groups[0].offered_load[0]
+        .sensitivity
+        .as_ref()
+        .unwrap();
+    assert!(
+        (sensitivity.slope.estimate - 0.5).abs() < 0.05,
+        "{sensitivity:?}"
+    );
+    assert!(sensitivity.adjusted_percent.abs() < 0.2, "{sensitivity:?}");
+    assert!(render::compared(&independent, 400, false).contains("at equal offered load"));
 }
 
 #[test]
