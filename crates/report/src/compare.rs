@@ -15,9 +15,10 @@ use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::format;
-use crate::judge::{self, DRAWS, method_sections, ministat_blocks, verdict_section};
+use crate::judge::{self, ministat_blocks};
 use crate::offered_load::{self, OfferedLoadRow};
 use crate::report::{ComparisonSection, Effect, Row, Warning};
+use crate::sections::{DRAWS, method_sections, verdict_section};
 use crate::text::one_line;
 
 /// The version of the JSON that `fwdlab compare` prints.

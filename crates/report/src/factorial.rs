@@ -7,8 +7,8 @@ use fwdlab_stats::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::judge::verdict_section;
 use crate::report::{Effect, VerdictSection, Warning};
+use crate::sections::verdict_section;
 use crate::text;
 
 /// The main effects and interactions of the factors that a comparison combines.

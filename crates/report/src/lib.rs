@@ -16,6 +16,7 @@ mod offered_load;
 mod preview;
 mod readme;
 mod report;
+mod sections;
 mod sentences;
 mod svg;
 mod terminal;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::evidence::{self, Scope};
 use crate::format;
 use crate::report::{IntervalSection, Row, Warning};
+use crate::sections::interval_section;
 
 /// The part of the practical threshold from which a shift of the offered load matters: a rate that
 /// follows the offered load in full would have half of an effect that does.
@@ -86,7 +87,7 @@ impl OfferedLoadRow {
         let matters = (threshold * SHIFT_RATIO_MIN).ln_1p();
         let differs = interval.is_some_and(|interval| !interval.contains(0.0));
         let shift_percent = percent(shift);
-        let shift_interval = interval.map(section);
+        let shift_interval = interval.map(interval_section);
         Self {
             variant,
             sentence: sentence(shift_percent, shift_interval, sensitivity.as_ref()),
@@ -125,7 +126,7 @@ impl SensitivitySection {
         let own = |index: usize| arms.map(|arms| slope_section(&arms.slopes[index]));
         let section = Self {
             adjusted_percent: percent(adjusted.estimate),
-            adjusted_interval: section(adjusted.interval),
+            adjusted_interval: interval_section(adjusted.interval),
             slope: slope_section(slope),
             baseline_slope: own(0),
             variant_slope: own(1),
@@ -416,14 +417,6 @@ fn offered_slices(attempt: &Attempt, variant: &VariantName, family: AddressFamil
             duration_s: slice.time_s,
         })
         .collect()
-}
-
-fn section(interval: Interval) -> IntervalSection {
-    IntervalSection {
-        low_percent: percent(interval.lower),
-        high_percent: percent(interval.upper),
-        confidence_percent: interval.attained_confidence * 100.0,
-    }
 }
 
 fn slope_section(slope: &Slope) -> SlopeSection {

@@ -1,0 +1,151 @@
+//! What the statistics say, as sections of a report: units for readers, and words.
+
+use fwdlab_model::VariantName;
+use fwdlab_stats::{ComparisonVerdict, Draws, Interval, MethodResult, median, percent};
+
+use crate::format;
+use crate::report::{Effect, IntervalSection, MethodSection, Row, VerdictSection, Warning};
+use crate::sentences;
+
+/// The time of a packet at a forwarding rate.
+pub(crate) fn cost_ns(forwarding_rate_pps: f64) -> Option<f64> {
+    (forwarding_rate_pps > 0.0).then(|| 1e9 / forwarding_rate_pps)
+}
+
+impl Row {
+    /// A row that only observations are known of.
+    pub(crate) fn of_observations(variant: VariantName, observations_pps: &[f64]) -> Self {
+        let forwarding_rate_pps = median(observations_pps);
+        Self {
+            variant,
+            trials: u32::try_from(observations_pps.len()).unwrap_or(u32::MAX),
+            forwarding_rate_pps,
+            cost_ns: forwarding_rate_pps.and_then(cost_ns),
+            effect: None,
+            verdict: None,
+            methods: Vec::new(),
+        }
+    }
+}
+
+/// The resampling methods' draws: the same records give the same figures.
+pub(crate) const DRAWS: Draws = Draws {
+    seed: 1,
+    count: 9999,
+};
+
+pub(crate) fn method_sections(results: Vec<MethodResult>) -> Vec<MethodSection> {
+    results
+        .into_iter()
+        .map(|result| MethodSection {
+            method: result.method,
+            estimate_percent: percent(result.estimate),
+            interval: result.interval.map(interval_section),
+            p: result.p,
+            adjusted_p: result.adjusted_p,
+        })
+        .collect()
+}
+
+impl Effect {
+    /// The effect that a verdict is about; of which blocks, and how they scatter, is left out.
+    /// Without a baseline it is a ratio only.
+    pub(crate) fn of_verdict(verdict: &ComparisonVerdict, baseline: Option<&Row>) -> Self {
+        let mean = verdict
+            .blocks
+            .as_ref()
+            .map_or(verdict.estimate, |blocks| blocks.mean);
+        Self {
+            estimate_percent: percent(verdict.estimate),
+            interval: verdict.direction_interval.map(interval_section),
+            size_interval: verdict.size_interval.map(interval_section),
+            mean_percent: percent(mean),
+            p: verdict.adjusted_p.direction,
+            noise: None,
+            rate_difference_pps: baseline
+                .and_then(|baseline| rate_difference(baseline, verdict.estimate)),
+            cost_difference_ns: baseline
+                .and_then(|baseline| cost_difference(baseline, verdict.estimate)),
+            blocks: Vec::new(),
+        }
+    }
+}
+
+pub(crate) fn verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
+    let more = verdict.more.map(|more| more.to_string());
+    let below_control = verdict
+        .blocks
+        .as_ref()
+        .is_some_and(|blocks| blocks.below_control)
+        .then(|| "smaller than the A/A control's half-width".to_owned());
+    let words = verdict.verdict.words();
+    let notes: Vec<String> = verdict
+        .correction_note()
+        .into_iter()
+        .chain(more)
+        .chain(below_control.filter(|_| verdict.verdict.shows_difference()))
+        .collect();
+    VerdictSection {
+        words: words.to_owned(),
+        sentence: sentences::finding(words, effect, &notes),
+        shows_difference: verdict.verdict.shows_difference(),
+        leaves_open: verdict.verdict.leaves_open(),
+        notes,
+    }
+}
+
+pub(crate) fn interval_section(interval: Interval) -> IntervalSection {
+    IntervalSection {
+        low_percent: percent(interval.lower),
+        high_percent: percent(interval.upper),
+        confidence_percent: interval.attained_confidence * 100.0,
+    }
+}
+
+pub(crate) fn rate_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
+    baseline
+        .forwarding_rate_pps
+        .map(|rate_pps| rate_pps * log_ratio.exp_m1())
+}
+
+/// The cost of a packet is the inverse of its rate, so the log ratio changes its sign.
+pub(crate) fn cost_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
+    baseline
+        .cost_ns
+        .map(|cost_ns| cost_ns * (-log_ratio).exp_m1())
+}
+
+pub(crate) fn control_sentence(effect: Option<&Effect>, passed: Option<bool>) -> String {
+    let Some(effect) = effect else {
+        return String::new();
+    };
+    let confidence = effect.interval.map_or(String::new(), |interval| {
+        format!(
+            " ({} % interval)",
+            format::short(interval.confidence_percent, 1)
+        )
+    });
+    let seen = format!(
+        "the baseline entered twice differs from itself by {}{confidence}",
+        format::effect(effect)
+    );
+    match passed {
+        Some(true) => format!("{seen}: no difference at the 1 % level, as it must be"),
+        Some(false) => format!(
+            "{seen}: a difference at the 1 % level where there is none, so this lab can show \
+             such effects falsely"
+        ),
+        None => format!("{seen}; with so few blocks the control cannot fail"),
+    }
+}
+
+impl From<&fwdlab_stats::Warning> for Warning {
+    fn from(warning: &fwdlab_stats::Warning) -> Self {
+        Self {
+            code: warning.code().to_owned(),
+            subjects: vec![warning.subject().to_owned()],
+            text: warning.text(),
+            remedy: None,
+        }
+    }
+}
