@@ -7,12 +7,12 @@ use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::{AddressFamily, Order, SliceRecord, VariantName};
 use fwdlab_stats::{
     MODES_LEVEL, ModalValues, ORDER_LEVEL, OrderEffect, OrderedSlice, StatsError, TwoModes,
-    lag_1_autocorrelation, median, order_effects, percent, two_modes,
+    lag_1_autocorrelation, median, order_effects, percent, rate_components, two_modes,
 };
 
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
-use crate::report::{OrderEffectSection, SlicesSection, Warning};
+use crate::report::{OrderEffectSection, RateNoiseSection, SlicesSection, Warning};
 use crate::text;
 
 /// The checks draw from their null distributions; the same records give the same report.
@@ -181,6 +181,7 @@ impl<'a> Checks<'a> {
             place: None,
             lag_1_autocorrelation: None,
             lag_1_autocorrelation_by_variant: BTreeMap::new(),
+            rate_noise: self.rate_noise()?,
         };
         self.order(&mut section, &mut warnings)?;
         let by_variant: Vec<Vec<Series>> =
@@ -197,6 +198,30 @@ impl<'a> Checks<'a> {
         }
         section.lag_1_autocorrelation = lag_1_autocorrelation(&by_variant.concat())?;
         Ok((Some(section), warnings))
+    }
+
+    /// What rates vary by, from the rounds in which every variant counts.
+    fn rate_noise(&self) -> Result<Option<RateNoiseSection>, StatsError> {
+        let rates_of = |round: &Vec<OrderedSlice>| -> Option<Vec<f64>> {
+            let of = |variant| {
+                round
+                    .iter()
+                    .find(|slice| slice.variant == variant)?
+                    .log_rate
+            };
+            (0..self.variants.len()).map(of).collect()
+        };
+        let blocks: Vec<Vec<Vec<f64>>> = self
+            .blocks
+            .iter()
+            .map(|rounds| rounds.iter().filter_map(rates_of).collect())
+            .collect();
+        let components = rate_components(&blocks)?;
+        Ok(components.map(|components| RateNoiseSection {
+            between_blocks_percent: percent(components.between_blocks_standard_deviation),
+            between_rounds_percent: percent(components.between_rounds_standard_deviation),
+            between_slices_percent: percent(components.between_slices_standard_deviation),
+        }))
     }
 
     fn order(

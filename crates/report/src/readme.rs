@@ -587,6 +587,25 @@ impl Page<'_> {
             &["", "right after", "place in the round", "autocorrelation"],
             &rows,
         );
+        let noise: Vec<String> = report
+            .slices
+            .iter()
+            .filter_map(|(family, slices)| {
+                let noise = slices.rate_noise?;
+                let percent = |percent: f64| format!("{} %", format::short(percent, 2));
+                Some(format!(
+                    "- {}: {} between blocks, {} between rounds, {} of a slice",
+                    family.protocol(),
+                    percent(noise.between_blocks_percent),
+                    percent(noise.between_rounds_percent),
+                    percent(noise.between_slices_percent),
+                ))
+            })
+            .collect();
+        if !noise.is_empty() {
+            self.paragraph(sentences::RATE_NOISE);
+            self.paragraph(&noise.join("\n"));
+        }
     }
 
     fn trials(&mut self) {

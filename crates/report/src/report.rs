@@ -375,6 +375,19 @@ pub struct SlicesSection {
     pub lag_1_autocorrelation: Option<f64>,
     /// The same for each variant.
     pub lag_1_autocorrelation_by_variant: BTreeMap<VariantName, f64>,
+    /// What the variation of forwarding rates is made of; none where there is nothing to split.
+    pub rate_noise: Option<RateNoiseSection>,
+}
+
+/// The three components of the noise of forwarding rates, as standard deviations in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateNoiseSection {
+    /// Between fresh set-ups.
+    pub between_blocks_percent: f64,
+    /// Between rounds of one set-up, the same for all variants.
+    pub between_rounds_percent: f64,
+    /// Of a single slice.
+    pub between_slices_percent: f64,
 }
 
 /// What a predecessor, or a place in the round, does to slices.

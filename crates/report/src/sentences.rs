@@ -81,6 +81,10 @@ pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String
     )
 }
 
+/// What stands above the noise of forwarding rates.
+pub(crate) const RATE_NOISE: &str = "The noise of the forwarding rates, as standard deviations. What blocks and rounds do to all variants \
+     alike cancels in the effects; that of slices is what rounds are there to average.";
+
 /// What stands above a table of methods.
 pub(crate) const METHODS: &str = "What other methods make of the same data. The verdict follows the first; p is for the comparison \
      alone, corrected for all that are made at once: by Holm, or as the method itself does.";

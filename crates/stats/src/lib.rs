@@ -76,7 +76,10 @@ pub use power::{DETECTION_POWER, METHODS_WITH_POWER, PowerAnalysis, SIZE_MAX};
 pub use shift_test::ShiftTest;
 pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
 pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
-pub use spread::{PooledSpread, Spread, VarianceComponents, median, variance_components};
+pub use spread::{
+    PooledSpread, RateComponents, Spread, VarianceComponents, median, rate_components,
+    variance_components,
+};
 pub use student::StudentSample;
 pub use trend::{TREND_LEVEL, Trend, trend, trend_warning};
 pub use two_sample_t::TwoSampleT;

@@ -134,6 +134,93 @@ pub fn variance_components(
     }))
 }
 
+/// What the variation of rates is made of: set-ups, rounds, and single slices.
+///
+/// Units: standard deviations of log rates. What set-ups and rounds do to all variants alike is no part
+/// of an effect, which compares the slices of one round.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RateComponents {
+    /// Between set-ups, freed of what rounds contribute.
+    pub between_blocks_standard_deviation: f64,
+    /// Between the rounds of one set-up, the same for all variants, freed of what slices contribute.
+    pub between_rounds_standard_deviation: f64,
+    /// Of a single slice.
+    pub between_slices_standard_deviation: f64,
+}
+
+/// Splits the variation of rates into that between blocks, between rounds and between slices.
+///
+/// What a block does to a single variant is that variant's effect in it, and left out.
+///
+/// Shape: for each block its rounds, each with the log rate of every variant, all in the same order.
+///
+/// `None` unless there are two blocks of a round or more, two variants, and two rounds in a block.
+///
+/// # Errors
+/// [`StatsError::NotFinite`], [`StatsError::UnequalLengths`].
+///
+/// # Source
+/// Two-way analysis of variance within blocks, method of moments (Searle, Casella & McCulloch 1992).
+///
+/// # Examples
+/// ```
+/// use fwdlab_stats::rate_components;
+/// // The second set-up is 10 % slower; in each, the second round is 1 % slower for both variants.
+/// let rounds = |rate: f64| vec![vec![rate, rate - 0.30], vec![rate - 0.01, rate - 0.31]];
+/// let components = rate_components(&[rounds(14.0), rounds(13.9)])?.unwrap();
+/// assert!(components.between_slices_standard_deviation < 1e-9);
+/// assert!((components.between_rounds_standard_deviation - 0.01 / 2.0_f64.sqrt()).abs() < 1e-9);
+/// assert!((components.between_blocks_standard_deviation - 0.07).abs() < 0.001);
+/// # Ok::<(), fwdlab_stats::StatsError>(())
+/// ```
+pub fn rate_components(blocks: &[Vec<Vec<f64>>]) -> Result<Option<RateComponents>, StatsError> {
+    let Some(variants) = blocks.iter().flatten().map(Vec::len).next() else {
+        return Ok(None);
+    };
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let (mut squares, mut freedom) = (0.0, 0.0);
+    let mut round_means: Vec<Vec<f64>> = Vec::with_capacity(blocks.len());
+    for rounds in blocks {
+        for rates in rounds {
+            if rates.len() != variants {
+                return Err(StatsError::UnequalLengths {
+                    subject: "rates of a round".to_owned(),
+                    need: variants,
+                    have: rates.len(),
+                });
+            }
+            require_finite("rates of a round", rates)?;
+        }
+        let means: Vec<f64> = rounds.iter().map(|rates| mean(rates)).collect();
+        for variant in 0..variants {
+            let relative = rounds.iter().zip(&means);
+            let relative: Vec<f64> = relative
+                .map(|(rates, mean)| rates[variant] - mean)
+                .collect();
+            let of_variant = mean(&relative);
+            squares += relative
+                .iter()
+                .map(|r| (r - of_variant).powi(2))
+                .sum::<f64>();
+        }
+        freedom += (variants - 1) as f64 * rounds.len().saturating_sub(1) as f64;
+        round_means.push(means);
+    }
+    let Some(of_rounds) = variance_components(&round_means)? else {
+        return Ok(None);
+    };
+    if freedom == 0.0 {
+        return Ok(None);
+    }
+    let of_slices = squares / freedom;
+    let of_means = of_rounds.between_rounds_standard_deviation.powi(2);
+    Ok(Some(RateComponents {
+        between_blocks_standard_deviation: of_rounds.between_blocks_standard_deviation,
+        between_rounds_standard_deviation: (of_means - of_slices / variants as f64).max(0.0).sqrt(),
+        between_slices_standard_deviation: of_slices.sqrt(),
+    }))
+}
+
 /// How far the blocks of earlier runs scattered, pooled: what [`crate::PowerAnalysis`] reckons with.
 ///
 /// Units: those of the effects, log ratios as a rule.
@@ -290,6 +377,51 @@ mod tests {
         assert!(outlying(&[1.0, 1.0, 1.0, 1.0, 1.005], 5.0, 0.01).is_empty());
     }
 
+    /// y = block + round + variant + slice, with parts that sum to zero and whose squares are known.
+    #[test]
+    fn rates_are_split_as_by_hand() {
+        let slices = [[0.3, -0.3], [-0.3, 0.3]];
+        let block = |level: f64| -> Vec<Vec<f64>> {
+            let rounds = [1.0, -1.0].iter().zip(slices);
+            rounds
+                .map(|(round, slices)| {
+                    vec![level + round + slices[0], level + 5.0 + round + slices[1]]
+                })
+                .collect()
+        };
+        let components = rate_components(&[block(0.0), block(8.0)]).unwrap().unwrap();
+        // Residuals of 0.3 in 8 cells with (2 - 1) (2 - 1) degrees of freedom a block: 0.72 / 2.
+        let of_slices: f64 = 0.36;
+        // Means of rounds, 1 and -1 around their block's: 4 / 2, less half of that of a slice.
+        let of_rounds: f64 = 2.0 - of_slices / 2.0;
+        // Means of blocks, 0 and 8: 32, less half of that of a mean of a round.
+        let of_blocks: f64 = 32.0 - 2.0 / 2.0;
+        let close = |found: f64, variance: f64| {
+            assert!((found - variance.sqrt()).abs() < 1e-9, "{found} {variance}");
+        };
+        close(components.between_slices_standard_deviation, of_slices);
+        close(components.between_rounds_standard_deviation, of_rounds);
+        close(components.between_blocks_standard_deviation, of_blocks);
+    }
+
+    #[test]
+    fn rates_that_cannot_be_split() {
+        let rounds = |rounds: usize, variants: usize| vec![vec![1.0; variants]; rounds];
+        assert_eq!(rate_components(&[]).unwrap(), None);
+        assert_eq!(rate_components(&[rounds(3, 2)]).unwrap(), None);
+        assert_eq!(
+            rate_components(&[rounds(1, 2), rounds(1, 2)]).unwrap(),
+            None
+        );
+        assert_eq!(
+            rate_components(&[rounds(3, 1), rounds(3, 1)]).unwrap(),
+            None
+        );
+        assert_eq!(rate_components(&[vec![], rounds(3, 2)]).unwrap(), None);
+        assert!(rate_components(&[rounds(3, 2), rounds(3, 3)]).is_err());
+        assert!(rate_components(&[vec![vec![f64::NAN, 1.0]]]).is_err());
+    }
+
     #[test]
     fn variants_of_a_run_do_not_add_degrees_of_freedom() {
         let one = vec![vec![0.0, 2.0, 4.0]];
@@ -319,6 +451,30 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn parts_of_rates_know_no_level_and_no_variant(
+            rates in prop::collection::vec(prop::collection::vec(prop::collection::vec(-1.0..1.0_f64, 3), 4), 3),
+            shifts in prop::array::uniform3(-5.0..5.0_f64),
+        ) {
+            let plain = rate_components(&rates).unwrap().unwrap();
+            let moved: Vec<Vec<Vec<f64>>> = rates
+                .iter()
+                .map(|rounds| rounds.iter()
+                    .map(|rates| rates.iter().zip(shifts).map(|(rate, shift)| rate + shift).collect())
+                    .collect())
+                .collect();
+            let moved = rate_components(&moved).unwrap().unwrap();
+            for (one, other) in [
+                (plain.between_blocks_standard_deviation, moved.between_blocks_standard_deviation),
+                (plain.between_rounds_standard_deviation, moved.between_rounds_standard_deviation),
+                (plain.between_slices_standard_deviation, moved.between_slices_standard_deviation),
+            ] {
+                // Near zero a root magnifies what rounding leaves.
+                prop_assert!((one * one - other * other).abs() < 1e-9, "{} {}", one, other);
+            }
+        }
+
+
         #[test]
         fn the_bound_is_above_what_was_seen_and_nears_it(
             standard_deviation in 1e-6..1.0_f64,
