@@ -3,6 +3,7 @@
 
 use crate::distribution::{t_upper_quantile, t_upper_tail};
 use crate::error::{StatsError, require_finite, significance};
+use crate::moments::Moments;
 use serde::Serialize;
 
 /// One sample's mean, standard deviation and what Student's t makes of them.
@@ -28,6 +29,10 @@ pub struct StudentSample {
     pub mean: f64,
     /// Their standard deviation with n - 1; `None` for one value.
     pub standard_deviation: Option<f64>,
+    /// The mean as a value near it and what is to be added: a mean of 1e7 has no digits left for a
+    /// standard error of 1e-3.
+    #[serde(skip)]
+    parts_of_mean: (f64, f64),
 }
 
 impl StudentSample {
@@ -37,20 +42,14 @@ impl StudentSample {
     /// [`StatsError::Empty`], [`StatsError::NotFinite`].
     pub fn new(values: &[f64]) -> Result<Self, StatsError> {
         require_finite("mean", values)?;
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        // Deviations sum to zero but for rounding; taking their sum out corrects the mean's.
-        let deviations = values.iter().map(|value| value - mean);
-        let residual = deviations.clone().sum::<f64>();
-        let squares = deviations
-            .map(|deviation| deviation * deviation)
-            .sum::<f64>();
-        let standard_deviation = (values.len() > 1)
-            .then(|| ((squares - residual * residual / count).max(0.0) / (count - 1.0)).sqrt());
+        let moments = Moments::around(values[0], values);
+        let standard_deviation =
+            (values.len() > 1).then(|| (moments.squares / (moments.count - 1.0)).sqrt());
         Ok(Self {
             count: values.len(),
-            mean,
+            mean: values[0] + moments.offset,
             standard_deviation,
+            parts_of_mean: (values[0], moments.offset),
         })
     }
 
@@ -73,7 +72,8 @@ impl StudentSample {
     /// [`StatsError::TooFew`] for one value.
     pub fn p_two_sided(&self, shift: f64) -> Result<f64, StatsError> {
         let standard_error = self.standard_error()?;
-        let distance = (self.mean - shift).abs();
+        let (near, rest) = self.parts_of_mean;
+        let distance = ((near - shift) + rest).abs();
         if distance == 0.0 {
             return Ok(1.0);
         }
@@ -133,6 +133,27 @@ mod tests {
         let values: Vec<f64> = [-1.0, 0.0, 1.0].iter().map(|v| v + 1e9).collect();
         let sample = StudentSample::new(&values).unwrap();
         assert_eq!(sample.standard_deviation, Some(1.0));
+    }
+
+    /// A million values around 1e7 say the same as those values around 0, which are exact in both places.
+    #[test]
+    fn a_large_mean_keeps_its_digits() {
+        let around = |origin: f64| -> StudentSample {
+            let value = |i: u32| origin + (f64::from(i % 4093 * 7919 % 4093) - 2046.0) / 1024.0;
+            StudentSample::new(&(0..1_000_000).map(value).collect::<Vec<_>>()).unwrap()
+        };
+        let (near, far) = (around(0.0), around(1e7));
+        for shift in [-1.0 / 128.0, 1.0 / 1024.0, 1.0 / 256.0] {
+            let (expected, found) = (near.p_two_sided(shift), far.p_two_sided(1e7 + shift));
+            let (expected, found) = (expected.unwrap(), found.unwrap());
+            assert!(expected > 0.0 && expected < 0.5, "{expected}");
+            assert!(
+                ((found - expected) / expected).abs() < 1e-9,
+                "{found} {expected}"
+            );
+        }
+        let spread = |sample: &StudentSample| sample.standard_deviation.unwrap();
+        assert!((spread(&far) / spread(&near) - 1.0).abs() < 1e-12);
     }
 
     #[test]
