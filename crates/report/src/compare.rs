@@ -133,7 +133,33 @@ pub struct CompareGroup {
     pub ministat: Vec<String>,
 }
 
+/// How the offered loads of two sides are compared, the baseline's first: each with its observations.
+type RowOfSides =
+    fn([(&[f64], &[f64]); 2], VariantName, &VerdictSettings) -> Result<OfferedLoadRow, StatsError>;
+
 impl CompareGroup {
+    /// Adds what was offered, where that is known, and returns what is to be warned of.
+    fn add_offered_loads(
+        &mut self,
+        sets: &[Observations],
+        settings: CompareSettings,
+        row_of_sides: RowOfSides,
+    ) -> Result<Vec<Warning>, ReportError> {
+        let (baseline, others) = split(sets);
+        let mut warnings = Vec::new();
+        for set in others {
+            let Some(sides) = baseline.with_offered().zip(set.with_offered()) else {
+                continue;
+            };
+            let as_variant = VariantName::from_label(&set.label);
+            let row = row_of_sides(sides.into(), as_variant, &settings.verdicts())
+                .map_err(|source| error(baseline, source))?;
+            warnings.extend(row.warning(one_line(&set.label)));
+            self.offered_load.push(row);
+        }
+        Ok(warnings)
+    }
+
     fn add_methods(&mut self, methods: Vec<Vec<MethodResult>>) {
         for (row, results) in self.rows.iter_mut().skip(1).zip(methods) {
             row.row.methods = method_sections(results);
@@ -198,19 +224,8 @@ pub fn compare_independent(
         let found = found.map_err(|source| error(baseline, source))?;
         warnings.extend(found.iter().map(Warning::from));
     }
-    for set in others {
-        let Some(sides) = baseline.with_offered().zip(set.with_offered()) else {
-            continue;
-        };
-        let row = offered_load::row_of_observations(
-            sides.into(),
-            VariantName::from_label(&set.label),
-            &settings.verdicts(),
-        )
-        .map_err(|source| error(baseline, source))?;
-        warnings.extend(row.warning(one_line(&set.label)));
-        group.offered_load.push(row);
-    }
+    let offered = group.add_offered_loads(sets, settings, offered_load::row_of_observations)?;
+    warnings.extend(offered);
     Ok(report(
         Basis::IndependentObservations,
         settings,
@@ -294,19 +309,8 @@ pub fn compare_pairs(
             .map_err(|source| error(baseline, source))?,
         );
     }
-    for set in others {
-        let Some(sides) = baseline.with_offered().zip(set.with_offered()) else {
-            continue;
-        };
-        let row = offered_load::row_of_pairs(
-            sides.into(),
-            VariantName::from_label(&set.label),
-            &settings.verdicts(),
-        )
-        .map_err(|source| error(baseline, source))?;
-        warnings.extend(row.warning(one_line(&set.label)));
-        group.offered_load.push(row);
-    }
+    let offered = group.add_offered_loads(sets, settings, offered_load::row_of_pairs)?;
+    warnings.extend(offered);
     Ok(report(Basis::Pairs, settings, vec![group], warnings))
 }
 

@@ -132,6 +132,7 @@ struct Judged {
     control: Option<ControlSection>,
     family_size: usize,
     warnings: Vec<Warning>,
+    /// Of the accepted trials only.
     factorial: Option<(FactorialSection, Vec<Warning>)>,
 }
 
@@ -202,7 +203,10 @@ impl Judge<'_> {
             }
             rows.push(row);
         }
-        let factorial = self.factorial(&effects)?;
+        let factorial = match scope {
+            Scope::Accepted => self.factorial(&effects)?,
+            Scope::AllTrials | Scope::AllTime => None,
+        };
         Ok(Judged {
             rows,
             control: control.map(|(section, _)| section),
