@@ -7,6 +7,17 @@ use crate::PacketError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MacAddress(pub [u8; 6]);
 
+impl MacAddress {
+    /// Whether more than one station may listen to it: multicast or broadcast.
+    ///
+    /// # Source
+    /// IEEE 802: the group bit is the least significant of the first octet.
+    #[must_use]
+    pub const fn is_group(self) -> bool {
+        self.0[0] & 1 != 0
+    }
+}
+
 impl fmt::Display for MacAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b, c, d, e, g] = self.0;
@@ -51,6 +62,23 @@ mod tests {
         let address = MacAddress([0x02, 0x00, 0x5e, 0xAB, 0xCD, 0x0f]);
         assert_eq!(address.to_string(), "02:00:5e:ab:cd:0f");
         assert_eq!("02:00:5E:AB:CD:0F".parse(), Ok(address));
+    }
+
+    #[test]
+    fn the_group_bit_tells_multicast_and_broadcast() {
+        for (text, is_group) in [
+            ("ff:ff:ff:ff:ff:ff", true),
+            ("01:00:5e:00:00:01", true),
+            ("33:33:00:00:00:01", true),
+            ("02:00:00:00:00:01", false),
+            ("fe:ff:ff:ff:ff:ff", false),
+        ] {
+            assert_eq!(
+                text.parse::<MacAddress>().unwrap().is_group(),
+                is_group,
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -3,8 +3,12 @@
 
 pub mod checksum;
 pub mod ethernet;
+pub mod fragment;
+pub mod icmp4;
+pub mod icmp6;
 pub mod ipv4;
 pub mod ipv6;
+pub mod toeplitz;
 pub mod udp;
 
 mod address;
@@ -12,8 +16,14 @@ mod error;
 mod field;
 mod flow;
 mod frame;
+mod no_answer;
 
 pub use address::MacAddress;
 pub use error::PacketError;
 pub use flow::{AddressPair, AddressRange, Flow, Flows};
+pub use fragment::{Fragment, Fragments};
 pub use frame::{UdpFrame, forwarded, parse};
+pub use icmp4::Icmp4Error;
+pub use icmp6::Icmp6Error;
+pub use no_answer::NoAnswer;
+pub use toeplitz::{IndirectionTable, RssHash, Toeplitz};
