@@ -3,6 +3,8 @@
 
 mod af_xdp;
 mod cpu;
+mod cycle_counter;
+mod descriptor_ring;
 mod detached_mount;
 mod error;
 mod ethtool;
@@ -10,22 +12,29 @@ mod interface;
 mod interrupt;
 mod mapping;
 mod memory_file;
+mod mp_ring;
 mod namespace;
 mod netlink;
 mod packet_ring;
 mod packet_socket;
 mod peer;
+mod prefetch;
 mod process;
+mod slots;
+mod sync;
 mod user_namespace;
 
 pub use af_xdp::XdpSocket;
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
+pub use cycle_counter::cycle_counter;
+pub use descriptor_ring::{DeviceRing, DriverRing, descriptor_ring};
 pub use detached_mount::{Sysfs, tracepoint_format};
 pub use error::SysError;
 pub use ethtool::{Feature, enable_gro, features, set_features};
 pub use interface::{Interface, interface};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
 pub use memory_file::memory_file;
+pub use mp_ring::{Drainer, Enqueued, Finished, MultiProducerRing};
 pub use namespace::{
     NamespaceEntrance, NetworkNamespace, leftover_namespaces, remove_leftovers, remove_namespace,
     run_in_namespace,
@@ -34,6 +43,7 @@ pub use netlink::{Netlink, netlink_attribute};
 pub use packet_ring::{ReceiveRing, TransmitRing};
 pub use packet_socket::{PacketSocket, interface_index};
 pub use peer::peer_process;
+pub use prefetch::prefetch_read;
 pub use process::{
     Process, bind_to_this_thread, kernel_threads, kill_process_group, pin_kernel_thread,
 };
