@@ -7,6 +7,9 @@ use fwdlab_sys::SysError;
 /// What can go wrong with the generator or the sink.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
+    /// A generator without a ring to fill.
+    #[error("a generator needs at least one receive ring")]
+    NoRing,
     /// The kernel refused a program or a map.
     #[error("{what}: {}{}", causes(source.as_ref()), remedy(source.as_ref()))]
     Bpf {
@@ -207,9 +210,7 @@ fn not_transmitted(sender: Tester) -> &'static str {
              the interface, and the other end of a veth must poll (ethtool -K PEER gro on); or send \
              through a socket: --sender tx-ring"
         }
-        Tester::AfXdp | Tester::TxRing | Tester::Sendmmsg => {
-            "see what drops them: ip -s -s link show, tc -s qdisc show"
-        }
+        _ => "see what drops them: ip -s -s link show, tc -s qdisc show",
     }
 }
 

@@ -4,10 +4,12 @@
 mod counter_sink;
 mod default_route;
 mod error;
+mod expected;
 mod frames;
 mod generator;
 mod interface;
 mod interface_counters;
+mod memory;
 mod pacer;
 mod receivers;
 mod sink;
@@ -25,6 +27,7 @@ pub use interface::{
     InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, SentFrames,
 };
 pub use interface_counters::{InterfaceCounters, InterfaceCounts};
+pub use memory::{GeneratorCounts, MemoryGenerator, MemorySink, MemorySinkCounts, WRITE_BACK};
 pub use receivers::Receivers;
 pub use sink::{Sink, SinkCounts};
 pub use socket_generator::{RunningSocketGenerator, SocketGenerator, SocketPort};

@@ -105,9 +105,7 @@ impl SocketPort {
         let transmitter = match tester {
             Tester::AfXdp => Transmitter::AfXdp(XdpSocket::open(interface_index)?),
             Tester::TxRing => Transmitter::TxRing(TransmitRing::open(interface_index)?),
-            Tester::Sendmmsg | Tester::Ebpf => {
-                Transmitter::Sendmmsg(PacketSocket::open(interface_index)?)
-            }
+            _ => Transmitter::Sendmmsg(PacketSocket::open(interface_index)?),
         };
         Ok(Self {
             transmitter: Arc::new(Mutex::new(transmitter)),
