@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use fwdlab_model::record::{Fate, fates};
 use fwdlab_model::{
-    BlockRecord, Plan, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, TrialRecord,
+    BlockRecord, LoadRegime, Plan, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord,
+    TrialRecord,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -102,6 +103,18 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// The load regime under which it was measured: what the lab allowed, where that is not what was
+    /// asked for.
+    #[must_use]
+    pub fn regime(&self) -> LoadRegime {
+        let asked = self.resolved.traffic.regime;
+        let settled = self
+            .sessions
+            .first()
+            .and_then(|session| session.load.as_ref());
+        settled.map_or(asked, |load| load.regime)
+    }
+
     /// The attempts that stand for their blocks, in block order.
     #[must_use]
     pub fn accepted(&self) -> Vec<&Attempt> {

@@ -105,7 +105,9 @@ pub(crate) fn session(session: u32) -> SessionRecord {
             load_cpu: 1,
             dut_cpu: None,
             control_cpu: 0,
+            queues: BTreeMap::new(),
         },
+        load: None,
     }
 }
 
@@ -158,6 +160,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             forwarded_frames: 240_000,
             drops: BTreeMap::from([("nft".into(), 20_002)]),
             kernel_drop_reasons: BTreeMap::new(),
+            dut_events: BTreeMap::new(),
             undisturbed_s: 0.18,
             observation_pps: 1_200_000.0 + f64::from(block * 10 + position) / 3.0,
             pooled_pps: 1_200_000.1,

@@ -7,9 +7,9 @@ use toml::Spanned;
 
 use crate::diagnostic::{Diagnostics, list, suggest};
 use crate::document::Reading;
-use crate::experiment::FactorEntry;
+use crate::experiment::{ExperimentFile, FactorEntry, written};
 use crate::lab_file::LabFile;
-use crate::mechanism::Mechanism;
+use crate::mechanism::{Mechanism, devices};
 use crate::resolve::{Read, beside, open};
 use crate::resolved::{Binding, DutInterface, Values};
 use crate::words::Level;
@@ -17,20 +17,22 @@ use crate::words::Level;
 /// The lab's own routes at the least; at the most about what the Internet's table holds.
 const ROUTES: RangeInclusive<i64> = 2..=1_000_000;
 
-/// How the lab sets each factor, for the levels that the experiment has.
+/// How the lab sets each factor and each setting, for the levels that the experiment has.
 pub(crate) fn bindings(
     reading: &mut Reading<'_>,
-    factors: &[FactorEntry],
+    file: &ExperimentFile,
     lab: &LabFile,
     read: Read<'_>,
 ) -> BTreeMap<String, Binding> {
     let mut bindings = BTreeMap::new();
-    for factor in factors {
+    let factors = file.factors.iter().map(|factor| ("factor", factor));
+    let settings = file.settings.iter().map(|setting| ("setting", setting));
+    for (what, factor) in factors.chain(settings) {
         let name = factor.name.get_ref();
         let Some(mechanism) = lab.bindings.get(name) else {
             let bound = || lab.bindings.keys().map(String::as_str);
             let message = format!(
-                "factor {name:?} is not bound in {}",
+                "{what} {name:?} is not bound in {}",
                 lab.source.path.display()
             );
             let diagnostic = reading.error(factor.name.span(), message);
@@ -42,8 +44,9 @@ pub(crate) fn bindings(
             continue;
         };
         let binding = binding(reading, factor, mechanism, lab, read);
-        if let Some((other, _)) = bindings.iter().find(|(_, other)| collide(other, &binding)) {
-            let message = format!("factors {other:?} and {name:?} set the same thing");
+        let mut others = bindings.iter().filter(|(other, _)| *other != name);
+        if let Some((other, _)) = others.find(|(_, other)| collide(other, &binding)) {
+            let message = format!("{other:?} and {name:?} set the same thing");
             reading
                 .error(factor.name.span(), message)
                 .with_help(format!(
@@ -120,6 +123,29 @@ fn binding(
             Binding::Routes
         }
         Mechanism::Command(command) => Binding::Command(command.clone()),
+        Mechanism::Knob(knob) => {
+            for level in &factor.levels {
+                if knob.number(level.get_ref()).is_none() {
+                    let wrong = written(level.get_ref());
+                    let message = format!("the knob {} has no level {wrong}", knob.name());
+                    reading
+                        .error(level.span(), message)
+                        .with_help(format!("it can be {}", knob.levels()));
+                }
+            }
+            Binding::Knob { knob: *knob }
+        }
+        Mechanism::Loader(tunable, values) => Binding::Loader {
+            tunable: tunable.clone(),
+            values: bound_values(reading, factor, lab, values.as_ref(), "a loader tunable"),
+        },
+        Mechanism::Kernel(kernels) => {
+            let kernels = bound_levels(reading, factor, lab, kernels);
+            let kernels = kernels
+                .into_iter()
+                .map(|(level, kernel)| (level, kernel.clone()));
+            Binding::Kernel(kernels.collect())
+        }
     }
 }
 
@@ -128,9 +154,15 @@ fn collide(one: &Binding, other: &Binding) -> bool {
     let overlap = |one: &[DutInterface], other: &[DutInterface]| {
         one.iter().any(|interface| other.contains(interface))
     };
+    if let (Some(one), Some(other)) = (kernel_variable(one), kernel_variable(other)) {
+        let others = devices(other);
+        return devices(one).iter().any(|one| others.contains(one));
+    }
     match (one, other) {
-        (Binding::Sysctl { key: one, .. }, Binding::Sysctl { key: other, .. }) => one == other,
-        (Binding::Xdp(_), Binding::Xdp(_)) | (Binding::Routes, Binding::Routes) => true,
+        (Binding::Knob { knob: one }, Binding::Knob { knob: other }) => one == other,
+        (Binding::Xdp(_), Binding::Xdp(_))
+        | (Binding::Routes, Binding::Routes)
+        | (Binding::Kernel(_), Binding::Kernel(_)) => true,
         (
             Binding::Ethtool {
                 feature: one,
@@ -154,6 +186,15 @@ fn collide(one: &Binding, other: &Binding) -> bool {
             },
         ) => one == other && overlap(on_one, on_other),
         _ => false,
+    }
+}
+
+/// The name under which a kernel knows what a binding sets: a tunable is a sysctl once it has booted.
+fn kernel_variable(binding: &Binding) -> Option<&str> {
+    match binding {
+        Binding::Sysctl { key, .. } => Some(key),
+        Binding::Loader { tunable, .. } => Some(tunable),
+        _ => None,
     }
 }
 

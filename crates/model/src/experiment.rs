@@ -16,6 +16,7 @@ pub(crate) const FILE_KEYS: &[&str] = &[
     "background",
     "lab",
     "factor",
+    "settings",
     "variant",
     "exclude",
     "comparison",
@@ -66,6 +67,8 @@ pub(crate) struct ExperimentFile {
     /// The lab file, relative to this one.
     pub(crate) lab: Option<Spanned<String>>,
     pub(crate) factors: Vec<FactorEntry>,
+    /// What is held constant: each has one level.
+    pub(crate) settings: Vec<FactorEntry>,
     /// None: all combinations of the levels.
     pub(crate) variants: Vec<VariantEntry>,
     /// Which of the combinations are not made.
@@ -80,7 +83,7 @@ pub(crate) struct ExperimentFile {
     pub(crate) references: Vec<ReferenceEntry>,
 }
 
-/// A `[[factor]]`.
+/// A `[[factor]]`, or a line of `[settings]`.
 #[derive(Debug)]
 pub(crate) struct FactorEntry {
     pub(crate) name: Spanned<String>,
@@ -143,6 +146,10 @@ impl ExperimentFile {
             .iter()
             .filter_map(|table| factor(reading, table))
             .collect();
+        let settings = match file.value("settings") {
+            Some(value) => settings(reading, value),
+            None => Vec::new(),
+        };
         let variants = file
             .tables(reading, "variant", VARIANT_KEYS)
             .iter()
@@ -174,6 +181,7 @@ impl ExperimentFile {
             background: file.text(reading, "background"),
             lab: file.line(reading, "lab"),
             factors,
+            settings,
             variants,
             excludes,
             comparisons,
@@ -269,6 +277,27 @@ fn factor(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<FactorEntry> {
         levels,
         default,
     })
+}
+
+/// The `[settings]`: factors of one level each.
+fn settings(reading: &mut Reading<'_>, value: &Value<'_>) -> Vec<FactorEntry> {
+    let mut settings = Vec::new();
+    for (name, level) in named_levels(reading, value, "[settings]") {
+        let is_line =
+            !name.get_ref().trim().is_empty() && !name.get_ref().chars().any(char::is_control);
+        if !is_line {
+            let message = format!("{:?} is no name of a setting", name.get_ref());
+            reading.error(name.span(), message);
+            continue;
+        }
+        settings.push(FactorEntry {
+            name,
+            description: None,
+            default: level.get_ref().clone(),
+            levels: vec![level],
+        });
+    }
+    settings
 }
 
 fn variant(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<VariantEntry> {

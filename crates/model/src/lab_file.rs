@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
-use crate::diagnostic::{Diagnostics, Source};
+use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::{Reading, Table};
 use crate::mechanism::Mechanism;
-use crate::resolved::LabKind;
+use crate::resolved::{LabKind, RouterLab, RouterTester};
 use crate::words::LoadRegime;
 
 pub(crate) const FILE_KEYS: &[&str] = &[
@@ -18,11 +18,23 @@ pub(crate) const FILE_KEYS: &[&str] = &[
     "regime",
     "link_gbps",
     "placement",
+    "router",
     "bind",
 ];
 pub(crate) const PLACEMENT_KEYS: &[&str] = &["load_cpu", "dut_cpu", "control_cpu"];
 
-pub(crate) const KINDS: &[(&str, LabKind)] = &[("netns", LabKind::Netns)];
+pub(crate) const ROUTER_KEYS: &[&str] = &["queues", "tester", "overload_ratio"];
+
+pub(crate) const KINDS: &[(&str, LabKind)] = &[
+    (LabKind::Netns.as_str(), LabKind::Netns),
+    (LabKind::Router.as_str(), LabKind::Router),
+    (LabKind::FreebsdSsh.as_str(), LabKind::FreebsdSsh),
+];
+pub(crate) const ROUTER_TESTERS: &[(&str, RouterTester)] = &[
+    ("auto", RouterTester::Auto),
+    ("inline", RouterTester::Inline),
+    ("threaded", RouterTester::Threaded),
+];
 /// A paced load has a number, which is the experiment's to give.
 pub(crate) const REGIMES: &[(&str, LoadRegime)] = &[
     ("self-clocked", LoadRegime::SelfClocked),
@@ -32,6 +44,10 @@ pub(crate) const REGIMES: &[(&str, LoadRegime)] = &[
 pub(crate) const LINK_GBPS: RangeInclusive<f64> = 0.001..=1600.0;
 /// Linux numbers at most 8192 CPUs (`CONFIG_NR_CPUS`).
 pub(crate) const CPU: RangeInclusive<u32> = 0..=8191;
+/// More queues than most machines have CPUs to serve them.
+pub(crate) const QUEUES: RangeInclusive<u32> = 1..=64;
+/// At less than a hundredth above the capacity, its own noise would leave the DUT unloaded at times.
+pub(crate) const OVERLOAD_RATIO: RangeInclusive<f64> = 1.01..=10.0;
 
 /// A lab file, read.
 #[derive(Debug)]
@@ -45,6 +61,8 @@ pub(crate) struct LabFile {
     pub(crate) load_cpu: Option<u32>,
     pub(crate) dut_cpu: Option<u32>,
     pub(crate) control_cpu: Option<u32>,
+    /// Only of a router.
+    pub(crate) router: Option<RouterLab>,
     /// By the factor's name; none only where that is already an error.
     pub(crate) bindings: BTreeMap<String, Option<Mechanism>>,
 }
@@ -62,18 +80,27 @@ impl LabFile {
             .required(reading, "kind")
             .and_then(|value| reading.word(value, "`kind`", KINDS));
         let description = file.line(reading, "description").map(Spanned::into_inner);
-        let regime = file
-            .value("regime")
-            .and_then(|value| reading.word(value, "`regime`", REGIMES));
+        let regime = regime(reading, &file, kind);
         let link_gbps = file.number(reading, "link_gbps", LINK_GBPS);
         let placement = file.table(reading, "placement", PLACEMENT_KEYS);
+        if let (Some(placement), Some(kind)) = (&placement, kind)
+            && kind.is_remote()
+        {
+            reading
+                .error(
+                    placement.span.clone(),
+                    format!("a lab of kind {kind} has no [placement]"),
+                )
+                .with_help("its keys are CPUs of this machine, which forwards nothing there");
+        }
+        let router = router(reading, &file, kind);
         let mut cpu = |key| placement.as_ref()?.integer(reading, key, CPU);
         let (load_cpu, dut_cpu, control_cpu) =
             (cpu("load_cpu"), cpu("dut_cpu"), cpu("control_cpu"));
         let mut bindings = BTreeMap::new();
         if let Some(value) = file.value("bind") {
             for (factor, value) in reading.entries(value, "`bind`") {
-                let mechanism = Mechanism::read(reading, factor.get_ref(), value);
+                let mechanism = Mechanism::read(reading, kind, factor.get_ref(), value);
                 bindings.insert((*factor.get_ref()).to_owned(), mechanism);
             }
         }
@@ -81,12 +108,69 @@ impl LabFile {
             source: Arc::clone(source),
             description,
             kind: kind.unwrap_or(LabKind::Netns),
-            regime: regime.unwrap_or(LoadRegime::SelfClocked),
+            regime,
             link_gbps,
             load_cpu,
             dut_cpu,
             control_cpu,
+            router,
             bindings,
         })
     }
+}
+
+/// Self-clocked, but where tester and DUT are hosts of their own and cannot take turns.
+fn regime(reading: &mut Reading<'_>, file: &Table<'_>, kind: Option<LabKind>) -> LoadRegime {
+    let is_remote = kind.is_some_and(LabKind::is_remote);
+    let default = if is_remote {
+        LoadRegime::Overload
+    } else {
+        LoadRegime::SelfClocked
+    };
+    let Some(value) = file.value("regime") else {
+        return default;
+    };
+    let regime = reading.word(value, "`regime`", REGIMES);
+    if is_remote && regime == Some(LoadRegime::SelfClocked) {
+        no_turns(reading, value.span());
+        return default;
+    }
+    regime.unwrap_or(default)
+}
+
+/// Says why a load cannot be self-clocked where tester and DUT are hosts of their own.
+pub(crate) fn no_turns(reading: &mut Reading<'_>, span: Span) {
+    reading
+        .error(span, "hosts of their own do not take turns on one core")
+        .with_help(
+            "tester and DUT of this lab are such; ask for \"overload\", or for a paced load",
+        );
+}
+
+/// The `[router]` of a lab of that kind, which may go without; in any other it is an error.
+fn router(reading: &mut Reading<'_>, file: &Table<'_>, kind: Option<LabKind>) -> Option<RouterLab> {
+    let table = file.table(reading, "router", ROUTER_KEYS);
+    let mut router = RouterLab::default();
+    if let Some(table) = table {
+        if let Some(other) = kind.filter(|kind| *kind != LabKind::Router) {
+            reading
+                .error(
+                    table.span.clone(),
+                    format!("a lab of kind {other} has no [router]"),
+                )
+                .with_help("labs of kind \"router\" have one");
+        }
+        if let Some(queues) = table.integer(reading, "queues", QUEUES) {
+            router.queues = queues;
+        }
+        if let Some(value) = table.value("tester")
+            && let Some(tester) = reading.word(value, &table.what("tester"), ROUTER_TESTERS)
+        {
+            router.tester = tester;
+        }
+        if let Some(ratio) = table.number(reading, "overload_ratio", OVERLOAD_RATIO) {
+            router.overload_ratio = ratio;
+        }
+    }
+    (kind == Some(LabKind::Router)).then_some(router)
 }

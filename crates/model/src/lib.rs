@@ -5,6 +5,7 @@ mod bindings;
 pub mod diagnostic;
 mod document;
 mod experiment;
+pub mod knob;
 mod lab_file;
 mod mechanism;
 pub mod plan;
@@ -20,16 +21,18 @@ pub mod words;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
+pub use knob::{Knob, KnobLevels};
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use record::{
-    BlockRecord, Conservation, Environment, InvalidReason, LabNoise, Placement, RateBasis, Record,
-    SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, TrialRecord, Verification,
+    BlockRecord, Conservation, Environment, FamilyLoad, InvalidReason, LabNoise, LoadRecord,
+    Placement, QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord,
+    Tester, TrialRecord, Verification,
 };
 pub use resolve::{Loaded, Read, load, load_lab};
 pub use resolved::{
     Binding, CommandBinding, Comparison, Design, Direction, DutInterface, Factor, FirstAddresses,
-    FrameSize, Lab, LabKind, Order, PortRange, Reference, ReferenceData, Resolved, Traffic, Values,
-    Variant, XdpProgram,
+    FrameSize, Lab, LabKind, Order, PortRange, Reference, ReferenceData, Resolved, RouterLab,
+    RouterTester, Traffic, Values, Variant, XdpProgram,
 };
 pub use traffic::{BURST_FRAMES, WIRE_OVERHEAD_BYTES};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};

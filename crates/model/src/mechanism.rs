@@ -7,14 +7,16 @@ use toml::de::DeValue;
 
 use crate::diagnostic::Span;
 use crate::document::{Reading, Table, Value};
-use crate::resolved::{CommandBinding, DutInterface, XdpProgram};
+use crate::knob::Knob;
+use crate::resolved::{CommandBinding, DutInterface, LabKind, XdpProgram};
 
 /// The mechanisms; a binding has one of them.
 pub(crate) const MECHANISMS: &[&str] = &[
-    "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "command",
+    "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "knob", "loader", "kernel", "command",
 ];
 pub(crate) const BINDING_KEYS: &[&str] = &[
-    "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "command", "values",
+    "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "knob", "loader", "kernel", "command",
+    "values",
 ];
 pub(crate) const ETHTOOL_KEYS: &[&str] = &["feature", "interfaces"];
 pub(crate) const SYSFS_KEYS: &[&str] = &["file", "interfaces"];
@@ -26,7 +28,7 @@ pub(crate) const INTERFACES: &[(&str, DutInterface)] = &[
     ("dut-in", DutInterface::DutIn),
     ("dut-out", DutInterface::DutOut),
 ];
-/// What stands for the DUT's interfaces in a sysctl's key.
+/// What stands for the DUT's interfaces in the key of a sysctl of this machine's kernel.
 const PLACEHOLDERS: &[&str] = &["{dut-in}", "{dut-out}"];
 /// What stands for the level in a command's arguments.
 const LEVEL: &str = "{level}";
@@ -48,11 +50,36 @@ pub(crate) enum Mechanism {
     Routes,
     /// The user's own programs.
     Command(CommandBinding),
+    /// A knob of the reference router.
+    Knob(Knob),
+    /// A tunable, and the value of each level as for a sysctl.
+    Loader(String, Option<BTreeMap<String, String>>),
+    /// For each level the kernel or boot environment.
+    Kernel(BTreeMap<String, String>),
+}
+
+/// The mechanisms that a kind of lab has; all where the kind is not known.
+fn mechanisms(kind: Option<LabKind>) -> &'static [&'static str] {
+    match kind {
+        None => MECHANISMS,
+        Some(LabKind::Netns) => &[
+            "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "command",
+        ],
+        Some(LabKind::Router) => &["knob", "routes"],
+        Some(LabKind::FreebsdSsh) => &["sysctl", "loader", "kernel", "command"],
+    }
 }
 
 impl Mechanism {
-    /// Reads `[bind."factor"]`; none where that is an error.
-    pub(crate) fn read(reading: &mut Reading<'_>, factor: &str, value: &Value<'_>) -> Option<Self> {
+    /// Reads `[bind."factor"]` of a lab; none where that is an error.
+    ///
+    /// Shape: without a kind the lab's is an error already, and no mechanism is held to it.
+    pub(crate) fn read(
+        reading: &mut Reading<'_>,
+        kind: Option<LabKind>,
+        factor: &str,
+        value: &Value<'_>,
+    ) -> Option<Self> {
         let name = format!("[bind.{factor:?}]");
         let table = reading.table(value, &name, BINDING_KEYS)?;
         let given: Vec<&str> = MECHANISMS
@@ -71,17 +98,45 @@ impl Mechanism {
             };
             reading
                 .error(table.span, message)
-                .with_help(format!("give one of: {}", MECHANISMS.join(", ")));
+                .with_help(format!("give one of: {}", mechanisms(kind).join(", ")));
             return None;
         };
         let what = table.what(key);
         let value = table.value(key)?;
+        if let Some(kind) = kind.filter(|_| !mechanisms(kind).contains(&key)) {
+            reading
+                .error(
+                    value.span(),
+                    format!("a lab of kind {kind} sets nothing by `{key}`"),
+                )
+                .with_help(format!(
+                    "give one of: {}",
+                    mechanisms(Some(kind)).join(", ")
+                ));
+            return None;
+        }
         let values = values(reading, &table, key);
         match key {
             "sysctl" => {
                 let sysctl = reading.line(value, &what)?;
-                is_sysctl(reading, sysctl.span(), sysctl.get_ref())
-                    .then_some(Self::Sysctl(sysctl, values))
+                let is_name = match kind {
+                    None => true,
+                    Some(LabKind::FreebsdSsh) => {
+                        is_freebsd_name(reading, sysctl.span(), sysctl.get_ref(), "sysctl")
+                    }
+                    Some(_) => is_sysctl(reading, sysctl.span(), sysctl.get_ref()),
+                };
+                is_name.then_some(Self::Sysctl(sysctl, values))
+            }
+            "loader" => {
+                let tunable = reading.line(value, &what)?;
+                is_freebsd_name(reading, tunable.span(), tunable.get_ref(), "loader tunable")
+                    .then_some(Self::Loader(tunable.into_inner(), values))
+            }
+            "kernel" => Some(Self::Kernel(levels(reading, value, &what, kernel))),
+            "knob" => {
+                let knobs = Knob::ALL.map(|knob| (knob.name(), knob));
+                reading.word(value, &what, &knobs).map(Self::Knob)
             }
             "nft" => Some(Self::Nft(levels(
                 reading,
@@ -144,10 +199,10 @@ fn values(
     mechanism: &str,
 ) -> Option<BTreeMap<String, String>> {
     let value = table.value("values")?;
-    if !matches!(mechanism, "sysctl" | "sysfs") {
+    if !matches!(mechanism, "sysctl" | "sysfs" | "loader") {
         reading
             .error(value.span(), format!("`{mechanism}` takes no `values`"))
-            .with_help("`values` go with sysctl and sysfs, whose levels may be words");
+            .with_help("`values` go with sysctl, sysfs and loader, whose levels may be words");
         return None;
     }
     let what = table.what("values");
@@ -317,6 +372,71 @@ fn is_sysctl_part(part: &str) -> bool {
     PLACEHOLDERS.contains(&part) || (!part.is_empty() && part.bytes().all(plain))
 }
 
+/// The name of a kernel or boot environment: no path, and nothing that a program takes for an option.
+fn kernel(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<String> {
+    let name = reading.line(value, what)?;
+    if !name.get_ref().starts_with('-') && is_path_part(name.get_ref()) {
+        return Some(name.into_inner());
+    }
+    reading
+        .error(
+            name.span(),
+            format!("{:?} is no name of a kernel", name.get_ref()),
+        )
+        .with_help(
+            "names are made of letters, digits, `.`, `_` and `-`, the first neither `.` nor `-`",
+        );
+    None
+}
+
+/// Whether a name is one that FreeBSD's kernel may have, `{0,1}` for several devices in it included.
+fn is_freebsd_name(reading: &mut Reading<'_>, span: Span, name: &str, what: &str) -> bool {
+    let is_plain = |part: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-%".contains(&byte);
+        !part.is_empty() && !part.starts_with('-') && part.bytes().all(plain)
+    };
+    let is_part = |part: &str| match in_braces(part) {
+        Some(devices) => devices.split(',').all(is_plain),
+        None => is_plain(part),
+    };
+    let wrong = if let Some(part) = name.split('.').find(|part| !is_part(part)) {
+        Some(format!(
+            "{part:?} is not made of letters, digits, `_`, `-` and `%`, nor a list of such in braces"
+        ))
+    } else if name.split('.').filter_map(in_braces).count() > 1 {
+        Some("one pair of braces is all that a name may have".to_owned())
+    } else {
+        None
+    };
+    if let Some(wrong) = &wrong {
+        reading
+            .error(span, format!("{name:?} is not a {what} of FreeBSD"))
+            .with_help(wrong)
+            .with_help("write \"dev.ix.{0,1}.iflib.tx_abdicate\" for the devices 0 and 1");
+    }
+    wrong.is_none()
+}
+
+/// What stands between braces around a whole part of a name.
+fn in_braces(part: &str) -> Option<&str> {
+    part.strip_prefix('{')?.strip_suffix('}')
+}
+
+/// The names that a name with several devices in braces stands for; itself where it has none.
+pub(crate) fn devices(name: &str) -> Vec<String> {
+    let parts: Vec<&str> = name.split('.').collect();
+    let Some(place) = parts.iter().position(|part| in_braces(part).is_some()) else {
+        return vec![name.to_owned()];
+    };
+    let devices = in_braces(parts[place]).unwrap_or_default().split(',');
+    let named = |device| {
+        let mut parts = parts.clone();
+        parts[place] = device;
+        parts.join(".")
+    };
+    devices.map(named).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -324,10 +444,16 @@ mod tests {
     use crate::diagnostic::{Diagnostics, Source};
     use crate::lab_file::LabFile;
 
+    use super::{BINDING_KEYS, LabKind, MECHANISMS, devices, mechanisms};
+
     fn errors(binding: &str) -> String {
+        errors_in("netns", binding)
+    }
+
+    fn errors_in(kind: &str, binding: &str) -> String {
         let source = Arc::new(Source {
             path: "x.toml".into(),
-            text: format!("kind = \"netns\"\n[bind.f]\n{binding}\n"),
+            text: format!("kind = {kind:?}\n[bind.f]\n{binding}\n"),
         });
         let mut diagnostics = Diagnostics::default();
         LabFile::parse(&source, &mut diagnostics);
@@ -372,6 +498,73 @@ mod tests {
             let errors = errors(&format!("sysfs = {{ file = {file:?} }}"));
             assert_eq!(errors.is_empty(), allowed, "{file}\n{errors}");
         }
+    }
+
+    #[test]
+    fn names_of_freebsd_are_names_and_nothing_else() {
+        for (name, allowed) in [
+            ("net.inet.ip.redirect", true),
+            ("dev.ix.{0,1}.iflib.tx_reclaim_thresh", true),
+            ("dev.ix.{0}.iflib.tx_abdicate", true),
+            ("dev.ix.0.%driver", true),
+            ("if_ix_load", true),
+            ("", false),
+            ("dev..x", false),
+            ("dev.ix.{}.x", false),
+            ("dev.ix.{0,}.x", false),
+            ("dev.ix.{0,1}.queue.{0,1}", false),
+            ("dev.ix{0,1}.x", false),
+            ("dev.ix.0.x=1", false),
+            ("dev.ix.0.x;reboot", false),
+            ("dev.ix.$(reboot).x", false),
+            ("-a", false),
+            ("a b", false),
+        ] {
+            for mechanism in ["sysctl", "loader"] {
+                let errors = errors_in("freebsd-ssh", &format!("{mechanism} = {name:?}"));
+                assert_eq!(errors.is_empty(), allowed, "{mechanism} {name}\n{errors}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_kernel_is_no_path_and_no_option() {
+        for (name, allowed) in [
+            ("n277567D33658", true),
+            ("15.0-RELEASE_p1", true),
+            ("", false),
+            ("-r", false),
+            ("..", false),
+            ("/boot/kernel", false),
+            ("a b", false),
+        ] {
+            let errors = errors_in("freebsd-ssh", &format!("kernel = {{ 0 = {name:?} }}"));
+            assert_eq!(errors.is_empty(), allowed, "{name}\n{errors}");
+        }
+    }
+
+    #[test]
+    fn every_mechanism_is_some_labs() {
+        let kinds = [LabKind::Netns, LabKind::Router, LabKind::FreebsdSsh];
+        for mechanism in MECHANISMS {
+            let mut kinds = kinds.into_iter();
+            assert!(
+                kinds.any(|kind| mechanisms(Some(kind)).contains(mechanism)),
+                "{mechanism}"
+            );
+        }
+        let mut keys = MECHANISMS.to_vec();
+        keys.push("values");
+        assert_eq!(BINDING_KEYS, keys);
+    }
+
+    #[test]
+    fn a_name_in_braces_stands_for_several() {
+        assert_eq!(
+            devices("dev.ix.{0,1}.iflib.tx_abdicate"),
+            ["dev.ix.0.iflib.tx_abdicate", "dev.ix.1.iflib.tx_abdicate"]
+        );
+        assert_eq!(devices("net.inet.ip.redirect"), ["net.inet.ip.redirect"]);
     }
 
     #[test]

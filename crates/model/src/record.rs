@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::{AddressFamily, VariantName};
+use crate::words::{AddressFamily, LoadRegime, VariantName};
 
 /// Version of the records' form; readers refuse a newer one.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -53,6 +53,9 @@ pub struct TrialRecord {
     /// sampled where `drops` has any, and readable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel_drop_reasons: BTreeMap<String, u64>,
+    /// What the DUT's mechanisms did during its slices, by counter: a reference router's own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dut_events: BTreeMap<String, u64>,
     /// The part of `measured_s` in which nothing outside disturbed the load CPU, in seconds.
     pub undisturbed_s: f64,
     /// The observation: median over the slices of forwarded frames / slice time, on the block's
@@ -358,6 +361,40 @@ pub struct SessionRecord {
     pub environment: Environment,
     /// Who runs where.
     pub placement: Placement,
+    /// The load as the machine allows it, where the lab has to find that out; of any other lab it is the
+    /// experiment's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
+}
+
+/// The load of a session whose lab measured what the machine can do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadRecord {
+    /// The regime in which it was measured.
+    pub regime: LoadRegime,
+    /// The regime that was asked for, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<LoadRegime>,
+    /// Why it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What was measured and settled for each family.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub families: BTreeMap<AddressFamily, FamilyLoad>,
+}
+
+/// What a family's load was settled by, in frames per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FamilyLoad {
+    /// What the first comparison's baseline forwarded while more than that was offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_capacity_pps: Option<f64>,
+    /// What the tester sent and counted at most, with a wire in the DUT's place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tester_ceiling_pps: Option<f64>,
+    /// What was to be offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intended_pps: Option<f64>,
 }
 
 /// What was found on the machine before the first block of a session.
@@ -393,6 +430,10 @@ pub enum Tester {
     TxRing,
     /// A packet socket with a system call for each batch, and interface counters.
     Sendmmsg,
+    /// Frames that are made and counted in memory, in turns with the reference router.
+    MemoryInline,
+    /// Frames that are made and counted in memory, on CPUs of their own.
+    MemoryThreaded,
 }
 
 impl Tester {
@@ -407,6 +448,8 @@ impl Tester {
             Self::AfXdp => "af-xdp",
             Self::TxRing => "tx-ring",
             Self::Sendmmsg => "sendmmsg",
+            Self::MemoryInline => "memory-inline",
+            Self::MemoryThreaded => "memory-threaded",
         }
     }
 
@@ -418,6 +461,8 @@ impl Tester {
             Self::AfXdp => "an AF_XDP socket in copy mode",
             Self::TxRing => "a packet socket with a transmit ring (PACKET_TX_RING)",
             Self::Sendmmsg => "a packet socket (sendmmsg)",
+            Self::MemoryInline => "a generator in memory, in the router's own thread",
+            Self::MemoryThreaded => "a generator in memory, on a CPU of its own",
         }
     }
 
@@ -429,14 +474,17 @@ impl Tester {
             Self::AfXdp | Self::TxRing | Self::Sendmmsg => {
                 "interface counters, with a packet socket that checks frames drawn at random"
             }
+            Self::MemoryInline => "a sink in memory, in the same thread",
+            Self::MemoryThreaded => "a sink in memory, beside the generator",
         }
     }
 
-    /// What is lost against eBPF programs, in sentences.
+    /// What is lost against the best tester of the same kind of lab, in sentences; nothing where it is
+    /// that one.
     #[must_use]
     pub fn losses(self) -> &'static [&'static str] {
         match self {
-            Self::Ebpf => &[],
+            Self::Ebpf | Self::MemoryInline | Self::MemoryThreaded => &[],
             Self::AfXdp | Self::TxRing | Self::Sendmmsg => &[
                 "Variants with an XDP program are not available.",
                 "Frames are socket buffers from the start, sent one system call a batch: the \
@@ -495,7 +543,7 @@ pub struct LabNoise {
     pub rounds: u32,
     /// Length of a slice.
     pub slice_ms: u32,
-    /// A/A effects, one a block, as log ratios.
+    /// A/A effects of the first address family, one a block, as log ratios.
     pub block_effects: Vec<f64>,
     /// The part of the measured time in which the load CPU was disturbed.
     pub disturbed_ratio: f64,
@@ -517,13 +565,27 @@ pub struct LabNoise {
 /// Who runs where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// CPU of the generator, and of DUT and sink too where they have none of their own.
+    /// CPU of the generator, and of DUT and sink too where they have none of their own. Of a reference
+    /// router: of its whole tester.
     pub load_cpu: u32,
-    /// CPU of DUT and sink, where that is another one.
+    /// CPU of DUT and sink, where that is another one. Of a reference router: of its first queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dut_cpu: Option<u32>,
     /// CPU of the harness.
     pub control_cpu: u32,
+    /// Of a reference router: whose work is where, for each of its queues. By variant, because that may
+    /// be what is varied; empty of any other lab.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub queues: BTreeMap<VariantName, Vec<QueuePlacement>>,
+}
+
+/// Where the work of one queue of a reference router is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuePlacement {
+    /// CPU that takes its packets in and forwards them.
+    pub rx_cpu: u32,
+    /// CPU that drains its transmit ring, where that is handed over.
+    pub tx_cpu: u32,
 }
 
 impl Placement {
@@ -553,6 +615,7 @@ mod tests {
             forwarded_frames: 1,
             drops: BTreeMap::new(),
             kernel_drop_reasons: BTreeMap::new(),
+            dut_events: BTreeMap::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,
@@ -623,6 +686,45 @@ mod tests {
         ] {
             assert_eq!(fates(&records), expected);
         }
+    }
+
+    #[test]
+    fn a_placement_says_where_queues_are_where_there_are_any() {
+        let old = r#"{"load_cpu":0,"control_cpu":1}"#;
+        let mut placement: Placement = serde_json::from_str(old).unwrap();
+        assert!(placement.queues.is_empty());
+        assert_eq!(serde_json::to_string(&placement).unwrap(), old);
+        let queues = vec![QueuePlacement {
+            rx_cpu: 1,
+            tx_cpu: 9,
+        }];
+        let name = VariantName::from_label("logical cores");
+        placement.queues.insert(name, queues);
+        let json = serde_json::to_string(&placement).unwrap();
+        assert_eq!(
+            json,
+            r#"{"load_cpu":0,"control_cpu":1,"queues":{"logical-cores":[{"rx_cpu":1,"tx_cpu":9}]}}"#
+        );
+        assert_eq!(serde_json::from_str::<Placement>(&json).unwrap(), placement);
+    }
+
+    #[test]
+    fn every_tester_has_a_word_of_its_own() {
+        for (tester, word) in [
+            (Tester::Ebpf, "ebpf"),
+            (Tester::MemoryInline, "memory-inline"),
+            (Tester::MemoryThreaded, "memory-threaded"),
+        ] {
+            assert_eq!(tester.as_str(), word);
+            let json = serde_json::to_string(&tester).unwrap();
+            assert_eq!(json, format!("{word:?}"));
+            assert!(tester.losses().is_empty());
+        }
+        assert_eq!(
+            Tester::MemoryInline.to_string(),
+            "a generator in memory, in the router's own thread, counted by a sink in memory, in the \
+             same thread"
+        );
     }
 
     #[test]

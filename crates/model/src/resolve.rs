@@ -15,7 +15,7 @@ use crate::lab_file::LabFile;
 use crate::references::references;
 use crate::resolved::{Binding, Design, Factor, Lab, Resolved};
 use crate::variants::{check_factors, comparisons, control, variants};
-use crate::words::safe_name;
+use crate::words::{LoadRegime, safe_name};
 
 /// How the text of a file is had: from the disk, or in tests from memory.
 pub type Read<'r> = &'r dyn Fn(&Path) -> io::Result<String>;
@@ -78,14 +78,19 @@ pub fn load(
 
 /// Reads a lab file alone, without any experiment: its bindings are checked and left out.
 ///
+/// The load regime is that of experiments which ask for none.
+///
 /// # Errors
 /// Everything that is wrong in the file, at once.
-pub fn load_lab(path: &Path, read: Read<'_>) -> Result<Lab, Diagnostics> {
+pub fn load_lab(path: &Path, read: Read<'_>) -> Result<(Lab, LoadRegime), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let file = open(path, read, None, &mut diagnostics)
         .and_then(|source| LabFile::parse(&source, &mut diagnostics));
     match file {
-        Some(file) if diagnostics.errors() == 0 => Ok(lab_of(file, BTreeMap::new())),
+        Some(file) if diagnostics.errors() == 0 => {
+            let regime = file.regime;
+            Ok((lab_of(file, BTreeMap::new()), regime))
+        }
         _ => Err(diagnostics),
     }
 }
@@ -100,6 +105,7 @@ fn lab_of(file: LabFile, bindings: BTreeMap<String, Binding>) -> Lab {
         dut_cpu: file.dut_cpu,
         control_cpu: file.control_cpu,
         link_gbps: file.link_gbps,
+        router: file.router,
         bindings,
     }
 }
@@ -166,12 +172,10 @@ fn resolve(
         source: &source,
         diagnostics,
     };
-    check_factors(reading, &file.factors);
+    check_factors(reading, &file);
     let made = variants(reading, &file);
     let comparisons = comparisons(reading, &file, made.as_deref());
-    let bindings = lab
-        .as_ref()
-        .map(|lab| bindings(reading, &file.factors, lab, read));
+    let bindings = lab.as_ref().map(|lab| bindings(reading, &file, lab, read));
     let references = references(reading, &file, made.as_deref().unwrap_or_default(), read);
     let traffic = lab.as_ref().map(|lab| file.traffic.settle(reading, lab));
 
@@ -187,11 +191,12 @@ fn resolve(
         variants.push(control);
     }
     let lab = lab?;
-    Some(Resolved {
+    let factors = file.factors.into_iter().chain(file.settings);
+    let mut resolved = Resolved {
         name: short_name(&source.path, "experiment"),
         question: file.question,
         background: file.background,
-        factors: file.factors.into_iter().map(factor).collect(),
+        factors: factors.map(factor).collect(),
         variants,
         comparisons,
         traffic: traffic?,
@@ -205,7 +210,12 @@ fn resolve(
         },
         lab: lab_of(lab, bindings?),
         references,
-    })
+    };
+    if !resolved.rebooting_factors().is_empty() {
+        // Slices that each wait for a boot would be all boots: each variant is measured once, whole.
+        resolved.design.rounds = 1;
+    }
+    Some(resolved)
 }
 
 fn factor(entry: FactorEntry) -> Factor {

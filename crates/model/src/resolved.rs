@@ -1,11 +1,13 @@
 //! The experiment and its lab with every default filled in: what a run does, and what is hashed.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::knob::Knob;
 use crate::words::{AddressFamily, Level, LoadRegime, VariantName};
 
 /// An experiment whose defaults, variants, comparisons and lab are all settled.
@@ -17,7 +19,7 @@ pub struct Resolved {
     pub question: String,
     /// What a reader should know before the results.
     pub background: Option<String>,
-    /// The things that are varied.
+    /// The things that are varied, and behind them what is held at one level.
     pub factors: Vec<Factor>,
     /// The combinations of levels that are measured, the A/A control last where there is one.
     pub variants: Vec<Variant>,
@@ -47,6 +49,16 @@ impl Resolved {
         sha256(&bytes)
     }
 
+    /// The factors that are varied by rebooting the DUT: none of its blocks can have rounds.
+    #[must_use]
+    pub fn rebooting_factors(&self) -> Vec<&Factor> {
+        let reboots = |factor: &&Factor| {
+            let binding = self.lab.bindings.get(&factor.name);
+            factor.is_varied() && binding.is_some_and(Binding::needs_reboot)
+        };
+        self.factors.iter().filter(reboots).collect()
+    }
+
     /// The variant of that name.
     #[must_use]
     pub fn variant(&self, name: &VariantName) -> Option<&Variant> {
@@ -73,6 +85,14 @@ pub struct Factor {
     pub levels: Vec<Level>,
     /// The value it has where a variant does not say.
     pub default: Level,
+}
+
+impl Factor {
+    /// Whether it takes more than one level; what has a single one is held constant.
+    #[must_use]
+    pub fn is_varied(&self) -> bool {
+        self.levels.len() > 1
+    }
 }
 
 /// One combination of levels.
@@ -251,7 +271,7 @@ impl Traffic {
 pub struct Design {
     /// Fresh set-ups, each measuring every variant.
     pub blocks: u32,
-    /// Rounds in a block; every variant has one slice a round.
+    /// Rounds in a block; every variant has one slice a round. It is one where a switch needs a reboot.
     pub rounds: u32,
     /// Length of a slice.
     pub slice_ms: u32,
@@ -310,6 +330,9 @@ pub struct Lab {
     pub control_cpu: Option<u32>,
     /// Speed of the links, in Gbit/s, where they have one.
     pub link_gbps: Option<f64>,
+    /// What a router is besides its knobs; every lab of that kind says, and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub router: Option<RouterLab>,
     /// How each factor of the experiment is set, by the factor's name.
     pub bindings: BTreeMap<String, Binding>,
 }
@@ -326,26 +349,104 @@ impl Lab {
             dut_cpu: None,
             control_cpu: None,
             link_gbps: None,
+            router: None,
             bindings: BTreeMap::new(),
+        }
+    }
+
+    /// A lab of the reference router that leaves everything to itself.
+    #[must_use]
+    pub fn router(name: &str) -> Self {
+        Self {
+            kind: LabKind::Router,
+            router: Some(RouterLab::default()),
+            ..Self::netns(name)
         }
     }
 }
 
-/// The kinds of lab that can be driven.
+/// The kinds of lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabKind {
     /// This machine's kernel, between two pairs of veth interfaces in namespaces of their own.
     Netns,
+    /// The reference router, inside this process.
+    Router,
+    /// A FreeBSD host between a tester's two ports, both reached by ssh.
+    FreebsdSsh,
+}
+
+impl LabKind {
+    /// The word used in files.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Netns => "netns",
+            Self::Router => "router",
+            Self::FreebsdSsh => "freebsd-ssh",
+        }
+    }
+
+    /// Whether tester and DUT are hosts of their own, none of which is this machine.
+    #[must_use]
+    pub const fn is_remote(self) -> bool {
+        match self {
+            Self::Netns | Self::Router => false,
+            Self::FreebsdSsh => true,
+        }
+    }
+}
+
+impl fmt::Display for LabKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a reference router is besides its knobs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RouterLab {
+    /// Pairs of a receive and a transmit queue.
+    pub queues: u32,
+    /// In whose thread the tester sends and counts.
+    pub tester: RouterTester,
+    /// Under overload, offered load / what the baseline forwards at most.
+    pub overload_ratio: f64,
+}
+
+impl Default for RouterLab {
+    fn default() -> Self {
+        Self {
+            queues: 1,
+            tester: RouterTester::Auto,
+            overload_ratio: 1.25,
+        }
+    }
+}
+
+/// In whose thread the tester of a reference router sends and counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RouterTester {
+    /// In its own where the load regime asks for one and the CPUs allow it, else in the router's.
+    #[default]
+    Auto,
+    /// In the router's: both take turns.
+    Inline,
+    /// In its own, on CPUs of its own.
+    Threaded,
 }
 
 /// How a factor is set on the DUT.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Binding {
-    /// A key under `net.`, set to the level's value.
+    /// A sysctl, set to the level's value.
     Sysctl {
-        /// The key; `{dut-in}` and `{dut-out}` in it stand for the DUT's interfaces.
+        /// Its name, as the lab file has it. Of this machine's kernel: a key under `net.`, in which
+        /// `{dut-in}` and `{dut-out}` stand for the DUT's interfaces. Of FreeBSD: any, in which
+        /// `{0,1}` stands for several devices.
         key: String,
         /// The value of each level.
         values: Values,
@@ -373,12 +474,31 @@ pub enum Binding {
     },
     /// The level is the number of routes in the DUT's table, those of the lab included.
     Routes,
-    /// The user's own programs, run in the DUT's namespace; `{level}` in an argument stands for the
-    /// level.
+    /// The user's own programs, run on the DUT; `{level}` in an argument stands for the level.
     Command(CommandBinding),
+    /// A knob of the reference router, set to the level's [number](Knob::number).
+    Knob {
+        /// The knob.
+        knob: Knob,
+    },
+    /// A tunable of FreeBSD's loader, set to the level's value at the next boot.
+    Loader {
+        /// Its name; `{0,1}` in it stands for several devices.
+        tunable: String,
+        /// The value of each level.
+        values: Values,
+    },
+    /// The kernel, or boot environment, that is booted for each level.
+    Kernel(BTreeMap<String, String>),
 }
 
 impl Binding {
+    /// Whether another level takes effect only when the DUT boots.
+    #[must_use]
+    pub const fn needs_reboot(&self) -> bool {
+        matches!(self, Self::Loader { .. } | Self::Kernel(_))
+    }
+
     /// A sysctl whose levels are its values.
     #[must_use]
     pub fn sysctl(key: &str) -> Self {

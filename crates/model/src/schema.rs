@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value, json};
 
+use crate::knob::Knob;
 use crate::words::AddressFamily;
 use crate::{experiment, lab_file, mechanism, traffic, variants};
 
@@ -29,6 +30,10 @@ pub fn experiment() -> Value {
                 ),
                 ("lab", line("The lab file, relative to this file.")),
                 ("factor", tables("The things that are varied.", 1, factor())),
+                (
+                    "settings",
+                    levels("What is held constant: the level of each, by its name.", 0),
+                ),
                 (
                     "variant",
                     at_most(
@@ -86,6 +91,7 @@ pub fn lab() -> Value {
                     number("Speed of the links in Gbit/s.", &lab_file::LINK_GBPS),
                 ),
                 ("placement", placement()),
+                ("router", router()),
                 (
                     "bind",
                     json!({
@@ -390,6 +396,38 @@ fn placement() -> Value {
     )
 }
 
+fn router() -> Value {
+    described(
+        "What a reference router is besides its knobs; only of kind \"router\".",
+        table(
+            &[
+                (
+                    "queues",
+                    integer(
+                        "Pairs of a receive and a transmit queue.",
+                        &lab_file::QUEUES,
+                    ),
+                ),
+                (
+                    "tester",
+                    words(
+                        "In whose thread the tester sends and counts.",
+                        lab_file::ROUTER_TESTERS,
+                    ),
+                ),
+                (
+                    "overload_ratio",
+                    number(
+                        "Under overload, offered load / what the baseline forwards at most.",
+                        &lab_file::OVERLOAD_RATIO,
+                    ),
+                ),
+            ],
+            &[],
+        ),
+    )
+}
+
 fn binding() -> Value {
     let interfaces = json!({
         "description": "Which of the DUT's interfaces; both by default.",
@@ -411,11 +449,10 @@ fn binding() -> Value {
         &[
             (
                 "sysctl",
-                json!({
-                    "description": "A key; {dut-in} and {dut-out} stand for the DUT's interfaces.",
-                    "type": "string",
-                    "pattern": r"^net\.",
-                }),
+                line(
+                    "A sysctl; {dut-in} and {dut-out} stand for the DUT's interfaces, on FreeBSD {0,1} \
+                     for several devices.",
+                ),
             ),
             (
                 "nft",
@@ -462,6 +499,26 @@ fn binding() -> Value {
                 json!({ "description": "The level is the number of routes.", "const": true }),
             ),
             (
+                "knob",
+                words(
+                    "A knob of the reference router, by FreeBSD's name for it.",
+                    &Knob::ALL.map(|knob| (knob.name(), knob)),
+                ),
+            ),
+            (
+                "loader",
+                line(
+                    "A loader tunable of FreeBSD; {0,1} stands for several devices. Needs a reboot.",
+                ),
+            ),
+            (
+                "kernel",
+                by_level(
+                    "The kernel or boot environment of each level. Needs a reboot.",
+                    line("Its name."),
+                ),
+            ),
+            (
                 "command",
                 described(
                     "Programs with their arguments; {level} stands for the level.",
@@ -478,7 +535,7 @@ fn binding() -> Value {
             (
                 "values",
                 by_level(
-                    "What is written for each level of a sysctl or a file in sysfs.",
+                    "What is written for each level of a sysctl, a loader tunable or a file in sysfs.",
                     json!({ "type": ["string", "integer"] }),
                 ),
             ),
@@ -640,6 +697,7 @@ mod tests {
         ),
         (lab_file::FILE_KEYS, "/lab"),
         (lab_file::PLACEMENT_KEYS, "/lab/properties/placement"),
+        (lab_file::ROUTER_KEYS, "/lab/properties/router"),
         (
             mechanism::BINDING_KEYS,
             "/lab/properties/bind/additionalProperties",

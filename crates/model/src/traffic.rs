@@ -8,7 +8,7 @@ use toml::de::DeValue;
 
 use crate::diagnostic::{Span, list};
 use crate::document::{Reading, Table, Value};
-use crate::lab_file::LabFile;
+use crate::lab_file::{LabFile, no_turns};
 use crate::resolved::{Direction, FirstAddresses, FrameSize, PortRange, Traffic};
 use crate::traffic_text::TrafficTextError;
 use crate::words::{AddressFamily, LoadRegime};
@@ -168,6 +168,9 @@ impl TrafficEntry {
                 (LoadRegime::Paced, pps)
             }
         };
+        if traffic.regime == LoadRegime::SelfClocked && lab.kind.is_remote() {
+            no_turns(reading, load.span());
+        }
         traffic
     }
 }

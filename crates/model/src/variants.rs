@@ -18,9 +18,9 @@ pub(crate) const VARIANTS_MAX: usize = 256;
 /// More combinations are not even made to see which of them are excluded.
 const COMBINATIONS_MAX: usize = 65_536;
 
-pub(crate) fn check_factors(reading: &mut Reading<'_>, factors: &[FactorEntry]) {
+pub(crate) fn check_factors(reading: &mut Reading<'_>, file: &ExperimentFile) {
     let mut seen = BTreeSet::new();
-    for factor in factors {
+    for factor in &file.factors {
         let name = factor.name.get_ref();
         if !seen.insert(name) {
             reading.error(
@@ -29,14 +29,34 @@ pub(crate) fn check_factors(reading: &mut Reading<'_>, factors: &[FactorEntry]) 
             );
         }
     }
+    for setting in &file.settings {
+        let name = setting.name.get_ref();
+        if seen.contains(name) {
+            reading
+                .error(setting.name.span(), format!("{name:?} is a factor, too"))
+                .with_help("what is varied is not held constant; leave out one of them");
+        }
+    }
 }
 
 /// The explicit list, or all combinations but the excluded ones; none where there are too many to
 /// be made, or nothing is left.
 pub(crate) fn variants(reading: &mut Reading<'_>, file: &ExperimentFile) -> Option<Vec<Variant>> {
-    if file.variants.is_empty() {
-        return combined(reading, file);
+    let mut variants = if file.variants.is_empty() {
+        combined(reading, file)?
+    } else {
+        listed(reading, file)?
+    };
+    for variant in &mut variants {
+        for setting in &file.settings {
+            let (name, level) = (setting.name.get_ref().clone(), setting.default.clone());
+            variant.levels.entry(name).or_insert(level);
+        }
     }
+    Some(variants)
+}
+
+fn listed(reading: &mut Reading<'_>, file: &ExperimentFile) -> Option<Vec<Variant>> {
     for entry in &file.excludes {
         reading
             .error(

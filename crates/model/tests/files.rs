@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::{
-    AddressFamily, Binding, Diagnostics, Direction, DutInterface, FirstAddresses, FrameSize, Level,
-    LoadRegime, Loaded, Order, PortRange, Resolved, Values, load,
+    AddressFamily, Binding, Diagnostics, Direction, DutInterface, FirstAddresses, FrameSize, Knob,
+    LabKind, Level, LoadRegime, Loaded, Order, PortRange, Resolved, RouterLab, RouterTester,
+    Values, load,
 };
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -14,6 +15,9 @@ use proptest::prelude::*;
 const EXPERIMENT: &str = "experiments/quickstart.toml";
 /// The lab as the quickstart names it.
 const LAB: &str = "experiments/../labs/netns.toml";
+/// A lab of each other kind.
+const ROUTER: &str = include_str!("everything/router.toml");
+const FREEBSD: &str = include_str!("everything/freebsd.toml");
 const TEN_RULES: &str = "experiments/../labs/rulesets/ten-stateless-rules.nft";
 const CONNTRACK: &str = "experiments/../labs/rulesets/conntrack.nft";
 
@@ -47,6 +51,13 @@ impl Files {
             .with("experiments/lab.toml", include_str!("everything/lab.toml"))
             .with("experiments/rules.nft", "table inet t { }\n")
             .with("experiments/old.pps", "1000000\n1200000.5\n")
+    }
+
+    /// An experiment on knobs, and a lab of another kind that uses every key that such have.
+    fn knobs(lab: &str) -> Self {
+        Self(BTreeMap::new())
+            .with(EXPERIMENT, include_str!("everything/knobs.toml"))
+            .with("experiments/lab.toml", lab)
     }
 
     fn with(mut self, path: &str, text: impl Into<String>) -> Self {
@@ -212,7 +223,7 @@ fn the_examples_of_the_guide_are_an_experiment_and_its_lab() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    let [experiment, lab] = blocks.as_slice() else {
+    let [experiment, settings, lab, router, freebsd] = blocks.as_slice() else {
         panic!("{} blocks", blocks.len());
     };
     let files = Files(BTreeMap::new())
@@ -227,6 +238,21 @@ fn the_examples_of_the_guide_are_an_experiment_and_its_lab() {
             "rp_filter=0 (A/A control)"
         ]
     );
+    let of_knobs = "question = \"q\"\nlab = \"../labs/netns.toml\"\n\
+                    [[factor]]\nname = \"iflib.simple_tx\"\nlevels = [0, 1]\n";
+    for (lab, settings) in [
+        (router, "[settings]\n\"kern.random.harvest.mask\" = 351\n"),
+        (freebsd, "[settings]\n\"kern.random.harvest.mask\" = 351\n"),
+        (router, ""),
+    ] {
+        let experiment = format!("{of_knobs}{settings}");
+        let files = files.clone().with(EXPERIMENT, experiment).with(LAB, *lab);
+        assert_eq!(files.resolved().variants.len(), 3);
+    }
+    let ready = include_str!("../../../experiments/seeds/tx_reclaim_thresh.toml");
+    for line in settings.lines() {
+        assert!(ready.contains(line), "{line}");
+    }
 }
 
 #[test]
@@ -644,6 +670,256 @@ fn an_experiment_can_have_everything_in_it() {
 }
 
 #[test]
+fn a_router_is_set_by_its_knobs() {
+    let resolved = Files::knobs(ROUTER).resolved();
+    assert_eq!(resolved.lab.kind, LabKind::Router);
+    assert_eq!(
+        resolved.lab.router,
+        Some(RouterLab {
+            queues: 2,
+            tester: RouterTester::Threaded,
+            overload_ratio: 1.5,
+        })
+    );
+    assert_eq!(resolved.traffic.regime, LoadRegime::Overload);
+    assert_eq!(
+        resolved.lab.bindings["iflib.simple_tx"],
+        Binding::Knob {
+            knob: Knob::SimpleTx
+        }
+    );
+    assert_eq!(resolved.lab.bindings["routes"], Binding::Routes);
+    assert!(resolved.rebooting_factors().is_empty());
+    assert_eq!(resolved.design.rounds, 10);
+
+    // What a file does not say is settled all the same, and is part of the experiment.
+    let said = ROUTER.split_once("[router]").unwrap();
+    let unsaid = format!("{}[bind]{}", said.0, said.1.split_once("[bind]").unwrap().1);
+    let defaults = Files::knobs(&unsaid).resolved();
+    assert_eq!(defaults.lab.router, Some(RouterLab::default()));
+    assert_ne!(defaults.hash(), resolved.hash());
+    assert_eq!(small("").resolved().lab.router, None);
+    let silent = Files::knobs(&ROUTER.replacen("regime = \"overload\"\n", "", 1));
+    assert_eq!(silent.resolved().traffic.regime, LoadRegime::SelfClocked);
+}
+
+#[test]
+fn what_needs_a_reboot_has_no_rounds() {
+    let files = Files::knobs(FREEBSD);
+    let resolved = files.resolved();
+    assert_eq!(resolved.lab.kind, LabKind::FreebsdSsh);
+    assert_eq!(resolved.lab.router, None);
+    assert_eq!(resolved.traffic.regime, LoadRegime::Overload);
+    let rebooting = resolved.rebooting_factors();
+    let names: Vec<&str> = rebooting
+        .iter()
+        .map(|factor| factor.name.as_str())
+        .collect();
+    assert_eq!(names, ["iflib.simple_tx", "iflib.prefetch", "l2_prepend"]);
+    assert_eq!(resolved.design.rounds, 1);
+    let Binding::Loader { tunable, values } = &resolved.lab.bindings["iflib.prefetch"] else {
+        panic!("{:?}", resolved.lab.bindings);
+    };
+    assert_eq!(tunable, "dev.ix.{0,1}.iflib.disable_prefetch");
+    assert_eq!(values.value(&Level::Integer(0)), "1");
+    let kernels = [("0", "n277567"), ("1", "n277567D33658")]
+        .map(|(level, kernel)| (level.to_owned(), kernel.to_owned()));
+    assert_eq!(
+        resolved.lab.bindings["l2_prepend"],
+        Binding::Kernel(kernels.into())
+    );
+
+    // What is set once at boot and then held needs no further boots.
+    let held = files
+        .changed(
+            EXPERIMENT,
+            "\"iflib.simple_tx\"\nlevels = [0, 1]",
+            "\"iflib.simple_tx\"\nlevels = [0]",
+        )
+        .changed(
+            EXPERIMENT,
+            "\"iflib.prefetch\"\nlevels = [0, 1]",
+            "\"iflib.prefetch\"\nlevels = [0]",
+        )
+        .changed(
+            EXPERIMENT,
+            "\"l2_prepend\"\nlevels = [0, 1]",
+            "\"l2_prepend\"\nlevels = [0]",
+        )
+        .resolved();
+    assert!(held.rebooting_factors().is_empty());
+    assert_eq!(held.design.rounds, 10);
+}
+
+#[test]
+fn settings_are_part_of_every_variant_and_of_no_label() {
+    let resolved = Files::knobs(ROUTER).resolved();
+    assert_eq!(resolved.variants.len(), 17);
+    for variant in &resolved.variants {
+        assert!(!variant.label.contains("harvest"), "{}", variant.label);
+        assert_eq!(
+            variant.levels["kern.random.harvest.mask"],
+            Level::Integer(351)
+        );
+        assert_eq!(variant.levels.len(), resolved.factors.len());
+    }
+    let held: Vec<&str> = resolved
+        .factors
+        .iter()
+        .filter(|factor| !factor.is_varied())
+        .map(|factor| factor.name.as_str())
+        .collect();
+    assert_eq!(
+        held,
+        ["kern.random.harvest.mask", "iflib.tx_reclaim_thresh"]
+    );
+    let other = Files::knobs(ROUTER).changed(EXPERIMENT, "= 351", "= 511");
+    assert_ne!(other.resolved().hash(), resolved.hash());
+
+    assert_snapshot!(
+        small(
+            "[[variant]]\nlabel = \"x\"\nlevels = { forwarding = 0 }\n\
+             [settings]\nrp_filter = 1\nforwarding = [1]\n\"a\\nb\" = 1\nttl = 64\n"
+        )
+        .errors()
+    );
+}
+
+#[test]
+fn levels_that_a_knob_cannot_have() {
+    let lab = |knob: &str| format!("kind = \"router\"\n[bind.rp_filter]\nknob = {knob:?}\n");
+    let mut errors = Vec::new();
+    for (levels, knob) in [
+        ("[0, 2]", "iflib.simple_tx"),
+        ("[\"on\", true]", "iflib.prefetch"),
+        ("[1000]", "iflib.override_ntxds"),
+        ("[-1]", "iflib.tx_reclaim_thresh"),
+        ("[0, 1]", "iflib.simple_txx"),
+    ] {
+        let files = bound(levels, "sysctl = \"net.x\"").with("experiments/lab.toml", lab(knob));
+        errors.push(files.errors());
+    }
+    assert_snapshot!(errors.join("\n\n"));
+}
+
+#[test]
+fn mechanisms_of_another_kind_of_lab() {
+    let mut errors = Vec::new();
+    for (kind, binding) in [
+        ("router", "nft = { 0 = \"\", 1 = \"rules.nft\" }"),
+        ("router", "sysctl = \"net.inet.ip.redirect\""),
+        ("router", "values = { 0 = 1 }"),
+        ("netns", "knob = \"iflib.simple_tx\""),
+        ("netns", "loader = \"dev.ix.0.iflib.simple_tx\""),
+        ("freebsd-ssh", "xdp = { 0 = \"off\", 1 = \"fib\" }"),
+        ("freebsd-ssh", "knob = \"iflib.simple_tx\""),
+        ("freebsd-ssh", "sysctl = \"dev.ix.{0,1\""),
+        ("freebsd-ssh", "loader = \"dev.{0,1}.queue.{0,1}\""),
+        (
+            "freebsd-ssh",
+            "kernel = { 0 = \"../kernel\", 1 = \"patched\" }",
+        ),
+        ("freebsd-ssh", "kernel = { 0 = \"n277567\" }"),
+        (
+            "freebsd-ssh",
+            "kernel = { 0 = \"a\", 1 = \"b\" }\nvalues = { 0 = 1 }",
+        ),
+    ] {
+        let lab = format!("kind = {kind:?}\n[bind.rp_filter]\n{binding}\n");
+        errors.push(small("").with("experiments/lab.toml", lab).errors());
+    }
+    assert_snapshot!(errors.join("\n\n"));
+}
+
+#[test]
+fn tables_of_another_kind_of_lab() {
+    let bind = "[bind.rp_filter]\nsysctl = \"net.x\"\n";
+    let mut errors = Vec::new();
+    for lab in [
+        format!("kind = \"netns\"\n[router]\nqueues = 2\n{bind}"),
+        format!(
+            "kind = \"freebsd-ssh\"\nregime = \"self-clocked\"\n[router]\n\
+             [placement]\nload_cpu = 1\n{bind}"
+        ),
+        "kind = \"router\"\n[router]\nqueues = 0\ntester = \"thraeded\"\noverload_ratio = 1\n\
+         ratio = 2\n[bind.rp_filter]\nroutes = 3\n"
+            .to_owned(),
+    ] {
+        errors.push(small("").with("experiments/lab.toml", lab).errors());
+    }
+    errors.push(
+        small("[traffic]\nload = \"self-clocked\"\n")
+            .with(
+                "experiments/lab.toml",
+                format!("kind = \"freebsd-ssh\"\n{bind}"),
+            )
+            .errors(),
+    );
+    assert_snapshot!(errors.join("\n\n"));
+}
+
+#[test]
+fn what_several_factors_set_is_found_whatever_sets_it() {
+    let other = "[[factor]]\nname = \"other\"\nlevels = [0, 1]\n";
+    let errors = |kind: &str, one: &str, two: &str| {
+        let lab = format!("kind = {kind:?}\n[bind.rp_filter]\n{one}\n[bind.other]\n{two}\n");
+        match small(other)
+            .with("experiments/lab.toml", lab)
+            .load_seeded(7)
+        {
+            Ok(_) => String::new(),
+            Err(diagnostics) => diagnostics.render(false),
+        }
+    };
+    for (kind, one, two, collide) in [
+        (
+            "router",
+            "knob = \"l2_prepend\"",
+            "knob = \"l2_prepend\"",
+            true,
+        ),
+        (
+            "router",
+            "knob = \"l2_prepend\"",
+            "knob = \"iflib.prefetch\"",
+            false,
+        ),
+        (
+            "freebsd-ssh",
+            "sysctl = \"dev.ix.{0,1}.x\"",
+            "sysctl = \"dev.ix.1.x\"",
+            true,
+        ),
+        (
+            "freebsd-ssh",
+            "sysctl = \"dev.ix.0.x\"",
+            "sysctl = \"dev.ix.1.x\"",
+            false,
+        ),
+        (
+            "freebsd-ssh",
+            "sysctl = \"dev.ix.0.x\"",
+            "loader = \"dev.ix.{0,1}.x\"",
+            true,
+        ),
+        (
+            "freebsd-ssh",
+            "kernel = { 0 = \"a\", 1 = \"b\" }",
+            "kernel = { 0 = \"a\", 1 = \"c\" }",
+            true,
+        ),
+    ] {
+        let errors = errors(kind, one, two);
+        assert_eq!(
+            errors.contains("\"rp_filter\" and \"other\" set the same thing"),
+            collide,
+            "{one}, {two}\n{errors}"
+        );
+        assert_eq!(errors.is_empty(), !collide, "{errors}");
+    }
+}
+
+#[test]
 fn the_value_of_a_level_is_the_labs_or_its_own() {
     let words = Values([("off".to_owned(), "0".to_owned())].into());
     assert_eq!(words.value(&Level::Text("off".into())), "0");
@@ -1020,6 +1296,21 @@ proptest! {
             let files = Files::everything();
             let text = spliced(&files.0[Path::new(path)], at, length, &with);
             is_judged(&files.with(path, text));
+        }
+    }
+
+    #[test]
+    fn other_kinds_of_lab_with_one_stretch_changed_are_judged(
+        at in any::<usize>(),
+        length in 0..40_usize,
+        with in "([\\[\\]{}=\"'.,#\n 0-9é\u{0}-]|true|values|knob|loader|router|netns){0,4}",
+    ) {
+        for lab in [ROUTER, FREEBSD] {
+            let files = Files::knobs(lab);
+            for path in [EXPERIMENT, "experiments/lab.toml"] {
+                let text = spliced(&files.0[Path::new(path)], at, length, &with);
+                is_judged(&files.clone().with(path, text));
+            }
         }
     }
 
