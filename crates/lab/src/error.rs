@@ -2,12 +2,43 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use fwdlab_model::LabKind;
 use fwdlab_sys::{NoUserNamespace, SysError};
 use fwdlab_traffic::TrafficError;
 
 /// What can go wrong with a lab.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
+    /// Threads that no CPU is left for.
+    #[error(
+        "a tester in threads of its own and {queues} queues need {} CPUs, and this process may use {cpus}; \
+         ask for fewer queues, or for tester = \"auto\" or \"inline\" in the lab file",
+        queues + 1
+    )]
+    Oversubscribed {
+        /// Queues, each with a worker.
+        queues: u32,
+        /// CPUs that this process may use.
+        cpus: usize,
+    },
+
+    /// A router that cannot be built.
+    #[error(transparent)]
+    Router(#[from] fwdlab_router::RouterError),
+
+    /// A lab that can be described, but not measured in.
+    #[error(
+        "lab {lab}: {} (kind \"{kind}\") cannot be driven by this version; `fwdlab plan` shows what \
+         would be measured there{}",
+        words(*kind),
+        elsewhere(*kind)
+    )]
+    NotDriven {
+        /// The lab.
+        lab: String,
+        /// What kind of lab.
+        kind: LabKind,
+    },
     /// The lab needs a privilege that this process cannot get.
     #[error(
         "lab {lab}: without root (this process has user id {uid}) it needs a user namespace of its \
@@ -208,4 +239,22 @@ pub enum LabError {
     /// A system call.
     #[error(transparent)]
     Sys(#[from] SysError),
+}
+
+fn words(kind: LabKind) -> &'static str {
+    match kind {
+        LabKind::Netns => "this machine's kernel",
+        LabKind::Router => "the reference router",
+        LabKind::FreebsdSsh => "FreeBSD hosts reached by ssh",
+    }
+}
+
+/// Where the same experiment can be run instead.
+fn elsewhere(kind: LabKind) -> &'static str {
+    match kind {
+        LabKind::Netns | LabKind::Router => "",
+        LabKind::FreebsdSsh => {
+            ", and `--lab labs/router.toml` runs the same experiment on the reference router"
+        }
+    }
 }

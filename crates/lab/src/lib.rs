@@ -1,6 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod addresses;
+mod block;
+mod clock;
 mod counters;
 pub mod doctor;
 mod drop_reasons;
@@ -10,24 +13,29 @@ mod error;
 mod interference;
 mod journal;
 mod kernel_file;
+mod lab;
 mod machine;
 mod netlink;
 mod netns;
 mod placement;
 mod program;
 mod restore;
+mod router;
 mod tester;
 mod topology;
 mod validity;
 mod watch;
 
+pub use block::{BlockOutcome, LabEvent};
 pub use dut::fib_forwarder;
 pub use environment::environment;
 pub use error::LabError;
 pub use journal::{Undo, state_directory};
+pub use lab::Lab;
 pub use machine::MachineClaim;
-pub use netns::{BlockOutcome, LabEvent, NetnsLab, SETTLING_STEP};
+pub use netns::{NetnsLab, SETTLING_STEP};
 pub use restore::{LeftBy, Leftover, LeftoverState, OnFailure, leftovers, restore};
+pub use router::RouterLab;
 pub use tester::TesterChoice;
 pub use topology::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT, Topology};
 pub use validity::{CALIBRATION_RATIO_MAX, LOAD_RATIO_MIN, STEAL_RATIO_MAX};

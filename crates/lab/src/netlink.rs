@@ -25,6 +25,7 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 
 use crate::LabError;
+use crate::addresses::Prefix;
 
 /// Room for the longest answer: one link with all its attributes.
 const ANSWER_SIZE: usize = 32 * 1024;
@@ -73,9 +74,6 @@ pub(crate) enum RouteChange {
     Add,
     Delete,
 }
-
-/// A prefix: address and length.
-pub(crate) type Prefix = (IpAddr, u8);
 
 impl Netlink {
     /// Opens rtnetlink inside a namespace.

@@ -1,5 +1,7 @@
 //! Who runs on which CPU.
 
+use std::collections::BTreeMap;
+
 use fwdlab_model::{LoadRegime, Placement, Resolved};
 
 use crate::LabError;
@@ -48,6 +50,7 @@ pub(crate) fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, 
         load_cpu,
         dut_cpu,
         control_cpu,
+        queues: BTreeMap::new(),
     })
 }
 

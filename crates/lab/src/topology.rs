@@ -11,17 +11,19 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use fwdlab_model::{AddressFamily, Direction, Traffic};
-use fwdlab_packet::{Flows, MacAddress};
 use fwdlab_sys::{NetworkNamespace, Sysfs};
-use fwdlab_traffic::{Frames, Link};
+use fwdlab_traffic::Frames;
 
 use crate::LabError;
+use crate::addresses::{
+    DUT_IN_MAC, DUT_OUT_MAC, OTHER_MAC, Prefix, SINK_MAC, TESTER_IN_MAC, TESTER_OUT_MAC, addresses,
+    frames, frames_back,
+};
 use crate::kernel_file::{read, write};
-use crate::netlink::{End, InterfaceState, Netlink, Prefix, RouteChange};
+use crate::netlink::{End, InterfaceState, Netlink, RouteChange};
 
 /// The tester's interface towards the DUT: where the generator sends.
 pub const TESTER_OUT: &str = "tester-out";
@@ -31,52 +33,6 @@ pub const TESTER_IN: &str = "tester-in";
 pub const DUT_IN: &str = "dut-in";
 /// The DUT's sending interface.
 pub const DUT_OUT: &str = "dut-out";
-
-const TESTER_OUT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 1, 1]);
-const DUT_IN_MAC: MacAddress = MacAddress([2, 0, 0, 0, 1, 2]);
-const DUT_OUT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 1]);
-/// The next hop on the sink's cable, which the DUT sends to. No interface has this address: frames for
-/// it are dropped where the tester's kernel first looks at them, which costs the least and is counted.
-const SINK_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 2]);
-const TESTER_IN_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 0x22]);
-/// A second next hop on the sink's cable, to which a test can move the route.
-const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 3]);
-
-/// Addresses of one family. RFC 6890 sets 198.18.0.0/15 and 2001:2::/48 aside for benchmarks.
-struct Addresses {
-    dut_in: Prefix,
-    dut_out: Prefix,
-    generator: IpAddr,
-    sink: IpAddr,
-    other_sink: IpAddr,
-    sources: Prefix,
-    destinations: Prefix,
-}
-
-fn addresses(family: AddressFamily) -> Addresses {
-    let inet = |second, third, last| IpAddr::from(Ipv4Addr::new(198, second, third, last));
-    let inet6 = |subnet, last| IpAddr::from(Ipv6Addr::new(0x2001, 2, 0, subnet, 0, 0, 0, last));
-    match family {
-        AddressFamily::Inet => Addresses {
-            dut_in: (inet(18, 0, 2), 24),
-            dut_out: (inet(19, 0, 2), 24),
-            generator: inet(18, 0, 1),
-            sink: inet(19, 0, 1),
-            other_sink: inet(19, 0, 3),
-            sources: (inet(18, 0, 0), 16),
-            destinations: (inet(19, 0, 0), 16),
-        },
-        AddressFamily::Inet6 => Addresses {
-            dut_in: (inet6(0, 2), 64),
-            dut_out: (inet6(0x8000, 2), 64),
-            generator: inet6(0, 1),
-            sink: inet6(0x8000, 1),
-            other_sink: inet6(0x8000, 3),
-            sources: (inet6(0x10, 0), 64),
-            destinations: (inet6(0x8010, 0), 64),
-        },
-    }
-}
 
 /// Tester and DUT, cabled and forwarding; gone when this value goes.
 pub struct Topology {
@@ -231,37 +187,19 @@ impl Topology {
         self.tester_in
     }
 
-    /// The frames of one family over these cables.
+    /// The frames of one family that the generator is to send.
     ///
     /// # Errors
     /// When the traffic is more than the generator can do, or its addresses are not all routed.
     pub fn frames(&self, family: AddressFamily, traffic: &Traffic) -> Result<Frames, LabError> {
-        let tester_to_dut = Link {
-            source: TESTER_OUT_MAC,
-            destination: DUT_IN_MAC,
-        };
-        let dut_to_sink = Link {
-            source: DUT_OUT_MAC,
-            destination: SINK_MAC,
-        };
-        let frames = Frames::new(family, traffic, tester_to_dut, dut_to_sink)?;
-        check_routed(family, &frames.flows())?;
-        Ok(frames)
+        frames(family, traffic)
     }
 
     /// The frames that go back: from the destinations of others to their sources, over the same
     /// cables.
     #[must_use]
     pub fn frames_back(&self, frames: &Frames) -> Frames {
-        let tester_to_dut = Link {
-            source: TESTER_IN_MAC,
-            destination: DUT_OUT_MAC,
-        };
-        let dut_to_sink = Link {
-            source: DUT_IN_MAC,
-            destination: TESTER_OUT_MAC,
-        };
-        frames.reversed(tester_to_dut, dut_to_sink)
+        frames_back(frames, TESTER_IN_MAC)
     }
 
     /// Takes the DUT's route to the destinations away.
@@ -349,17 +287,6 @@ impl Topology {
     pub(crate) fn misaddressed_frames(&mut self) -> Result<u64, LabError> {
         let dut_in = self.dut_netlink.interface_state(self.dut_in)?;
         Ok(dut_in.rx_otherhost_dropped)
-    }
-
-    /// The prefixes of a family that the lab itself uses.
-    pub(crate) fn prefixes(family: AddressFamily) -> [Prefix; 4] {
-        let addresses = addresses(family);
-        [
-            addresses.dut_in,
-            addresses.dut_out,
-            addresses.sources,
-            addresses.destinations,
-        ]
     }
 
     /// Adds or deletes routes of the DUT through the next hop that leads to the sink.
@@ -468,39 +395,6 @@ pub(crate) fn counting(direction: Direction) -> &'static [&'static str] {
     }
 }
 
-/// Whether the DUT's routes lead to all sources and destinations.
-fn check_routed(family: AddressFamily, flows: &Flows) -> Result<(), LabError> {
-    let own = addresses(family);
-    for (what, range, routed, link) in [
-        ("sources", flows.sources(), own.sources, own.dut_in),
-        (
-            "destinations",
-            flows.destinations(),
-            own.destinations,
-            own.dut_out,
-        ),
-    ] {
-        let first = range.first();
-        let last = range.address(range.count() - 1);
-        // A cable's own addresses are the first of what is routed, so a range that begins behind
-        // them has none of them.
-        let is_routed = last.is_some_and(|last| contains(routed, last))
-            && contains(routed, first)
-            && !contains(link, first);
-        if !is_routed {
-            let text = |(network, length): Prefix| format!("{}/{length}", masked(network, length));
-            return Err(LabError::NotRouted {
-                what,
-                first,
-                count: range.count(),
-                routed: text(routed),
-                link: text(link),
-            });
-        }
-    }
-    Ok(())
-}
-
 /// What the backlogs of all CPUs have dropped since the machine's start.
 fn backlog_drops() -> Result<u64, LabError> {
     let path = Path::new("/proc/net/softnet_stat");
@@ -521,40 +415,13 @@ fn softnet_drops(text: &str) -> Option<u64> {
     text.lines().map(dropped).sum()
 }
 
-fn contains((network, length): Prefix, address: IpAddr) -> bool {
-    masked(network, length) == masked(address, length)
-}
-
-/// The first bits of an address; the others are 0.
-fn masked(address: IpAddr, length: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-            Ipv4Addr::from_bits(address.to_bits() & mask).into()
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-            Ipv6Addr::from_bits(address.to_bits() & mask).into()
-        }
-    }
-}
-
 fn write_in(namespace: &NetworkNamespace, setting: &str, value: &str) -> Result<(), LabError> {
     namespace.run(|| write(&Path::new("/proc/sys").join(setting), value))?
 }
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::PortRange;
-    use fwdlab_packet::AddressRange;
-
     use super::*;
-
-    fn flows(source: &str, destination: &str, count: u32) -> Flows {
-        let range = |first: &str, count| AddressRange::new(first.parse().unwrap(), count).unwrap();
-        let port = PortRange { first: 9, last: 9 };
-        Flows::new(range(source, 1), range(destination, count), port, port).unwrap()
-    }
 
     #[test]
     fn the_drops_of_all_backlogs_are_summed() {
@@ -562,31 +429,5 @@ mod tests {
         assert_eq!(softnet_drops(text), Some(26));
         assert_eq!(softnet_drops("27651c70\n"), None);
         assert_eq!(softnet_drops("27651c70 x\n"), None);
-    }
-
-    #[test]
-    fn addresses_that_the_dut_has_no_route_to_are_refused() {
-        let (inet, inet6) = (AddressFamily::Inet, AddressFamily::Inet6);
-        for (family, source, destination, count, is_routed) in [
-            (inet, "198.18.10.1", "198.19.10.1", 100, true),
-            (inet, "198.18.1.0", "198.19.1.0", 65_280, true),
-            (inet, "198.18.1.0", "198.19.1.0", 65_281, false),
-            (inet, "198.18.1.0", "198.19.0.255", 1, false),
-            (inet, "198.18.0.2", "198.19.1.0", 1, false),
-            (inet, "10.0.0.1", "198.19.1.0", 1, false),
-            (inet, "198.18.255.255", "10.0.0.1", 1, false),
-            (inet6, "2001:2:0:10::1", "2001:2:0:8010::1", 65_536, true),
-            (inet6, "2001:2:0:11::1", "2001:2:0:8010::1", 1, false),
-            (inet6, "2001:2:0:10::1", "2001:2:0:8000::9", 1, false),
-        ] {
-            let checked = check_routed(family, &flows(source, destination, count));
-            assert_eq!(checked.is_ok(), is_routed, "{source} {destination} {count}");
-        }
-        let far = flows("198.18.10.1", "198.19.200.0", 20_000);
-        assert_eq!(
-            check_routed(inet, &far).unwrap_err().to_string(),
-            "traffic: the lab routes 198.19.0.0/16 except 198.19.0.0/24, and not all 20000 \
-             destinations from 198.19.200.0 are in there; begin elsewhere or ask for fewer"
-        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{Conservation, InvalidReason, LoadRegime, Traffic, TrialRecord};
+use fwdlab_model::{AddressFamily, Conservation, InvalidReason, LoadRegime, Resolved, TrialRecord};
 
 /// More of the load CPU than this taken by the hypervisor makes a trial invalid.
 pub const STEAL_RATIO_MAX: f64 = 0.25;
@@ -15,6 +15,10 @@ pub const CALIBRATION_RATIO_MAX: f64 = 1.5;
 /// A paced generator that offers less than this part of the intended load makes a trial invalid.
 pub const LOAD_RATIO_MIN: f64 = 0.99;
 
+/// Under overload it may offer this part: more than the DUT forwards still, as it is to be offered a
+/// quarter more than that.
+const OVERLOAD_RATIO_MIN: f64 = 0.9;
+
 /// Checked frames, as a multiple of the flows, from which a flow that was not among them counts as
 /// missing.
 ///
@@ -22,6 +26,30 @@ pub const LOAD_RATIO_MIN: f64 = 0.99;
 /// they meet them at random, one of 2000 stays out of so many checks in fewer than one of a hundred
 /// thousand blocks.
 const CHECKS_PER_FLOW_MIN: u64 = 20;
+
+/// The load that is asked of the generator.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedLoad {
+    pub(crate) regime: LoadRegime,
+    /// Frames a second, where so many are asked for.
+    pub(crate) intended_pps: BTreeMap<AddressFamily, f64>,
+}
+
+impl AskedLoad {
+    /// That of the experiment.
+    pub(crate) fn of(resolved: &Resolved) -> Self {
+        let traffic = &resolved.traffic;
+        #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
+        let intended_pps = traffic.intended_load_pps.map(|pps| pps as f64);
+        let families = traffic.families.iter();
+        Self {
+            regime: traffic.regime,
+            intended_pps: families
+                .filter_map(|&family| Some((family, intended_pps?)))
+                .collect(),
+        }
+    }
+}
 
 /// What was seen of a trial beside its slices.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +59,8 @@ pub(crate) struct TrialEvidence {
     pub(crate) drops: BTreeMap<String, u64>,
     /// The kernel's own, in a sample after the slices.
     pub(crate) kernel_drop_reasons: BTreeMap<String, u64>,
+    /// What the DUT's mechanisms did, by counter.
+    pub(crate) dut_events: BTreeMap<String, u64>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
 }
@@ -78,7 +108,7 @@ pub(crate) fn of_trial(
     trial: &TrialRecord,
     evidence: &TrialEvidence,
     usual_calibration_ns: f64,
-    traffic: &Traffic,
+    asked: &AskedLoad,
 ) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
     if let Some(what) = &evidence.settings_moved {
@@ -99,17 +129,18 @@ pub(crate) fn of_trial(
             bound,
         });
     }
-    if traffic.regime == LoadRegime::Overload && trial.drops.is_empty() {
+    if asked.regime == LoadRegime::Overload && trial.drops.is_empty() {
         reasons.push(InvalidReason::GeneratorLimited);
     }
-    if let Some(pps) = traffic.intended_load_pps {
-        #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
-        let ratio = trial.offered_frames as f64 / (pps as f64 * trial.measured_s);
-        if ratio < LOAD_RATIO_MIN {
-            reasons.push(InvalidReason::LoadShort {
-                ratio,
-                bound: LOAD_RATIO_MIN,
-            });
+    if let Some(pps) = asked.intended_pps.get(&trial.family) {
+        #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+        let ratio = trial.offered_frames as f64 / (pps * trial.measured_s);
+        let bound = match asked.regime {
+            LoadRegime::Overload => OVERLOAD_RATIO_MIN,
+            LoadRegime::Paced | LoadRegime::SelfClocked => LOAD_RATIO_MIN,
+        };
+        if ratio < bound {
+            reasons.push(InvalidReason::LoadShort { ratio, bound });
         }
     }
     reasons
@@ -118,7 +149,7 @@ pub(crate) fn of_trial(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_model::{AddressFamily, SCHEMA_VERSION, VariantName, Verification};
+    use fwdlab_model::{SCHEMA_VERSION, VariantName, Verification};
 
     fn trial() -> TrialRecord {
         TrialRecord {
@@ -135,6 +166,7 @@ mod tests {
             forwarded_frames: 100_000,
             drops: BTreeMap::new(),
             kernel_drop_reasons: BTreeMap::new(),
+            dut_events: BTreeMap::new(),
             undisturbed_s: 1.0,
             observation_pps: 1e5,
             pooled_pps: 1e5,
@@ -144,12 +176,16 @@ mod tests {
         }
     }
 
-    fn paced() -> Traffic {
-        Traffic {
-            regime: LoadRegime::Paced,
-            intended_load_pps: Some(100_000),
-            ..Traffic::default()
+    fn asked(regime: LoadRegime, intended_pps: Option<f64>) -> AskedLoad {
+        let intended = intended_pps.map(|pps| (AddressFamily::Inet, pps));
+        AskedLoad {
+            regime,
+            intended_pps: intended.into_iter().collect(),
         }
+    }
+
+    fn paced() -> AskedLoad {
+        asked(LoadRegime::Paced, Some(100_000.0))
     }
 
     #[test]
@@ -177,18 +213,23 @@ mod tests {
 
     #[test]
     fn an_overload_that_drops_nothing_shows_the_generator_and_not_the_dut() {
-        let overload = Traffic {
-            regime: LoadRegime::Overload,
-            ..Traffic::default()
-        };
-        let judge = |trial: &TrialRecord, traffic: &Traffic| {
-            of_trial(trial, &TrialEvidence::default(), 100.0, traffic)
+        let overload = asked(LoadRegime::Overload, None);
+        let judge = |trial: &TrialRecord, asked: &AskedLoad| {
+            of_trial(trial, &TrialEvidence::default(), 100.0, asked)
         };
         let mut trial = trial();
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
-        assert_eq!(judge(&trial, &Traffic::default()), []);
+        let self_clocked = asked(LoadRegime::SelfClocked, None);
+        assert_eq!(judge(&trial, &self_clocked), []);
         trial.drops.insert("a full ring".into(), 1);
         assert_eq!(judge(&trial, &overload), []);
+        // Where a load is intended, it may sag a little.
+        let of_intended = |part: f64| asked(LoadRegime::Overload, Some(100_000.0 / part));
+        assert_eq!(judge(&trial, &of_intended(0.91)), []);
+        assert!(matches!(
+            judge(&trial, &of_intended(0.89))[..],
+            [InvalidReason::LoadShort { .. }]
+        ));
     }
 
     #[test]

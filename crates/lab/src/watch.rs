@@ -29,11 +29,11 @@ pub(crate) struct Sample {
 }
 
 /// What was seen of the load for a while.
-pub(crate) struct Watch {
+pub(crate) struct Watch<E> {
     /// At least two; the first and the last are the edges of the time.
     pub(crate) samples: Vec<Sample>,
-    /// Frames that were offered from the first sample to the last.
-    pub(crate) offered_frames: u64,
+    /// What was read at the edges.
+    pub(crate) edges: [E; 2],
 }
 
 /// Makes sure that threads of this process get the CPU at all.
@@ -65,13 +65,14 @@ pub(crate) fn prove_cpu_is_free(cpu: u32) -> Result<(), LabError> {
 /// what keeps the load from its CPU keeps the samples from it too.
 ///
 /// # Errors
-/// Those of `forwarded_frames` and `offered_frames`, which tell how many there were so far.
-pub(crate) fn watch(
+/// Those of `forwarded_frames`, which tells how many there were so far, and of `edge`, which reads what else
+/// is counted, at the first sample and at the last.
+pub(crate) fn watch<E: Send>(
     cpu: u32,
     length: Duration,
     forwarded_frames: impl Fn() -> Result<u64, LabError> + Send,
-    offered_frames: impl Fn() -> Result<u64, LabError> + Send,
-) -> Result<Watch, LabError> {
+    edge: impl Fn() -> Result<E, LabError> + Send,
+) -> Result<Watch<E>, LabError> {
     std::thread::scope(|scope| {
         let watching = scope.spawn(move || {
             fwdlab_sys::pin_this_thread(cpu)?;
@@ -79,7 +80,7 @@ pub(crate) fn watch(
             let _ = fwdlab_sys::prefer_this_thread();
             let mut samples = Vec::new();
             let first = sample(&forwarded_frames)?;
-            let offered_before = offered_frames()?;
+            let before = edge()?;
             let (start, end) = (first.at, first.at + length);
             let mut last = first.at;
             samples.push(first);
@@ -93,7 +94,7 @@ pub(crate) fn watch(
             }
             Ok(Watch {
                 samples,
-                offered_frames: offered_frames()? - offered_before,
+                edges: [before, edge()?],
             })
         });
         watching
@@ -163,7 +164,7 @@ mod tests {
         )
         .unwrap();
         let samples = watch.samples;
-        assert_eq!(watch.offered_frames, samples.len() as u64 - 1);
+        assert_eq!(watch.edges, [1, samples.len() as u64]);
         let (first, last) = (samples[0], samples[samples.len() - 1]);
         assert!(last.at - first.at >= length);
         assert!(

@@ -1,16 +1,18 @@
 //! What the machine tells without a measurement under load.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use fwdlab_model::{Environment, Lab, Placement};
+use fwdlab_model::{Environment, Lab, LabKind, LoadRecord, LoadRegime, Placement};
+use fwdlab_sys::Interrupts;
 
 use super::finding::Finding;
 use super::noise::control_experiment;
 use crate::environment::{cpu_ticks, text};
-use crate::placement::placement;
+use crate::placement::{load_unavailable, placement};
+use crate::router::RouterLab;
 use crate::watch::{self, prove_cpu_is_free};
 use crate::{LabError, Topology, dut};
 
@@ -29,30 +31,145 @@ const BUSY_RATIO_MAX: f64 = 0.02;
 /// More of the time than this disturbed costs precision.
 const DISTURBED_RATIO_MAX: f64 = 0.05;
 
-/// Looks at everything that needs no measurement under load; takes some seconds.
+/// The one-minute load average above which others want the CPUs.
+const LOAD_AVERAGE_MAX: f64 = 0.5;
+
+/// Looks at everything that is not measured in blocks; takes some seconds.
 ///
-/// Shape: `prepared` is what `NetnsLab::prepare_process` said.
+/// Shape: `regime` is that of the lab file; `prepared` is what `Lab::prepare_process` said.
 ///
 /// # Errors
-/// `Cpu` where the lab file names a CPU that is not there.
+/// `NotDriven`, `Cpu` where the lab file names a CPU that is not there, or `Interrupted`.
 pub fn examine(
     lab: &Lab,
+    regime: LoadRegime,
+    environment: &Environment,
+    prepared: &Result<(), LabError>,
+    interrupts: Interrupts,
+) -> Result<Vec<Finding>, LabError> {
+    match lab.kind {
+        LabKind::Netns => examine_netns(lab, regime, environment, prepared),
+        LabKind::Router => examine_router(lab, regime, environment, interrupts),
+        LabKind::FreebsdSsh => Err(LabError::NotDriven {
+            lab: lab.name.clone(),
+            kind: lab.kind,
+        }),
+    }
+}
+
+fn examine_netns(
+    lab: &Lab,
+    regime: LoadRegime,
     environment: &Environment,
     prepared: &Result<(), LabError>,
 ) -> Result<Vec<Finding>, LabError> {
-    let cpus = fwdlab_sys::online_cpus()?;
-    let placement = placement(&control_experiment(lab, BLOCKS, false), &cpus)?;
+    let resolved = control_experiment(lab, regime, BLOCKS, false);
+    let placement = placement(&resolved, &fwdlab_sys::online_cpus()?)?;
     let mut findings = vec![privilege(prepared)];
     findings.extend(kernel_features());
-    findings.push(placing(&placement, cpus.len()));
+    findings.push(match load_unavailable(&resolved, &placement) {
+        Some(reason) => Finding::fatal("placement", reason, TWO_CPUS),
+        None => placing(&placement),
+    });
     findings.extend(cpu_settings(&environment.facts));
-    findings.extend(watched(placement.load_cpu)?);
-    findings.push(disturbance(placement.load_cpu)?);
+    findings.push(jit(&environment.facts));
+    findings.extend(disturbers(&placement)?);
     findings.push(Finding::fine(
         "offloads and pause frames",
         "veth pairs have neither rings nor pause frames; the lab sets GRO itself",
     ));
     Ok(findings)
+}
+
+/// Only the CPUs matter to a router inside this process: it needs nothing of the kernel.
+fn examine_router(
+    lab: &Lab,
+    regime: LoadRegime,
+    environment: &Environment,
+    interrupts: Interrupts,
+) -> Result<Vec<Finding>, LabError> {
+    let resolved = control_experiment(lab, regime, BLOCKS, false);
+    let mut router_lab = match RouterLab::open(&resolved, interrupts) {
+        Ok(lab) => lab,
+        Err(error @ LabError::Oversubscribed { .. }) => {
+            return Ok(vec![Finding::fatal("load", error.to_string(), TWO_CPUS)]);
+        }
+        Err(error) => return Err(error),
+    };
+    router_lab.settle_load(None)?;
+    let load = load_offered(router_lab.load());
+    let mut findings = vec![load, placing(router_lab.placement()), cores()];
+    findings.extend(cpu_settings(&environment.facts));
+    findings.extend(disturbers(router_lab.placement())?);
+    Ok(findings)
+}
+
+/// Under which load the router is measured here, and why not under the one that was asked for.
+fn load_offered(load: &LoadRecord) -> Finding {
+    const CHECK: &str = "load";
+    let regime = load.regime;
+    if let Some(asked) = load.instead_of {
+        let why = load.why.as_deref().unwrap_or("the lab does not allow it");
+        return Finding::warning(
+            CHECK,
+            format!("{regime} instead of {asked}, because {why}"),
+            format!(
+                "a machine with more or faster CPUs, or regime = \"{regime}\" in the lab file, which \
+                 says what is measured"
+            ),
+        );
+    }
+    let offered = load.families.iter().filter_map(|(family, load)| {
+        let mega = |pps: f64| pps / 1e6;
+        Some(format!(
+            "{:.1} Mpps of {family}, of {:.1} that the tester can send and count",
+            mega(load.intended_pps?),
+            mega(load.tester_ceiling_pps?)
+        ))
+    });
+    let offered: Vec<String> = offered.collect();
+    Finding::fine(
+        CHECK,
+        if offered.is_empty() {
+            regime.to_string()
+        } else {
+            format!("{regime}: {}", offered.join("; "))
+        },
+    )
+}
+
+/// Whether the machine says which CPUs share a core, on which some knobs' levels rest.
+fn cores() -> Finding {
+    const CHECK: &str = "cores";
+    match fwdlab_router::Topology::read(|path| fs::read_to_string(path).ok()) {
+        Ok(topology) => Finding::fine(CHECK, format!("of {} CPUs known", topology.cpus().len())),
+        Err(error) => Finding::warning(
+            CHECK,
+            error.to_string(),
+            "a machine that says so in /sys/devices/system/cpu, for experiments on where queues are served",
+        ),
+    }
+}
+
+/// What happens on the CPUs under load while nobody measures.
+fn disturbers(placement: &Placement) -> Result<Vec<Finding>, LabError> {
+    let mut findings = Vec::new();
+    for cpu in loaded_cpus(placement) {
+        findings.extend(watched(cpu)?);
+        findings.push(disturbance(cpu)?);
+    }
+    Ok(findings)
+}
+
+/// The CPUs that the tester and the DUT keep busy.
+fn loaded_cpus(placement: &Placement) -> BTreeSet<u32> {
+    let queues = placement.queues.values().flatten();
+    let mut cpus: BTreeSet<u32> = queues
+        .flat_map(|queue| [queue.rx_cpu, queue.tx_cpu])
+        .collect();
+    cpus.insert(placement.load_cpu);
+    cpus.extend(placement.dut_cpu);
+    cpus
 }
 
 fn privilege(prepared: &Result<(), LabError>) -> Finding {
@@ -106,32 +223,52 @@ fn ebpf_programs() -> Finding {
     }
 }
 
-fn placing(placement: &Placement, cpus: usize) -> Finding {
+const TWO_CPUS: &str =
+    "use a machine with more CPUs, or give others in [placement] of the lab file";
+
+fn placing(placement: &Placement) -> Finding {
+    placing_on(placement, &|cpu| {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        cpu_list(&text(&path).unwrap_or_default())
+    })
+}
+
+/// Shape: `siblings` are the CPUs of a CPU's core.
+fn placing_on(placement: &Placement, siblings: &dyn Fn(u32) -> Vec<u32>) -> Finding {
     const CHECK: &str = "placement";
     let Placement {
         load_cpu,
+        dut_cpu,
         control_cpu,
         ..
     } = placement;
-    if cpus < 2 || load_cpu == control_cpu {
+    // A generator whose DUT is elsewhere has time to spare for the harness.
+    if dut_cpu.is_none() && load_cpu == control_cpu {
         return Finding::warning(
             CHECK,
             format!("load and harness share CPU {load_cpu}"),
-            "use a machine with two CPUs or more, or give both in [placement] of the lab file",
+            TWO_CPUS,
         );
     }
-    let path = format!("/sys/devices/system/cpu/cpu{load_cpu}/topology/thread_siblings_list");
-    let siblings = text(&path).unwrap_or_default();
-    if cpu_list(&siblings).contains(control_cpu) {
-        return Finding::warning(
-            CHECK,
-            format!("CPUs {load_cpu} and {control_cpu} are threads of one core"),
-            "give a control_cpu on another core in [placement] of the lab file",
-        );
+    let mut used = loaded_cpus(placement);
+    used.insert(*control_cpu);
+    for &cpu in &used {
+        let siblings = siblings(cpu);
+        let other = used
+            .iter()
+            .find(|other| **other > cpu && siblings.contains(other));
+        if let Some(other) = other {
+            return Finding::warning(
+                CHECK,
+                format!("CPUs {cpu} and {other} are threads of one core"),
+                "give CPUs of other cores in [placement] of the lab file",
+            );
+        }
     }
+    let dut = dut_cpu.map_or_else(String::new, |cpu| format!(", DUT on CPU {cpu}"));
     Finding::fine(
         CHECK,
-        format!("load on CPU {load_cpu}, harness on CPU {control_cpu}"),
+        format!("load on CPU {load_cpu}{dut}, harness on CPU {control_cpu}"),
     )
 }
 
@@ -185,14 +322,6 @@ fn cpu_settings(facts: &BTreeMap<String, String>) -> Vec<Finding> {
         ),
         None => Finding::fine("clock", "the kernel does not tell"),
     };
-    let jit = match fact("BPF JIT") {
-        Some("0") => Finding::warning(
-            "BPF JIT",
-            "off: eBPF programs are interpreted",
-            "sysctl -w net.core.bpf_jit_enable=1",
-        ),
-        _ => Finding::fine("BPF JIT", "on"),
-    };
     let hypervisor = match fact("hypervisor") {
         Some(_) => Finding::warning(
             "hypervisor",
@@ -201,7 +330,34 @@ fn cpu_settings(facts: &BTreeMap<String, String>) -> Vec<Finding> {
         ),
         None => Finding::fine("hypervisor", "none"),
     };
-    vec![hypervisor, smt, governor, turbo, clock, jit]
+    let mut findings = vec![hypervisor, smt, governor, turbo, clock];
+    findings.extend(fact("load average").and_then(load_average));
+    findings
+}
+
+/// Whether others want the CPUs; none where the kernel's text does not read.
+fn load_average(text: &str) -> Option<Finding> {
+    const CHECK: &str = "load average";
+    let average: f64 = text.split_ascii_whitespace().next()?.parse().ok()?;
+    let seen = format!("{average:.2} over the last minute");
+    Some(if average > LOAD_AVERAGE_MAX {
+        let remedy = "see with top what runs, and stop it or wait for it";
+        Finding::warning(CHECK, seen, remedy)
+    } else {
+        Finding::fine(CHECK, seen)
+    })
+}
+
+fn jit(facts: &BTreeMap<String, String>) -> Finding {
+    const CHECK: &str = "BPF JIT";
+    match facts.get(CHECK).map(String::as_str) {
+        Some("0") => Finding::warning(
+            CHECK,
+            "off: eBPF programs are interpreted",
+            "sysctl -w net.core.bpf_jit_enable=1",
+        ),
+        _ => Finding::fine(CHECK, "on"),
+    }
 }
 
 /// What happens on the load CPU while nobody measures.
@@ -338,6 +494,7 @@ fn cpu_list(text: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::{AddressFamily, FamilyLoad};
     use proptest::prelude::*;
 
     use super::super::finding::State;
@@ -380,9 +537,13 @@ mod tests {
             ("clock source", "hpet"),
             ("BPF JIT", "0"),
             ("hypervisor", "kvm"),
+            ("load average", "1.92 0.80 0.31 2/240 1021"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let findings = cpu_settings(&facts.into_iter().collect());
+        let facts = facts.into_iter().collect();
+        let mut findings = cpu_settings(&facts);
+        findings.push(jit(&facts));
+        assert_eq!(findings.len(), 7);
         for finding in findings.iter().filter(|finding| finding.check != "turbo") {
             assert_eq!(finding.state, State::Warning, "{finding:?}");
             assert!(finding.remedy.is_some(), "{finding:?}");
@@ -393,6 +554,74 @@ mod tests {
             others
                 .into_iter()
                 .all(|finding| finding.state == State::Fine)
+        );
+        let idle = load_average("0.50 0.80 0.31 1/240 1021").unwrap();
+        assert_eq!(idle.state, State::Fine);
+        assert_eq!(load_average(""), None);
+    }
+
+    #[test]
+    fn load_and_harness_are_on_cores_of_their_own() {
+        let seen = |load_cpu, dut_cpu, control_cpu| {
+            let placement = Placement {
+                load_cpu,
+                dut_cpu,
+                control_cpu,
+                queues: BTreeMap::new(),
+            };
+            // Two threads a core: 0 and 1, 2 and 3.
+            let finding = placing_on(&placement, &|cpu| vec![cpu & !1, cpu | 1]);
+            (finding.state, finding.seen)
+        };
+        let fine = |text: &str| (State::Fine, text.to_owned());
+        let warning = |text: &str| (State::Warning, text.to_owned());
+        assert_eq!(seen(0, None, 2), fine("load on CPU 0, harness on CPU 2"));
+        assert_eq!(seen(0, None, 0), warning("load and harness share CPU 0"));
+        assert_eq!(
+            seen(0, Some(2), 0),
+            fine("load on CPU 0, DUT on CPU 2, harness on CPU 0")
+        );
+        assert_eq!(
+            seen(0, Some(3), 2),
+            warning("CPUs 2 and 3 are threads of one core")
+        );
+        assert_eq!(
+            seen(1, None, 0),
+            warning("CPUs 0 and 1 are threads of one core")
+        );
+    }
+
+    #[test]
+    fn a_load_that_the_machine_does_not_allow_is_a_warning_with_its_reason() {
+        let mut load = LoadRecord {
+            regime: LoadRegime::SelfClocked,
+            instead_of: None,
+            why: None,
+            families: BTreeMap::new(),
+        };
+        assert_eq!(load_offered(&load), Finding::fine("load", "self-clocked"));
+        load.instead_of = Some(LoadRegime::Overload);
+        load.why = Some("there are too few CPUs".to_owned());
+        let finding = load_offered(&load);
+        assert_eq!(finding.state, State::Warning);
+        assert_eq!(
+            finding.seen,
+            "self-clocked instead of overload, because there are too few CPUs"
+        );
+        load.instead_of = None;
+        load.regime = LoadRegime::Overload;
+        let of_family = FamilyLoad {
+            baseline_capacity_pps: Some(8e6),
+            tester_ceiling_pps: Some(2e7),
+            intended_pps: Some(1e7),
+        };
+        load.families = BTreeMap::from([(AddressFamily::Inet, of_family)]);
+        assert_eq!(
+            load_offered(&load),
+            Finding::fine(
+                "load",
+                "overload: 10.0 Mpps of inet, of 20.0 that the tester can send and count"
+            )
         );
     }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    Binding, Comparison, Design, Factor, Lab, LabNoise, Level, Order, Resolved, SCHEMA_VERSION,
-    Traffic, Variant, VariantName,
+    AddressFamily, Binding, Comparison, Design, Factor, Lab, LabKind, LabNoise, Level, LoadRegime,
+    Order, Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{StatsError, block_effect, median};
 
@@ -29,8 +29,16 @@ fn ten_rules() -> String {
 
 /// An A/A comparison: a baseline, its copy, and, where there is an `nft` to switch with, a ruleset
 /// between them, so that both come after a real switch.
+///
+/// A router is put together anew for every slice, so that there is nothing to switch between. Its
+/// experiments are of both address families, and so is this.
 #[must_use]
-pub fn control_experiment(lab: &Lab, blocks: u32, with_ruleset: bool) -> Resolved {
+pub fn control_experiment(
+    lab: &Lab,
+    regime: LoadRegime,
+    blocks: u32,
+    with_ruleset: bool,
+) -> Resolved {
     let levels = |level: &str| {
         let level = Level::Text(level.to_owned());
         let set = with_ruleset.then(|| (FACTOR.to_owned(), level));
@@ -57,23 +65,32 @@ pub fn control_experiment(lab: &Lab, blocks: u32, with_ruleset: bool) -> Resolve
         BTreeMap::new()
     };
     let words = [NONE, RULES].map(|level| Level::Text(level.to_owned()));
+    let factor = with_ruleset.then(|| Factor {
+        name: FACTOR.to_owned(),
+        description: None,
+        default: words[0].clone(),
+        levels: words.to_vec(),
+    });
+    let families = match lab.kind {
+        LabKind::Router => vec![AddressFamily::Inet, AddressFamily::Inet6],
+        LabKind::Netns | LabKind::FreebsdSsh => vec![AddressFamily::Inet],
+    };
     Resolved {
         name: "doctor".to_owned(),
         question: "What this lab finds where there is nothing".to_owned(),
         background: None,
-        factors: vec![Factor {
-            name: FACTOR.to_owned(),
-            description: None,
-            default: words[0].clone(),
-            levels: words.to_vec(),
-        }],
+        factors: factor.into_iter().collect(),
         comparisons: vec![Comparison {
             title: None,
             baseline: VariantName::from_label(NONE),
             variants: Vec::new(),
         }],
         variants,
-        traffic: Traffic::default(),
+        traffic: Traffic {
+            families,
+            regime,
+            ..Traffic::default()
+        },
         design: Design {
             blocks,
             rounds: 10,
@@ -211,10 +228,22 @@ mod tests {
     #[test]
     fn the_control_experiment_needs_no_nft_where_there_is_none() {
         let lab = Lab::netns("here");
-        let resolved = control_experiment(&lab, 4, false);
+        let resolved = control_experiment(&lab, LoadRegime::SelfClocked, 4, false);
         assert_eq!(resolved.variants.len(), 2);
+        assert!(resolved.factors.is_empty());
         assert!(resolved.lab.bindings.is_empty());
-        let resolved = control_experiment(&lab, 4, true);
+        let resolved = control_experiment(&lab, LoadRegime::SelfClocked, 4, true);
         assert_eq!(resolved.variants.len(), 3);
+    }
+
+    #[test]
+    fn a_routers_control_is_under_its_labs_load_and_of_both_families() {
+        let lab = Lab::router("router");
+        let resolved = control_experiment(&lab, LoadRegime::Overload, 4, false);
+        assert_eq!(resolved.traffic.regime, LoadRegime::Overload);
+        assert_eq!(
+            resolved.traffic.families,
+            [AddressFamily::Inet, AddressFamily::Inet6]
+        );
     }
 }

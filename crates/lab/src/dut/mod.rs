@@ -183,6 +183,8 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>>
             }
             // One ruleset, and one program, for all factors together.
             Binding::Nft(_) | Binding::Xdp(_) => {}
+            // Of other kinds of lab.
+            Binding::Knob { .. } | Binding::Loader { .. } | Binding::Kernel(_) => {}
         }
     }
     mechanisms.extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn Mechanism>));

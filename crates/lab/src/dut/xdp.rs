@@ -38,7 +38,7 @@ impl Xdp {
         // Whoever may load the generator may load the forwarder.
         let forwarder = match tester {
             Tester::Ebpf => Some(fib_forwarder()?),
-            Tester::AfXdp | Tester::TxRing | Tester::Sendmmsg => None,
+            _ => None,
         };
         Ok(Self {
             programs: programs.collect(),

@@ -1,0 +1,313 @@
+//! A block as every kind of lab measures it: what is noted of it while it runs, how it is judged, and
+//! what it leaves behind.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::{
+    AddressFamily, BlockRecord, Conservation, PlannedBlock, Resolved, SCHEMA_VERSION, SliceRecord,
+    TrialRecord, VariantName, Verification,
+};
+
+use crate::counters::Drops;
+use crate::interference::{counted, rate_basis, tell_undisturbed};
+use crate::validity::{self, AskedLoad, TrialEvidence};
+use crate::watch::Sample;
+
+/// What a block left behind.
+#[derive(Clone, Debug)]
+pub struct BlockOutcome {
+    /// One a variant and family.
+    pub trials: Vec<TrialRecord>,
+    /// What holds for all of them.
+    pub block: BlockRecord,
+    /// One a slice.
+    pub slices: Vec<SliceRecord>,
+}
+
+/// What a lab tells while it works.
+#[derive(Clone, Debug)]
+pub enum LabEvent<'a> {
+    /// A block's set-up has begun.
+    SetUp,
+    /// The set-up is done and every variant's probe frames were forwarded.
+    Ready {
+        /// Length of the set-up.
+        set_up: Duration,
+    },
+    /// A slice was measured; what was disturbed of it shows at the end of the block.
+    Slice(&'a SliceRecord),
+}
+
+/// A slice that was just measured.
+pub(crate) struct MeasuredSlice<'a> {
+    pub(crate) family: AddressFamily,
+    pub(crate) variant: &'a VariantName,
+    /// From 1.
+    pub(crate) round: u32,
+    /// From 0.
+    pub(crate) position: u32,
+    /// When the switch to the variant began, UTC.
+    pub(crate) start_utc: String,
+    /// How long it took.
+    pub(crate) switch: Duration,
+    /// At least two; the first and the last are its edges.
+    pub(crate) samples: Vec<Sample>,
+    /// Frames that were offered inside it.
+    pub(crate) offered_frames: u64,
+    /// CPU time that the hypervisor took from the watched CPU.
+    pub(crate) steal_s: f64,
+    /// Frames dropped inside it, by reason.
+    pub(crate) dropped: Drops,
+    /// What the DUT's mechanisms did inside it, by counter, where they count.
+    pub(crate) dut_events: BTreeMap<String, u64>,
+    /// What was read back where it was not the variant's.
+    pub(crate) settings_moved: Option<String>,
+}
+
+/// What is noted of a block while it runs.
+pub(crate) struct BlockLog {
+    pub(crate) started: Instant,
+    slices: Vec<SliceRecord>,
+    /// Those of each slice.
+    samples: Vec<Vec<Sample>>,
+    evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
+    /// Why the generator of a family stopped by itself.
+    generator_stopped: BTreeMap<AddressFamily, String>,
+    conservation: BTreeMap<AddressFamily, Conservation>,
+    generator_cost_ns: BTreeMap<AddressFamily, f64>,
+}
+
+/// Which block it is, and how it began.
+pub(crate) struct BlockStart {
+    pub(crate) session: u32,
+    pub(crate) attempt: u32,
+    /// Start of the set-up, UTC.
+    pub(crate) start_utc: String,
+    pub(crate) set_up: Duration,
+}
+
+impl BlockLog {
+    /// Of a block whose set-up begins now.
+    pub(crate) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            slices: Vec::new(),
+            samples: Vec::new(),
+            evidence: BTreeMap::new(),
+            generator_stopped: BTreeMap::new(),
+            conservation: BTreeMap::new(),
+            generator_cost_ns: BTreeMap::new(),
+        }
+    }
+
+    /// Notes a slice; what was disturbed of it is told at the end of the block.
+    pub(crate) fn add_slice(&mut self, slice: MeasuredSlice<'_>) -> &SliceRecord {
+        let samples = slice.samples;
+        let (start, end) = (samples[0], samples[samples.len() - 1]);
+        let time_s = (end.at - start.at).as_secs_f64();
+        let forwarded_frames = end.forwarded_frames - start.forwarded_frames;
+        let loops_ns = samples.iter().map(|sample| sample.loop_ns);
+        let record = SliceRecord {
+            family: slice.family,
+            round: slice.round,
+            position: slice.position,
+            variant: slice.variant.clone(),
+            start_s: (start.at - self.started).as_secs_f64(),
+            time_s,
+            offered_frames: slice.offered_frames,
+            forwarded_frames,
+            undisturbed_s: time_s,
+            undisturbed_frames: forwarded_frames,
+            dropped_frames: slice.dropped.values().sum(),
+            calibration_ns: loops_ns.min().unwrap_or_default(),
+            steal_s: slice.steal_s,
+            switch_s: slice.switch.as_secs_f64(),
+        };
+        let evidence = self.evidence_of(slice.family, slice.variant);
+        if evidence.start.is_empty() {
+            evidence.start = slice.start_utc;
+        }
+        for (reason, frames) in slice.dropped {
+            *evidence.drops.entry(reason).or_default() += frames;
+        }
+        for (event, times) in slice.dut_events {
+            *evidence.dut_events.entry(event).or_default() += times;
+        }
+        evidence.settings_moved = evidence.settings_moved.take().or(slice.settings_moved);
+        self.samples.push(samples);
+        self.slices.push(record);
+        &self.slices[self.slices.len() - 1]
+    }
+
+    /// What is known of a trial beside its slices.
+    pub(crate) fn evidence_of(
+        &mut self,
+        family: AddressFamily,
+        variant: &VariantName,
+    ) -> &mut TrialEvidence {
+        self.evidence.entry((family, variant.clone())).or_default()
+    }
+
+    /// Notes that the generator of a family stopped by itself.
+    pub(crate) fn note_generator_stopped(&mut self, family: AddressFamily, why: String) {
+        self.generator_stopped.insert(family, why);
+    }
+
+    /// Notes what a family's frames became from the generator's start to its end, and the generator's
+    /// own cost.
+    pub(crate) fn end_family(
+        &mut self,
+        family: AddressFamily,
+        conservation: Conservation,
+        generator_cost_ns: f64,
+    ) {
+        self.conservation.insert(family, conservation);
+        self.generator_cost_ns.insert(family, generator_cost_ns);
+    }
+
+    /// The block's records, each trial judged.
+    ///
+    /// Shape: every planned family has ended.
+    pub(crate) fn outcome(
+        mut self,
+        resolved: &Resolved,
+        asked: &AskedLoad,
+        planned: &PlannedBlock,
+        start: BlockStart,
+    ) -> BlockOutcome {
+        let undisturbed_loop_ns = tell_undisturbed(&mut self.slices, &self.samples);
+        let block = BlockRecord {
+            schema: SCHEMA_VERSION,
+            session: start.session,
+            block: planned.number,
+            attempt: start.attempt,
+            start: start.start_utc,
+            set_up_s: start.set_up.as_secs_f64(),
+            switch_s: median(self.slices.iter().map(|slice| slice.switch_s)),
+            conservation: self.conservation,
+            generator_cost_ns: self.generator_cost_ns,
+            undisturbed_loop_ns,
+            rate_basis: rate_basis(planned, &self.slices),
+        };
+        let trials = trials(
+            resolved,
+            asked,
+            planned,
+            &block,
+            &self.slices,
+            self.evidence,
+            &self.generator_stopped,
+        );
+        BlockOutcome {
+            trials,
+            block,
+            slices: self.slices,
+        }
+    }
+}
+
+/// Where the frames of a family went, with what nobody can account for.
+///
+/// Shape: counts from the generator's start on, read when nothing was under way any more.
+pub(crate) fn conservation(
+    offered_frames: u64,
+    forwarded_frames: u64,
+    drops: Drops,
+    foreign_frames: u64,
+    verification: Verification,
+) -> Conservation {
+    let dropped: u64 = drops.values().sum();
+    Conservation {
+        offered_frames,
+        forwarded_frames,
+        unaccounted_frames: offered_frames.cast_signed()
+            - forwarded_frames.cast_signed()
+            - dropped.cast_signed(),
+        drops,
+        foreign_frames,
+        verification,
+    }
+}
+
+/// The records of a block's trials.
+fn trials(
+    resolved: &Resolved,
+    asked: &AskedLoad,
+    planned: &PlannedBlock,
+    block: &BlockRecord,
+    slices: &[SliceRecord],
+    mut evidence: BTreeMap<(AddressFamily, VariantName), TrialEvidence>,
+    generator_stopped: &BTreeMap<AddressFamily, String>,
+) -> Vec<TrialRecord> {
+    let usual_calibration_ns = median(slices.iter().map(|slice| as_f64(slice.calibration_ns)));
+    let mut trials = Vec::new();
+    for order in &planned.families {
+        let traffic = &resolved.traffic;
+        let of_family = validity::of_family(
+            &block.conservation[&order.family],
+            traffic.flows_in_all_directions(),
+            generator_stopped.get(&order.family),
+        );
+        for (position, name) in (0..).zip(&order.rounds[0]) {
+            let own: Vec<_> = slices
+                .iter()
+                .filter(|slice| slice.family == order.family && &slice.variant == name)
+                .collect();
+            let evidence = evidence
+                .remove(&(order.family, name.clone()))
+                .unwrap_or_default();
+            let measured_s: f64 = own.iter().map(|slice| slice.time_s).sum();
+            let forwarded_frames: u64 = own.iter().map(|slice| slice.forwarded_frames).sum();
+            let basis = block.rate_basis[&order.family];
+            let mut trial = TrialRecord {
+                schema: SCHEMA_VERSION,
+                session: block.session,
+                block: block.block,
+                attempt: block.attempt,
+                order: position,
+                variant: name.clone(),
+                family: order.family,
+                start: evidence.start.clone(),
+                measured_s,
+                offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
+                forwarded_frames,
+                drops: evidence.drops.clone(),
+                kernel_drop_reasons: evidence.kernel_drop_reasons.clone(),
+                dut_events: evidence.dut_events.clone(),
+                undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
+                observation_pps: fwdlab_stats::observation(
+                    &counted(slices, order.family, name, basis),
+                    resolved.design.shortest_counted_s(),
+                )
+                .map_or(f64::NAN, |observation| {
+                    observation.median_forwarding_rate_pps
+                }),
+                pooled_pps: as_f64(forwarded_frames) / measured_s,
+                steal_s: own.iter().map(|slice| slice.steal_s).sum(),
+                calibration_ns: median(own.iter().map(|slice| as_f64(slice.calibration_ns))),
+                invalid: of_family.clone(),
+            };
+            trial.invalid.extend(validity::of_trial(
+                &trial,
+                &evidence,
+                usual_calibration_ns,
+                asked,
+            ));
+            trials.push(trial);
+        }
+    }
+    trials
+}
+
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    fwdlab_stats::median(&values.collect::<Vec<_>>()).unwrap_or(f64::NAN)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of frames stay far below 2^53"
+)]
+pub(crate) fn as_f64(count: u64) -> f64 {
+    count as f64
+}

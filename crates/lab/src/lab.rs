@@ -1,0 +1,181 @@
+//! A lab of any kind, as whoever measures in it sees it.
+
+use std::path::Path;
+
+use fwdlab_model::{LabKind, LoadRecord, Placement, PlannedBlock, Resolved};
+use fwdlab_sys::Interrupts;
+
+use crate::netns::NetnsLab;
+use crate::router::RouterLab;
+use crate::{BlockOutcome, LabError, LabEvent, Leftover, TesterChoice};
+
+/// A lab that is open, ready to measure.
+pub enum Lab {
+    /// This machine's kernel.
+    Netns(NetnsLab),
+    /// The reference router.
+    Router(RouterLab),
+}
+
+impl Lab {
+    /// Gives an ordinary user's process what a lab needs; to be called before any thread is started.
+    ///
+    /// # Errors
+    /// `NotDriven`, or `NoUserNamespace`.
+    pub fn prepare_process(lab: &fwdlab_model::Lab) -> Result<(), LabError> {
+        match lab.kind {
+            LabKind::Netns => NetnsLab::prepare_process(lab),
+            LabKind::Router => Ok(()),
+            LabKind::FreebsdSsh => Err(not_driven(lab)),
+        }
+    }
+
+    /// Opens the experiment's lab: puts back what killed runs left, and chooses the CPUs and the tester.
+    ///
+    /// # Errors
+    /// `NotDriven`, `Cpu`, `NotRestored`, or what the kernel refuses.
+    pub fn open(
+        resolved: &Resolved,
+        state_directory: &Path,
+        interrupts: Interrupts,
+    ) -> Result<Self, LabError> {
+        match resolved.lab.kind {
+            LabKind::Netns => {
+                NetnsLab::open(resolved, state_directory, interrupts).map(Self::Netns)
+            }
+            LabKind::Router => RouterLab::open(resolved, interrupts).map(Self::Router),
+            LabKind::FreebsdSsh => Err(not_driven(&resolved.lab)),
+        }
+    }
+
+    /// How frames are sent and counted, and why not in a better way.
+    #[must_use]
+    pub fn tester(&self) -> &TesterChoice {
+        match self {
+            Self::Netns(lab) => lab.tester(),
+            Self::Router(lab) => lab.tester(),
+        }
+    }
+
+    /// What killed runs had left, and was put back.
+    #[must_use]
+    pub fn leftovers(&self) -> &[Leftover] {
+        match self {
+            Self::Netns(lab) => lab.leftovers(),
+            Self::Router(_) => &[],
+        }
+    }
+
+    /// Who runs where.
+    #[must_use]
+    pub fn placement(&self) -> &Placement {
+        match self {
+            Self::Netns(lab) => lab.placement(),
+            Self::Router(lab) => lab.placement(),
+        }
+    }
+
+    /// Settles how much is offered, where that depends on what the machine can do; to be called before
+    /// anything is measured. A run that goes on keeps the load of its first session.
+    ///
+    /// # Errors
+    /// When the machine cannot do what the lab file asks for.
+    pub fn settle_load(&mut self, first: Option<&LoadRecord>) -> Result<(), LabError> {
+        match self {
+            Self::Netns(_) => Ok(()),
+            Self::Router(lab) => lab.settle_load(first),
+        }
+    }
+
+    /// Whether settling the load takes a moment, in which it is measured how much is to be offered.
+    #[must_use]
+    pub fn measures_load(&self) -> bool {
+        match self {
+            Self::Netns(_) => false,
+            Self::Router(lab) => lab.measures_load(),
+        }
+    }
+
+    /// The load as this machine allows it, where the lab had to find that out.
+    #[must_use]
+    pub fn load(&self) -> Option<&LoadRecord> {
+        match self {
+            Self::Netns(_) => None,
+            Self::Router(lab) => Some(lab.load()),
+        }
+    }
+
+    /// Why the lab cannot have a variant, for each variant of the experiment.
+    ///
+    /// # Errors
+    /// When the lab cannot be made at all.
+    pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
+        match self {
+            Self::Netns(lab) => lab.unavailable(),
+            Self::Router(lab) => Ok(lab.unavailable()),
+        }
+    }
+
+    /// Measures one block on a fresh set-up.
+    ///
+    /// # Errors
+    /// When the lab cannot be set up, a variant does not forward its probe frames, or the user asks to
+    /// stop now. Nothing of the set-up remains.
+    pub fn measure(
+        &mut self,
+        planned: &PlannedBlock,
+        session: u32,
+        attempt: u32,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<BlockOutcome, LabError> {
+        match self {
+            Self::Netns(lab) => lab.measure(planned, session, attempt, on_event),
+            Self::Router(lab) => lab.measure(planned, session, attempt, on_event),
+        }
+    }
+
+    /// How the forwarding rate settles after each of some switches from one variant to the next.
+    ///
+    /// Shape: one entry a switch, with the rate in each of the following intervals of
+    /// [`SETTLING_STEP`](crate::SETTLING_STEP), in frames per second; none from a router, which is put
+    /// together anew for every slice.
+    ///
+    /// # Errors
+    /// Those of [`measure`](Self::measure).
+    pub fn settling(&mut self, switches: u32) -> Result<Vec<Vec<f64>>, LabError> {
+        match self {
+            Self::Netns(lab) => lab.settling(switches),
+            Self::Router(_) => Ok(Vec::new()),
+        }
+    }
+}
+
+fn not_driven(lab: &fwdlab_model::Lab) -> LabError {
+    LabError::NotDriven {
+        lab: lab.name.clone(),
+        kind: lab.kind,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(kind: LabKind) -> String {
+        let lab = fwdlab_model::Lab {
+            kind,
+            ..fwdlab_model::Lab::netns("here")
+        };
+        Lab::prepare_process(&lab).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_driven_says_what_it_is_and_what_to_do() {
+        assert_eq!(
+            refusal(LabKind::FreebsdSsh),
+            "lab here: FreeBSD hosts reached by ssh (kind \"freebsd-ssh\") cannot be driven by this \
+             version; `fwdlab plan` shows what would be measured there, and `--lab labs/router.toml` \
+             runs the same experiment on the reference router"
+        );
+    }
+}

@@ -1,0 +1,443 @@
+//! One block in the `netns` lab, from its set-up to its last slice.
+
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::{
+    AddressFamily, Direction, LoadRegime, Placement, Resolved, Tester, Variant, VariantName,
+};
+use fwdlab_sys::{Interrupts, NetworkNamespace};
+use fwdlab_traffic::{
+    Frames, Generator, Pace, Receivers, RunningSender, Sender, SenderPort, TrafficError,
+};
+
+use super::probe::send_probe;
+use crate::block::{BlockLog, LabEvent, MeasuredSlice, as_f64, conservation};
+use crate::clock::{now_utc, settled, sleep_until};
+use crate::counters::{Drops, difference, drops};
+use crate::drop_reasons::DropReasons;
+use crate::dut::{Dut, FORWARDER_DROPPED, Site};
+use crate::environment::steal_s;
+use crate::journal::{Journal, Undo};
+use crate::tester::IngressControl;
+use crate::topology::counting;
+use crate::watch::watch;
+use crate::{LabError, Topology};
+
+/// Length of the drop-at-ingress control, after a settle window of the experiment's.
+const CONTROL_MS: u64 = 100;
+
+/// How long the kernel is listened to for its reasons to drop frames.
+const DROP_REASONS_MS: u64 = 50;
+
+/// What a block changes beyond its own lifetime, undone at the latest when the value goes.
+pub(super) struct Changes<'a>(pub(super) &'a mut Journal);
+
+impl Drop for Changes<'_> {
+    fn drop(&mut self) {
+        // What cannot be undone now stands in the journal, where the next run finds it.
+        let _ = self.0.undo_all();
+    }
+}
+
+/// Everything that lives as long as a block.
+pub(super) struct Measurement<'a> {
+    resolved: &'a Resolved,
+    placement: &'a Placement,
+    interrupts: Interrupts,
+    // Before the topology, so that it goes first: programs that undo something run inside the DUT.
+    pub(super) changes: Changes<'a>,
+    pub(super) topology: Topology,
+    tester: Tester,
+    port: SenderPort,
+    dut: Dut,
+    control: IngressControl,
+    pub(super) log: BlockLog,
+}
+
+/// Generator and sink of one family, ready to measure.
+pub(super) struct Family {
+    pub(super) family: AddressFamily,
+    pub(super) generator: Sender,
+    pub(super) sink: Receivers,
+    /// So many frames hold every flow and every size of every direction.
+    pub(super) probe_frames: u32,
+}
+
+impl<'a> Measurement<'a> {
+    /// Sets the block's cables up.
+    pub(super) fn start(
+        resolved: &'a Resolved,
+        placement: &'a Placement,
+        tester: Tester,
+        journal: &'a mut Journal,
+        interrupts: Interrupts,
+    ) -> Result<Self, LabError> {
+        let log = BlockLog::new();
+        let changes = Changes(journal);
+        for role in ["tester", "dut"] {
+            let name = NetworkNamespace::name_of(role)?;
+            let what = format!("network namespace {name}");
+            changes.0.announce(what, Undo::RemoveNamespace { name })?;
+        }
+        let topology = Topology::build()?;
+        changes.0.enter_dut(topology.dut().entrance()?);
+        let interface = topology.generator_interface();
+        if tester != Tester::Ebpf {
+            topology.take_frames_of_sockets_in_polls()?;
+        }
+        if resolved.traffic.direction == Direction::Both {
+            topology.carry_both_directions()?;
+        }
+        let port = topology
+            .tester()
+            .run(|| SenderPort::open(tester, interface))??;
+        let mut measurement = Self {
+            resolved,
+            placement,
+            interrupts,
+            changes,
+            topology,
+            tester,
+            port,
+            dut: Dut::new(resolved, placement, tester)?,
+            control: IngressControl::new(tester)?,
+            log,
+        };
+        if let Some(cpu) = placement.dut_cpu {
+            let direction = resolved.traffic.direction;
+            measurement.topology.forward_on(cpu, direction)?;
+        }
+        Ok(measurement)
+    }
+
+    /// Loads generator and sink, and proves every variant with probe frames of every flow and size.
+    pub(super) fn set_up_family(
+        &mut self,
+        family: AddressFamily,
+        variants: &[VariantName],
+    ) -> Result<Family, LabError> {
+        let there = self.topology.frames(family, &self.resolved.traffic)?;
+        let back = match self.resolved.traffic.direction {
+            Direction::Forward => None,
+            Direction::Both => Some(self.topology.frames_back(&there)),
+        };
+        let (topology, port) = (&self.topology, &self.port);
+        let tester = topology.tester();
+        let generator = tester.run(|| load_sender(topology, port, &there, back.as_ref()))??;
+        let sink = Receivers::load(self.tester, std::iter::once(&there).chain(&back))?;
+        let mut family = Family {
+            family,
+            generator,
+            sink,
+            probe_frames: there.probe_frames() + back.map_or(0, |back| back.probe_frames()),
+        };
+        let interfaces = self.counting();
+        tester.run(|| family.sink.attach(interfaces))??;
+        for name in variants {
+            self.stop_if_asked()?;
+            let variant = self.variant(name);
+            let (dut, mut site) = self.dut_at_site(family.family);
+            dut.apply(&mut site, variant)?;
+            dut.read_back(&mut site, variant)?;
+            self.probe(&mut family, variant)?;
+        }
+        // Another family's sink is to take its place.
+        family.sink.detach()?;
+        Ok(family)
+    }
+
+    /// Where the DUT's frames come out.
+    fn counting(&self) -> &'static [&'static str] {
+        counting(self.resolved.traffic.direction)
+    }
+
+    /// Proves that the DUT forwards a frame of every flow and size as it should.
+    fn probe(&self, family: &mut Family, variant: &Variant) -> Result<(), LabError> {
+        if send_probe(family, &self.resolved.traffic)?.is_right {
+            return Ok(());
+        }
+        // Once more, with an ear to the kernel's reasons.
+        let reasons = DropReasons::listen(self.topology.dut());
+        let outcome = send_probe(family, &self.resolved.traffic)?;
+        if outcome.is_right {
+            return Ok(());
+        }
+        let reasons = reasons.map(|reasons| reasons.frames()).unwrap_or_default();
+        let in_brackets = |list: String| match list.as_str() {
+            "" => list,
+            list => format!(" ({list})"),
+        };
+        let mut kinds: Vec<_> = outcome
+            .counts
+            .wrong_frames_by_kind()
+            .map(|(kind, _)| kind.to_string())
+            .collect();
+        kinds.extend(outcome.missing);
+        let reasons: Vec<_> = reasons
+            .iter()
+            .map(|(reason, frames)| format!("the DUT's kernel dropped {frames} as {reason}"))
+            .collect();
+        Err(LabError::Probe {
+            variant: variant.label.clone(),
+            family: family.family.to_string(),
+            sent: family.probe_frames.into(),
+            forwarded: outcome.counts.forwarded_frames,
+            wrong: outcome.counts.wrong_frames(),
+            kinds: in_brackets(kinds.join(", ")),
+            reasons: in_brackets(reasons.join(", ")),
+        })
+    }
+
+    /// The generator runs through all rounds; only what happens inside slices is measured.
+    pub(super) fn measure_family(
+        &mut self,
+        family: Family,
+        rounds: &[Vec<VariantName>],
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<(), LabError> {
+        let Family {
+            family,
+            generator,
+            mut sink,
+            probe_frames: _,
+        } = family;
+        let design = &self.resolved.design;
+        let settle = Duration::from_millis(design.settle_ms.into());
+        sink.reset()?;
+        let interfaces = self.counting();
+        self.topology.tester().run(|| sink.attach(interfaces))??;
+        self.switch(family, &rounds[0][0])?;
+        let drops_before = self.drops(family)?;
+        let running = generator.start(self.placement.load_cpu, self.pace())?;
+
+        let generator_cost_ns = self.generator_cost_ns(&running, settle)?;
+        sleep(Duration::from_millis(design.warm_up_ms.into()));
+
+        for (round, order) in (1..).zip(rounds) {
+            for (position, name) in (0..).zip(order) {
+                self.stop_if_asked()?;
+                let slice = self.slice(family, &running, &sink, name, round, position, settle)?;
+                on_event(LabEvent::Slice(self.log.add_slice(slice)));
+            }
+        }
+
+        for name in &rounds[0] {
+            self.sample_drop_reasons(family, name)?;
+        }
+
+        let (generator, outcome) = running.finish();
+        if let Err(error) = outcome {
+            let what = match error {
+                TrafficError::GeneratorStopped { what } => what,
+                error => error.to_string(),
+            };
+            self.log.note_generator_stopped(family, what);
+        }
+        let offered_frames = generator.offered_frames()?;
+        let mut drops = Drops::new();
+        let (counts, _) = settled(
+            || {
+                drops = difference(&drops_before, &self.drops(family)?);
+                Ok((sink.counts()?, drops.values().sum::<u64>()))
+            },
+            |(counts, dropped)| counts.forwarded_frames + dropped >= offered_frames,
+        )?;
+        let conservation = conservation(
+            offered_frames,
+            counts.forwarded_frames,
+            drops,
+            counts.foreign_frames,
+            sink.verification()?,
+        );
+        self.log.end_family(family, conservation, generator_cost_ns);
+        Ok(())
+    }
+
+    /// Has a variant that lost frames in its slices lose some more, and asks the kernel for the reasons.
+    fn sample_drop_reasons(
+        &mut self,
+        family: AddressFamily,
+        name: &VariantName,
+    ) -> Result<(), LabError> {
+        if self.log.evidence_of(family, name).drops.is_empty() {
+            return Ok(());
+        }
+        self.stop_if_asked()?;
+        self.switch(family, name)?;
+        if let Some(reasons) = DropReasons::listen(self.topology.dut()) {
+            sleep(Duration::from_millis(DROP_REASONS_MS));
+            self.log.evidence_of(family, name).kernel_drop_reasons = reasons.frames();
+        }
+        Ok(())
+    }
+
+    /// What a frame costs when the DUT drops it as it comes in.
+    fn generator_cost_ns(
+        &mut self,
+        running: &RunningSender,
+        settle: Duration,
+    ) -> Result<f64, LabError> {
+        self.dut.detach_forwarder();
+        let direction = self.resolved.traffic.direction;
+        self.control.begin(&self.topology, direction, running)?;
+        sleep(settle);
+        let start = Instant::now();
+        let frames_before = running.offered_frames()?;
+        sleep(Duration::from_millis(CONTROL_MS));
+        let frames = running.offered_frames()? - frames_before;
+        let time_ns = start.elapsed().as_secs_f64() * 1e9;
+        self.control.end(running);
+        Ok(time_ns / as_f64(frames.max(1)))
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a slice is described by all of them"
+    )]
+    fn slice<'v>(
+        &mut self,
+        family: AddressFamily,
+        running: &RunningSender,
+        sink: &Receivers,
+        name: &'v VariantName,
+        round: u32,
+        position: u32,
+        settle: Duration,
+    ) -> Result<MeasuredSlice<'v>, LabError> {
+        let switching = Instant::now();
+        let start_utc = now_utc();
+        self.switch(family, name)?;
+        let switched = Instant::now();
+        let variant = self.variant(name);
+        let (dut, mut site) = self.dut_at_site(family);
+        let moved = moved(dut.read_back(&mut site, variant))?;
+        sleep_until(switched + settle);
+        let drops_before = self.drops(family)?;
+        let cpu = self.placement.forwarding_cpu();
+        let steal_before_s = steal_s(cpu);
+
+        let length = Duration::from_millis(self.resolved.design.slice_ms.into());
+        let watch = watch(
+            cpu,
+            length,
+            || Ok(sink.forwarded_frames()?),
+            || Ok(running.offered_frames()?),
+        )?;
+        let steal_s = steal_s(cpu) - steal_before_s;
+        // What waits to be checked has only so much room.
+        sink.counts()?;
+        let dropped = difference(&drops_before, &self.drops(family)?);
+        // At the slice's end, so that what was changed inside it is seen too.
+        let moved = match moved {
+            None => {
+                let (dut, mut site) = self.dut_at_site(family);
+                self::moved(dut.prove_unmoved(&mut site, variant))?
+            }
+            moved => moved,
+        };
+        Ok(MeasuredSlice {
+            family,
+            variant: name,
+            round,
+            position,
+            start_utc,
+            switch: switched - switching,
+            samples: watch.samples,
+            offered_frames: watch.edges[1] - watch.edges[0],
+            steal_s,
+            dropped,
+            dut_events: BTreeMap::new(),
+            settings_moved: moved,
+        })
+    }
+
+    pub(super) fn switch(
+        &mut self,
+        family: AddressFamily,
+        name: &VariantName,
+    ) -> Result<(), LabError> {
+        let variant = self.variant(name);
+        let (dut, mut site) = self.dut_at_site(family);
+        dut.apply(&mut site, variant)
+    }
+
+    /// What sets the DUT, and what it is set in, for one family's frames.
+    fn dut_at_site(&mut self, family: AddressFamily) -> (&mut Dut, Site<'_>) {
+        let site = Site {
+            topology: &mut self.topology,
+            journal: self.changes.0,
+            family,
+        };
+        (&mut self.dut, site)
+    }
+
+    fn variant(&self, name: &VariantName) -> &'a Variant {
+        self.resolved
+            .variant(name)
+            .expect("plans are made of the experiment's variants")
+    }
+
+    fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
+        let forwarder = self.dut.forwarder();
+        let programs: Vec<_> = forwarder
+            .map(|program| ("XDP forwarder", program, FORWARDER_DROPPED))
+            .into_iter()
+            .collect();
+        let direction = self.resolved.traffic.direction;
+        drops(
+            &mut self.topology,
+            family,
+            direction,
+            &self.control,
+            &programs,
+        )
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        match (
+            self.resolved.traffic.regime,
+            self.resolved.traffic.intended_load_pps,
+        ) {
+            (LoadRegime::Paced, Some(pps)) => Pace::Paced {
+                pps,
+                burst_frames: self.resolved.traffic.burst_frames,
+            },
+            _ => Pace::SelfClocked,
+        }
+    }
+
+    pub(super) fn stop_if_asked(&self) -> Result<(), LabError> {
+        if self.interrupts.requests() > 1 {
+            Err(LabError::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The generator of the frames that go there, and of those that go back, where there are any.
+fn load_sender(
+    topology: &Topology,
+    port: &SenderPort,
+    there: &Frames,
+    back: Option<&Frames>,
+) -> Result<Sender, LabError> {
+    let Some(back) = back else {
+        return Ok(Sender::load(port, there)?);
+    };
+    Ok(Sender::Ebpf(Generator::load_bidirectional(
+        (there, topology.generator_interface()),
+        (back, topology.generator_interface_back()),
+    )?))
+}
+
+/// What was read back where it was not the variant's.
+fn moved(read_back: Result<(), LabError>) -> Result<Option<String>, LabError> {
+    match read_back {
+        Ok(()) => Ok(None),
+        Err(error @ LabError::ReadBack { .. }) => Ok(Some(error.to_string())),
+        Err(error) => Err(error),
+    }
+}

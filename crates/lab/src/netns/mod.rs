@@ -1,0 +1,249 @@
+//! The `netns` lab: this machine's kernel forwards between two veth pairs, self-clocked, paced or
+//! overloaded.
+
+mod measurement;
+mod probe;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::{Direction, Lab, Placement, PlannedBlock, Resolved, Tester};
+use fwdlab_sys::Interrupts;
+
+use self::measurement::{Family, Measurement};
+use crate::block::{BlockOutcome, BlockStart, LabEvent, as_f64};
+use crate::clock::now_utc;
+use crate::dut::Dut;
+use crate::journal::Journal;
+use crate::placement::{load_unavailable, placement};
+use crate::restore::{Leftover, LeftoverState, OnFailure, restore};
+use crate::tester::TesterChoice;
+use crate::topology::counting;
+use crate::validity::AskedLoad;
+use crate::watch::{prove_cpu_is_free, watch};
+use crate::{LabError, Topology};
+
+/// The name of the journal of what is changed on this machine.
+const JOURNAL: &str = "netns";
+
+/// How finely [`NetnsLab::settling`] looks.
+pub const SETTLING_STEP: Duration = Duration::from_millis(10);
+
+/// How many such intervals after a switch.
+const SETTLING_STEPS: u32 = 20;
+
+/// A lab out of this machine's kernel.
+pub struct NetnsLab {
+    resolved: Resolved,
+    placement: Placement,
+    interrupts: Interrupts,
+    journal: Journal,
+    leftovers: Vec<Leftover>,
+    choice: TesterChoice,
+}
+
+impl NetnsLab {
+    /// Gives an ordinary user's process what the lab needs: a user namespace of its own.
+    ///
+    /// To be called before any thread is started; root's process needs nothing.
+    ///
+    /// # Errors
+    /// `NoUserNamespace`.
+    pub fn prepare_process(lab: &Lab) -> Result<(), LabError> {
+        let uid = fwdlab_sys::user_id();
+        if uid == 0 {
+            return Ok(());
+        }
+        fwdlab_sys::enter_user_namespace().map_err(|source| LabError::NoUserNamespace {
+            lab: lab.name.clone(),
+            uid,
+            source,
+        })
+    }
+
+    /// Opens the lab: puts back what killed runs left, chooses the CPUs, and the best tester that works.
+    ///
+    /// # Errors
+    /// `Cpu`, `NotRestored`, or what the kernel refuses.
+    pub fn open(
+        resolved: &Resolved,
+        state_directory: &Path,
+        interrupts: Interrupts,
+    ) -> Result<Self, LabError> {
+        let journal = Journal::open(state_directory, JOURNAL)?;
+        let leftovers = restore(state_directory, OnFailure::Keep)?;
+        let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
+        if let Some(leftover) = leftovers.iter().find(failed) {
+            return Err(LabError::NotRestored {
+                leftover: leftover.to_string(),
+            });
+        }
+        let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
+        prove_cpu_is_free(placement.load_cpu)?;
+        prove_cpu_is_free(placement.forwarding_cpu())?;
+        Ok(Self {
+            resolved: resolved.clone(),
+            placement,
+            interrupts,
+            journal,
+            leftovers,
+            choice: TesterChoice::probe()?,
+        })
+    }
+
+    /// How frames are sent and counted, and why not in a better way.
+    #[must_use]
+    pub fn tester(&self) -> &TesterChoice {
+        &self.choice
+    }
+
+    /// Measures with another tester than the best that works, to see what that changes.
+    pub fn use_tester(&mut self, tester: Tester) {
+        self.choice = TesterChoice {
+            tester,
+            refused: Vec::new(),
+        };
+    }
+
+    /// What killed runs had left, and was put back.
+    #[must_use]
+    pub fn leftovers(&self) -> &[Leftover] {
+        &self.leftovers
+    }
+
+    /// Who runs where.
+    #[must_use]
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// Why this machine cannot have a variant, for each variant of the experiment.
+    ///
+    /// # Errors
+    /// When the lab cannot be made at all.
+    pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
+        let needs_root = (self.placement.dut_cpu.is_some() && !fwdlab_sys::is_root()).then(|| {
+            "only root can give the DUT a CPU of its own (dut_cpu); run fwdlab as root (sudo)"
+                .into()
+        });
+        let is_bidirectional = self.resolved.traffic.direction == Direction::Both;
+        let needs_ebpf = (is_bidirectional && self.choice.tester != Tester::Ebpf).then(|| {
+            "frames in both directions are made by eBPF programs, which this process may not load; \
+             run fwdlab as root (sudo), or ask for direction = \"forward\""
+                .into()
+        });
+        let unavailable = load_unavailable(&self.resolved, &self.placement);
+        if let Some(reason) = unavailable.or(needs_root).or(needs_ebpf) {
+            return Ok(vec![Some(reason); self.resolved.variants.len()]);
+        }
+        let mut topology = Topology::build()?;
+        let mut dut = Dut::new(&self.resolved, &self.placement, self.choice.tester)?;
+        self.resolved
+            .variants
+            .iter()
+            .map(|variant| dut.unavailable(&mut topology, variant))
+            .collect()
+    }
+
+    /// Measures one block on a fresh set-up.
+    ///
+    /// # Errors
+    /// When the lab cannot be set up, a variant does not forward its probe frames, the kernel
+    /// refuses something, or the user asks to stop now. Nothing of the set-up remains.
+    pub fn measure(
+        &mut self,
+        planned: &PlannedBlock,
+        session: u32,
+        attempt: u32,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<BlockOutcome, LabError> {
+        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
+        on_event(LabEvent::SetUp);
+        let started = Instant::now();
+        let start_utc = now_utc();
+        let mut measurement = Measurement::start(
+            &self.resolved,
+            &self.placement,
+            self.choice.tester,
+            &mut self.journal,
+            self.interrupts,
+        )?;
+        let mut families = Vec::new();
+        for order in &planned.families {
+            families.push(measurement.set_up_family(order.family, &order.rounds[0])?);
+        }
+        let set_up = started.elapsed();
+        on_event(LabEvent::Ready { set_up });
+
+        for (order, family) in planned.families.iter().zip(families) {
+            measurement.measure_family(family, &order.rounds, on_event)?;
+        }
+        let Measurement { log, changes, .. } = measurement;
+        changes.0.undo_all()?;
+        drop(changes);
+        let start = BlockStart {
+            session,
+            attempt,
+            start_utc,
+            set_up,
+        };
+        Ok(log.outcome(
+            &self.resolved,
+            &AskedLoad::of(&self.resolved),
+            planned,
+            start,
+        ))
+    }
+
+    /// How the forwarding rate settles after each of some switches from one variant to the next.
+    ///
+    /// Shape: one entry a switch, with the rate in each of the following intervals of
+    /// [`SETTLING_STEP`], in frames per second.
+    ///
+    /// # Errors
+    /// Those of [`measure`](Self::measure).
+    pub fn settling(&mut self, switches: u32) -> Result<Vec<Vec<f64>>, LabError> {
+        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
+        let variants: Vec<_> = self
+            .resolved
+            .variants
+            .iter()
+            .filter(|variant| variant.unavailable.is_none())
+            .map(|variant| variant.name.clone())
+            .collect();
+        let mut measurement = Measurement::start(
+            &self.resolved,
+            &self.placement,
+            self.choice.tester,
+            &mut self.journal,
+            self.interrupts,
+        )?;
+        let family = self.resolved.traffic.families[0];
+        let Family {
+            generator,
+            mut sink,
+            ..
+        } = measurement.set_up_family(family, &variants)?;
+        sink.reset()?;
+        let tester = measurement.topology.tester();
+        tester.run(|| sink.attach(counting(self.resolved.traffic.direction)))??;
+        let running = generator.start(self.placement.load_cpu, measurement.pace())?;
+        let mut settlings = Vec::new();
+        for name in variants.iter().cycle().take(switches as usize) {
+            measurement.stop_if_asked()?;
+            measurement.switch(family, name)?;
+            let forwarded = || Ok(sink.forwarded_frames()?);
+            let mut rates_pps = Vec::new();
+            for _ in 0..SETTLING_STEPS {
+                let samples =
+                    watch(self.placement.load_cpu, SETTLING_STEP, forwarded, forwarded)?.samples;
+                let (start, end) = (samples[0], samples[samples.len() - 1]);
+                let frames = end.forwarded_frames - start.forwarded_frames;
+                rates_pps.push(as_f64(frames) / (end.at - start.at).as_secs_f64());
+            }
+            settlings.push(rates_pps);
+        }
+        running.finish().1?;
+        Ok(settlings)
+    }
+}

@@ -1,0 +1,66 @@
+//! Probe frames: a frame of every flow and every size, before a variant is measured.
+
+use fwdlab_model::Traffic;
+use fwdlab_traffic::SinkCounts;
+
+use super::measurement::Family;
+use crate::LabError;
+use crate::clock::settled;
+
+/// Probe frames under way at once: what a veth ring holds even where another CPU empties it.
+const PROBE_BATCH: u32 = 128;
+
+/// What became of a variant's probe frames.
+pub(super) struct ProbeOutcome {
+    pub(super) counts: SinkCounts,
+    /// What never came, where as many frames came as were sent.
+    pub(super) missing: Option<String>,
+    /// Whether all came, of every flow and size, and as they should.
+    pub(super) is_right: bool,
+}
+
+/// Sends a frame of every flow and every size, and waits for them.
+pub(super) fn send_probe(family: &mut Family, traffic: &Traffic) -> Result<ProbeOutcome, LabError> {
+    let sent = family.probe_frames;
+    family.sink.reset_to_check_all()?;
+    let mut sent_so_far = 0;
+    let mut is_lossless = true;
+    while sent_so_far < sent {
+        let batch = PROBE_BATCH.min(sent - sent_so_far);
+        if sent_so_far == 0 {
+            family.generator.send(batch)?;
+        } else {
+            family.generator.send_more(batch)?;
+        }
+        sent_so_far += batch;
+        // Once a frame is lost, waiting for the others would only take its time each time.
+        if is_lossless {
+            let arrived = settled(
+                || Ok(family.sink.counts()?.forwarded_frames),
+                |&arrived| arrived >= u64::from(sent_so_far),
+            )?;
+            is_lossless = arrived >= u64::from(sent_so_far);
+        }
+    }
+    let counts = settled(
+        || Ok(family.sink.counts()?),
+        |counts| counts.forwarded_frames >= u64::from(sent),
+    )?;
+    let flows = traffic.flows_in_all_directions();
+    let flows_seen = family.sink.flows_seen()?;
+    let are_complete = counts.forwarded_frames == u64::from(sent);
+    let missing = if !are_complete {
+        None
+    } else if flows_seen != flows {
+        Some(format!("of {flows} flows it saw {flows_seen}"))
+    } else if !family.sink.all_sizes_seen()? {
+        Some("not every size of frame came".to_owned())
+    } else {
+        None
+    };
+    Ok(ProbeOutcome {
+        is_right: are_complete && counts.wrong_frames() == 0 && missing.is_none(),
+        missing,
+        counts,
+    })
+}

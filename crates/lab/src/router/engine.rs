@@ -1,0 +1,508 @@
+//! One block on the reference router, from its first probe frame to its last slice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::{
+    AddressFamily, Direction, Resolved, Tester as TesterKind, Variant, VariantName,
+};
+use fwdlab_router::{
+    Buffer, Counters, Drop as RouterDrop, Event as RouterEvent, Layout, Network, PortDevice,
+    PublishedCounters, Router, Worker,
+};
+use fwdlab_sys::Interrupts;
+use fwdlab_traffic::MemorySink;
+
+use super::network::network;
+use super::setting::setting;
+use super::tester::{Dropping, Family, Passing, TesterCounts, rates_pps, wire};
+use super::threads::{Offer, Place, Running, Tester};
+use crate::LabError;
+use crate::addresses::{TESTER_IN_MAC, frames, frames_back};
+use crate::block::{BlockLog, LabEvent, MeasuredSlice, as_f64, conservation};
+use crate::clock::{now_utc, sleep_until};
+use crate::counters::{Drops, difference};
+use crate::environment::steal_s;
+use crate::watch::watch;
+
+/// Length of the drop-at-ingress control, after a settle window of the experiment's.
+const CONTROL: Duration = Duration::from_millis(100);
+
+/// Under which frames are counted that found no descriptor ready.
+const NO_DESCRIPTOR: &str = "rx: no descriptor";
+
+/// How often entropy is fed to its pool while frames pass, as FreeBSD's thread does it.
+const FEED_POOL_EVERY: Duration = Duration::from_millis(100);
+
+/// Where a variant's work is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Arrangement {
+    pub(super) place: Place,
+    pub(super) layout: Layout,
+}
+
+/// The arrangement of every variant that is measured.
+pub(super) type Arrangements = BTreeMap<VariantName, Arrangement>;
+
+/// Everything that lives as long as a block.
+pub(super) struct Measurement<'a> {
+    resolved: &'a Resolved,
+    interrupts: Interrupts,
+    arrangements: &'a Arrangements,
+    /// Of each number of routes.
+    networks: BTreeMap<u32, Arc<Network>>,
+    /// Those that no router uses.
+    #[expect(
+        clippy::vec_box,
+        reason = "a buffer changes hands by its box, and never moves"
+    )]
+    buffers: Vec<Box<Buffer>>,
+    pub(super) log: BlockLog,
+}
+
+/// A router at work for one variant.
+struct AtWork {
+    running: Running<Worker>,
+    ports: Vec<PortDevice>,
+    counters: Vec<Arc<PublishedCounters>>,
+    harvester: Arc<fwdlab_router::harvest::Harvester>,
+}
+
+impl AtWork {
+    /// What all workers counted so far.
+    fn counters(&self) -> Counters {
+        self.counters
+            .iter()
+            .fold(Counters::default(), |sum, counters| {
+                sum.plus(&counters.read())
+            })
+    }
+}
+
+/// What is counted at the edge of a slice.
+struct Edge {
+    offered_frames: u64,
+    missed_frames: u64,
+    counters: Counters,
+}
+
+impl Edge {
+    fn read(counts: &TesterCounts, at_work: &AtWork) -> Self {
+        Self {
+            offered_frames: counts.offered_frames(),
+            missed_frames: counts.missed_frames(),
+            counters: at_work.counters(),
+        }
+    }
+
+    fn drops(&self) -> Drops {
+        let mut drops = drops_of(&self.counters);
+        drops.insert(NO_DESCRIPTOR.to_owned(), self.missed_frames);
+        drops
+    }
+}
+
+impl<'a> Measurement<'a> {
+    /// Builds the tables and buffers of a block.
+    ///
+    /// # Errors
+    /// What the router refuses.
+    pub(super) fn start(
+        resolved: &'a Resolved,
+        arrangements: &'a Arrangements,
+        interrupts: Interrupts,
+    ) -> Result<Self, LabError> {
+        let log = BlockLog::new();
+        let mut networks = BTreeMap::new();
+        for variant in &resolved.variants {
+            if variant.unavailable.is_none() {
+                let routes = setting(resolved, variant)?.routes;
+                if let std::collections::btree_map::Entry::Vacant(entry) = networks.entry(routes) {
+                    entry.insert(Arc::new(Network::build(&network(routes))?));
+                }
+            }
+        }
+        Ok(Self {
+            resolved,
+            interrupts,
+            arrangements,
+            networks,
+            buffers: Vec::new(),
+            log,
+        })
+    }
+
+    /// Makes the frames of a family, and proves every variant with a frame of every flow and size.
+    ///
+    /// # Errors
+    /// `Probe` where one does not come out as it should, and what traffic and router refuse.
+    pub(super) fn set_up_family(
+        &mut self,
+        family: AddressFamily,
+        variants: &[VariantName],
+    ) -> Result<Family, LabError> {
+        let there = frames(family, &self.resolved.traffic)?;
+        let back = match self.resolved.traffic.direction {
+            Direction::Forward => None,
+            Direction::Both => Some(frames_back(&there, TESTER_IN_MAC)),
+        };
+        let family = Family {
+            family,
+            there,
+            back,
+        };
+        for name in variants {
+            self.stop_if_asked()?;
+            self.probe(&family, self.variant(name))?;
+        }
+        Ok(family)
+    }
+
+    /// Takes a frame of every flow and size through a variant's router, in turns on this thread.
+    fn probe(&mut self, family: &Family, variant: &Variant) -> Result<(), LabError> {
+        let setting = setting(self.resolved, variant)?;
+        let layout = &self.arrangements[&variant.name].layout;
+        let mut tester = family.tester(layout.receive_queues, 1)?;
+        let buffers = std::mem::take(&mut self.buffers);
+        let network = &self.networks[&setting.routes];
+        let (router, spare) = Router::assemble(network, &setting.knobs, layout, buffers)?;
+        self.buffers = spare;
+        let rest = tester.plug_in(router.ports);
+        let mut workers = router.workers;
+        let counts = TesterCounts::of(&tester);
+        let wanted = u64::from(family.there.probe_frames());
+        // Whatever waits in the router comes out within some turns.
+        let mut idle_turns = 0;
+        while idle_turns < 4 {
+            let mut filled = 0;
+            for (generator, counts) in tester.generators.iter_mut().zip(&counts.generators) {
+                if counts.offered_frames() < wanted {
+                    // No more than the rings take: none is to be missed.
+                    filled += generator.fill();
+                }
+            }
+            let taken: usize = workers.iter_mut().map(|worker| worker.poll(0)).sum();
+            let drained: usize = tester.sinks.iter_mut().map(MemorySink::drain).sum();
+            idle_turns = if taken + drained + filled == 0 {
+                idle_turns + 1
+            } else {
+                0
+            };
+        }
+        let ports = tester.unplug(rest);
+        self.take_back(workers, ports)?;
+        let (mut wrong, mut kinds, mut complete) = (0, Vec::new(), true);
+        let generators = counts.generators.iter().zip(family.frames());
+        for (sink, (generator, frames)) in counts.sinks.iter().rev().zip(generators) {
+            let seen = sink.counts();
+            wrong += seen.wrong_frames();
+            kinds.extend(seen.wrong_frames_by_kind().map(|(kind, _)| kind.to_owned()));
+            complete &= seen.forwarded_frames == generator.offered_frames();
+            complete &= generator.offered_frames() >= wanted;
+            complete &= sink.flows_seen() == frames.flows().count();
+        }
+        if complete && wrong == 0 {
+            return Ok(());
+        }
+        Err(LabError::Probe {
+            variant: variant.label.clone(),
+            family: family.family.to_string(),
+            sent: counts.offered_frames(),
+            forwarded: counts.forwarded_frames(),
+            wrong,
+            kinds: if kinds.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", kinds.join(", "))
+            },
+            reasons: String::new(),
+        })
+    }
+
+    /// The tester offers frames through all rounds; only what happens inside slices is measured.
+    ///
+    /// # Errors
+    /// What the router refuses, or the wish to stop now.
+    pub(super) fn measure_family(
+        &mut self,
+        family: &Family,
+        rounds: &[Vec<VariantName>],
+        offer: Offer,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<(), LabError> {
+        let design = &self.resolved.design;
+        let first = &self.arrangements[&rounds[0][0]];
+        let generator_cost_ns = self.generator_cost_ns(family, first)?;
+        let mut tester = family.tester(first.layout.receive_queues, family.there.check_every())?;
+        let counts = TesterCounts::of(&tester);
+        let mut past = Counters::default();
+        let mut is_warm = false;
+        for (round, order) in (1..).zip(rounds) {
+            for (position, name) in (0..).zip(order) {
+                self.stop_if_asked()?;
+                let (switching, start_utc) = (Instant::now(), now_utc());
+                let at_work = self.put_to_work(name, offer, tester)?;
+                let switched = Instant::now();
+                if !is_warm {
+                    sleep(Duration::from_millis(design.warm_up_ms.into()));
+                    is_warm = true;
+                }
+                sleep_until(switched + Duration::from_millis(design.settle_ms.into()));
+                let cpu = self.arrangements[name].place.watched_cpu();
+                let steal_before_s = steal_s(cpu);
+                let watch = {
+                    let length = Duration::from_millis(design.slice_ms.into());
+                    let feeding = Feeding::start(&at_work.harvester, length);
+                    let watch = watch(
+                        cpu,
+                        length,
+                        || Ok(counts.forwarded_frames()),
+                        || Ok(Edge::read(&counts, &at_work)),
+                    )?;
+                    feeding.finish();
+                    watch
+                };
+                let [before, after] = &watch.edges;
+                let events = |edge: &Edge| events_of(&edge.counters);
+                let slice = MeasuredSlice {
+                    family: family.family,
+                    variant: name,
+                    round,
+                    position,
+                    start_utc,
+                    switch: switched - switching,
+                    samples: watch.samples,
+                    offered_frames: after.offered_frames - before.offered_frames,
+                    steal_s: steal_s(cpu) - steal_before_s,
+                    dropped: difference(&before.drops(), &after.drops()),
+                    dut_events: difference(&events(before), &events(after)),
+                    settings_moved: None,
+                };
+                on_event(LabEvent::Slice(self.log.add_slice(slice)));
+                let more;
+                (tester, more) = self.take_off_work(at_work)?;
+                past = past.plus(&more);
+            }
+        }
+        let mut all = drops_of(&past);
+        all.insert(NO_DESCRIPTOR.to_owned(), counts.missed_frames());
+        all.retain(|_, frames| *frames > 0);
+        let mut foreign_frames = 0;
+        let mut verification = fwdlab_model::Verification::default();
+        for sink in &counts.sinks {
+            foreign_frames += sink.counts().foreign_frames;
+            let of_one = sink.verification();
+            verification.checked_frames += of_one.checked_frames;
+            verification.flows_seen += of_one.flows_seen;
+            for (what, frames) in of_one.wrong_frames {
+                *verification.wrong_frames.entry(what).or_default() += frames;
+            }
+        }
+        let conservation = conservation(
+            counts.offered_frames(),
+            counts.forwarded_frames(),
+            all,
+            foreign_frames,
+            verification,
+        );
+        self.log
+            .end_family(family.family, conservation, generator_cost_ns);
+        Ok(())
+    }
+
+    /// Frames a second that come out where so many are offered to a variant's router, in each window.
+    ///
+    /// # Errors
+    /// Those of a slice.
+    pub(super) fn forwarding_rates_pps(
+        &mut self,
+        family: &Family,
+        name: &VariantName,
+        offer: Offer,
+        windows: &[Duration],
+    ) -> Result<Vec<f64>, LabError> {
+        let queues = self.arrangements[name].layout.receive_queues;
+        let tester = family.tester(queues, family.there.check_every())?;
+        let counts = TesterCounts::of(&tester);
+        let at_work = self.put_to_work(name, offer, tester)?;
+        let rates_pps = rates_pps(&counts, windows, || self.stop_at_once_if_asked());
+        self.take_off_work(at_work)?;
+        rates_pps
+    }
+
+    /// Frames a second that tester and rings can do at most, in each window: a wire takes the router's
+    /// place.
+    ///
+    /// # Errors
+    /// Where a thread cannot go to its CPU.
+    pub(super) fn tester_ceilings_pps(
+        &self,
+        family: &Family,
+        arrangement: &Arrangement,
+        windows: &[Duration],
+    ) -> Result<Vec<f64>, LabError> {
+        let Arrangement { place, layout } = arrangement;
+        let (wire, ports) = wire(layout.receive_queues);
+        let mut tester = family.tester(layout.receive_queues, u32::MAX)?;
+        let _rest = tester.plug_in(ports);
+        let counts = TesterCounts::of(&tester);
+        let running = Running::start(place, Offer::Unbounded, tester, vec![Passing(wire)]);
+        let rates_pps = rates_pps(&counts, windows, || self.stop_at_once_if_asked());
+        running.stop()?;
+        rates_pps
+    }
+
+    /// What a frame costs where it is dropped as it comes in.
+    fn generator_cost_ns(
+        &self,
+        family: &Family,
+        arrangement: &Arrangement,
+    ) -> Result<f64, LabError> {
+        let Arrangement { place, layout } = arrangement;
+        let (wire, ports) = wire(layout.receive_queues);
+        let mut tester = family.tester(layout.receive_queues, u32::MAX)?;
+        let _rest = tester.plug_in(ports);
+        let counts = TesterCounts::of(&tester);
+        let running = Running::start(place, Offer::Taken, tester, vec![Dropping(wire)]);
+        sleep(Duration::from_millis(self.resolved.design.settle_ms.into()));
+        let (start, before) = (Instant::now(), counts.offered_frames());
+        sleep(CONTROL);
+        let frames = counts.offered_frames() - before;
+        let time_ns = start.elapsed().as_secs_f64() * 1e9;
+        running.stop()?;
+        Ok(time_ns / as_f64(frames.max(1)))
+    }
+
+    fn put_to_work(
+        &mut self,
+        name: &VariantName,
+        offer: Offer,
+        mut tester: Tester,
+    ) -> Result<AtWork, LabError> {
+        let setting = setting(self.resolved, self.variant(name))?;
+        let Arrangement { place, layout } = &self.arrangements[name];
+        let buffers = std::mem::take(&mut self.buffers);
+        let network = &self.networks[&setting.routes];
+        let (router, spare) = Router::assemble(network, &setting.knobs, layout, buffers)?;
+        self.buffers = spare;
+        let ports = tester.plug_in(router.ports);
+        let counters = router.workers.iter().map(Worker::published).collect();
+        Ok(AtWork {
+            running: Running::start(place, offer, tester, router.workers),
+            ports,
+            counters,
+            harvester: router.harvester,
+        })
+    }
+
+    fn take_off_work(&mut self, at_work: AtWork) -> Result<(Tester, Counters), LabError> {
+        let (mut tester, workers) = at_work.running.stop()?;
+        let counters = workers.iter().fold(Counters::default(), |sum, worker| {
+            sum.plus(worker.counters())
+        });
+        let ports = tester.unplug(at_work.ports);
+        self.take_back(workers, ports)?;
+        Ok((tester, counters))
+    }
+
+    /// Takes a router apart and keeps its buffers for the next one.
+    fn take_back(&mut self, workers: Vec<Worker>, ports: Vec<PortDevice>) -> Result<(), LabError> {
+        self.buffers.extend(Router::disassemble(workers, ports)?);
+        // In one order whatever the ring sizes, so that a router finds its buffers where they were.
+        self.buffers
+            .sort_by_key(|buffer| std::ptr::from_ref::<Buffer>(buffer).addr());
+        Ok(())
+    }
+
+    fn variant(&self, name: &VariantName) -> &'a Variant {
+        self.resolved
+            .variant(name)
+            .expect("plans are made of the experiment's variants")
+    }
+
+    /// Before a block has begun there is nothing that is worth being finished first.
+    fn stop_at_once_if_asked(&self) -> Result<(), LabError> {
+        if self.interrupts.requests() > 0 {
+            Err(LabError::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn stop_if_asked(&self) -> Result<(), LabError> {
+        if self.interrupts.requests() > 1 {
+            Err(LabError::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Feeds the entropy pool while a slice is measured.
+struct Feeding {
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Feeding {
+    fn start(harvester: &Arc<fwdlab_router::harvest::Harvester>, length: Duration) -> Self {
+        let harvester = Arc::clone(harvester);
+        let end = Instant::now() + length;
+        Self {
+            thread: std::thread::spawn(move || {
+                while Instant::now() + FEED_POOL_EVERY <= end {
+                    sleep(FEED_POOL_EVERY);
+                    harvester.feed_pool();
+                }
+                harvester.feed_pool();
+            }),
+        }
+    }
+
+    fn finish(self) {
+        self.thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+}
+
+fn drops_of(counters: &Counters) -> Drops {
+    RouterDrop::ALL
+        .iter()
+        .map(|&reason| (reason.name().to_owned(), counters.drops(reason)))
+        .collect()
+}
+
+fn events_of(counters: &Counters) -> BTreeMap<String, u64> {
+    RouterEvent::ALL
+        .iter()
+        .map(|&event| (event.name().to_owned(), counters.events(event)))
+        .collect()
+}
+
+impl Place {
+    /// The CPU whose time is measured: the router's.
+    pub(super) fn watched_cpu(&self) -> u32 {
+        match self {
+            Self::Inline { cpu } => *cpu,
+            Self::Beside { workers, .. } => workers[0],
+        }
+    }
+
+    /// The CPU of generator and sink.
+    pub(super) fn tester_cpu(&self) -> u32 {
+        match self {
+            Self::Inline { cpu } => *cpu,
+            Self::Beside { tester, .. } => *tester,
+        }
+    }
+}
+
+/// The tester's kind, as records name it.
+pub(super) fn tester_kind(place: &Place) -> TesterKind {
+    match place {
+        Place::Inline { .. } => TesterKind::MemoryInline,
+        Place::Beside { .. } => TesterKind::MemoryThreaded,
+    }
+}

@@ -1,0 +1,164 @@
+//! The `router` lab: the reference router inside this process, frames in memory, no privilege needed.
+
+mod arrangement;
+mod engine;
+mod load;
+mod network;
+mod setting;
+mod tester;
+mod threads;
+
+use std::time::Instant;
+
+use fwdlab_model::{LoadRecord, LoadRegime, Placement, PlannedBlock, Resolved, RouterTester};
+use fwdlab_sys::{Interrupts, PinnedThread};
+
+use self::arrangement::Machine;
+use self::engine::Measurement;
+use self::load::Load;
+use crate::block::BlockStart;
+use crate::clock::now_utc;
+use crate::watch::prove_cpu_is_free;
+use crate::{BlockOutcome, LabError, LabEvent, TesterChoice};
+
+/// A lab out of the reference router.
+pub struct RouterLab {
+    resolved: Resolved,
+    machine: Machine,
+    interrupts: Interrupts,
+    load: Load,
+    placement: Placement,
+    choice: TesterChoice,
+    /// Of each variant of the experiment.
+    unavailable: Vec<Option<String>>,
+}
+
+impl RouterLab {
+    /// Opens the lab: finds out which variants this machine can have.
+    ///
+    /// # Errors
+    /// `Cpu` where the lab file names one that this process may not use, `Oversubscribed` where it asks
+    /// for threads that have no CPU.
+    pub fn open(resolved: &Resolved, interrupts: Interrupts) -> Result<Self, LabError> {
+        let machine = Machine::look(resolved)?;
+        let mut resolved = resolved.clone();
+        let unavailable = machine.unavailable(&resolved)?;
+        for (variant, reason) in resolved.variants.iter_mut().zip(&unavailable) {
+            variant.unavailable.clone_from(reason);
+        }
+        let options = resolved.lab.router.unwrap_or_default();
+        if options.tester == RouterTester::Threaded && machine.beside(&resolved)?.is_none() {
+            return Err(LabError::Oversubscribed {
+                queues: options.queues,
+                cpus: machine.cpus(),
+            });
+        }
+        let load = Load::in_turns(machine.in_turns(&resolved));
+        let (placement, choice) = machine.settled(&load);
+        Ok(Self {
+            resolved,
+            machine,
+            interrupts,
+            load,
+            placement,
+            choice,
+            unavailable,
+        })
+    }
+
+    /// Settles where threads go and how much is offered; under overload it measures for some two seconds
+    /// a family how much the baseline forwards at most and whether the tester can offer more. Where a
+    /// run goes on, it is the load of its first session.
+    ///
+    /// # Errors
+    /// What the router refuses, or the wish to stop now.
+    pub fn settle_load(&mut self, first: Option<&LoadRecord>) -> Result<(), LabError> {
+        let in_turns = self.machine.in_turns(&self.resolved);
+        let beside = self.machine.beside(&self.resolved)?;
+        let (queues, cpus) = (self.queues(), self.machine.cpus());
+        let beside = beside.ok_or_else(|| {
+            format!(
+                "{queues} queues with a worker each and a tester need {} CPUs, and there are {cpus}",
+                queues + 1
+            )
+        });
+        self.load = Load::settle(&self.resolved, in_turns, beside, first, self.interrupts)?;
+        (self.placement, self.choice) = self.machine.settled(&self.load);
+        prove_cpu_is_free(self.placement.load_cpu)?;
+        prove_cpu_is_free(self.placement.forwarding_cpu())
+    }
+
+    /// Whether the load is to be found out by measuring.
+    #[must_use]
+    pub fn measures_load(&self) -> bool {
+        let options = self.resolved.lab.router.unwrap_or_default();
+        self.resolved.traffic.regime == LoadRegime::Overload
+            && options.tester != RouterTester::Inline
+    }
+
+    fn queues(&self) -> u32 {
+        self.resolved.lab.router.unwrap_or_default().queues
+    }
+
+    /// How frames are sent and counted.
+    #[must_use]
+    pub fn tester(&self) -> &TesterChoice {
+        &self.choice
+    }
+
+    /// Who runs where.
+    #[must_use]
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// The load regime that this machine allows, and what was measured to settle it.
+    #[must_use]
+    pub fn load(&self) -> &LoadRecord {
+        &self.load.record
+    }
+
+    /// Why this machine cannot have a variant, for each variant of the experiment.
+    #[must_use]
+    pub fn unavailable(&self) -> Vec<Option<String>> {
+        self.unavailable.clone()
+    }
+
+    /// Measures one block on a fresh set-up.
+    ///
+    /// # Errors
+    /// When a variant does not forward its probe frames, the router refuses something, or the user asks
+    /// to stop now. Nothing of the set-up remains.
+    pub fn measure(
+        &mut self,
+        planned: &PlannedBlock,
+        session: u32,
+        attempt: u32,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<BlockOutcome, LabError> {
+        let _pinned = PinnedThread::to_cpu(self.placement.control_cpu)?;
+        on_event(LabEvent::SetUp);
+        let started = Instant::now();
+        let start_utc = now_utc();
+        let mut measurement =
+            Measurement::start(&self.resolved, &self.load.arrangements, self.interrupts)?;
+        let mut families = Vec::new();
+        for order in &planned.families {
+            families.push(measurement.set_up_family(order.family, &order.rounds[0])?);
+        }
+        let set_up = started.elapsed();
+        on_event(LabEvent::Ready { set_up });
+        for (order, family) in planned.families.iter().zip(&families) {
+            let offer = self.load.offer(order.family);
+            measurement.measure_family(family, &order.rounds, offer, on_event)?;
+        }
+        let start = BlockStart {
+            session,
+            attempt,
+            start_utc,
+            set_up,
+        };
+        let log = measurement.log;
+        Ok(log.outcome(&self.resolved, &self.load.asked(), planned, start))
+    }
+}
