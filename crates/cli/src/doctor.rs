@@ -5,14 +5,15 @@ use std::fs;
 
 use fwdlab_archive::{Choice, Results, write_derived};
 use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
-use fwdlab_lab::{BlockOutcome, NetnsLab};
-use fwdlab_model::{Environment, Lab, LabNoise};
+use fwdlab_lab::{BlockOutcome, Lab};
+use fwdlab_model::{Environment, LabKind, LabNoise, LoadRegime};
 use fwdlab_plan::PlanRun;
 use fwdlab_report::format::duration;
+use fwdlab_sys::Interrupts;
 use serde_json::json;
 
 use crate::args::DoctorArguments;
-use crate::exit::{Code, DONE, GOAL_MISSED};
+use crate::exit::{Code, DONE, GOAL_MISSED, WrongArguments};
 use crate::output::{self, tell};
 use crate::progress::Progress;
 use crate::session::{Session, Subject};
@@ -21,25 +22,37 @@ use crate::session::{Session, Subject};
 const SWITCHES: u32 = 20;
 
 pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
-    let lab = match &arguments.lab {
+    let (lab, regime) = match &arguments.lab {
         Some(path) => fwdlab_model::load_lab(path, &|path| fs::read_to_string(path))?,
-        None => Lab::netns("netns"),
+        None => (fwdlab_model::Lab::netns("netns"), LoadRegime::SelfClocked),
     };
-    let prepared = NetnsLab::prepare_process(&lab);
+    if lab.kind.is_remote() {
+        return Err(WrongArguments(format!(
+            "lab {}: FreeBSD hosts reached by ssh (kind \"{}\") cannot be examined by this version; give a \
+             lab of kind \"{}\" or \"{}\"",
+            lab.name,
+            lab.kind,
+            LabKind::Netns,
+            LabKind::Router,
+        ))
+        .into());
+    }
+    let prepared = Lab::prepare_process(&lab);
+    let interrupts = fwdlab_sys::watch_interrupts()?;
     let environment = fwdlab_lab::environment();
     tell("looking at the machine (some seconds)");
-    let findings = examine(&lab, &environment, &prepared)?;
+    let findings = examine(&lab, regime, &environment, &prepared, interrupts)?;
     let worst = findings.iter().map(|finding| finding.state).max();
     let noise = if arguments.quick || worst == Some(State::Fatal) {
         None
     } else {
-        measure(&lab, &environment, arguments)?
+        measure(&lab, regime, &environment, arguments, interrupts)?
     };
     if arguments.json {
         let document = json!({ "lab": lab.name, "findings": findings, "noise": noise });
         output::print(&format!("{document:#}\n"))?;
     } else {
-        output::print(&written(&findings, noise.as_ref()))?;
+        output::print(&written(&findings, noise.as_ref(), lab.kind))?;
     }
     Ok(if worst == Some(State::Fatal) {
         GOAL_MISSED
@@ -51,15 +64,16 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
 /// Measures the baseline against itself, into a results directory as any run does, so that plans
 /// find it; then how the rate settles.
 fn measure(
-    lab: &Lab,
+    lab: &fwdlab_model::Lab,
+    regime: LoadRegime,
     environment: &Environment,
     arguments: &DoctorArguments,
+    interrupts: Interrupts,
 ) -> anyhow::Result<Option<LabNoise>> {
-    let interrupts = fwdlab_sys::watch_interrupts()?;
-    let with_ruleset = environment.facts.contains_key("nft");
-    let resolved = control_experiment(lab, arguments.blocks, with_ruleset);
+    let with_ruleset = lab.kind == LabKind::Netns && environment.facts.contains_key("nft");
+    let resolved = control_experiment(lab, regime, arguments.blocks, with_ruleset);
     let state_directory = fwdlab_lab::state_directory()?;
-    let mut netns = NetnsLab::open(&resolved, &state_directory, interrupts)?;
+    let mut open_lab = Lab::open(&resolved, &state_directory, interrupts)?;
     let plan = fwdlab_plan::build(&resolved)?;
     let choice = Choice {
         label: None,
@@ -73,12 +87,13 @@ fn measure(
         lab_path: arguments.lab.as_deref(),
         environment: environment.clone(),
     };
-    let mut session = Session::begin(&arguments.results, &choice, subject, &netns)?;
+    let mut session = Session::begin(&arguments.results, &choice, subject, &open_lab)?;
+    session.settle(&mut open_lab, false)?;
     let mut plan_run = PlanRun::resume(plan, &[]);
     let mut progress = Progress::new(false, &resolved.design, &plan_run);
     let left = duration(progress.left_s(&plan_run));
     tell(&format!("measuring the lab against itself (about {left})"));
-    let measured = session.measure(&mut netns, &mut plan_run, &mut progress, interrupts);
+    let measured = session.measure(&mut open_lab, &mut plan_run, &mut progress, interrupts);
     progress.finish();
     let directory = session.results.dir().to_owned();
     if !measured? {
@@ -104,7 +119,10 @@ fn measure(
     )?;
     if let Some(noise) = noise.as_mut().filter(|_| with_ruleset) {
         tell("watching the rate settle after switches (some seconds)");
-        noise.settle_ms = settle_ms(&netns.settling(SWITCHES)?);
+        noise.settle_ms = settle_ms(&open_lab.settling(SWITCHES)?);
+    }
+    if noise.is_none() {
+        tell("every block stayed invalid, so that nothing is known of the noise: see the findings");
     }
     if let Some(noise) = &noise {
         let text = format!("{}\n", serde_json::to_string_pretty(noise)?);
@@ -113,7 +131,7 @@ fn measure(
     Ok(noise)
 }
 
-fn written(findings: &[Finding], noise: Option<&LabNoise>) -> String {
+fn written(findings: &[Finding], noise: Option<&LabNoise>, kind: LabKind) -> String {
     let colour = output::stdout_takes_colour();
     let mark = |state| {
         let (mark, code) = match state {
@@ -142,12 +160,12 @@ fn written(findings: &[Finding], noise: Option<&LabNoise>) -> String {
     }
     if let Some(noise) = noise {
         text.push('\n');
-        text.push_str(&noise_written(noise));
+        text.push_str(&noise_written(noise, kind));
     }
     text
 }
 
-fn noise_written(noise: &LabNoise) -> String {
+fn noise_written(noise: &LabNoise, kind: LabKind) -> String {
     let spread = fwdlab_stats::Spread::new(&noise.block_effects)
         .ok()
         .flatten();
@@ -156,15 +174,17 @@ fn noise_written(noise: &LabNoise) -> String {
         || "unknown".to_owned(),
         |spread| percent(spread.standard_deviation),
     );
-    let settle = noise.settle_ms.map_or_else(
-        || "not seen to settle".to_owned(),
-        |ms| format!("settled after {ms} ms"),
-    );
+    let settle = match noise.settle_ms {
+        Some(ms) => format!("; settled after {ms} ms"),
+        // It is put together anew for every slice.
+        None if kind == LabKind::Router => String::new(),
+        None => "; not seen to settle".to_owned(),
+    };
     format!(
         "Noise of lab {}, {} blocks of {} rounds, {} ms slices:\n\
          \x20 A/A effects of single blocks spread by {spread} (standard deviation)\n\
          \x20 disturbed and left out: {} of the slices\n\
-         \x20 set-up {:.2} s; switch {:.0} ms, longest {:.0} ms; {settle}\n\
+         \x20 set-up {:.2} s; switch {:.0} ms, longest {:.0} ms{settle}\n\
          \x20 generator: {:.1} ns/packet of its own, ceiling {:.2} Mpps\n",
         noise.lab,
         noise.block_effects.len(),

@@ -52,10 +52,10 @@ pub(crate) fn explain(error: &anyhow::Error) -> Code {
     output::tell(&text);
     for cause in error.chain() {
         if let Some(error) = cause.downcast_ref::<LabError>() {
-            return if matches!(error, LabError::Interrupted) {
-                INTERRUPTED
-            } else {
-                LAB_ERROR
+            return match error {
+                LabError::Interrupted => INTERRUPTED,
+                LabError::NotDriven { .. } => USER_ERROR,
+                _ => LAB_ERROR,
             };
         }
         if let Some(error) = cause.downcast_ref::<PlanError>() {

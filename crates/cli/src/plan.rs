@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fwdlab_archive::{Loaded, Results};
-use fwdlab_lab::NetnsLab;
+use fwdlab_lab::{Lab, LabError};
 use fwdlab_model::Resolved;
 use fwdlab_plan::Overheads;
 use fwdlab_report::{Preview, render};
@@ -22,12 +22,12 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         arguments.lab.as_deref(),
         arguments.seed,
     )?;
-    let not_asked = ask_lab(&mut resolved)
-        .err()
-        .map(|error| format!("{error:#}"));
+    let not_asked = ask_lab(&mut resolved).err().map(|error| why(&error));
     let plan = fwdlab_plan::build(&resolved)?;
     let earlier = earlier_runs(&arguments.results, &resolved)?;
-    let duration_s = overheads(&earlier).blocks_s(&plan.blocks, &resolved.design);
+    // How long set-ups and switches take over ssh, with or without a reboot, is not known here.
+    let duration_s = (!resolved.lab.kind.is_remote())
+        .then(|| overheads(&earlier).blocks_s(&plan.blocks, &resolved.design));
     let preview = Preview::build(
         &resolved,
         &plan,
@@ -44,19 +44,31 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
 
 /// Asks the lab which variants it can have, as a run does.
 fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<()> {
-    NetnsLab::prepare_process(&resolved.lab)?;
+    Lab::prepare_process(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let lab = NetnsLab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
+    let lab = Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
         variant.unavailable = reason;
     }
     Ok(())
 }
 
+/// Why the lab could not be asked.
+fn why(error: &anyhow::Error) -> String {
+    match error.downcast_ref() {
+        // Its own words advise to plan.
+        Some(LabError::NotDriven { kind, .. }) => {
+            format!("this version cannot drive labs of kind {kind}")
+        }
+        _ => format!("{error:#}"),
+    }
+}
+
 /// The newest runs in this lab, on this machine and under this load.
 fn earlier_runs(results: &Path, resolved: &Resolved) -> anyhow::Result<Vec<Loaded>> {
     let is_alike = |other: &Resolved| {
-        other.lab.name == resolved.lab.name && other.traffic.regime == resolved.traffic.regime
+        (&other.lab.name, other.lab.kind) == (&resolved.lab.name, resolved.lab.kind)
+            && other.traffic.regime == resolved.traffic.regime
     };
     let mut runs = Results::earlier(results, is_alike, EARLIER_RUNS_MAX)?;
     let here = fwdlab_lab::environment();

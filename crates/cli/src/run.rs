@@ -2,8 +2,7 @@
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
-use fwdlab_lab::{NetnsLab, TesterChoice};
-use fwdlab_model::Tester;
+use fwdlab_lab::{Lab, TesterChoice};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_report::format::duration;
 
@@ -21,10 +20,10 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
         arguments.lab.as_deref(),
         arguments.seed,
     )?;
-    NetnsLab::prepare_process(&resolved.lab)?;
+    Lab::prepare_process(&resolved.lab)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let mut lab = NetnsLab::open(&resolved, &state_directory, interrupts)?;
+    let mut lab = Lab::open(&resolved, &state_directory, interrupts)?;
     for leftover in lab.leftovers() {
         tell(&leftover.to_string());
     }
@@ -53,6 +52,10 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
         environment: fwdlab_lab::environment(),
     };
     let mut session = Session::begin(&arguments.results, &choice, subject, &lab)?;
+    if !arguments.quiet {
+        tell(&resolved.question);
+    }
+    session.settle(&mut lab, arguments.quiet)?;
 
     let loaded = session.results.loaded();
     let mut plan_run = PlanRun::resume(loaded.plan.clone(), &loaded.records);
@@ -87,7 +90,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
 /// Says what measures where it is not the best that there is, why, and what is lost.
 fn tell_losses(choice: &TesterChoice) {
     let TesterChoice { tester, refused } = choice;
-    if *tester == Tester::Ebpf {
+    if tester.losses().is_empty() {
         return;
     }
     tell(&format!("without eBPF programs, measuring with {tester}:"));
@@ -104,7 +107,6 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
     let loaded = results.loaded();
     let blocks = plan_run.plan().blocks.len();
     let open = plan_run.open_blocks().count();
-    tell(&loaded.resolved.question);
     let where_to = loaded.dir.display();
     if results.is_continued() {
         tell(&format!(

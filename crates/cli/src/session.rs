@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{LabError, MachineClaim, NetnsLab};
+use fwdlab_lab::{Lab, LabError, MachineClaim};
 use fwdlab_model::{Environment, Plan, Resolved, SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::PlanRun;
 use fwdlab_sys::Interrupts;
@@ -27,21 +27,20 @@ pub(crate) struct Subject<'a> {
 /// A session that has begun.
 pub(crate) struct Session {
     pub(crate) results: Results,
-    number: u32,
+    record: SessionRecord,
     claim: MachineClaim,
 }
 
 impl Session {
-    /// Opens the results directory, claims the machine and records where and with what is measured.
+    /// Opens the results directory and claims the machine.
     pub(crate) fn begin(
         root: &Path,
         choice: &Choice<'_>,
         subject: Subject<'_>,
-        lab: &NetnsLab,
+        lab: &Lab,
     ) -> anyhow::Result<Self> {
         let now = jiff::Timestamp::now();
-        let mut environment = subject.environment;
-        environment.tester = lab.tester().tester;
+        let environment = subject.environment;
         let new_run = NewRun {
             resolved: subject.resolved,
             plan: subject.plan,
@@ -49,33 +48,51 @@ impl Session {
             kernel: environment.kernel.split(' ').next().unwrap_or_default(),
             started: &now.strftime("%Y%m%dT%H%M%SZ").to_string(),
         };
-        let mut results = Results::open_or_create(root, &new_run, choice)?;
+        let results = Results::open_or_create(root, &new_run, choice)?;
         for warning in &results.loaded().warnings {
             tell(&format!("warning: {warning}"));
         }
         let claim = MachineClaim::acquire()?;
-        let number = results.next_session();
-        results.begin_session(SessionRecord {
+        let record = SessionRecord {
             schema: SCHEMA_VERSION,
-            session: number,
+            session: results.next_session(),
             start: now.to_string(),
             fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
             experiment_path: subject.experiment_path,
             lab_path: subject.lab_path.map(|path| path.display().to_string()),
             environment,
             placement: lab.placement().clone(),
-        })?;
+            load: None,
+        };
         Ok(Self {
             results,
-            number,
+            record,
             claim,
         })
+    }
+
+    /// Settles how much is offered, and records where and with what is measured.
+    pub(crate) fn settle(&mut self, lab: &mut Lab, quiet: bool) -> anyhow::Result<()> {
+        let first = self.results.loaded().sessions.first();
+        let first = first.and_then(|session| session.load.clone());
+        if lab.measures_load() && first.is_none() && !quiet {
+            tell("finding out how much the baseline forwards at most");
+        }
+        lab.settle_load(first.as_ref())?;
+        for sentence in lab.load().into_iter().flat_map(fwdlab_report::settled_load) {
+            tell(&sentence);
+        }
+        self.record.environment.tester = lab.tester().tester;
+        self.record.placement = lab.placement().clone();
+        self.record.load = lab.load().cloned();
+        self.results.begin_session(self.record.clone())?;
+        Ok(())
     }
 
     /// Measures until the plan is carried out; whether it was.
     pub(crate) fn measure(
         &mut self,
-        lab: &mut NetnsLab,
+        lab: &mut Lab,
         plan_run: &mut PlanRun,
         progress: &mut Progress,
         interrupts: Interrupts,
@@ -93,7 +110,12 @@ impl Session {
                 }
                 progress.event(&event);
             };
-            let outcome = lab.measure(&request.block, self.number, request.attempt, &mut on_event);
+            let outcome = lab.measure(
+                &request.block,
+                self.record.session,
+                request.attempt,
+                &mut on_event,
+            );
             let outcome = match outcome {
                 Err(LabError::Interrupted) => return Ok(false),
                 outcome => outcome.with_context(|| format!("block {}", request.block.number))?,

@@ -20,9 +20,112 @@ fn repository() -> PathBuf {
 
 fn ready() -> Vec<PathBuf> {
     let entries = fs::read_dir(repository().join("experiments")).unwrap();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .collect();
     files.sort();
     files
+}
+
+/// What the program says: its exit code, and both of its outputs.
+fn said(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let scratch = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_fwdlab"))
+        .args(arguments)
+        .args([Path::new("--results"), scratch.path()])
+        .current_dir(repository())
+        .env("XDG_STATE_HOME", scratch.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+/// The published experiments, each with the lab that it was published from.
+const SEEDS: [(&str, &str); 5] = [
+    ("hyperthreading", "aoostar-x710"),
+    ("tx_reclaim_thresh", "atom-c2758-82599"),
+    ("simple_tx-prefetch", "atom-c2758-82599"),
+    ("harvest-mask", "aoostar-x710"),
+    ("l2-prepend", "atom-c2758-t540"),
+];
+
+/// Whether this machine's cores have a second hardware thread.
+fn has_second_threads() -> bool {
+    fs::read_to_string("/sys/devices/system/cpu/smt/active").is_ok_and(|text| text.trim() == "1")
+}
+
+#[test]
+fn published_experiments_can_be_planned_on_the_router_and_on_their_hosts() {
+    for (experiment, host) in SEEDS {
+        let experiment = format!("experiments/seeds/{experiment}.toml");
+        for lab in ["router", host] {
+            let lab = format!("labs/{lab}.toml");
+            let (code, plan, stderr) = said(&["plan", &experiment, "--lab", &lab, "--json"]);
+            let is_here = lab == "labs/router.toml";
+            if is_here && experiment.contains("hyperthreading") && !has_second_threads() {
+                assert_eq!(code, Some(1), "{stderr}");
+                let reason = "no core that the router may use has a second hardware thread";
+                assert!(stderr.contains(reason), "{stderr}");
+                continue;
+            }
+            assert_eq!((code, stderr.as_str()), (Some(0), ""), "{experiment} {lab}");
+            let plan: Value = serde_json::from_str(&plan).unwrap();
+            assert_eq!(plan["duration_s"].is_null(), !is_here, "{experiment} {lab}");
+            let reboots = plan["rebooting_factors"].as_array().map_or(0, Vec::len);
+            assert_eq!(
+                plan["design"]["rounds"] == 1,
+                reboots > 0,
+                "{experiment} {lab}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_plan_promises_nothing_of_hosts_that_it_does_not_know() {
+    let (code, plan, stderr) = said(&[
+        "plan",
+        "experiments/seeds/tx_reclaim_thresh.toml",
+        "--lab",
+        "labs/atom-c2758-82599.toml",
+        "--seed",
+        "7",
+    ]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(plan);
+
+    let lab = "labs/aoostar-x710.toml";
+    let (_, plan, _) = said(&["plan", "experiments/seeds/harvest-mask.toml", "--lab", lab]);
+    let words: Vec<&str> = plan.split_whitespace().collect();
+    let plan = words.join(" ");
+    assert!(!plan.contains("reboot"), "{plan}");
+    assert!(
+        plan.contains("Time not known, because nothing tells"),
+        "{plan}"
+    );
+    assert!(plan.contains("8 blocks of 10 rounds"), "{plan}");
+}
+
+#[test]
+fn what_cannot_be_driven_is_refused_before_anything_is_done() {
+    let experiment = "experiments/seeds/l2-prepend.toml";
+    let lab = "labs/atom-c2758-t540.toml";
+    let expected = "error: lab atom-c2758-t540: FreeBSD hosts reached by ssh (kind \"freebsd-ssh\") \
+                    cannot be driven by this version; `fwdlab plan` shows what would be measured there, \
+                    and `--lab labs/router.toml` runs the same experiment on the reference router\n";
+    let answer = said(&["run", experiment, "--lab", lab]);
+    assert_eq!(answer, (Some(2), String::new(), expected.to_owned()));
+    let expected = "error: lab atom-c2758-t540: FreeBSD hosts reached by ssh (kind \"freebsd-ssh\") \
+                    cannot be examined by this version; give a lab of kind \"netns\" or \"router\"\n";
+    let answer = said(&["doctor", lab]);
+    assert_eq!(answer, (Some(2), String::new(), expected.to_owned()));
 }
 
 #[test]

@@ -61,10 +61,15 @@ impl Home {
 
     /// An experiment whose variants both root and an ordinary user can have.
     fn add_short_experiment(&self) {
-        let text = fs::read_to_string(data("short.toml")).unwrap();
+        self.add_experiment("short");
+    }
+
+    /// One of the tests' own experiments.
+    fn add_experiment(&self, name: &str) {
+        let text = fs::read_to_string(data(&format!("{name}.toml"))).unwrap();
         let (here, there) = ("../../../../labs/", "../labs/");
         assert!(text.contains(here), "{text}");
-        let path = self.0.path().join("experiments/short.toml");
+        let path = self.0.path().join(format!("experiments/{name}.toml"));
         fs::write(path, text.replace(here, there)).unwrap();
     }
 
@@ -163,6 +168,49 @@ fn the_quickstart_measures_without_root_and_says_what_is_lost() {
 }
 
 #[test]
+fn the_reference_router_needs_no_privilege_at_all() {
+    testkit::require_root!();
+    testkit::require_tool!("setpriv");
+    let home = Home::new();
+    home.add_experiment("router");
+    // Without any namespace of its own either.
+    let output = home
+        .command("setpriv")
+        .args(nobody())
+        .args(["--no-new-privs", "--bounding-set", "-all"])
+        .args(home.run_arguments("router"))
+        .output()
+        .unwrap();
+    let results = home.results("router");
+    // Where something else has the tester's CPU, it falls short of what it is to offer, and says so.
+    if output.status.code() == Some(1) && text(&output).contains("of the intended load") {
+        eprintln!("the tester's CPU was taken: {}", text(&output));
+    } else {
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        assert_complete(&results, 6, "a run on the router");
+    }
+    for block in shared::block_records(&records(&results)) {
+        let frames = &block["conservation"]["inet"];
+        assert_eq!(frames["unaccounted_frames"], 0, "{block}");
+        assert_eq!(frames["foreign_frames"], 0, "{block}");
+        assert_ne!(frames["verification"]["checked_frames"], 0, "{block}");
+        let wrong = frames["verification"]["wrong_frames"].as_object();
+        assert!(wrong.unwrap().is_empty(), "{block}");
+    }
+    let session = fs::read_to_string(results.join("sessions/1.json")).unwrap();
+    let session: serde_json::Value = serde_json::from_str(&session).unwrap();
+    // Which of the two it is depends on the machine; that it is said, does not.
+    let tester = session["environment"]["tester"].as_str().unwrap();
+    let readme = fs::read_to_string(results.join("README.md")).unwrap();
+    let expected = match tester {
+        "memory-threaded" => "1.25 times",
+        "memory-inline" => "self-clocked instead of overload, because",
+        other => panic!("{other}"),
+    };
+    assert!(readme.contains(expected), "{expected:?} is not in {readme}");
+}
+
+#[test]
 fn the_doctor_does_not_call_a_lab_unusable_that_measures_without_root() {
     testkit::require_root!();
     testkit::require_tool!("nft", "setpriv");
@@ -184,6 +232,74 @@ fn the_doctor_does_not_call_a_lab_unusable_that_measures_without_root() {
     ] {
         assert!(stdout.contains(expected), "{expected:?} is not in {stdout}");
     }
+}
+
+#[test]
+fn the_doctor_of_a_router_looks_at_what_concerns_a_router_and_plans_rest_on_its_measurement() {
+    testkit::require_root!();
+    testkit::require_tool!("setpriv");
+    let home = Home::new();
+    home.add_experiment("router");
+    // In turns, nothing that others do on this machine makes a block invalid.
+    let lab = home.0.path().join("labs/router.toml");
+    let in_turns = fs::read_to_string(&lab)
+        .unwrap()
+        .replace("regime = \"overload\"", "regime = \"self-clocked\"");
+    fs::write(lab, in_turns).unwrap();
+    let program = home.0.path().join("fwdlab");
+    let run = |arguments: &[&str]| {
+        let mut command = home.command("setpriv");
+        command.args(nobody()).arg(&program).args(arguments);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let printed = run(&["doctor", "labs/router.toml"]);
+    for expected in [
+        " load: ",
+        " placement: ",
+        " load average: ",
+        " clock: ",
+        "Noise of lab router, 8 blocks of 10 rounds",
+    ] {
+        assert!(
+            printed.contains(expected),
+            "{expected:?} is not in {printed}"
+        );
+    }
+    let of_kernels = [
+        "privilege",
+        "namespaces",
+        "eBPF",
+        "BPF",
+        "nft",
+        "veth",
+        "settle after",
+        "run as root",
+    ];
+    for unexpected in of_kernels {
+        assert!(
+            !printed.contains(unexpected),
+            "{unexpected:?} is in {printed}"
+        );
+    }
+    let folders: Vec<_> = fs::read_dir(home.0.path().join("results/doctor"))
+        .unwrap()
+        .collect();
+    assert_eq!(folders.len(), 1);
+    let folder = folders[0].as_ref().unwrap().path();
+    let session = fs::read_to_string(folder.join("sessions/1.json")).unwrap();
+    assert!(session.contains("\"tester\": \"memory-"), "{session}");
+
+    let plan = run(&["plan", "experiments/router.toml", "--json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let runs = &plan["detectable"][0]["reckoned"]["runs"];
+    let label = folder.file_name().unwrap().to_str().unwrap();
+    assert_eq!(
+        runs,
+        &serde_json::json!([format!("doctor/{label}")]),
+        "{plan:#}"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! From a resolved experiment to its plan.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use fwdlab_model::{FamilyOrder, Order, Plan, PlannedBlock, Resolved, Variant, VariantName};
 use fwdlab_stats::{CONTROL_CONFIDENCE, Generator, StatsError};
@@ -13,7 +14,7 @@ use crate::orders::{in_sequence, rounds};
 pub enum PlanError {
     /// No comparison has both its baseline and another variant.
     #[error(
-        "experiment {experiment}: no comparison is left ({}); change the levels or the lab",
+        "experiment {experiment}: no comparison is left; change the levels or the lab{}",
         unavailable_text(.unavailable)
     )]
     NoComparison {
@@ -33,7 +34,8 @@ pub enum PlanError {
     /// However clear an effect, so few blocks could not show it.
     #[error(
         "design.blocks: too few ({blocks}) to show an effect at {confidence_percent} % confidence \
-         with {compared} variants compared with one baseline; set at least {minimum}"
+         with {compared} {} compared with one baseline; set at least {minimum}",
+        if *.compared == 1 { "variant" } else { "variants" }
     )]
     TooFewBlocks {
         /// The blocks asked for.
@@ -56,15 +58,26 @@ pub enum PlanError {
     Confidence(#[source] StatsError),
 }
 
+/// Each reason on a line, with the variants that it holds for below.
 fn unavailable_text(unavailable: &[(String, String)]) -> String {
     if unavailable.is_empty() {
-        return "none is asked for".into();
+        return "\n  none is asked for".to_owned();
     }
-    let reasons: Vec<String> = unavailable
-        .iter()
-        .map(|(label, reason)| format!("{label:?} is unavailable: {reason}"))
-        .collect();
-    reasons.join("; ")
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (label, reason) in unavailable {
+        match by_reason.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, labels)) => labels.push(label),
+            None => by_reason.push((reason, vec![label])),
+        }
+    }
+    let mut text = String::new();
+    for (reason, labels) in by_reason {
+        let _ = write!(text, "\n  {reason}");
+        for label in labels {
+            let _ = write!(text, "\n    {label:?}");
+        }
+    }
+    text
 }
 
 /// The variants that are run, in the experiment's order: those that the lab can have, without the
@@ -308,6 +321,17 @@ pub(crate) mod tests {
             matches!(error, PlanError::TooFewBlocks { minimum: 8, .. }),
             "{error}"
         );
+    }
+
+    #[test]
+    fn at_95_percent_one_variant_takes_six_blocks() {
+        let error = build(&experiment(2, 2, 10)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "design.blocks: too few (2) to show an effect at 95 % confidence with 1 variant compared \
+             with one baseline; set at least 6"
+        );
+        assert!(build(&experiment(2, 6, 10)).is_ok());
     }
 
     #[test]

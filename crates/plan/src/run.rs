@@ -266,6 +266,7 @@ mod tests {
             forwarded_frames: 1,
             drops: BTreeMap::new(),
             kernel_drop_reasons: BTreeMap::new(),
+            dut_events: BTreeMap::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,

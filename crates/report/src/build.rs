@@ -6,7 +6,7 @@ use fwdlab_archive::{ArchiveWarning, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
     AddressFamily, Conservation, LoadRegime, Order, RateBasis, Resolved, SessionRecord, Tester,
-    TrialRecord, VariantName,
+    Traffic, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::Dialect;
@@ -16,9 +16,9 @@ use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::judge::judge;
 use crate::report::{
-    AgainSection, ComparisonSection, DesignSection, DisturbanceSection, FactorSection, InvalidRow,
-    InvalidSection, LabSection, LossSection, Progress, REPORT_SCHEMA_VERSION, Report, TrialSection,
-    VariantSection, Warning,
+    AgainSection, ComparisonSection, DesignSection, DisturbanceSection, EventsSection,
+    FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,
+    REPORT_SCHEMA_VERSION, Report, TrialSection, VariantSection, Warning,
 };
 use crate::text;
 
@@ -62,7 +62,11 @@ impl Report {
             background: resolved.background.clone(),
             progress,
             lab: lab_section(loaded, session),
-            traffic: resolved.traffic.clone(),
+            traffic: Traffic {
+                regime: loaded.regime(),
+                ..resolved.traffic.clone()
+            },
+            load: session.load.clone(),
             design: design_section(resolved),
             factors: resolved.factors.iter().map(factor_section).collect(),
             variants: resolved.variants.iter().map(variant_section).collect(),
@@ -70,6 +74,7 @@ impl Report {
             slices,
             trials: trial_sections(loaded),
             losses: losses(loaded),
+            dut_events: dut_events(loaded),
             conservation: conservation(loaded),
             disturbance: disturbance(loaded),
             invalid: invalid_section(loaded),
@@ -207,7 +212,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             "take it away, or rely on the intervals, which include it",
         );
     }
-    if let Some(tester) = session_tester(loaded).filter(|tester| *tester != Tester::Ebpf) {
+    if let Some(tester) = session_tester(loaded).filter(|tester| !tester.losses().is_empty()) {
         warn(
             "W213",
             Some("lab".to_owned()),
@@ -413,9 +418,35 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
             }
         }
     }
-    let is_usual = resolved.traffic.regime == LoadRegime::SelfClocked
+    let is_usual = loaded.regime() == LoadRegime::SelfClocked
         && losses.iter().all(|loss| loss.dropped_frames() == 0);
     if is_usual { Vec::new() } else { losses }
+}
+
+/// What the DUT's mechanisms did, by family and variant, where they count.
+fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
+    let resolved = &loaded.resolved;
+    let attempts = evidence::attempts(loaded, Scope::Accepted);
+    let mut sections = Vec::new();
+    for &family in &resolved.traffic.families {
+        for variant in &resolved.variants {
+            let mut events: BTreeMap<String, u64> = BTreeMap::new();
+            for attempt in &attempts {
+                let trial = evidence::trial(attempt, &variant.name, family);
+                for (event, times) in trial.iter().flat_map(|trial| &trial.dut_events) {
+                    *events.entry(text::one_line(event)).or_default() += times;
+                }
+            }
+            if !events.is_empty() {
+                sections.push(EventsSection {
+                    variant: variant.name.clone(),
+                    family,
+                    events,
+                });
+            }
+        }
+    }
+    sections
 }
 
 fn conservation(loaded: &Loaded) -> BTreeMap<AddressFamily, Conservation> {

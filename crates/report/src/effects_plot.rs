@@ -1,6 +1,7 @@
 //! The plot of one comparison's effects: estimate, interval and the single blocks of each variant.
 
 use crate::format;
+use crate::labels::shortened;
 use crate::report::{ComparisonSection, Effect, Report, Row};
 use crate::sentences;
 use crate::svg::{Anchor, Fill, Mark, Scale, Svg, Whisker, ticks, wrap};
@@ -9,6 +10,7 @@ use crate::trials_plot::marks;
 const WIDTH: f64 = 860.0;
 const MARGIN: f64 = 20.0;
 const LABEL_WIDTH: f64 = 200.0;
+const LABEL_LINES: usize = 2;
 const PLOT_LEFT: f64 = 240.0;
 const PLOT_RIGHT: f64 = 634.0;
 const WORDS_LEFT: f64 = 654.0;
@@ -41,13 +43,20 @@ pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> S
     let top = y;
     let bottom = top + rows.len().max(1) as f64 * ROW_HEIGHT;
     axis.draw_behind(&mut svg, top, bottom);
-    for (index, row) in rows.iter().enumerate() {
+    let labels: Vec<&str> = rows
+        .iter()
+        .map(|row| report.label(&row.row.variant))
+        .collect();
+    let labels = shortened(&labels, &|label| {
+        wrap(label, LABEL_FONT, LABEL_WIDTH, usize::MAX).len() <= LABEL_LINES
+    });
+    for (index, (row, label)) in rows.iter().zip(&labels).enumerate() {
         let middle = top + (index as f64 + 0.5) * ROW_HEIGHT;
         if row.is_control && index > 0 {
             let above = middle - ROW_HEIGHT / 2.0;
             svg.line("session", (MARGIN, above), (WIDTH - MARGIN, above));
         }
-        draw_row(&mut svg, report, &axis, row, middle);
+        draw_row(&mut svg, report, &axis, row, label, middle);
     }
     if rows.is_empty() {
         let middle = top + ROW_HEIGHT / 2.0 + 4.0;
@@ -113,9 +122,17 @@ fn baseline_words(report: &Report, baseline: &Row) -> String {
     }
 }
 
-fn draw_row(svg: &mut Svg, report: &Report, axis: &Axis, row: &PlotRow<'_>, middle: f64) {
+/// Shape: `shown` is the label as there is room for it.
+fn draw_row(
+    svg: &mut Svg,
+    report: &Report,
+    axis: &Axis,
+    row: &PlotRow<'_>,
+    shown: &str,
+    middle: f64,
+) {
     let label = report.label(&row.row.variant);
-    let lines = wrap(label, LABEL_FONT, LABEL_WIDTH, 2);
+    let lines = wrap(shown, LABEL_FONT, LABEL_WIDTH, LABEL_LINES);
     let mut y = middle + 4.0 - (lines.len() as f64 - 1.0) * 7.5;
     for line in lines {
         svg.titled_text("", Anchor::Start, MARGIN, y, &line, label);

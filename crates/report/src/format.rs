@@ -89,6 +89,24 @@ pub fn part(percent: f64) -> String {
     }
 }
 
+/// How often something happened per packet: three digits behind the first that is not 0, `0.0312`, and no
+/// zeros behind them: `1`.
+#[must_use]
+pub fn per_packet(rate: f64) -> String {
+    let leading = if rate > 0.0 && rate < 1.0 {
+        let mut zeros = 0;
+        let mut scaled = rate * 10.0;
+        while scaled < 1.0 && zeros < 9 {
+            scaled *= 10.0;
+            zeros += 1;
+        }
+        zeros
+    } else {
+        0
+    };
+    short(rate, leading + 3)
+}
+
 /// An interval in brackets; one without ends holds everything: `[-∞, +∞]`.
 #[must_use]
 pub fn interval(ends: Option<(f64, f64)>, decimals: usize) -> String {

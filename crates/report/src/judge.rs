@@ -93,6 +93,12 @@ pub(crate) fn judge(
             .iter()
             .filter_map(|row| row.warning(judge.subject(&row.variant))),
     );
+    warnings.extend(offered_load::held_by_load(
+        loaded,
+        &comparison.variants,
+        family,
+        |variant| judge.subject(variant),
+    ));
     let section = ComparisonSection {
         title: comparison.title.as_deref().map(text::one_line),
         family,

@@ -12,6 +12,7 @@ mod error;
 mod evidence;
 mod factorial;
 mod judge;
+mod labels;
 mod offered_load;
 mod preview;
 mod readme;
@@ -35,3 +36,4 @@ pub use preview::{
     Preview, Reckoned, VariantPreview,
 };
 pub use report::*;
+pub use sentences::settled_load;

@@ -137,6 +137,52 @@ impl SensitivitySection {
     }
 }
 
+/// A trial under overload counts as held by its load where it forwarded this part of what was offered.
+///
+/// Rings that are full lose a thousandth at once: a router that keeps up loses less in all.
+const HELD_RATIO: f64 = 0.999;
+
+/// The part of a variant's trials that were held by their load, from which on that is said.
+const HELD_TRIALS: f64 = 0.25;
+
+/// W218 for each variant whose trials show the load, and not the DUT: under overload, all that was offered
+/// was forwarded.
+pub(crate) fn held_by_load(
+    loaded: &Loaded,
+    variants: &[VariantName],
+    family: AddressFamily,
+    subject: impl Fn(&VariantName) -> String,
+) -> Vec<Warning> {
+    if loaded.regime() != LoadRegime::Overload {
+        return Vec::new();
+    }
+    let attempts = evidence::attempts(loaded, Scope::Accepted);
+    let warning = |variant: &VariantName| {
+        let trials: Vec<&TrialRecord> = attempts
+            .iter()
+            .filter_map(|attempt| evidence::trial(attempt, variant, family))
+            .collect();
+        let is_held = |trial: &&&TrialRecord| {
+            let offered_pps = trial.offered_frames as f64 / trial.measured_s;
+            trial.observation_pps >= HELD_RATIO * offered_pps
+        };
+        let held = trials.iter().filter(is_held).count();
+        (held > 0 && held as f64 >= HELD_TRIALS * trials.len() as f64).then(|| Warning {
+            code: "W218".to_owned(),
+            subjects: vec![subject(variant)],
+            text: format!(
+                "in {held} of {} trials it forwarded all that was offered: what it could do beyond does not \
+                 show, and its effect is larger than it looks",
+                trials.len()
+            ),
+            remedy: Some(
+                "offer more, of a router's lab by `overload_ratio`; or measure self-clocked".to_owned(),
+            ),
+        })
+    };
+    variants.iter().filter_map(warning).collect()
+}
+
 /// A row for each variant of a comparison that has an effect; none under a self-clocked load.
 pub(crate) fn rows(
     loaded: &Loaded,
@@ -144,7 +190,7 @@ pub(crate) fn rows(
     family: AddressFamily,
     rows: &[Row],
 ) -> Result<Vec<OfferedLoadRow>, StatsError> {
-    if loaded.resolved.traffic.regime == LoadRegime::SelfClocked {
+    if loaded.regime() == LoadRegime::SelfClocked {
         return Ok(Vec::new());
     }
     let mut found = Vec::new();
@@ -174,7 +220,7 @@ pub(crate) fn row_of_runs(
     let sides = [baseline, other].map(|loaded| Side::of_run(loaded, variant, family));
     let is_own_outcome = [baseline, other]
         .iter()
-        .any(|loaded| loaded.resolved.traffic.regime == LoadRegime::SelfClocked);
+        .any(|loaded| loaded.regime() == LoadRegime::SelfClocked);
     if is_own_outcome || sides.iter().any(|side| side.offered.is_empty()) {
         return Ok(None);
     }

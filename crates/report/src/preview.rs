@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, Comparison, Design, Factor, LoadRegime, Order, Plan, PlannedBlock, Reference,
-    Resolved, Traffic, Variant, VariantName,
+    AddressFamily, Comparison, Design, Factor, LabKind, LoadRegime, Order, Plan, PlannedBlock,
+    Reference, Resolved, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{
     DETECTION_POWER, METHODS_WITH_POWER, Method, PooledSpread, PowerAnalysis, StatsError, Unit,
@@ -39,14 +39,19 @@ pub struct Preview {
     pub question: String,
     /// Short name of the lab.
     pub lab: String,
+    /// What kind of lab.
+    pub kind: LabKind,
     /// Why the lab could not be asked what it can have; none where it was.
     pub lab_not_asked: Option<String>,
     /// What the tester would send.
     pub traffic: Traffic,
     /// How often, how long and in what order.
     pub design: Design,
-    /// The things that are varied.
+    /// The things that are varied, and behind them what is held at one level.
     pub factors: Vec<Factor>,
+    /// The names of the factors whose levels need a reboot.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rebooting_factors: Vec<String>,
     /// All variants, those that the lab cannot have included.
     pub variants: Vec<Variant>,
     /// What is compared, and in what it differs.
@@ -55,8 +60,8 @@ pub struct Preview {
     pub references: Vec<Reference>,
     /// The first block, as an example of the order.
     pub first_block: PlannedBlock,
-    /// How long the run takes, in seconds.
-    pub duration_s: f64,
+    /// How long the run takes, in seconds; none where nothing tells.
+    pub duration_s: Option<f64>,
     /// The smallest effect it could detect, for each address family.
     pub detectable: Vec<Detectable>,
 }
@@ -164,7 +169,7 @@ impl Preview {
     ///
     /// Shape: `earlier` are runs in the same lab under the same load regime, in any order;
     /// `lab_not_asked` is why the lab could not be asked what it can have; `with_methods` also reckons
-    /// what every other method would need.
+    /// what every other method would need; `duration_s` is none where nothing tells how long it takes.
     ///
     /// # Errors
     /// [`ReportError`] for a plan without blocks, and for records that contradict themselves.
@@ -173,7 +178,7 @@ impl Preview {
         plan: &Plan,
         earlier: &[Loaded],
         lab_not_asked: Option<String>,
-        duration_s: f64,
+        duration_s: Option<f64>,
         with_methods: bool,
     ) -> Result<Self, ReportError> {
         let first_block = plan.blocks.first().cloned().ok_or(ReportError::NoBlock)?;
@@ -202,10 +207,16 @@ impl Preview {
             name: resolved.name.clone(),
             question: resolved.question.clone(),
             lab: resolved.lab.name.clone(),
+            kind: resolved.lab.kind,
             lab_not_asked,
             traffic: resolved.traffic.clone(),
             design: resolved.design.clone(),
             factors: resolved.factors.clone(),
+            rebooting_factors: resolved
+                .rebooting_factors()
+                .iter()
+                .map(|factor| factor.name.clone())
+                .collect(),
             variants: resolved.variants.clone(),
             comparisons,
             references: resolved.references.clone(),
@@ -228,9 +239,17 @@ impl Preview {
     fn levels(&self, variant: &Variant) -> String {
         let levels = self.factors.iter().filter_map(|factor| {
             let level = variant.levels.get(&factor.name)?;
+            // What has one level is said once, for all variants.
+            if !factor.is_varied() && self.has_varied_factors() {
+                return None;
+            }
             Some(one_line(&format!("{}={level}", factor.name)))
         });
         levels.collect::<Vec<_>>().join(", ")
+    }
+
+    fn has_varied_factors(&self) -> bool {
+        self.factors.iter().any(Factor::is_varied)
     }
 
     /// The variant's number in the text, from 1.
@@ -513,7 +532,10 @@ impl Page<'_> {
         let preview = self.preview;
         self.wrapped("", &one_line(&preview.question));
         self.heading("Lab and traffic");
-        self.wrapped("  ", &format!("lab {}", one_line(&preview.lab)));
+        self.wrapped(
+            "  ",
+            &format!("lab {} ({})", one_line(&preview.lab), preview.kind),
+        );
         if let Some(reason) = &preview.lab_not_asked {
             self.wrapped(
                 "  ",
@@ -544,6 +566,18 @@ impl Page<'_> {
             if let Some(reason) = &variant.unavailable {
                 self.wrapped("        ", &format!("not run: {}", one_line(reason)));
             }
+        }
+        let constant: Vec<String> = preview
+            .factors
+            .iter()
+            .filter(|factor| !factor.is_varied())
+            .map(|factor| one_line(&format!("{}={}", factor.name, factor.default)))
+            .collect();
+        if preview.has_varied_factors() && !constant.is_empty() {
+            self.wrapped("  ", &format!("in all of them: {}", constant.join(", ")));
+        }
+        for factor in &preview.rebooting_factors {
+            self.wrapped("  ", &format!("{} needs a reboot", one_line(factor)));
         }
     }
 
@@ -627,17 +661,31 @@ impl Page<'_> {
     }
 
     fn duration(&mut self) {
-        let design = &self.preview.design;
+        let preview = self.preview;
+        let design = &preview.design;
         self.heading("Time");
-        let words = format!(
-            "about {}: {} of {}, slices of {} ms after {} ms of settling, {} ms of warm-up",
-            format::duration(self.preview.duration_s),
-            format::counted(design.blocks.into(), "block"),
-            format::counted(design.rounds.into(), "round"),
-            design.slice_ms,
-            design.settle_ms,
-            design.warm_up_ms
-        );
+        let blocks = format::counted(design.blocks.into(), "block");
+        let words = if preview.rebooting_factors.is_empty() {
+            let about = preview.duration_s.map_or_else(
+                || {
+                    "not known, because nothing tells how long set-ups and switches take in this lab"
+                        .to_owned()
+                },
+                |duration_s| format!("about {}", format::duration(duration_s)),
+            );
+            format!(
+                "{about}: {blocks} of {}, slices of {} ms after {} ms of settling, {} ms of warm-up",
+                format::counted(design.rounds.into(), "round"),
+                design.slice_ms,
+                design.settle_ms,
+                design.warm_up_ms
+            )
+        } else {
+            format!(
+                "not known: {blocks} of one round of whole measurements, each behind a boot of its own, \
+                 and nothing tells how long the DUT takes to boot"
+            )
+        };
         self.wrapped("  ", &words);
     }
 
@@ -652,9 +700,13 @@ impl Page<'_> {
             let Some(reckoned) = &detectable.reckoned else {
                 self.wrapped(
                     lead,
-                    "not known: there is no earlier run in this lab on this machine under this load \
-                     whose blocks show how much they scatter; measure the lab with `fwdlab doctor`, or \
-                     run this experiment once, and plan again",
+                    if preview.kind.is_remote() {
+                        "not known: there is no run in this lab whose blocks show how much they scatter"
+                    } else {
+                        "not known: there is no earlier run in this lab on this machine under this \
+                         load whose blocks show how much they scatter; measure the lab with `fwdlab \
+                         doctor`, or run this experiment once, and plan again"
+                    },
                 );
                 continue;
             };

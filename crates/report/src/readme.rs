@@ -1,13 +1,15 @@
 //! `README.md` of a run, in the form in which such results are published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime};
+use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime, Tester};
 
 use crate::factorial::FactorialRow;
 use crate::format;
-use crate::report::{ComparisonSection, OrderEffectSection, ReferenceRow, Report, Row, Warning};
+use crate::report::{
+    ComparisonSection, EventsSection, OrderEffectSection, ReferenceRow, Report, Row, Warning,
+};
 use crate::sentences;
 use crate::text;
 
@@ -23,6 +25,7 @@ pub(crate) fn readme(report: &Report, plots: &str) -> String {
     page.testing();
     page.results();
     page.losses();
+    page.dut_events();
     page.offered_load();
     page.ministat();
     page.control();
@@ -94,6 +97,8 @@ impl Page<'_> {
                 "This machine's kernel between two veth pairs: tester and DUT in network \
                  namespaces of their own"
             }
+            LabKind::Router => "The reference router, with the tester's frames in memory",
+            LabKind::FreebsdSsh => "FreeBSD hosts reached by ssh",
         });
         let machine = match &lab.machine {
             Some(machine) => format!("{machine} ({} x {})", lab.cpus, lab.cpu_model),
@@ -104,6 +109,9 @@ impl Page<'_> {
         self.item(&sentences::flows(&report.traffic));
         self.item(&format!("Tester: {}", lab.tester));
         self.item(&load(report));
+        for sentence in report.load.iter().flat_map(sentences::settled_load) {
+            self.item(&text::markdown(&sentence));
+        }
         if report.traffic.regime == LoadRegime::SelfClocked {
             let costs = sentences::generator_costs(report);
             self.item(&costs.map_or_else(
@@ -149,7 +157,11 @@ impl Page<'_> {
     fn testing(&mut self) {
         let report = self.report;
         self.paragraph("Testing:");
-        for factor in &report.factors {
+        let (varied, constant): (Vec<_>, Vec<_>) = report
+            .factors
+            .iter()
+            .partition(|factor| factor.levels.len() > 1);
+        for factor in &varied {
             let levels: Vec<String> = factor
                 .levels
                 .iter()
@@ -174,12 +186,16 @@ impl Page<'_> {
                 levels.join(", ")
             ));
         }
+        if !constant.is_empty() {
+            let constant: Vec<String> = constant
+                .iter()
+                .map(|factor| format!("{}={}", factor.name, factor.default))
+                .map(|setting| text::code(&setting))
+                .collect();
+            self.item(&format!("Held constant: {}", constant.join(", ")));
+        }
         self.line("");
-        let factors: Vec<String> = report
-            .factors
-            .iter()
-            .map(|f| text::markdown(&f.name))
-            .collect();
+        let factors: Vec<String> = varied.iter().map(|f| text::markdown(&f.name)).collect();
         let mut header = vec!["variant"];
         header.extend(factors.iter().map(String::as_str));
         header.push("remark");
@@ -188,7 +204,7 @@ impl Page<'_> {
             .iter()
             .map(|variant| {
                 let mut cells = vec![text::markdown(&variant.label)];
-                cells.extend(report.factors.iter().map(|factor| {
+                cells.extend(varied.iter().map(|factor| {
                     let level = variant.levels.get(&factor.name).unwrap_or(&factor.default);
                     code_or_none(level)
                 }));
@@ -322,6 +338,49 @@ impl Page<'_> {
              short samples after the slices of variants that had lost some:",
         );
         self.paragraph(&items.join("\n"));
+    }
+
+    /// What the mechanisms that variants change have done, so that an effect can be held against it.
+    fn dut_events(&mut self) {
+        let report = self.report;
+        if report.dut_events.is_empty() {
+            return;
+        }
+        self.paragraph("## What the DUT did");
+        self.paragraph(sentences::DUT_EVENTS);
+        for &family in &report.traffic.families {
+            let of_family = report.dut_events.iter().filter(|of| of.family == family);
+            let sections: Vec<&EventsSection> = of_family.collect();
+            let mut happened = BTreeSet::new();
+            for section in &sections {
+                let events = section.events.iter().filter(|(_, times)| **times > 0);
+                happened.extend(events.map(|(event, _)| event.as_str()));
+            }
+            happened.remove(EventsSection::RECEIVED);
+            if happened.is_empty() {
+                continue;
+            }
+            let mut head = vec![family.protocol().to_owned()];
+            head.extend(
+                sections
+                    .iter()
+                    .map(|section| text::markdown(report.label(&section.variant))),
+            );
+            let head: Vec<&str> = head.iter().map(String::as_str).collect();
+            let rows: Vec<Vec<String>> = happened
+                .into_iter()
+                .map(|event| {
+                    let rates = sections.iter().map(|section| {
+                        let rate = section.per_packet(event);
+                        rate.map_or_else(|| "–".to_owned(), format::per_packet)
+                    });
+                    std::iter::once(text::markdown(event))
+                        .chain(rates)
+                        .collect()
+                })
+                .collect();
+            self.table(&head, &rows);
+        }
     }
 
     /// What was offered to each variant, and the effects at equal offered load.
@@ -665,14 +724,22 @@ impl Page<'_> {
         let Some(disturbed) = sentences::disturbed(report) else {
             return;
         };
+        let is_kept = sentences::nothing_left_out(report);
         self.paragraph("## Disturbed time");
         self.paragraph(&format!(
             "A short calibration loop is timed on the load CPU throughout every slice. Where it \
              takes longer than undisturbed, something else had a part of the core: {disturbed} of the \
-             slices' time. In every forwarding rate above, that time is {}; what was forwarded in \
-             it plays no part in that. With nothing left out:",
-            sentences::left_out(report)
+             slices' time. In every forwarding rate above, that time is {}{}",
+            sentences::left_out(report),
+            if is_kept {
+                "."
+            } else {
+                "; what was forwarded in it plays no part in that. With nothing left out:"
+            }
         ));
+        if is_kept {
+            return;
+        }
         let mut rows = Vec::new();
         for comparison in &report.comparisons {
             let heading = sentences::heading(report, comparison);
@@ -869,9 +936,11 @@ fn load(report: &Report) -> String {
 fn own_cpu(report: &Report) -> String {
     let lab = &report.lab;
     lab.dut_cpu.map_or_else(String::new, |dut_cpu| {
-        format!(
-            "; DUT and sink are on CPU {dut_cpu}, the harness on CPU {}",
-            lab.control_cpu
-        )
+        let control_cpu = lab.control_cpu;
+        if lab.tester == Tester::MemoryThreaded {
+            format!("; the DUT is on CPU {dut_cpu}, sink and harness on CPU {control_cpu}")
+        } else {
+            format!("; DUT and sink are on CPU {dut_cpu}, the harness on CPU {control_cpu}")
+        }
     })
 }

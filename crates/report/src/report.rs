@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, Order, Tester, Traffic, VariantName};
+use fwdlab_model::{
+    AddressFamily, Conservation, LabKind, LoadRecord, Order, Tester, Traffic, VariantName,
+};
 use fwdlab_stats::Method;
 
 use crate::factorial::FactorialSection;
@@ -30,8 +32,11 @@ pub struct Report {
     pub progress: Progress,
     /// Where it was measured.
     pub lab: LabSection,
-    /// What the tester sent.
+    /// What the tester sent, in the regime that the lab allowed.
     pub traffic: Traffic,
+    /// The load that the lab settled by measuring what the machine can do, where it does so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
     /// How often, how long and in what order.
     pub design: DesignSection,
     /// The things that were varied.
@@ -47,6 +52,10 @@ pub struct Report {
     /// What was lost while each variant was measured, in the experiment's order; empty where a
     /// self-clocked load lost nothing.
     pub losses: Vec<LossSection>,
+    /// What the DUT's mechanisms did while each variant was measured; empty where the DUT does not count
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dut_events: Vec<EventsSection>,
     /// Where the frames of the accepted blocks went.
     pub conservation: BTreeMap<AddressFamily, Conservation>,
     /// Time in which the load CPU was disturbed from outside; none where it never was.
@@ -456,6 +465,30 @@ impl LossSection {
     pub fn dropped_percent(&self) -> Option<f64> {
         (self.offered_frames > 0)
             .then(|| self.dropped_frames() as f64 / self.offered_frames as f64 * 100.0)
+    }
+}
+
+/// What the DUT's mechanisms did while one variant was measured: in the slices of all blocks that stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventsSection {
+    /// The variant.
+    pub variant: VariantName,
+    /// The address family.
+    pub family: AddressFamily,
+    /// How often each of them happened.
+    pub events: BTreeMap<String, u64>,
+}
+
+impl EventsSection {
+    /// The event that is counted for every packet which the DUT takes.
+    pub const RECEIVED: &str = "received";
+
+    /// How often an event happened for each packet that the DUT took; none where it took none.
+    #[must_use]
+    pub fn per_packet(&self, event: &str) -> Option<f64> {
+        let packets = self.events.get(Self::RECEIVED).copied().unwrap_or(0);
+        let times = self.events.get(event).copied().unwrap_or(0);
+        (packets > 0).then(|| times as f64 / packets as f64)
     }
 }
 

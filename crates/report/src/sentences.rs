@@ -1,6 +1,6 @@
 //! Sentences that more than one renderer shows; none of them holds a name that others chose.
 
-use fwdlab_model::{Direction, FrameSize, LabKind, LoadRegime, Traffic};
+use fwdlab_model::{Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, Traffic};
 
 use crate::factorial::{FactorialRow, FactorialSection};
 use crate::format;
@@ -214,8 +214,18 @@ pub(crate) fn disturbed_time(report: &Report) -> Option<String> {
     ))
 }
 
+/// Whether so much was disturbed that nothing could be left out in any block.
+pub(crate) fn nothing_left_out(report: &Report) -> bool {
+    let blocks = report.progress.measured_blocks as usize;
+    let mut families = report.disturbance.values();
+    families.all(|disturbance| disturbance.blocks_over_all_time.len() >= blocks)
+}
+
 /// What became of the disturbed time.
 pub(crate) fn left_out(report: &Report) -> String {
+    if nothing_left_out(report) {
+        return "left out in no block, because too little would remain".to_owned();
+    }
     let kept: Vec<String> = report
         .disturbance
         .iter()
@@ -258,15 +268,70 @@ pub(crate) fn losses(report: &Report) -> String {
     )
 }
 
+/// What the table of the DUT's events counts.
+pub(crate) const DUT_EVENTS: &str = "Per packet that the DUT received, in the slices of all blocks: how often each of its mechanisms came into \
+    play. What a variant changes here is what its effect comes from.";
+
 /// What the lines on offered load are.
 pub(crate) const OFFERED_LOAD: &str = "What was offered to each variant beside what was offered to the baseline in the same blocks, and, as a \
      sensitivity, what the effect would be had it been the same: by a straight line through the block \
      effects over the blocks' ratios of offered load, both as logarithms. A slope of 1 is a rate that \
      follows the offered load, one of 0 a rate that does not care. No verdict rests on this.";
 
+/// How the lab settled the load, where it measured what the machine can do: one sentence a family, and
+/// why the regime is not the one that was asked for.
+#[must_use]
+pub fn settled_load(load: &LoadRecord) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if let Some(asked) = load.instead_of {
+        let why = load.why.as_deref().unwrap_or("the lab does not allow it");
+        sentences.push(format!(
+            "Load: {} instead of {asked}, because {why}",
+            load.regime
+        ));
+    }
+    for (family, load_of) in &load.families {
+        let FamilyLoad {
+            baseline_capacity_pps: Some(capacity_pps),
+            tester_ceiling_pps: Some(ceiling_pps),
+            intended_pps: Some(intended_pps),
+        } = *load_of
+        else {
+            continue;
+        };
+        if load.instead_of.is_some() {
+            continue;
+        }
+        sentences.push(format!(
+            "To be offered ({}): {}, {:.2} times the {} that the baseline forwarded at most; the tester \
+             can do {}",
+            family.protocol(),
+            format::rate(intended_pps),
+            intended_pps / capacity_pps,
+            format::rate(capacity_pps),
+            format::rate(ceiling_pps),
+        ));
+    }
+    sentences
+}
+
 /// What must not be concluded.
 pub(crate) fn limits(report: &Report) -> Vec<String> {
     match report.lab.kind {
+        LabKind::Router => [
+            "No network card and no kernel: frames are handed over in memory, so no DMA, no driver, no \
+             interrupts; what is measured is the router's own code.",
+            "Forwarding rates here do not carry over to another router; which mechanism costs more, and \
+             why, often does.",
+        ]
+        .map(str::to_owned)
+        .into(),
+        LabKind::FreebsdSsh => [
+            "The result is that of this DUT with these cards; another machine has another balance of CPU, \
+             memory and bus.",
+        ]
+        .map(str::to_owned)
+        .into(),
         LabKind::Netns => [
             "No network card: veth pairs, so no DMA, no driver rings, no interrupt moderation and \
              no receive-side scaling.",
@@ -280,5 +345,46 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
         .chain(report.lab.tester.losses())
         .map(ToString::to_string)
         .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use fwdlab_model::AddressFamily;
+
+    use super::*;
+
+    #[test]
+    fn a_load_that_was_settled_says_by_what() {
+        let family = FamilyLoad {
+            baseline_capacity_pps: Some(40e6),
+            tester_ceiling_pps: Some(60e6),
+            intended_pps: Some(50e6),
+        };
+        let mut load = LoadRecord {
+            regime: LoadRegime::Overload,
+            instead_of: None,
+            why: None,
+            families: BTreeMap::from([(AddressFamily::Inet, family)]),
+        };
+        assert_eq!(
+            settled_load(&load),
+            [
+                "To be offered (IPv4): 50.0 Mpps, 1.25 times the 40.0 Mpps that the baseline forwarded at \
+              most; the tester can do 60.0 Mpps"
+            ]
+        );
+        load.regime = LoadRegime::SelfClocked;
+        load.instead_of = Some(LoadRegime::Overload);
+        load.why = Some("there are not CPUs enough for a tester of its own".into());
+        assert_eq!(
+            settled_load(&load),
+            [
+                "Load: self-clocked instead of overload, because there are not CPUs enough for a tester of \
+              its own"
+            ]
+        );
     }
 }

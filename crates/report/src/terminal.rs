@@ -6,12 +6,13 @@ use std::path::Path;
 use crate::compare::{CompareGroup, CompareReport};
 use crate::factorial::FactorialSection;
 use crate::format;
+use crate::labels::shortened;
 use crate::offered_load::OfferedLoadRow;
 use crate::report::{
     ComparisonSection, ControlSection, Effect, ReferenceRow, Report, Row, VerdictSection, Warning,
 };
 use crate::sentences;
-use crate::text::{columns, cut_to_columns, one_line, wrap_to_columns};
+use crate::text::{columns, one_line, wrap_to_columns};
 
 /// Narrower than this nothing can be laid out; text then sticks out.
 const WIDTH_MIN: usize = 40;
@@ -306,10 +307,8 @@ impl Screen {
         if named.is_empty() {
             return;
         }
-        let labels: Vec<String> = named
-            .iter()
-            .map(|(label, _, _)| cut_to_columns(label, LABEL_MAX))
-            .collect();
+        let labels: Vec<&str> = named.iter().map(|&(label, _, _)| label).collect();
+        let labels = shortened(&labels, &|label| columns(label) <= LABEL_MAX);
         let rows: Vec<(&Row, &Effect)> = named
             .iter()
             .map(|&(_, row, effect)| (row, effect))

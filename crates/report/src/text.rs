@@ -119,23 +119,6 @@ pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The text cut to that many terminal columns, with an ellipsis where something is missing.
-pub(crate) fn cut_to_columns(text: &str, columns_max: usize) -> String {
-    if columns(text) <= columns_max {
-        return text.to_owned();
-    }
-    let mut cut = String::new();
-    let mut used = 1;
-    for character in text.chars() {
-        used += character.width().unwrap_or(0);
-        if used > columns_max {
-            break;
-        }
-        cut.push(character);
-    }
-    format!("{}…", cut.trim_end())
-}
-
 /// The text in lines of at most that many columns; a longer word is broken.
 pub(crate) fn wrap_to_columns(text: &str, columns_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -197,10 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn terminal_text_is_cut_and_wrapped_by_columns() {
-        assert_eq!(cut_to_columns("abcdef", 6), "abcdef");
-        assert_eq!(cut_to_columns("abcdef", 5), "abcd…");
-        assert_eq!(cut_to_columns("漢字漢字", 5), "漢字…");
+    fn terminal_text_is_wrapped_by_columns() {
         assert_eq!(wrap_to_columns("aa bb cc", 5), ["aa bb", "cc"]);
         assert_eq!(wrap_to_columns("aa bbbbbbb c", 5), ["aa", "bbbbb", "bb c"]);
         assert_eq!(

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use fwdlab_model::{AddressFamily, VariantName};
 
 use crate::format;
+use crate::labels::shortened;
 use crate::report::{Report, TrialSection};
-use crate::svg::{Anchor, Fill, Mark, Scale, Svg, text_width, ticks, wrap};
+use crate::svg::{Anchor, Fill, Mark, Scale, Svg, text_width, ticks};
 
 const WIDTH: f64 = 860.0;
 const MARGIN: f64 = 20.0;
@@ -256,13 +257,20 @@ fn draw_legend(
     top: f64,
 ) -> f64 {
     let mut items: Vec<LegendItem> = Vec::new();
-    for variant in &report.variants {
+    let labels: Vec<&str> = report
+        .variants
+        .iter()
+        .map(|variant| variant.label.as_str())
+        .collect();
+    let labels = shortened(&labels, &|label| {
+        text_width(label, LEGEND_FONT) <= LEGEND_LABEL_MAX
+    });
+    for (variant, label) in report.variants.iter().zip(labels) {
         let measured = report
             .trials
             .iter()
             .any(|trial| trial.variant == variant.name);
         if let (true, Some(&mark)) = (measured, marks.get(&variant.name)) {
-            let label = wrap(&variant.label, LEGEND_FONT, LEGEND_LABEL_MAX, 1).concat();
             items.push(LegendItem {
                 point: Some((mark, Fill::Solid)),
                 label,

@@ -2,13 +2,14 @@
 
 mod synthetic;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Factor, Level, LoadRegime, Order, RateBasis, Reference, ReferenceData,
-    SCHEMA_VERSION, SliceRecord,
+    AddressFamily, Binding, Factor, LabKind, Level, LoadRegime, Order, RateBasis, Reference,
+    ReferenceData, SCHEMA_VERSION, SliceRecord, Tester,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -521,8 +522,149 @@ fn an_order_that_was_not_random_is_warned_of() {
     assert!(!codes(&report_of(&Synthetic::default())).contains(&"W212"));
 }
 
+#[test]
+fn what_is_held_constant_is_said_once() {
+    let mut loaded = Synthetic::default().loaded();
+    let level = Level::Integer(351);
+    loaded.resolved.factors.push(Factor {
+        name: "harvest.mask".to_owned(),
+        description: None,
+        levels: vec![level.clone()],
+        default: level.clone(),
+    });
+    for variant in &mut loaded.resolved.variants {
+        variant
+            .levels
+            .insert("harvest.mask".to_owned(), level.clone());
+    }
+    let readme = render::readme(
+        &Report::build(&loaded).expect("made-up records are sound"),
+        "",
+    );
+    let item = "  - Held constant: `harvest.mask=351`\n";
+    assert_eq!(readme.matches(item).count(), 1, "{readme}");
+    assert_eq!(readme.matches("harvest.mask").count(), 1, "{readme}");
+}
+
+/// Under overload, a router that forwards all that is offered is not the limit.
+#[test]
+fn a_variant_that_is_held_by_its_load_is_warned_of() {
+    let codes_of = |regime, held_blocks: u32, ratio: f64| {
+        let mut loaded = with_offered_load(0.0, 0.0, 0.0);
+        loaded.resolved.traffic.regime = regime;
+        let filtered = loaded.resolved.variants[1].name.clone();
+        for attempt in &mut loaded.attempts {
+            let is_held = attempt.record.block <= held_blocks;
+            for trial in &mut attempt.trials {
+                if trial.variant == filtered && is_held {
+                    let offered_pps = trial.offered_frames as f64 / trial.measured_s;
+                    trial.observation_pps = offered_pps * ratio;
+                }
+            }
+        }
+        let report = Report::build(&loaded).expect("made-up records are sound");
+        let warnings = report.warnings.into_iter();
+        warnings
+            .filter(|warning| warning.code == "W218")
+            .flat_map(|warning| warning.subjects)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(codes_of(LoadRegime::Overload, 0, 0.9995), [""; 0]);
+    assert_eq!(codes_of(LoadRegime::Overload, 1, 0.9995), [""; 0]);
+    assert_eq!(codes_of(LoadRegime::Overload, 2, 0.9995), ["filtered"]);
+    assert_eq!(codes_of(LoadRegime::Overload, 8, 0.998), [""; 0]);
+    // To keep up is what a paced load asks for.
+    assert_eq!(codes_of(LoadRegime::Paced, 8, 0.9995), [""; 0]);
+}
+
+#[test]
+fn what_the_mechanisms_did_stands_per_packet() {
+    let mut loaded = Synthetic {
+        variants: named(&["threshold 0", "threshold 256"]),
+        ..Synthetic::default()
+    }
+    .loaded();
+    let first = loaded.resolved.variants[0].name.clone();
+    for attempt in &mut loaded.attempts {
+        for trial in &mut attempt.trials {
+            let reclaims = if trial.variant == first {
+                31_300
+            } else {
+                3_900
+            };
+            trial.dut_events = BTreeMap::from([
+                ("received".to_owned(), 1_000_000),
+                ("forwarded".to_owned(), 1_000_000),
+                ("reclaims".to_owned(), reclaims),
+                ("task drains".to_owned(), 0),
+            ]);
+        }
+    }
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    let readme = render::readme(&report, "");
+    for line in [
+        "## What the DUT did",
+        "| forwarded | 1 | 1 |",
+        "| reclaims | 0.0313 | 0.0039 |",
+    ] {
+        assert!(readme.contains(line), "{line}\n{readme}");
+    }
+    assert!(!readme.contains("task drains"), "{readme}");
+    let json = render::json(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+    assert!(!render::readme(&report_of(&Synthetic::default()), "").contains("What the DUT did"));
+}
+
+#[test]
+fn frames_in_memory_lack_no_ebpf() {
+    let code_of = |tester| {
+        let mut loaded = Synthetic::default().loaded();
+        for session in &mut loaded.sessions {
+            session.environment.tester = tester;
+        }
+        let report = Report::build(&loaded).expect("made-up records are sound");
+        codes(&report).contains(&"W213")
+    };
+    assert!(code_of(Tester::AfXdp));
+    assert!(!code_of(Tester::MemoryInline));
+    assert!(!code_of(Tester::MemoryThreaded));
+}
+
+#[test]
+fn a_plan_on_hosts_of_their_own_promises_neither_rounds_nor_time() {
+    let mut run = Synthetic::default().loaded();
+    run.resolved.lab.kind = LabKind::FreebsdSsh;
+    let preview = |run: &Loaded| {
+        let preview = Preview::build(&run.resolved, &run.plan, &[], None, None, false);
+        let text = render::preview(&preview.expect("made-up plans are sound"), 400);
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = preview(&run);
+    assert!(
+        text.contains("Time not known, because nothing tells"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("fwdlab doctor") && !text.contains("reboot"),
+        "{text}"
+    );
+
+    let (name, kernels) = ("filter".to_owned(), BTreeMap::new());
+    run.resolved.factors = vec![Factor {
+        name: name.clone(),
+        description: None,
+        levels: vec![Level::Integer(0), Level::Integer(1)],
+        default: Level::Integer(0),
+    }];
+    run.resolved.lab.bindings = [(name, Binding::Kernel(kernels))].into();
+    let text = preview(&run);
+    assert!(text.contains("filter needs a reboot"), "{text}");
+    assert!(text.contains("one round of whole measurements"), "{text}");
+    assert!(!text.contains("slices of"), "{text}");
+}
+
 fn preview_of(run: &Loaded, earlier: &[Loaded]) -> Preview {
-    Preview::build(&run.resolved, &run.plan, earlier, None, 83.0, false)
+    Preview::build(&run.resolved, &run.plan, earlier, None, Some(83.0), false)
         .expect("made-up plans are sound")
 }
 
@@ -556,7 +698,7 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
         &run.plan,
         &[],
         Some("not root".to_owned()),
-        1.0,
+        Some(1.0),
         true,
     );
     let text = render::preview(&asked.expect("sound"), 80);
@@ -574,7 +716,7 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
 fn a_plan_tells_what_each_method_would_take() {
     let run = Synthetic::default().loaded();
     let with_methods = |run: &Loaded, earlier: &[Loaded]| {
-        Preview::build(&run.resolved, &run.plan, earlier, None, 83.0, true).expect("sound")
+        Preview::build(&run.resolved, &run.plan, earlier, None, Some(83.0), true).expect("sound")
     };
     let preview = with_methods(&run, std::slice::from_ref(&run));
     let text = render::preview(&preview, 80);
@@ -783,6 +925,22 @@ fn disturbed_time_is_left_out_and_shown_beside() {
     let report = Report::build(&loaded).unwrap();
     assert_eq!(report.disturbance[&family].blocks_over_all_time, [1, 2]);
     assert!(codes(&report).contains(&"W211"));
+    let kept = "left out, but for 2 blocks of IPv4, of which too little would remain";
+    let said = |report: &Report| {
+        let terminal = render::terminal(report, None, 400, false);
+        [render::readme(report, ""), terminal]
+    };
+    assert!(said(&report).iter().all(|text| text.contains(kept)));
+
+    // Where that is all of them, nothing was left out, and nothing differs from what is shown above.
+    for attempt in &mut loaded.attempts {
+        attempt.record.rate_basis.insert(family, RateBasis::AllTime);
+    }
+    for text in said(&Report::build(&loaded).unwrap()) {
+        assert!(text.contains("left out in no block"), "{text}");
+        assert!(!text.contains("but for"), "{text}");
+        assert!(!text.contains("With nothing left out"), "{text}");
+    }
 }
 
 #[test]

@@ -285,6 +285,7 @@ impl Synthetic {
                     forwarded_frames,
                     drops: BTreeMap::new(),
                     kernel_drop_reasons: BTreeMap::new(),
+                    dut_events: BTreeMap::new(),
                     undisturbed_s: 0.1 * f64::from(self.rounds),
                     observation_pps: f64::midpoint(
                         rates[(rates.len() - 1) / 2],
@@ -363,7 +364,9 @@ fn session(number: u32) -> SessionRecord {
             load_cpu: 1,
             dut_cpu: None,
             control_cpu: 0,
+            queues: BTreeMap::new(),
         },
+        load: None,
     }
 }
 
