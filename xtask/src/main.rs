@@ -10,6 +10,7 @@ mod bpf;
 mod command;
 mod experiments;
 mod lint;
+mod mutations;
 mod setup;
 mod soak;
 mod test;
@@ -27,7 +28,9 @@ cargo xtask <chore>
   lint          formatting, clippy, licences, tidy, and whether the eBPF objects are up to date
   ci            test, then lint
   soak          the long storms: runs killed at 200 moments, every effect of a run failing;
-                --kills RANGE, --effects RANGE for one of them or a part of it
+                --kills RANGE, --effects RANGE for one of them or a part of it;
+                --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,
+                and a test has to fail for each
   tidy          crate edges, dead links, stray words and files
   bpf           build the eBPF objects from their sources
   bpf --check   fail unless the committed objects do what their sources say

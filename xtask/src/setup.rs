@@ -51,6 +51,11 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
         "the generator ours is compared with",
     ),
     (
+        Program("dpdk-testpmd"),
+        "dpdk-dev",
+        "the forwarder the router is compared with",
+    ),
+    (
         Program("ministat"),
         "ministat",
         "the ministat ours is compared with",

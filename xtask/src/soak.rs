@@ -1,8 +1,9 @@
-//! Long storms, of which the ordinary tests run a few seeded cases.
+//! Long storms, of which the ordinary tests run a few seeded cases; and mutants of the router's knobs.
 
 use anyhow::{Result, bail};
 
 use crate::command::{cargo, run};
+use crate::mutations;
 
 /// The environment variable that tells a storm its cases.
 const SOAK: &str = "FWDLAB_SOAK";
@@ -37,11 +38,16 @@ const STORMS: [Storm; 2] = [
     },
 ];
 
-/// Kills runs at seeded moments, and lets single effects of a run fail.
+/// Kills runs at seeded moments, and lets single effects of a run fail; or judges mutants of the router.
 ///
 /// # Errors
-/// A case fails, or the options are none.
+/// A case fails, a mutant survives, or the options are none.
 pub(crate) fn soak(options: &[&str]) -> Result<()> {
+    match options {
+        ["--mutations"] => return mutations::judge_mutants(""),
+        ["--mutations", name] => return mutations::judge_mutants(name),
+        _ => {}
+    }
     for (storm, cases) in chosen(options)? {
         let program = ["--release", "--package", "fwdlab", "--test", storm.program];
         run(cargo(["test", "--config", RUNNER])
@@ -63,7 +69,7 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
                 "soak: {}: give --kills RANGE or --effects RANGE, where a range is A..B, both included, \
-                 A.. or B alone for 1..B",
+                 A.. or B alone for 1..B; or --mutations alone, or with part of a mutation's name",
                 pair.join(" ")
             );
         };

@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
     Missed,
     /// The measurement does not decide: the interval holds the goal.
     Open,
+    /// There is none: the figure is for the reader.
+    NoGoal,
 }
 
 impl Outcome {
@@ -26,6 +28,7 @@ impl Outcome {
             Self::Met => "met",
             Self::Missed => "missed",
             Self::Open => "open",
+            Self::NoGoal => "",
         }
     }
 }

@@ -16,9 +16,12 @@ mod counter;
 mod figure;
 mod generator;
 mod harness;
+mod inline;
 mod ministat;
 mod noise;
 mod pairs;
+mod router;
+mod testpmd;
 mod trafgen;
 
 use std::fs;
@@ -51,6 +54,8 @@ enum Command {
     Ministat(ministat::Settings),
     /// The noise: how wide the intervals of whole runs are, and whether they hold what they should
     Noise(noise::Settings),
+    /// The router: beside testpmd, IPv6 beside IPv4, many routes beside few, and stage by stage
+    Router(router::Settings),
 }
 
 #[derive(Args)]
@@ -80,6 +85,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Command::Lab(settings) => ("lab", harness::run(&bench, settings)?),
         Command::Ministat(settings) => ("ministat", ministat::run(&bench, settings)?),
         Command::Noise(settings) => ("noise", noise::run(&bench, settings)?),
+        Command::Router(settings) => ("router", router::run(&bench, settings)?),
     };
     let report = Report::new(name, &bench, figures);
     print!("{}", report.markdown());

@@ -154,7 +154,12 @@ pub(crate) fn build() -> Result<PathBuf> {
 }
 
 /// One run; its report.
-fn measure(bench: &Bench, program: &Path, experiment: &str, results: &Path) -> Result<Value> {
+pub(crate) fn measure(
+    bench: &Bench,
+    program: &Path,
+    experiment: &str,
+    results: &Path,
+) -> Result<Value> {
     bench.stop_if_asked()?;
     let output = Command::new(program)
         .args(["run", experiment, "--new", "--json", "--quiet", "--results"])

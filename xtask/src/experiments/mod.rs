@@ -1,5 +1,6 @@
-//! Runs the ready experiments, and shows what came of them in docs/experiments.md.
+//! Runs the ready experiments, and shows what came of them on pages under docs.
 
+mod figures;
 mod kept;
 mod page;
 
@@ -13,16 +14,41 @@ use serde_json::Value;
 
 use crate::command::{self, cargo, command, repository};
 
-/// Where the experiment files are, from the root of the repository.
-const EXPERIMENTS: &str = "experiments";
+/// Experiments that a page shows together.
+struct Book {
+    /// Where their files are, from the root of the repository; folders in these are not of the book.
+    folders: &'static [&'static str],
+    /// The page.
+    page: &'static str,
+    /// The reports and plots that it shows.
+    copies: &'static str,
+}
+
+const BOOKS: [Book; 2] = [
+    Book {
+        folders: &["experiments"],
+        page: "docs/experiments.md",
+        copies: "docs/experiments",
+    },
+    Book {
+        folders: &["experiments/router", "experiments/seeds"],
+        page: "docs/seeds.md",
+        copies: "docs/seeds",
+    },
+];
+
+/// An experiment of a book.
+#[derive(Debug)]
+struct Ready {
+    name: String,
+    /// Its file, from the root of the repository.
+    source: String,
+}
+
 /// Where the lab files and what they name are.
 const LABS: &str = "labs";
 /// Where `fwdlab` keeps results.
 const RESULTS: &str = "results";
-/// The page that shows them all.
-const PAGE: &str = "docs/experiments.md";
-/// The reports and plots that it shows.
-const COPIES: &str = "docs/experiments";
 
 /// What `fwdlab run` ends with after Ctrl-C.
 const STOPPED: i32 = 130;
@@ -42,13 +68,13 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// Shape: the names of the experiments that there are.
-    fn parse(arguments: &[&'a str], ready: &[String]) -> Result<Self> {
+    fn parse(arguments: &[&'a str], ready: &[&str]) -> Result<Self> {
         let mut request = Self::default();
         for &argument in arguments {
             match argument {
                 "--again" => request.again = true,
                 "--only-page" => request.only_page = true,
-                name if ready.iter().any(|known| known == name) => request.names.push(name),
+                name if ready.contains(&name) => request.names.push(name),
                 other => bail!(
                     "experiments: {other:?} is neither --again nor --only-page nor one of {}",
                     ready.join(", ")
@@ -66,13 +92,18 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Runs the experiments that are asked for, one after the other, and draws up the page.
+/// Runs the experiments that are asked for, one after the other, and draws up the pages.
 ///
 /// # Errors
-/// One fails, or the page cannot be made. The page is made of what there is in any case.
+/// One fails, or a page cannot be made. The pages are made of what there is in any case.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let ready = ready()?;
-    let request = Request::parse(arguments, &ready)?;
+    let books = BOOKS
+        .into_iter()
+        .map(|book| Ok((ready(&book)?, book)))
+        .collect::<Result<Vec<_>>>()?;
+    let all: Vec<&Ready> = books.iter().flat_map(|(ready, _)| ready).collect();
+    let names: Vec<&str> = all.iter().map(|ready| ready.name.as_str()).collect();
+    let request = Request::parse(arguments, &names)?;
     command::run(&mut cargo([
         "build",
         "--release",
@@ -82,26 +113,35 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     ]))?;
     let program = program()?;
     let mut failed = Vec::new();
-    for name in ready.iter().filter(|name| request.asks_for(name)) {
-        if !measure(&program, name, request.again)? {
-            failed.push(name.as_str());
+    for ready in all.iter().filter(|ready| request.asks_for(&ready.name)) {
+        if !measure(&program, ready, request.again)? {
+            failed.push(ready.name.as_str());
         }
     }
-    draw_up(&program, &ready)?;
+    for (ready, book) in &books {
+        draw_up(&program, book, ready)?;
+    }
     if !failed.is_empty() {
         bail!("experiments: failed: {}", failed.join(", "));
     }
     Ok(())
 }
 
-/// The names of the experiments, sorted.
-fn ready() -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for path in files_below(&repository().join(EXPERIMENTS))? {
-        let stem = path.file_stem().context("a file without a name")?;
-        names.push(stem.to_string_lossy().into_owned());
+/// The experiments of a book, folder by folder.
+fn ready(book: &Book) -> Result<Vec<Ready>> {
+    let mut ready = Vec::new();
+    for folder in book.folders {
+        let directory = repository().join(folder);
+        for path in files_below(&directory)? {
+            if path.parent() == Some(directory.as_path()) {
+                let stem = path.file_stem().context("a file without a name")?;
+                let name = stem.to_string_lossy().into_owned();
+                let source = format!("{folder}/{name}.toml");
+                ready.push(Ready { name, source });
+            }
+        }
     }
-    Ok(names)
+    Ok(ready)
 }
 
 /// Every file below a folder, sorted.
@@ -130,17 +170,17 @@ fn program() -> Result<PathBuf> {
 }
 
 /// Measures one experiment, unless that was done with this code; whether there is a result.
-fn measure(program: &Path, name: &str, again: bool) -> Result<bool> {
-    let label = match kept::next(&results_of(name), &label(program, name)?, again)? {
+fn measure(program: &Path, ready: &Ready, again: bool) -> Result<bool> {
+    let Ready { name, source } = ready;
+    let label = match kept::next(&results_of(name), &label(program, source)?, again)? {
         kept::Next::Done(label) => {
             println!("{name}: measured with this code in {label}; --again measures once more");
             return Ok(true);
         }
         kept::Next::Measure(label) => label,
     };
-    let experiment = format!("{EXPERIMENTS}/{name}.toml");
     let mut run = at_root(program);
-    run.args(["run", &experiment, "--results", RESULTS, "--label", &label]);
+    run.args(["run", source, "--results", RESULTS, "--label", &label]);
     println!("$ {}", command::line(&run));
     let status = run
         .status()
@@ -149,8 +189,8 @@ fn measure(program: &Path, name: &str, again: bool) -> Result<bool> {
         Some(0) => Ok(true),
         Some(STOPPED) => bail!("experiments: stopped; the same command goes on"),
         Some(GOAL_MISSED) => {
-            println!("{name}: not all could be compared; the report says why");
-            Ok(kept::newest(&results_of(name))?.is_some())
+            println!("{name}: not all could be compared, for the reasons above");
+            Ok(true)
         }
         _ => {
             println!("{name}: {status}");
@@ -169,11 +209,8 @@ fn results_of(name: &str) -> PathBuf {
 
 /// A name for everything that a result of this experiment comes from: the program, the experiment
 /// and the labs.
-fn label(program: &Path, name: &str) -> Result<String> {
-    let mut sources = vec![
-        program.to_owned(),
-        repository().join(EXPERIMENTS).join(format!("{name}.toml")),
-    ];
+fn label(program: &Path, source: &str) -> Result<String> {
+    let mut sources = vec![program.to_owned(), repository().join(source)];
     sources.extend(files_below(&repository().join(LABS))?);
     let mut hasher = DefaultHasher::new();
     for source in sources {
@@ -185,31 +222,34 @@ fn label(program: &Path, name: &str) -> Result<String> {
 }
 
 /// Copies the newest report of every experiment and writes the page; what has none stays as it is.
-fn draw_up(program: &Path, ready: &[String]) -> Result<()> {
-    let path = repository().join(PAGE);
-    let old = fs::read_to_string(&path).with_context(|| PAGE.to_owned())?;
+fn draw_up(program: &Path, book: &Book, ready: &[Ready]) -> Result<()> {
+    let path = repository().join(book.page);
+    let mut old = fs::read_to_string(&path).with_context(|| book.page.to_owned())?;
     let mut sections = Vec::new();
-    for name in ready {
-        let source = format!("{EXPERIMENTS}/{name}.toml");
+    for Ready { name, source } in ready {
         let section = match kept::newest(&results_of(name))? {
             Some(directory) => {
                 let report = report(program, &directory)?;
-                copy(&directory.join("derived"), name)?;
-                page::measured(name, &source, &report, &kept::bindings(&directory)?)
+                old = figures::with_figures(&old, name, &report)
+                    .with_context(|| book.page.to_owned())?;
+                let copies = format!("{}/{name}", book.copies);
+                copy(&directory.join("derived"), &repository().join(&copies))?;
+                let copies = copies.trim_start_matches("docs/");
+                page::measured(name, source, copies, &report, &kept::bindings(&directory)?)
             }
-            None => unkept(&old, name, &source)?,
+            None => unkept(&old, book, name, source)?,
         };
         sections.push(section);
     }
-    fs::write(&path, page::draw_up(&old, &sections)?).with_context(|| PAGE.to_owned())?;
-    println!("{PAGE} is drawn up");
+    fs::write(&path, page::draw_up(&old, &sections)?).with_context(|| book.page.to_owned())?;
+    println!("{} is drawn up", book.page);
     Ok(())
 }
 
 /// The section of an experiment of which no result is kept here: what the page shows already, where it
 /// was measured elsewhere.
-fn unkept(old: &str, name: &str, source: &str) -> Result<page::Section> {
-    let was_measured = repository().join(COPIES).join(name).is_dir();
+fn unkept(old: &str, book: &Book, name: &str, source: &str) -> Result<page::Section> {
+    let was_measured = repository().join(book.copies).join(name).is_dir();
     if let Some(section) = page::Section::of(old, name).filter(|_| was_measured) {
         return Ok(section);
     }
@@ -227,12 +267,11 @@ fn report(program: &Path, directory: &Path) -> Result<Value> {
 }
 
 /// Copies a report and its plots beside the page, in place of older ones.
-fn copy(derived: &Path, name: &str) -> Result<()> {
-    let folder = repository().join(COPIES).join(name);
+fn copy(derived: &Path, folder: &Path) -> Result<()> {
     if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
-    fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     for file in files_below(derived)? {
         // The data of the report are as large as everything else, and can be had by measuring.
         if file
@@ -252,7 +291,7 @@ mod tests {
 
     #[test]
     fn arguments_are_names_and_what_to_do_with_them() {
-        let ready = ["imix", "routes"].map(String::from);
+        let ready = ["imix", "routes"];
         let parse = |arguments: &[&'static str]| Request::parse(arguments, &ready);
         let all = parse(&[]).unwrap();
         assert!(all.asks_for("imix") && all.asks_for("routes") && !all.again);
@@ -268,27 +307,24 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_every_experiment_and_no_other() {
-        let text = fs::read_to_string(repository().join(PAGE)).unwrap();
-        assert_eq!(page::names(&text), ready().unwrap());
-        for name in ready().unwrap() {
-            let section = page::Section::of(&text, &name).unwrap();
-            assert!(
-                section.text.contains(&format!("{EXPERIMENTS}/{name}.toml")),
-                "{name}"
-            );
-        }
-        // What is copied belongs to an experiment that there is.
-        let copies = repository().join(COPIES);
-        for copy in files_below(&copies).unwrap_or_default() {
-            let name = copy
-                .strip_prefix(&copies)
-                .unwrap()
-                .components()
-                .next()
-                .unwrap();
-            let name = name.as_os_str().to_string_lossy().into_owned();
-            assert!(ready().unwrap().contains(&name), "{}", copy.display());
+    fn every_page_has_its_experiments_and_no_other() {
+        for book in BOOKS {
+            let text = fs::read_to_string(repository().join(book.page)).unwrap();
+            let ready = ready(&book).unwrap();
+            let names: Vec<&str> = ready.iter().map(|ready| ready.name.as_str()).collect();
+            assert_eq!(page::names(&text), names);
+            for Ready { name, source } in &ready {
+                let section = page::Section::of(&text, name).unwrap();
+                assert!(section.text.contains(source), "{name}");
+            }
+            // What is copied belongs to an experiment that there is.
+            let copies = repository().join(book.copies);
+            for copy in files_below(&copies).unwrap_or_default() {
+                let below = copy.strip_prefix(&copies).unwrap();
+                let name = below.components().next().unwrap().as_os_str();
+                let name = name.to_string_lossy();
+                assert!(names.contains(&name.as_ref()), "{}", copy.display());
+            }
         }
     }
 }

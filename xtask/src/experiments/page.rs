@@ -1,9 +1,12 @@
 //! The page: what stands by hand stays, and between its marks one section for each experiment.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+
+use super::figures::{digits, per_packet};
 
 /// What stands between the page's own marks: the table of contents.
 const CONTENTS: &str = "contents";
@@ -114,9 +117,15 @@ pub(super) fn unmeasured(name: &str, source: &str, experiment: &str) -> Section 
 
 /// The section of an experiment that was measured.
 ///
-/// Shape: `source` is its file from the root of the repository, `report` its `report.json`,
-/// `bindings` those of its `resolved.json`.
-pub(super) fn measured(name: &str, source: &str, report: &Value, bindings: &Value) -> Section {
+/// Shape: `source` is its file from the root of the repository, `copies` the folder of its report and
+/// plots as seen from the page, `report` its `report.json`, `bindings` those of its `resolved.json`.
+pub(super) fn measured(
+    name: &str,
+    source: &str,
+    copies: &str,
+    report: &Value,
+    bindings: &Value,
+) -> Section {
     let question = text(&report["question"]);
     let mut page = format!("## {name}\n\n**{question}**\n\n");
     if let Some(background) = report["background"].as_str() {
@@ -125,16 +134,22 @@ pub(super) fn measured(name: &str, source: &str, report: &Value, bindings: &Valu
     page += &factors(report, bindings);
     let _ = writeln!(
         page,
-        "```console\n# cargo run --release -- run {source}\n```\n\n{}\n",
+        "```console\n{} cargo run --release -- run {source}\n```\n\n{}\n",
+        if report["lab"]["kind"] == "router" {
+            "$"
+        } else {
+            "#"
+        },
         conditions(report)
     );
-    page += &results(name, report);
+    page += &results(name, copies, report);
     page += &losses(report);
+    page += &dut_events(report);
     page += &unavailable(report);
     page += &warnings(report);
     let _ = writeln!(
         page,
-        "[The experiment file](../{source}), [the whole report](experiments/{name}/README.md)."
+        "[The experiment file](../{source}), [the whole report]({copies}/README.md)."
     );
     Section::new(name, question, &answer(report), page)
 }
@@ -195,6 +210,7 @@ fn binding(binding: &Value) -> String {
             text(&how["file"]),
             on(&how["interfaces"])
         ),
+        "knob" => format!("knob `{}` of the router", text(&how["knob"])),
         "command" => {
             let check = match &how["check"] {
                 Value::Null => String::new(),
@@ -237,7 +253,7 @@ fn conditions(report: &Value) -> String {
 }
 
 /// The verdicts and the plot of every comparison.
-fn results(name: &str, report: &Value) -> String {
+fn results(name: &str, copies: &str, report: &Value) -> String {
     let mut page = String::new();
     for comparison in list(&report["comparisons"]) {
         if let Some(heading) = heading(report, comparison) {
@@ -259,7 +275,7 @@ fn results(name: &str, report: &Value) -> String {
         }
         let _ = writeln!(
             page,
-            "\n![Effects with their intervals](experiments/{name}/{})\n",
+            "\n![Effects with their intervals]({copies}/{})\n",
             text(&comparison["plot"])
         );
     }
@@ -315,6 +331,48 @@ fn losses(report: &Value) -> String {
         );
     }
     table + "\n"
+}
+
+/// What the DUT's mechanisms did for a packet, as far as variants differ in it.
+fn dut_events(report: &Value) -> String {
+    let mut page = String::new();
+    for family in list(&report["traffic"]["families"]) {
+        let is_control = |section: &Value| {
+            variant(report, section).is_some_and(|of| !of["control_of"].is_null())
+        };
+        let sections: Vec<&Value> = list(&report["dut_events"])
+            .iter()
+            .filter(|section| &section["family"] == family && !is_control(section))
+            .collect();
+        let events: BTreeSet<&String> = sections
+            .iter()
+            .filter_map(|section| section["events"].as_object())
+            .flat_map(|events| events.keys())
+            .collect();
+        let mut rows = String::new();
+        for event in events {
+            let rates: Vec<f64> = sections.iter().map(|of| per_packet(of, event)).collect();
+            let largest = rates.iter().copied().fold(0.0, f64::max);
+            let smallest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+            // Counters are read under load, so that equal ones differ a little.
+            if largest - smallest > 0.05 * largest {
+                let cells: Vec<String> = rates.iter().map(|rate| digits(*rate)).collect();
+                let _ = writeln!(rows, "| {} | {} |", cell(event), cells.join(" | "));
+            }
+        }
+        if rows.is_empty() {
+            continue;
+        }
+        let labels: Vec<String> = sections.iter().map(|of| cell(label(report, of))).collect();
+        let _ = writeln!(
+            page,
+            "What differed in the router for each packet ({}):\n\n| | {} |\n|---{}|\n{rows}",
+            protocol(family),
+            labels.join(" | "),
+            "|---".repeat(labels.len())
+        );
+    }
+    page
 }
 
 /// The variants that were not run, with the reason.
@@ -389,7 +447,7 @@ fn answer(report: &Value) -> String {
 }
 
 /// A variant's name for readers.
-fn label<'a>(report: &'a Value, of: &'a Value) -> &'a str {
+pub(super) fn label<'a>(report: &'a Value, of: &'a Value) -> &'a str {
     variant(report, of).map_or_else(|| text(&of["variant"]), |variant| text(&variant["label"]))
 }
 
@@ -407,7 +465,7 @@ fn protocol(family: &Value) -> &'static str {
     if family == "inet6" { "IPv6" } else { "IPv4" }
 }
 
-fn text(value: &Value) -> &str {
+pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
@@ -417,7 +475,7 @@ fn text_of_number(value: &Value) -> String {
         .map_or_else(String::new, |number| number.to_string())
 }
 
-fn list(value: &Value) -> &[Value] {
+pub(super) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -504,7 +562,13 @@ mod tests {
     #[test]
     fn a_section_says_what_was_asked_how_and_what_came_out() {
         let bindings = json!({"f": {"sysctl": {"key": "net.x", "values": {}}}});
-        let section = measured("x", "experiments/x.toml", &report(), &bindings);
+        let section = measured(
+            "x",
+            "experiments/x.toml",
+            "experiments/x",
+            &report(),
+            &bindings,
+        );
         assert_eq!(
             section.row,
             "| [x](#x) | Impact of a \\| b | with: -24.6 %; gone: not run here |"
@@ -580,11 +644,37 @@ Linux 6.18.5, 2026-11-21
     }
 
     #[test]
+    fn what_the_router_did_shows_where_variants_differ() {
+        let mut report = report();
+        report["lab"]["kind"] = json!("router");
+        let event = |variant: &str, reclaims: u64| {
+            json!({"variant": variant, "family": "inet", "events": {
+                "received": 10_000, "forwarded": 9990, "reclaims": reclaims,
+            }})
+        };
+        assert_eq!(dut_events(&report), "");
+        report["dut_events"] = json!([event("a", 313), event("b", 39)]);
+        let table = dut_events(&report);
+        assert!(
+            table.contains("| reclaims | 0.0313 | 0.0039 |\n"),
+            "{table}"
+        );
+        assert!(!table.contains("forwarded"), "{table}");
+        let section = measured("x", "experiments/x.toml", "seeds/x", &report, &json!({}));
+        assert!(section.text.contains("$ cargo run"), "{}", section.text);
+        assert!(
+            section.text.contains("(seeds/x/README.md)"),
+            "{}",
+            section.text
+        );
+    }
+
+    #[test]
     fn what_has_no_new_result_stays_and_what_is_gone_goes() {
         let empty = "# By hand\n\n<!-- contents -->\n<!-- end of contents -->\n";
         let (bindings, source) = (json!({}), "experiments/x.toml");
         let both = [
-            measured("x", source, &report(), &bindings),
+            measured("x", source, "experiments/x", &report(), &bindings),
             unmeasured("y", "experiments/y.toml", "question = \"Why?\"\n"),
         ];
         let page = draw_up(empty, &both).unwrap();

@@ -11,14 +11,19 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sys", &["model"]),
     ("packet", &["model", "sys"]),
     ("plan", &["model", "sys", "stats"]),
-    ("traffic", &["model", "sys", "packet"]),
-    ("lab", &["model", "sys", "stats", "packet", "traffic"]),
+    ("router", &["model", "sys", "packet"]),
+    ("traffic", &["model", "sys", "packet", "router"]),
+    (
+        "lab",
+        &["model", "sys", "stats", "packet", "router", "traffic"],
+    ),
     ("archive", &["model", "sys", "stats"]),
     ("report", &["model", "sys", "stats", "archive"]),
     (
         "cli",
         &[
-            "model", "sys", "stats", "packet", "plan", "traffic", "lab", "archive", "report",
+            "model", "sys", "stats", "packet", "plan", "router", "traffic", "lab", "archive",
+            "report",
         ],
     ),
 ];
