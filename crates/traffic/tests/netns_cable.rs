@@ -424,6 +424,10 @@ fn an_interface_that_cannot_be_used_is_refused_with_the_reason() {
         ));
         assert!(matches!(error("tunnel"), TrafficError::NoEthernet { .. }));
         ip(&["link", "set", FAR_END, "down"]);
+        // The kernel says so a while later.
+        wait_until("its carrier goes", || {
+            ip(&["link", "show", NEAR_END]).contains("NO-CARRIER")
+        });
         assert!(matches!(error(NEAR_END), TrafficError::NoCarrier { .. }));
         assert!(matches!(error(FAR_END), TrafficError::InterfaceDown { .. }));
     };
