@@ -4,10 +4,12 @@
 mod durable;
 mod error;
 mod fit;
+mod imported;
 mod layout;
 mod load;
 mod lock;
 mod name;
+pub mod netbenches;
 mod observations;
 pub mod pkt_gen;
 mod pps;
@@ -17,6 +19,7 @@ mod sample;
 mod slices;
 
 pub use error::{ArchiveError, ArchiveWarning, Place};
+pub use imported::{FileCounts, ImportAccount, is_imported, load_imported, write_import};
 pub use load::{Attempt, Finished, Loaded};
 pub use observations::{Column, ObservationsError, parse_observations};
 pub use pps::format_observation;

@@ -23,6 +23,7 @@ use crate::schema::FileKind;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "doctor", "restore"]),
     ("Results", &["report", "analyze", "compare", "ministat"]),
+    ("Archive", &["import"]),
     ("Traffic", &["gen", "sink"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -82,6 +83,8 @@ pub(crate) enum Command {
     Analyze(AnalyzeArguments),
     /// Compare observations that you have: files of numbers, or results directories
     Compare(CompareArguments),
+    /// Take in results that others have published, with everything reckoned again from their logs
+    Import(ImportArguments),
     /// Look for what would spoil a measurement here, and measure how much noise the lab has
     Doctor(DoctorArguments),
     /// Put back what a run that was killed has left changed
@@ -130,6 +133,27 @@ pub(crate) struct RunArguments {
     /// Print no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArguments {
+    /// How the results are laid out, see docs/import.md
+    pub(crate) form: ArchiveForm,
+    /// The archive, or any folder of it
+    pub(crate) directory: PathBuf,
+    /// Where to write: a new folder, or one with an earlier import, which is replaced
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: PathBuf,
+    /// Print the summary as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How published results are laid out.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum ArchiveForm {
+    /// As in the archive github.com/ocochard/netbenches
+    Netbenches,
 }
 
 /// What verdicts are asked to hold.

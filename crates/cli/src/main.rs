@@ -11,6 +11,7 @@ mod doctor;
 mod exit;
 mod experiment;
 mod generate;
+mod import;
 mod ministat;
 mod output;
 mod plan;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::report(&arguments),
         Command::Analyze(arguments) => analyze::analyze(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Import(arguments) => import::import(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Ministat(arguments) => ministat::ministat(&arguments),
         Command::Gen(arguments) => generate::generate(&arguments),

@@ -5,6 +5,7 @@ mod bindings;
 pub mod diagnostic;
 mod document;
 mod experiment;
+pub mod imported;
 pub mod knob;
 mod lab_file;
 mod mechanism;

@@ -37,3 +37,4 @@ pub use preview::{
 };
 pub use report::*;
 pub use sentences::settled_load;
+pub use text::one_line;

@@ -60,3 +60,11 @@ pub fn is_root() -> bool {
 pub fn user_id() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
+
+/// Makes durable whatever was written to the file system that holds `file`.
+///
+/// # Errors
+/// What the system says.
+pub fn sync_filesystem(file: &std::fs::File) -> std::io::Result<()> {
+    Ok(nix::unistd::syncfs(file)?)
+}

@@ -1,0 +1,248 @@
+//! A file of the archive: what it says, why it was left, or what is wrong with it.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use fwdlab_stats::ministat::parse_points;
+
+use super::kind::FileKind;
+use super::log::LogFacts;
+use super::log_name::Role;
+use super::walk::Unwalked;
+use crate::pkt_gen::PktGenError;
+
+/// Larger files are not read: nothing of the archive that is read comes near.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// A file of the archive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArchiveFile {
+    /// Below the root.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// What it is.
+    pub kind: FileKind,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It was read.
+    Read(Content),
+    /// It was left, for a reason that is no fault of it.
+    Skipped(Skip),
+    /// It is not what it should be.
+    Failed(Problem),
+}
+
+/// Why a file was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Skip {
+    /// A picture.
+    Picture,
+    /// The profiler's own form, which says nothing without the machine's kernel.
+    ProfileSamples,
+    /// Made of the tables.
+    PlotScript,
+    /// Nothing here is ever run.
+    Program,
+    /// A copyright licence.
+    Licence,
+    /// A key, a certificate, or a file that holds one.
+    Secret,
+    /// It may lead out of the tree.
+    SymbolicLink,
+    /// A socket, a pipe or a device.
+    NoRegularFile,
+    /// `.git` and the like.
+    Bookkeeping,
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Picture => "a picture",
+            Self::ProfileSamples => {
+                "the profiler's own form: says nothing without the machine's kernel"
+            }
+            Self::PlotScript => "a script for gnuplot: says nothing that its table does not",
+            Self::Program => "a program: nothing is ever run",
+            Self::Licence => "a licence",
+            Self::Secret => "a key or certificate: never read further, never copied",
+            Self::SymbolicLink => "a symbolic link: not followed",
+            Self::NoRegularFile => "no regular file",
+            Self::Bookkeeping => "a version control system's own folder",
+        })
+    }
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The line where that shows, from 1.
+    pub line: Option<usize>,
+    /// What it is, and what to do about it.
+    pub message: String,
+}
+
+impl Problem {
+    pub(super) fn new(message: impl fmt::Display) -> Self {
+        Self {
+            line: None,
+            message: message.to_string(),
+        }
+    }
+
+    /// An error of a reader: `line 7: …`, where it knows the line.
+    pub(super) fn of(error: &impl std::error::Error) -> Self {
+        let message = error.to_string();
+        let with_line = message.strip_prefix("line ").and_then(|rest| {
+            let (line, rest) = rest.split_once(": ")?;
+            Some(Self::at(line.parse().ok()?, rest))
+        });
+        with_line.unwrap_or(Self {
+            line: None,
+            message,
+        })
+    }
+
+    pub(super) fn at(line: usize, message: impl fmt::Display) -> Self {
+        Self {
+            line: Some(line),
+            message: message.to_string(),
+        }
+    }
+}
+
+/// What a file says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A log of pkt-gen.
+    Log(Box<LogFacts>),
+    /// A log of equilibrium.
+    EquilibriumLog,
+    /// Observations.
+    Dataset(Dataset),
+}
+
+/// Published observations, in the order of the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    /// One a line that is not blank; may be empty, as 5 in the archive are.
+    pub values: Vec<f64>,
+    /// The file as it is: whether it is made again is asked byte for byte.
+    pub text: String,
+}
+
+impl Dataset {
+    fn parse(text: &[u8]) -> Result<Self, usize> {
+        Ok(Self {
+            values: parse_points(text, 1, b" \t")?,
+            text: String::from_utf8_lossy(text).into_owned(),
+        })
+    }
+}
+
+impl Outcome {
+    pub(super) fn of_unwalked(why: &Unwalked) -> Self {
+        match why {
+            Unwalked::SymbolicLink => Self::Skipped(Skip::SymbolicLink),
+            Unwalked::NoRegularFile => Self::Skipped(Skip::NoRegularFile),
+            Unwalked::Bookkeeping => Self::Skipped(Skip::Bookkeeping),
+            Unwalked::TooDeep => Self::Failed(Problem::new(
+                "folders lie too deep in each other; give a folder further down",
+            )),
+            Unwalked::Unreadable(kind) => Self::Failed(Problem::new(kind)),
+        }
+    }
+}
+
+/// Reads a file of a kind.
+///
+/// A file that turns out to be of another kind than its name says is an error: names are what the
+/// archive is ordered by.
+pub(super) fn read(root: &Path, path: &Path, kind: FileKind, bytes: u64) -> (FileKind, Outcome) {
+    if let Some(skip) = skipped_by_kind(kind) {
+        return (kind, Outcome::Skipped(skip));
+    }
+    let text = match bytes_of(&root.join(path), bytes) {
+        Ok(text) => text,
+        Err(problem) => return (kind, Outcome::Failed(problem)),
+    };
+    match content(kind, &text) {
+        Ok((kind, content)) => (kind, Outcome::Read(content)),
+        Err(problem) => (kind, Outcome::Failed(problem)),
+    }
+}
+
+fn skipped_by_kind(kind: FileKind) -> Option<Skip> {
+    match kind {
+        FileKind::Bench(Role::Picture) => Some(Skip::Picture),
+        FileKind::Bench(Role::ProfileSamples) => Some(Skip::ProfileSamples),
+        FileKind::PlotScript => Some(Skip::PlotScript),
+        FileKind::Program => Some(Skip::Program),
+        FileKind::Licence => Some(Skip::Licence),
+        _ => None,
+    }
+}
+
+fn bytes_of(path: &Path, expected: u64) -> Result<Vec<u8>, Problem> {
+    let too_large = || {
+        Problem::new(format_args!(
+            "larger than {} MiB, so no file of the archive's; take it out of the tree",
+            FILE_BYTES_MAX >> 20
+        ))
+    };
+    if expected > FILE_BYTES_MAX {
+        return Err(too_large());
+    }
+    let mut text = Vec::with_capacity(usize::try_from(expected).unwrap_or(0) + 1);
+    // It may grow while it is read.
+    let read =
+        File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text));
+    read.map_err(|error: io::Error| Problem::new(format_args!("cannot be read: {error}")))?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(too_large());
+    }
+    Ok(text)
+}
+
+fn content(kind: FileKind, text: &[u8]) -> Result<(FileKind, Content), Problem> {
+    let content = match kind {
+        FileKind::Bench(Role::Receiver | Role::Sender(_)) => log(text)?,
+        FileKind::Dataset => dataset(text)?,
+        FileKind::Unnamed => {
+            // Before 2015's end datasets had no ending.
+            let dataset = dataset(text).map_err(|problem| Problem {
+                message: format!("of no known kind: {}", problem.message),
+                ..problem
+            })?;
+            return Ok((FileKind::Dataset, dataset));
+        }
+        _ => return Err(Problem::new("TODO")),
+    };
+    Ok((kind, content))
+}
+
+fn log(text: &[u8]) -> Result<Content, Problem> {
+    match LogFacts::parse(text) {
+        Ok(facts) => Ok(Content::Log(Box::new(facts))),
+        Err(PktGenError::Equilibrium { .. }) => Ok(Content::EquilibriumLog),
+        Err(error) => Err(Problem::of(&error)),
+    }
+}
+
+fn dataset(text: &[u8]) -> Result<Content, Problem> {
+    match Dataset::parse(text) {
+        Ok(dataset) => Ok(Content::Dataset(dataset)),
+        Err(line) => Err(Problem::at(
+            line,
+            "not a number; observations stand one a line",
+        )),
+    }
+}

@@ -1,0 +1,337 @@
+//! A folder of results: its runs by what was measured, and what is published of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::file::{ArchiveFile, Content, Dataset, Outcome};
+use super::kind::FileKind;
+use super::log::LogFacts;
+use super::log_name::{BenchName, Role};
+use super::place::ArchivePlace;
+use crate::pkt_gen::PublishedMedian;
+
+/// One session of the archive: logs, what was made of them, and the text about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultsFolder {
+    /// Below the root; empty for the root itself.
+    pub path: PathBuf,
+    /// What its path says.
+    pub place: ArchivePlace,
+    /// Its files, as places in [`super::ArchiveTree::files`].
+    pub members: Vec<usize>,
+    /// Its runs, by folder and key.
+    pub groups: Vec<RunGroup>,
+    /// Its datasets, by path.
+    pub datasets: Vec<PublishedDataset>,
+}
+
+/// Runs of one variant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunGroup {
+    /// Where its files lie, below the results folder: empty, `RAW`, `PMC`.
+    pub folder: PathBuf,
+    /// What was measured, as its files name it; empty where a bench had one variant.
+    pub key: String,
+    /// The `.info`, as a place in [`super::ArchiveTree::files`].
+    pub info: Option<usize>,
+    /// In the order of `ls`: 1, 10, 2.
+    pub runs: Vec<Run>,
+}
+
+/// One run: a reboot, a blast.
+///
+/// Shape: files as places in [`super::ArchiveTree::files`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// Its number; none where its name has none.
+    pub iteration: Option<u32>,
+    /// The receiver's log.
+    pub receiver: Option<usize>,
+    /// The logs of all senders.
+    pub senders: Vec<usize>,
+    /// Whether it was profiled: a call graph or samples bear its name.
+    pub is_profiled: bool,
+}
+
+/// A dataset, and what it was made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublishedDataset {
+    /// Its place in [`super::ArchiveTree::files`].
+    pub file: usize,
+    /// What it is called, without `.pps`.
+    pub name: String,
+    /// Where its numbers are from.
+    pub origin: Origin,
+}
+
+/// Where a dataset's numbers are from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The logs of that name give it, byte for byte.
+    Logs {
+        /// Place in [`ResultsFolder::groups`].
+        group: usize,
+        /// Which median they give it with.
+        median: PublishedMedian,
+    },
+    /// Logs of another name give it, byte for byte: it was renamed.
+    OtherLogs {
+        /// Place in [`ResultsFolder::groups`]; several where the same numbers were copied.
+        group: usize,
+        /// Which median they give it with.
+        median: PublishedMedian,
+    },
+    /// The logs of that name give something else.
+    Altered {
+        /// Place in [`ResultsFolder::groups`].
+        group: usize,
+        /// The median that more of its numbers agree with.
+        median: PublishedMedian,
+    },
+    /// There are no logs of that name, and none that give it.
+    NoLogs,
+}
+
+impl Origin {
+    /// The runs that it is of; a place in [`ResultsFolder::groups`].
+    #[must_use]
+    pub fn group(&self) -> Option<usize> {
+        match *self {
+            Self::Logs { group, .. } | Self::OtherLogs { group, .. } | Self::Altered { group, .. } => {
+                Some(group)
+            }
+            Self::NoLogs => None,
+        }
+    }
+
+    /// The median that it was made with, as far as can be seen.
+    #[must_use]
+    pub fn median(&self) -> PublishedMedian {
+        match *self {
+            Self::Logs { median, .. }
+            | Self::OtherLogs { median, .. }
+            | Self::Altered { median, .. } => median,
+            Self::NoLogs => PublishedMedian::Averaged,
+        }
+    }
+}
+
+impl ResultsFolder {
+    pub(super) fn new(
+        path: PathBuf,
+        place: ArchivePlace,
+        members: Vec<usize>,
+        files: &[ArchiveFile],
+    ) -> Self {
+        let groups = groups(&path, &members, files);
+        let datasets = datasets(&members, files, &groups);
+        Self {
+            path,
+            place,
+            members,
+            groups,
+            datasets,
+        }
+    }
+
+    /// What is published of a group of runs.
+    #[must_use]
+    pub fn dataset_of(&self, group: usize) -> Option<&PublishedDataset> {
+        let mut datasets = self.datasets.iter();
+        datasets.find(|dataset| dataset.origin.group() == Some(group))
+    }
+
+    /// The files of a kind, in the order of their paths.
+    pub fn files_of<'a>(
+        &'a self,
+        files: &'a [ArchiveFile],
+        kind: FileKind,
+    ) -> impl Iterator<Item = &'a ArchiveFile> {
+        let members = self.members.iter().map(|&index| &files[index]);
+        members.filter(move |file| file.kind == kind)
+    }
+}
+
+impl Run {
+    /// What the receiver's log says; none where there is none, or none that can be read.
+    #[must_use]
+    pub fn received<'a>(&self, files: &'a [ArchiveFile]) -> Option<&'a LogFacts> {
+        log(files, self.receiver?)
+    }
+
+    /// What the senders' logs say, of those that can be read.
+    pub fn sent<'a>(&self, files: &'a [ArchiveFile]) -> impl Iterator<Item = &'a LogFacts> {
+        self.senders.iter().filter_map(|&index| log(files, index))
+    }
+
+    /// What all senders offered together over their steady states, in packets per second; none where
+    /// one of them says nothing.
+    #[must_use]
+    pub fn offered_pps(&self, files: &[ArchiveFile]) -> Option<f64> {
+        let rates: Option<Vec<f64>> = self
+            .senders
+            .iter()
+            .map(|&index| log(files, index)?.steady_pps())
+            .collect();
+        rates
+            .filter(|rates| !rates.is_empty())
+            .map(|rates| rates.iter().sum())
+    }
+}
+
+impl RunGroup {
+    /// Whether its runs were profiled, by the folder that they lie in.
+    #[must_use]
+    pub fn is_of_profiles(&self) -> bool {
+        self.folder
+            .file_name()
+            .is_some_and(|name| name.eq_ignore_ascii_case("PMC"))
+    }
+
+    /// What the archive's script makes of the runs: a line each that it makes something of.
+    #[must_use]
+    pub fn published(&self, files: &[ArchiveFile], median: PublishedMedian) -> Vec<String> {
+        let lines = self.runs.iter().filter_map(|run| {
+            let received = run.received(files)?;
+            received.published.with(median).map(str::to_owned)
+        });
+        lines.collect()
+    }
+}
+
+fn log(files: &[ArchiveFile], index: usize) -> Option<&LogFacts> {
+    match &files[index].outcome {
+        Outcome::Read(Content::Log(log)) => Some(log),
+        _ => None,
+    }
+}
+
+fn file_name(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.file_name().unwrap_or_default().to_string_lossy()
+}
+
+/// The runs of a folder, by where they lie and what they measured.
+fn groups(folder: &Path, members: &[usize], files: &[ArchiveFile]) -> Vec<RunGroup> {
+    let mut named = Vec::new();
+    for &index in members {
+        let path = &files[index].path;
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        if let Some(name) = BenchName::parse(name) {
+            let parent = path.parent().unwrap_or(Path::new(""));
+            let within = parent.strip_prefix(folder).unwrap_or(parent);
+            named.push((index, within, name));
+        }
+    }
+    // An `.info` anywhere in the folder knows the key: profiles often lie without theirs.
+    let keys: BTreeSet<&str> = named
+        .iter()
+        .filter(|(_, _, name)| name.role == Role::Info)
+        .map(|(_, _, name)| name.stem)
+        .collect();
+    type Runs = BTreeMap<String, Run>;
+    let mut groups: BTreeMap<(&Path, &str), (Option<usize>, Runs)> = BTreeMap::new();
+    for (index, within, name) in named {
+        let (key, iteration) = name.split(&keys);
+        let (info, runs) = groups.entry((within, key)).or_default();
+        if name.role == Role::Info {
+            *info = Some(index);
+            continue;
+        }
+        // As `ls` sorts them: by their text.
+        let text = iteration.map_or_else(String::new, |iteration| iteration.to_string());
+        let run = runs.entry(text).or_default();
+        run.iteration = iteration;
+        match name.role {
+            Role::Receiver => run.receiver = Some(index),
+            Role::Sender(_) => run.senders.push(index),
+            Role::CallGraph | Role::ProfileSamples | Role::ProfileLog => run.is_profiled = true,
+            _ => {}
+        }
+    }
+    let groups = groups
+        .into_iter()
+        .map(|((within, key), (info, runs))| RunGroup {
+            folder: within.to_owned(),
+            key: key.to_owned(),
+            info,
+            runs: runs.into_values().collect(),
+        });
+    groups.collect()
+}
+
+fn datasets(
+    members: &[usize],
+    files: &[ArchiveFile],
+    groups: &[RunGroup],
+) -> Vec<PublishedDataset> {
+    // What is in `PMC` was measured to be profiled, not to be published.
+    let mut made = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        if group.is_of_profiles() || group.runs.iter().all(|run| run.receiver.is_none()) {
+            continue;
+        }
+        for median in [PublishedMedian::Averaged, PublishedMedian::Upper] {
+            made.push((index, median, group.published(files, median)));
+        }
+    }
+    let datasets = members.iter().filter_map(|&file| {
+        let Outcome::Read(Content::Dataset(dataset)) = &files[file].outcome else {
+            return None;
+        };
+        let name = dataset_name(&file_name(&files[file].path)).to_owned();
+        let origin = origin(&name, dataset, groups, &made);
+        Some(PublishedDataset { file, name, origin })
+    });
+    datasets.collect()
+}
+
+/// `x.pps` and `pps.x` are of `x`.
+fn dataset_name(name: &str) -> &str {
+    let name = name.strip_prefix("bench.").unwrap_or(name);
+    name.strip_suffix(".pps")
+        .or_else(|| name.strip_prefix("pps."))
+        .unwrap_or(name)
+}
+
+fn origin(
+    name: &str,
+    dataset: &Dataset,
+    groups: &[RunGroup],
+    made: &[(usize, PublishedMedian, Vec<String>)],
+) -> Origin {
+    let published: Vec<&str> = dataset
+        .text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let is_of_name = |group: usize| groups[group].key == name;
+    let exact = |wanted: bool| {
+        let mut made = made.iter();
+        made.find(|(group, _, lines)| {
+            // Nothing is told from nothing by its name alone.
+            is_of_name(*group) == wanted && *lines == published && (wanted || !lines.is_empty())
+        })
+    };
+    if let Some(&(group, median, _)) = exact(true) {
+        return Origin::Logs { group, median };
+    }
+    if let Some(&(group, median, _)) = exact(false) {
+        return Origin::OtherLogs { group, median };
+    }
+    let of_name = made.iter().filter(|(group, _, _)| is_of_name(*group));
+    let agreeing = |lines: &[String]| {
+        lines
+            .iter()
+            .filter(|line| published.contains(&line.as_str()))
+            .count()
+    };
+    // The first of equals: the averaged median, which most of the archive is made with.
+    let best = of_name.rev().max_by_key(|(_, _, lines)| agreeing(lines));
+    match best {
+        Some(&(group, median, _)) => Origin::Altered { group, median },
+        None => Origin::NoLogs,
+    }
+}

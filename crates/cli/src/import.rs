@@ -1,0 +1,158 @@
+//! `fwdlab import`: published results of others as records of ours.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anyhow::Context as _;
+use fwdlab_archive::netbenches::{ArchiveTree, Imported, Origin, Outcome};
+use fwdlab_archive::{ImportAccount, write_import};
+use fwdlab_report::one_line;
+use serde::Serialize;
+
+use crate::args::{ArchiveForm, ImportArguments};
+use crate::exit::{Code, GOAL_MISSED, WrongArguments};
+use crate::output;
+
+/// How many wrong files are printed; all of them are in `files.jsonl`.
+const PROBLEMS_SHOWN: usize = 20;
+
+pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Code> {
+    let ArchiveForm::Netbenches = arguments.form;
+    let root = &arguments.directory;
+    refuse_inside(arguments)?;
+    let tree = ArchiveTree::read(root)
+        .with_context(|| format!("{}: cannot be listed; give a folder", root.display()))
+        .map_err(|error| anyhow::Error::new(WrongArguments(format!("{error:#}"))))?;
+    let folders = tree.folders.iter();
+    let imported: Vec<Imported> = folders.map(|folder| Imported::of(&tree, folder)).collect();
+    let account = write_import(&arguments.results, &tree, &imported)?;
+    let summary = Summary::new(&tree, account);
+    let code = output::print(&if arguments.json {
+        serde_json::to_string_pretty(&summary)? + "\n"
+    } else {
+        summary.text(&tree, arguments)
+    })?;
+    Ok(if tree.folders.is_empty() {
+        GOAL_MISSED
+    } else {
+        code
+    })
+}
+
+/// What is written there would be read by the next import.
+fn refuse_inside(arguments: &ImportArguments) -> anyhow::Result<()> {
+    let (root, out) = (&arguments.directory, &arguments.results);
+    let existing = out.ancestors().find_map(|path| path.canonicalize().ok());
+    let is_inside = root
+        .canonicalize()
+        .is_ok_and(|root| existing.is_some_and(|out| out.starts_with(root)));
+    if is_inside {
+        return Err(anyhow::Error::new(WrongArguments(format!(
+            "{}: lies in the archive that is imported; give a folder elsewhere with --results",
+            out.display()
+        ))));
+    }
+    Ok(())
+}
+
+/// What was imported, in numbers.
+#[derive(Serialize)]
+struct Summary {
+    #[serde(flatten)]
+    account: ImportAccount,
+    /// Files by kind.
+    kinds: BTreeMap<&'static str, usize>,
+    /// Files that were left, by reason.
+    skipped: BTreeMap<String, usize>,
+    /// Datasets by where their numbers are from.
+    datasets: Datasets,
+}
+
+/// Datasets by where their numbers are from.
+#[derive(Default, Serialize)]
+struct Datasets {
+    /// The logs of that name give them, digit for digit.
+    from_logs: usize,
+    /// Logs of another name do.
+    renamed: usize,
+    /// The logs of that name give something else.
+    altered: usize,
+    /// There are no logs.
+    without_logs: usize,
+}
+
+impl Summary {
+    fn new(tree: &ArchiveTree, account: ImportAccount) -> Self {
+        let (mut kinds, mut skipped) = (BTreeMap::new(), BTreeMap::new());
+        for file in &tree.files {
+            *kinds.entry(file.kind.as_str()).or_default() += 1;
+            if let Outcome::Skipped(skip) = file.outcome {
+                *skipped.entry(skip.to_string()).or_default() += 1;
+            }
+        }
+        let mut datasets = Datasets::default();
+        for dataset in tree.folders.iter().flat_map(|folder| &folder.datasets) {
+            *match dataset.origin {
+                Origin::Logs { .. } => &mut datasets.from_logs,
+                Origin::OtherLogs { .. } => &mut datasets.renamed,
+                Origin::Altered { .. } => &mut datasets.altered,
+                Origin::NoLogs => &mut datasets.without_logs,
+            } += 1;
+        }
+        Self {
+            account,
+            kinds,
+            skipped,
+            datasets,
+        }
+    }
+
+    fn text(&self, tree: &ArchiveTree, arguments: &ImportArguments) -> String {
+        let mut text = String::new();
+        let files = &self.account.files;
+        let all = files.read + files.skipped + files.failed;
+        let _ = writeln!(
+            text,
+            "{all} files: {} read, {} left, {} wrong",
+            files.read, files.skipped, files.failed
+        );
+        for (reason, count) in &self.skipped {
+            let _ = writeln!(text, "  left {count}: {reason}");
+        }
+        let failed = tree.files.iter().filter_map(|file| match &file.outcome {
+            Outcome::Failed(problem) => Some((file, problem)),
+            _ => None,
+        });
+        for (file, problem) in failed.clone().take(PROBLEMS_SHOWN) {
+            let line = problem.line.map_or_else(String::new, |line| format!(":{line}"));
+            let path = file.path.display().to_string();
+            let message = one_line(&problem.message);
+            let _ = writeln!(text, "  wrong: {}{line}: {message}", one_line(&path));
+        }
+        let more = failed.count().saturating_sub(PROBLEMS_SHOWN);
+        if more > 0 {
+            let _ = writeln!(text, "  and {more} more; all files are in files.jsonl");
+        }
+        let datasets = &self.datasets;
+        let _ = writeln!(
+            text,
+            "{} runs in {} folders of results\n\
+             {} datasets that logs give digit for digit, {} of them under another name; \
+             {} that logs do not give; {} without logs",
+            self.account.runs,
+            self.account.folders,
+            datasets.from_logs + datasets.renamed,
+            datasets.renamed,
+            datasets.altered,
+            datasets.without_logs
+        );
+        let _ = writeln!(text, "written to {}", arguments.results.display());
+        if self.account.folders == 0 {
+            text += "there is no folder of results in it\n";
+        } else if datasets.altered > 0 {
+            let directory = arguments.directory.display();
+            let _ = writeln!(text, "what was altered: fwdlab lint {directory}");
+        }
+        text
+    }
+}
