@@ -4,22 +4,37 @@
 //! [`ArchiveTree::read`] reads any part of it. Every file is read, left for a named reason, or an error with
 //! its line; nothing is run or sourced, and nothing of it is judged here.
 
+mod assignments;
+mod equilibrium;
 mod file;
 mod folder;
 mod import;
+mod info;
 mod kind;
 mod log;
 mod log_name;
 mod place;
+mod table;
+mod time;
 mod tree;
+mod uname;
 mod walk;
 
+pub use assignments::{Assignment, AssignmentError, Assignments, Dialect, Expansion, Operator};
+pub use equilibrium::{
+    EquilibriumCommand, EquilibriumError, EquilibriumLog, Estimate, Iteration, SearchWarning,
+    Trend, parse_rates_mbps,
+};
 pub use file::{ArchiveFile, Content, Dataset, FILE_BYTES_MAX, Outcome, Problem, Skip};
 pub use folder::{Origin, PublishedDataset, ResultsFolder, Run, RunGroup};
 pub use import::Imported;
 pub(crate) use import::imported_file;
+pub use info::{BenchInfo, InfoError, InfoForm};
 pub use kind::FileKind;
 pub use log::{LogFacts, Published, SampleCounts};
 pub use log_name::{BenchName, Role};
 pub use place::ArchivePlace;
+pub use table::{Comment, Row, Table, TableError};
+pub use time::PrintedTime;
 pub use tree::ArchiveTree;
+pub use uname::{CommitCount, OsRevision, Uname};
