@@ -10,6 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("stats", &[]),
     ("sys", &["model"]),
     ("packet", &["model", "sys"]),
+    ("profile", &["model", "sys", "stats"]),
     ("plan", &["model", "sys", "stats"]),
     ("router", &["model", "sys", "packet"]),
     ("traffic", &["model", "sys", "packet", "router"]),
@@ -17,13 +18,13 @@ const EDGES: &[(&str, &[&str])] = &[
         "lab",
         &["model", "sys", "stats", "packet", "router", "traffic"],
     ),
-    ("archive", &["model", "sys", "stats"]),
-    ("report", &["model", "sys", "stats", "archive"]),
+    ("archive", &["model", "sys", "stats", "profile"]),
+    ("report", &["model", "sys", "stats", "profile", "archive"]),
     (
         "cli",
         &[
-            "model", "sys", "stats", "packet", "plan", "router", "traffic", "lab", "archive",
-            "report",
+            "model", "sys", "stats", "packet", "profile", "plan", "router", "traffic", "lab",
+            "archive", "report",
         ],
     ),
 ];
