@@ -14,6 +14,7 @@ mod kind;
 mod log;
 mod log_name;
 mod place;
+pub mod readme;
 mod table;
 mod time;
 mod tree;

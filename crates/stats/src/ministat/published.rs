@@ -2,11 +2,11 @@
 
 use super::plot::SYMBOLS;
 use super::report::HEADING;
-use super::{Confidence, Dataset, Dialect, Layout, Report, parse_number};
+use super::{Comparison, Confidence, Dataset, Dialect, Layout, general, parse_number};
 
 /// A block that somebody pasted into a README.
 ///
-/// Shape: one row or more, at most [`Report::DATASETS_MAX`].
+/// Shape: one row or more, at most [`Report::DATASETS_MAX`](super::Report::DATASETS_MAX).
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedBlock {
     /// The line that it begins on, from 1.
@@ -19,6 +19,8 @@ pub struct PublishedBlock {
     /// Its lines as `ministat` printed them: line ends, tabs and indentation that pasting changed
     /// are restored.
     pub text: String,
+    /// The line that each line of [`Self::text`] was read from, from 1.
+    pub source_lines: Vec<usize>,
 }
 
 /// A summary row, and how it compares with the first.
@@ -26,6 +28,10 @@ pub struct PublishedBlock {
 pub struct PublishedRow {
     /// What the publisher called the dataset, where the block says it.
     pub label: Option<String>,
+    /// The line that the numbers stand on, from 1.
+    pub line: usize,
+    /// The line that the label stands on, from 1.
+    pub label_line: Option<usize>,
     /// How many points there were.
     pub count: usize,
     /// Minimum, maximum, median, average and standard deviation, as printed.
@@ -63,27 +69,54 @@ impl PublishedComparison {
         }
     }
 
-    /// Whether `printed` says the same, but for a line left out here.
-    fn agrees_with(&self, printed: &Self) -> bool {
-        let mut printed = printed.clone();
-        if let Self::Difference { pooled, .. } = &mut printed
-            && matches!(self, Self::Difference { pooled: None, .. })
-        {
-            *pooled = None;
+    /// Whether this is how `comparison` is printed, but for a line left out here.
+    fn shows(&self, comparison: &Comparison) -> bool {
+        let printed = |published: &[String; 2], numbers: [f64; 2]| {
+            let printed = numbers.map(|number| general(number, 6).to_string());
+            *published == printed
+        };
+        match self {
+            Self::NoDifference { .. } => !comparison.is_proven(),
+            Self::Difference {
+                absolute,
+                percent,
+                pooled,
+                ..
+            } => {
+                let deviation = general(comparison.pooled_standard_deviation, 6).to_string();
+                comparison.is_proven()
+                    && printed(
+                        absolute,
+                        [comparison.difference, comparison.difference_half_width],
+                    )
+                    && printed(
+                        percent,
+                        [comparison.difference_percent, comparison.half_width_percent],
+                    )
+                    && pooled.as_ref().is_none_or(|pooled| *pooled == deviation)
+            }
         }
-        *self == printed
     }
 }
 
 impl PublishedRow {
-    /// Whether `printed` says the same, but for labels and lines left out here.
-    fn agrees_with(&self, printed: &Self) -> bool {
-        let comparisons_agree = match (&self.comparison, &printed.comparison) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(published), Some(printed)) => published.agrees_with(printed),
+    /// The dialects in which `observations` give this row's figures.
+    ///
+    /// Shape: in the order of measurement.
+    pub fn dialects(&self, observations: &[f64]) -> Vec<Dialect> {
+        if observations.len() != self.count {
+            return Vec::new();
+        }
+        let Ok(dataset) = Dataset::new("", observations.to_vec()) else {
+            return Vec::new();
         };
-        self.count == printed.count && self.figures == printed.figures && comparisons_agree
+        let agrees = |dialect: &Dialect| self.shows(&dataset.clone().in_dialect(*dialect));
+        Dialect::ALL.into_iter().filter(agrees).collect()
+    }
+
+    /// Whether these are the figures of `dataset`.
+    fn shows(&self, dataset: &Dataset) -> bool {
+        self.count == dataset.len() && self.figures == dataset.figures()
     }
 }
 
@@ -100,26 +133,19 @@ impl PublishedBlock {
         let Ok(datasets) = datasets else {
             return Vec::new();
         };
+        if datasets.len() != self.rows.len() {
+            return Vec::new();
+        }
         let agrees = |dialect: &Dialect| {
-            let layout = Layout {
-                headings: false,
-                plot: false,
-                dialect: *dialect,
-                ..self.layout
-            };
-            let Ok(report) = Report::new(datasets.clone(), layout) else {
-                return false;
-            };
-            let printed = published_blocks(&report.to_string());
-            let [printed] = printed.as_slice() else {
-                return false;
-            };
-            self.rows.len() == printed.rows.len()
-                && self
-                    .rows
-                    .iter()
-                    .zip(&printed.rows)
-                    .all(|(published, printed)| published.agrees_with(printed))
+            let in_dialect = |dataset: &Dataset| dataset.clone().in_dialect(*dialect);
+            let datasets: Vec<Dataset> = datasets.iter().map(in_dialect).collect();
+            self.rows.iter().zip(&datasets).all(|(row, dataset)| {
+                let shows_comparison = |published: &PublishedComparison| {
+                    let level = published.confidence();
+                    published.shows(&Comparison::new(dataset, &datasets[0], level))
+                };
+                row.shows(dataset) && row.comparison.as_ref().is_none_or(shows_comparison)
+            })
         };
         Dialect::ALL.into_iter().filter(agrees).collect()
     }
@@ -140,7 +166,7 @@ pub fn published_blocks(text: &str) -> Vec<PublishedBlock> {
         if let Some((count, figures)) = row(lines[next], 0) {
             let body = Body::read(&lines, next, count, figures);
             let mut preamble = Preamble::read(&lines[end..next]);
-            preamble.first += end;
+            preamble.move_by(end);
             end = body.end;
             next = end;
             blocks.push(block(&lines, preamble, body));
@@ -154,14 +180,17 @@ pub fn published_blocks(text: &str) -> Vec<PublishedBlock> {
 fn block(lines: &[&str], preamble: Preamble, body: Body) -> PublishedBlock {
     let mut rows = body.rows;
     for (row, label) in rows.iter_mut().zip(preamble.labels) {
-        row.label = label;
+        (row.label_line, row.label) = label.map(|(index, label)| (index + 1, label)).unzip();
     }
     let mut comparisons = rows.iter().filter_map(|row| row.comparison.as_ref());
     let confidence = comparisons.next().map(PublishedComparison::confidence);
     let (first, end) = (preamble.first, body.end);
-    let mut text = String::new();
-    for line in lines[first..end].iter().filter(|line| !line.is_empty()) {
+    let (mut text, mut source_lines) = (String::new(), Vec::new());
+    for (index, line) in lines.iter().enumerate().take(end).skip(first) {
         let line = line.trim_start();
+        if line.is_empty() {
+            continue;
+        }
         if is_heading(line) {
             text.push_str(HEADING);
         } else {
@@ -169,6 +198,7 @@ fn block(lines: &[&str], preamble: Preamble, body: Body) -> PublishedBlock {
             text.push_str(line);
         }
         text.push('\n');
+        source_lines.push(index + 1);
     }
     PublishedBlock {
         line: first + 1,
@@ -183,6 +213,7 @@ fn block(lines: &[&str], preamble: Preamble, body: Body) -> PublishedBlock {
         },
         rows,
         text,
+        source_lines,
     }
 }
 
@@ -191,8 +222,8 @@ fn block(lines: &[&str], preamble: Preamble, body: Body) -> PublishedBlock {
 struct Preamble {
     /// Index of its first line; that of the first row, where there is none.
     first: usize,
-    /// By symbol.
-    labels: [Option<String>; SYMBOLS.len() - 1],
+    /// By symbol: the index of the line, and the label.
+    labels: [Option<(usize, String)>; SYMBOLS.len() - 1],
     has_heading: bool,
     has_plot: bool,
     plot_width: Option<usize>,
@@ -238,12 +269,20 @@ impl Preamble {
             && let Some((symbol, label)) = label(line)
             && symbol < symbols
         {
-            preamble.labels[symbol] = Some(label.to_owned());
+            preamble.labels[symbol] = Some((rest.len(), label.to_owned()));
             symbols = symbol;
             preamble.first = rest.len();
             above = rest;
         }
         preamble
+    }
+
+    /// Counts from a line that stands so many lines above the one it was read from.
+    fn move_by(&mut self, lines: usize) {
+        self.first += lines;
+        for (index, _) in self.labels.iter_mut().flatten() {
+            *index += lines;
+        }
     }
 }
 
@@ -312,6 +351,7 @@ impl Body {
         let mut found = Some((count, figures));
         while let Some((count, figures)) = found {
             body.end += 1;
+            let line = body.end;
             let mut comparison = None;
             if !body.rows.is_empty()
                 && let Some((lines_read, read)) = comparison_at(&lines[body.end..])
@@ -321,6 +361,8 @@ impl Body {
             }
             body.rows.push(PublishedRow {
                 label: None,
+                line,
+                label_line: None,
                 count,
                 figures,
                 comparison,
@@ -403,6 +445,7 @@ fn number(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Report;
     use super::*;
     use proptest::prelude::*;
 
@@ -426,6 +469,16 @@ Difference at 95.0% confidence
         let mut blocks = published_blocks(text);
         assert_eq!(blocks.len(), 1, "{text}");
         blocks.remove(0)
+    }
+
+    /// The rows without the places they stand at.
+    fn words(block: &PublishedBlock) -> Vec<PublishedRow> {
+        let nowhere = |row: &PublishedRow| PublishedRow {
+            line: 0,
+            label_line: None,
+            ..row.clone()
+        };
+        block.rows.iter().map(nowhere).collect()
     }
 
     #[test]
@@ -473,7 +526,19 @@ Difference at 95.0% confidence
         for pasted in pasted {
             let block = only_block(&pasted);
             assert_eq!(block.text, BLOCK, "{pasted}");
-            assert_eq!(block.rows, only_block(BLOCK).rows);
+            assert_eq!(words(&block), words(&only_block(BLOCK)));
+            let source: Vec<&str> = pasted.lines().collect();
+            for (line, number) in block.text.lines().zip(&block.source_lines) {
+                assert!(source[number - 1].contains(line.trim_start()), "{pasted}");
+            }
+            for (row, symbol) in block.rows.iter().zip(["x ", "+ "]) {
+                for line in [row.line, row.label_line.unwrap()] {
+                    assert!(
+                        source[line - 1].trim_start().starts_with(symbol),
+                        "{pasted}"
+                    );
+                }
+            }
         }
     }
 
@@ -520,19 +585,18 @@ Difference at 95.0% confidence
             .map(|block| block.rows[0].label.as_deref())
             .collect();
         assert_eq!(labels, [Some("off"), Some("off"), Some("off"), None]);
+        assert_eq!(words(&blocks[0]), words(&blocks[1]));
         assert_eq!(
-            blocks[0],
-            PublishedBlock {
-                line: 1,
-                ..blocks[1].clone()
-            }
+            (&blocks[0].text, blocks[0].layout),
+            (&blocks[1].text, blocks[1].layout)
         );
-        assert_eq!(blocks[3].rows[1], blocks[0].rows[1]);
+        assert_eq!(words(&blocks[3])[1], words(&blocks[0])[1]);
 
         let bare = "x 3 1 3 2 2 1\n+ 3 5 7 6 6 1\n";
         let blocks = published_blocks(&bare.repeat(2));
-        assert_eq!(blocks[0].rows, blocks[1].rows);
+        assert_eq!(words(&blocks[0]), words(&blocks[1]));
         assert_eq!((blocks.len(), blocks[1].line), (2, 3));
+        assert_eq!(blocks[1].source_lines, [3, 4]);
         assert_eq!(blocks[1].text, bare);
     }
 
@@ -634,7 +698,10 @@ Difference at 95.0% confidence
             for block in published_blocks(&text) {
                 let _ = block.dialects(&observations());
                 prop_assert!(!block.rows.is_empty() && block.rows.len() <= Report::DATASETS_MAX);
-                prop_assert!(text.lines().nth(block.line - 1).is_some());
+                prop_assert_eq!(block.source_lines.len(), block.text.lines().count());
+                prop_assert_eq!(block.source_lines.first(), Some(&block.line));
+                prop_assert!(block.source_lines.is_sorted_by(|above, below| above < below));
+                prop_assert!(block.source_lines.last() <= Some(&text.lines().count()));
             }
         }
 
