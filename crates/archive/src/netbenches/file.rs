@@ -5,11 +5,21 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use fwdlab_profile::{ConversionStatistics, StatisticsError};
 use fwdlab_stats::ministat::parse_points;
 
-use super::kind::FileKind;
+use super::equilibrium::{EquilibriumLog, parse_rates_mbps};
+use super::info::BenchInfo;
+use super::kind::{FileKind, is_configurations};
+use super::lab_config::LabConfig;
 use super::log::LogFacts;
 use super::log_name::Role;
+use super::pktgen_config::PktGenConfig;
+use super::profile::{CallGraphFacts, FoldedFacts};
+use super::readme::PublishedReadme;
+use super::secret::Secret;
+use super::settings::ConfigFile;
+use super::table::Table;
 use super::walk::Unwalked;
 use crate::pkt_gen::PktGenError;
 
@@ -47,6 +57,8 @@ pub enum Skip {
     Picture,
     /// The profiler's own form, which says nothing without the machine's kernel.
     ProfileSamples,
+    /// Counters of the DUT, printed by programs of its own.
+    DutCounters,
     /// Made of the tables.
     PlotScript,
     /// Nothing here is ever run.
@@ -70,6 +82,7 @@ impl fmt::Display for Skip {
             Self::ProfileSamples => {
                 "the profiler's own form: says nothing without the machine's kernel"
             }
+            Self::DutCounters => "counters of the DUT, as programs of its own print them",
             Self::PlotScript => "a script for gnuplot: says nothing that its table does not",
             Self::Program => "a program: nothing is ever run",
             Self::Licence => "a licence",
@@ -99,7 +112,7 @@ impl Problem {
     }
 
     /// An error of a reader: `line 7: …`, where it knows the line.
-    pub(super) fn of(error: &impl std::error::Error) -> Self {
+    pub(super) fn of(error: &dyn std::error::Error) -> Self {
         let message = error.to_string();
         let with_line = message.strip_prefix("line ").and_then(|rest| {
             let (line, rest) = rest.split_once(": ")?;
@@ -125,9 +138,29 @@ pub enum Content {
     /// A log of pkt-gen.
     Log(Box<LogFacts>),
     /// A log of equilibrium.
-    EquilibriumLog,
+    EquilibriumLog(Box<EquilibriumLog>),
+    /// What equilibrium found, in Mb/s, one a line.
+    EquilibriumValues(Vec<f64>),
+    /// What a bench ran on.
+    Info(Box<BenchInfo>),
     /// Observations.
     Dataset(Dataset),
+    /// What gnuplot was given.
+    Table(Table),
+    /// A text for readers.
+    Readme(Box<PublishedReadme>),
+    /// A profile, by callers.
+    CallGraph(Box<CallGraphFacts>),
+    /// A profile, by stacks.
+    FoldedStacks(FoldedFacts),
+    /// How many samples the profiler counted when it made a call graph; none where it says nothing.
+    ProfileLog(Option<u64>),
+    /// A file of a configuration set.
+    Configuration(Box<ConfigFile>),
+    /// Which traffic a bench sends.
+    PktGenConfiguration(Box<PktGenConfig>),
+    /// The machines of a lab.
+    LabConfiguration(Box<LabConfig>),
 }
 
 /// Published observations, in the order of the file.
@@ -170,11 +203,18 @@ pub(super) fn read(root: &Path, path: &Path, kind: FileKind, bytes: u64) -> (Fil
     if let Some(skip) = skipped_by_kind(kind) {
         return (kind, Outcome::Skipped(skip));
     }
+    // Wherever it lies, and before it is opened.
+    if Secret::of_name(&path.to_string_lossy()).is_some() {
+        return (kind, Outcome::Skipped(Skip::Secret));
+    }
     let text = match bytes_of(&root.join(path), bytes) {
         Ok(text) => text,
         Err(problem) => return (kind, Outcome::Failed(problem)),
     };
-    match content(kind, &text) {
+    match content(path, kind, &text) {
+        Ok((kind, Content::Configuration(file))) if file.secret.is_some() => {
+            (kind, Outcome::Skipped(Skip::Secret))
+        }
         Ok((kind, content)) => (kind, Outcome::Read(content)),
         Err(problem) => (kind, Outcome::Failed(problem)),
     }
@@ -184,6 +224,7 @@ fn skipped_by_kind(kind: FileKind) -> Option<Skip> {
     match kind {
         FileKind::Bench(Role::Picture) => Some(Skip::Picture),
         FileKind::Bench(Role::ProfileSamples) => Some(Skip::ProfileSamples),
+        FileKind::Bench(Role::DutCounters) => Some(Skip::DutCounters),
         FileKind::PlotScript => Some(Skip::PlotScript),
         FileKind::Program => Some(Skip::Program),
         FileKind::Licence => Some(Skip::Licence),
@@ -212,27 +253,84 @@ fn bytes_of(path: &Path, expected: u64) -> Result<Vec<u8>, Problem> {
     Ok(text)
 }
 
-fn content(kind: FileKind, text: &[u8]) -> Result<(FileKind, Content), Problem> {
+fn content(path: &Path, kind: FileKind, text: &[u8]) -> Result<(FileKind, Content), Problem> {
+    let of = |error: &dyn std::error::Error| Problem::of(error);
     let content = match kind {
         FileKind::Bench(Role::Receiver | Role::Sender(_)) => log(text)?,
-        FileKind::Dataset => dataset(text)?,
+        FileKind::Bench(Role::Info) => {
+            Content::Info(Box::new(BenchInfo::parse(text).map_err(|error| of(&error))?))
+        }
+        FileKind::Bench(Role::CallGraph) => {
+            let graph = CallGraphFacts::parse(text).map_err(|error| of(&error))?;
+            Content::CallGraph(Box::new(graph))
+        }
+        FileKind::Bench(Role::FoldedStacks) => {
+            Content::FoldedStacks(FoldedFacts::parse(text).map_err(|error| of(&error))?)
+        }
+        FileKind::Bench(Role::ProfileLog) => profile_log(text)?,
+        FileKind::Dataset => Content::Dataset(dataset(text)?),
+        FileKind::EquilibriumValues => {
+            Content::EquilibriumValues(parse_rates_mbps(text).map_err(|error| of(&error))?)
+        }
+        FileKind::Table => Content::Table(Table::parse(text).map_err(|error| of(&error))?),
+        FileKind::Readme => Content::Readme(Box::new(PublishedReadme::parse(text))),
+        FileKind::Configuration => {
+            let within = path_in_set(path).to_string_lossy().into_owned();
+            Content::Configuration(Box::new(ConfigFile::parse(&within, text)))
+        }
+        FileKind::PktGenConfiguration => {
+            let config = PktGenConfig::parse(text).map_err(|error| of(&error))?;
+            Content::PktGenConfiguration(Box::new(config))
+        }
+        FileKind::LabConfiguration => {
+            let config = LabConfig::parse(text).map_err(|error| of(&error))?;
+            Content::LabConfiguration(Box::new(config))
+        }
         FileKind::Unnamed => {
-            // Before 2015's end datasets had no ending.
+            // Before the end of 2015 datasets had no ending.
             let dataset = dataset(text).map_err(|problem| Problem {
-                message: format!("of no known kind: {}", problem.message),
+                message: format!("of no known kind, and no dataset: {}", problem.message),
                 ..problem
             })?;
-            return Ok((FileKind::Dataset, dataset));
+            return Ok((FileKind::Dataset, Content::Dataset(dataset)));
         }
-        _ => return Err(Problem::new("TODO")),
+        FileKind::Bench(Role::Picture | Role::ProfileSamples | Role::DutCounters)
+        | FileKind::PlotScript
+        | FileKind::Program
+        | FileKind::Licence => unreachable!("left by its kind"),
     };
     Ok((kind, content))
+}
+
+/// A file's path from the folder of its configuration set.
+fn path_in_set(path: &Path) -> &Path {
+    let mut components = path.components();
+    while let Some(component) = components.next() {
+        if is_configurations(&component.as_os_str().to_string_lossy()) {
+            // The set.
+            components.next();
+            return components.as_path();
+        }
+    }
+    path
 }
 
 fn log(text: &[u8]) -> Result<Content, Problem> {
     match LogFacts::parse(text) {
         Ok(facts) => Ok(Content::Log(Box::new(facts))),
-        Err(PktGenError::Equilibrium { .. }) => Ok(Content::EquilibriumLog),
+        Err(PktGenError::Equilibrium { .. }) => match EquilibriumLog::parse(text) {
+            Ok(log) => Ok(Content::EquilibriumLog(Box::new(log))),
+            Err(error) => Err(Problem::of(&error)),
+        },
+        Err(error) => Err(Problem::of(&error)),
+    }
+}
+
+fn profile_log(text: &[u8]) -> Result<Content, Problem> {
+    match ConversionStatistics::parse(text) {
+        Ok(statistics) => Ok(Content::ProfileLog(Some(statistics.count("#samples/total")))),
+        // pmcstat that was stopped before it ended says nothing.
+        Err(StatisticsError::Empty) => Ok(Content::ProfileLog(None)),
         Err(error) => Err(Problem::of(&error)),
     }
 }

@@ -33,6 +33,11 @@ pub enum FileKind {
     Unnamed,
 }
 
+/// Whether a folder of this name holds configuration sets: `configs`, `configs.vti`.
+pub(super) fn is_configurations(folder: &str) -> bool {
+    folder == "configs" || folder.starts_with("configs.")
+}
+
 impl FileKind {
     /// What a file's path below the root says it is.
     #[must_use]
@@ -57,8 +62,7 @@ impl FileKind {
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
         let ending = ending.to_ascii_lowercase();
         // A set may hold any file of a DUT.
-        let is_configuration = |folder: &str| folder == "configs" || folder.starts_with("configs.");
-        if folders.iter().any(|folder| is_configuration(folder)) && ending != "md" {
+        if folders.iter().any(|folder| is_configurations(folder)) && ending != "md" {
             return Self::Configuration;
         }
         match ending.as_str() {

@@ -11,10 +11,15 @@ mod folder;
 mod import;
 mod info;
 mod kind;
+mod lab_config;
 mod log;
 mod log_name;
+mod pktgen_config;
 mod place;
+mod profile;
 pub mod readme;
+mod secret;
+mod settings;
 mod table;
 mod time;
 mod tree;
@@ -32,9 +37,17 @@ pub use import::Imported;
 pub(crate) use import::imported_file;
 pub use info::{BenchInfo, InfoError, InfoForm};
 pub use kind::FileKind;
+pub use lab_config::{LabConfig, LabVariable};
 pub use log::{LogFacts, Published, SampleCounts};
 pub use log_name::{BenchName, Role};
+pub use pktgen_config::{PktGenConfig, PktGenConfigError};
 pub use place::ArchivePlace;
+pub use profile::{CallGraphFacts, FoldedFacts};
+pub use secret::Secret;
+pub use settings::{
+    ConfigFile, ConfigKind, ConfigSet, Difference, Effective, Fingerprint, Setting, SettingKey,
+    SettingValue, differences,
+};
 pub use table::{Comment, Row, Table, TableError};
 pub use time::PrintedTime;
 pub use tree::ArchiveTree;

@@ -1,0 +1,99 @@
+//! What the profiles of a bench say, without their stacks.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use fwdlab_profile::{CallGraph, CallGraphError, Folded, FoldedError, Truncation};
+
+/// How many functions are kept: enough to see whether any of them forwards.
+const LEAVES_MAX: usize = 10;
+
+/// A call graph, read and reckoned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallGraphFacts {
+    /// What was counted.
+    pub events: Vec<String>,
+    /// How many sections it has: one for each counter.
+    pub sections: usize,
+    /// Samples in all, as its sections say.
+    pub samples: u64,
+    /// What is missing of it; none where it is whole.
+    pub truncation: Option<Truncation>,
+    /// The part of its samples in which nothing was to be done; none without samples.
+    pub idle_share: Option<f64>,
+    /// The functions with the most samples of their own, and how many; at most ten.
+    pub leaves: Vec<(String, u64)>,
+    /// Tells what the archive's folding makes of it from anything else.
+    pub folded: u64,
+}
+
+impl CallGraphFacts {
+    pub(super) fn parse(text: &[u8]) -> Result<Self, CallGraphError> {
+        let graph = CallGraph::parse(text)?;
+        let mut leaves = graph.leaf_samples();
+        leaves.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        Ok(Self {
+            events: graph.events().into_iter().map(str::to_owned).collect(),
+            sections: graph.sections().len(),
+            samples: graph.samples(),
+            truncation: graph.truncation(None),
+            idle_share: graph.idle_share(),
+            leaves: leaves
+                .into_iter()
+                .take(LEAVES_MAX)
+                .map(|(name, samples)| (name.to_owned(), samples))
+                .collect(),
+            folded: fingerprint(graph.stackcollapse().to_string().as_bytes()),
+        })
+    }
+}
+
+/// Folded stacks, read and reckoned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoldedFacts {
+    /// Samples in all.
+    pub samples: u64,
+    /// The part of them in which nothing was to be done; none without samples.
+    pub idle_share: Option<f64>,
+    /// Equal to [`CallGraphFacts::folded`] where it was made of that graph.
+    pub folded: u64,
+}
+
+impl FoldedFacts {
+    pub(super) fn parse(text: &[u8]) -> Result<Self, FoldedError> {
+        let folded = Folded::parse(text)?;
+        Ok(Self {
+            samples: folded.samples(),
+            idle_share: folded.idle_share(),
+            folded: fingerprint(text),
+        })
+    }
+}
+
+fn fingerprint(text: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRAPH: &[u8] = b"@ cycles [12 samples]\n\n\
+        83.33%  [10]       ip_input @ /boot/kernel/kernel\n \
+        100.0%  [10]        ether_demux\n\n\
+        16.67%  [2]        sched_idletd @ /boot/kernel/kernel\n\n";
+
+    #[test]
+    fn folded_stacks_are_known_for_those_of_their_graph() {
+        let graph = CallGraphFacts::parse(GRAPH).unwrap();
+        assert_eq!((graph.samples, graph.sections), (12, 1));
+        assert_eq!(graph.leaves[0], ("ip_input".into(), 10));
+        assert_eq!(graph.truncation, None);
+        let of_it = FoldedFacts::parse(b"ether_demux;ip_input 10\nsched_idletd 2\n").unwrap();
+        assert_eq!(of_it.folded, graph.folded);
+        assert_eq!(of_it.idle_share, graph.idle_share);
+        let other = FoldedFacts::parse(b"ether_demux;ip_input 9\nsched_idletd 2\n").unwrap();
+        assert_ne!(other.folded, graph.folded);
+    }
+}
