@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use fwdlab_model::imported::{IMPORT_SCHEMA_VERSION, ImportedFile, ImportedResults, ImportedRun};
+use fwdlab_model::imported::{IMPORT_SCHEMA_VERSION, ImportedResults, ImportedRun};
 use serde::{Deserialize, Serialize};
 
 use crate::durable::write_atomically;
@@ -92,7 +92,10 @@ pub fn write_import(
         });
     }
     let own = std::process::id();
-    let (new, old) = (out.join(format!(".new-{own}")), out.join(format!(".old-{own}")));
+    let (new, old) = (
+        out.join(format!(".new-{own}")),
+        out.join(format!(".old-{own}")),
+    );
     let written = write_folders(&new, imported)
         .and_then(|()| sync_filesystem(&new))
         .and_then(|()| replace(&out.join(RESULTS), &new, &old));
@@ -152,7 +155,8 @@ fn safe(path: &Path) -> PathBuf {
         Component::Normal(name) => Some(name.to_string_lossy()),
         _ => None,
     });
-    let is_safe = |character: char| character.is_ascii_alphanumeric() || "._-+=,@ ".contains(character);
+    let is_safe =
+        |character: char| character.is_ascii_alphanumeric() || "._-+=,@ ".contains(character);
     names
         .map(|name| {
             let name: String = name
@@ -160,7 +164,8 @@ fn safe(path: &Path) -> PathBuf {
                 .map(|character| if is_safe(character) { character } else { '_' })
                 .collect();
             // What begins so is hidden from whoever lists the folder.
-            name.strip_prefix('.').map_or(name.clone(), |rest| format!("_{rest}"))
+            name.strip_prefix('.')
+                .map_or(name.clone(), |rest| format!("_{rest}"))
         })
         .collect()
 }
@@ -205,14 +210,13 @@ pub fn is_imported(dir: &Path) -> bool {
 ///
 /// # Errors
 /// What cannot be read, and what is not of this form.
-pub fn load_imported(
-    dir: &Path,
-) -> Result<(ImportedResults, Vec<ImportedRun>), ArchiveError> {
+pub fn load_imported(dir: &Path) -> Result<(ImportedResults, Vec<ImportedRun>), ArchiveError> {
     let results: ImportedResults = read_json(&dir.join(IMPORTED))?;
     let path = dir.join(RUNS);
     let text = fs::read_to_string(&path).map_err(ArchiveError::io(&path, "read the file"))?;
-    let runs = text.lines().enumerate().map(|(index, line)| {
-        parse_json(&Place::line(&path, index + 1), line.as_bytes())
-    });
+    let runs = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| parse_json(&Place::line(&path, index + 1), line.as_bytes()));
     Ok((results, runs.collect::<Result<_, _>>()?))
 }

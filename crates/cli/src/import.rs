@@ -124,7 +124,9 @@ impl Summary {
             _ => None,
         });
         for (file, problem) in failed.clone().take(PROBLEMS_SHOWN) {
-            let line = problem.line.map_or_else(String::new, |line| format!(":{line}"));
+            let line = problem
+                .line
+                .map_or_else(String::new, |line| format!(":{line}"));
             let path = file.path.display().to_string();
             let message = one_line(&problem.message);
             let _ = writeln!(text, "  wrong: {}{line}: {message}", one_line(&path));

@@ -257,9 +257,9 @@ fn content(path: &Path, kind: FileKind, text: &[u8]) -> Result<(FileKind, Conten
     let of = |error: &dyn std::error::Error| Problem::of(error);
     let content = match kind {
         FileKind::Bench(Role::Receiver | Role::Sender(_)) => log(text)?,
-        FileKind::Bench(Role::Info) => {
-            Content::Info(Box::new(BenchInfo::parse(text).map_err(|error| of(&error))?))
-        }
+        FileKind::Bench(Role::Info) => Content::Info(Box::new(
+            BenchInfo::parse(text).map_err(|error| of(&error))?,
+        )),
         FileKind::Bench(Role::CallGraph) => {
             let graph = CallGraphFacts::parse(text).map_err(|error| of(&error))?;
             Content::CallGraph(Box::new(graph))
@@ -328,19 +328,16 @@ fn log(text: &[u8]) -> Result<Content, Problem> {
 
 fn profile_log(text: &[u8]) -> Result<Content, Problem> {
     match ConversionStatistics::parse(text) {
-        Ok(statistics) => Ok(Content::ProfileLog(Some(statistics.count("#samples/total")))),
+        Ok(statistics) => Ok(Content::ProfileLog(Some(
+            statistics.count("#samples/total"),
+        ))),
         // pmcstat that was stopped before it ended says nothing.
         Err(StatisticsError::Empty) => Ok(Content::ProfileLog(None)),
         Err(error) => Err(Problem::of(&error)),
     }
 }
 
-fn dataset(text: &[u8]) -> Result<Content, Problem> {
-    match Dataset::parse(text) {
-        Ok(dataset) => Ok(Content::Dataset(dataset)),
-        Err(line) => Err(Problem::at(
-            line,
-            "not a number; observations stand one a line",
-        )),
-    }
+fn dataset(text: &[u8]) -> Result<Dataset, Problem> {
+    let not_a_number = |line| Problem::at(line, "not a number; observations stand one a line");
+    Dataset::parse(text).map_err(not_a_number)
 }

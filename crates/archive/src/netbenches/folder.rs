@@ -8,6 +8,7 @@ use super::kind::FileKind;
 use super::log::LogFacts;
 use super::log_name::{BenchName, Role};
 use super::place::ArchivePlace;
+use super::readme::PublishedReadme;
 use crate::pkt_gen::PublishedMedian;
 
 /// One session of the archive: logs, what was made of them, and the text about it.
@@ -97,9 +98,9 @@ impl Origin {
     #[must_use]
     pub fn group(&self) -> Option<usize> {
         match *self {
-            Self::Logs { group, .. } | Self::OtherLogs { group, .. } | Self::Altered { group, .. } => {
-                Some(group)
-            }
+            Self::Logs { group, .. }
+            | Self::OtherLogs { group, .. }
+            | Self::Altered { group, .. } => Some(group),
             Self::NoLogs => None,
         }
     }
@@ -139,6 +140,20 @@ impl ResultsFolder {
     pub fn dataset_of(&self, group: usize) -> Option<&PublishedDataset> {
         let mut datasets = self.datasets.iter();
         datasets.find(|dataset| dataset.origin.group() == Some(group))
+    }
+
+    /// What was published with the results, if one text was: it lies in the folder itself.
+    #[must_use]
+    pub fn readme<'a>(&self, files: &'a [ArchiveFile]) -> Option<&'a PublishedReadme> {
+        let mut texts = self.members.iter().map(|&index| &files[index]);
+        texts.find_map(|file| match &file.outcome {
+            Outcome::Read(Content::Readme(readme))
+                if file.path.parent() == Some(self.path.as_path()) =>
+            {
+                Some(&**readme)
+            }
+            _ => None,
+        })
     }
 
     /// The files of a kind, in the order of their paths.

@@ -19,6 +19,9 @@ use crate::pkt_gen::{Ending, PublishedMedian};
 /// What pkt-gen's sizes leave out of a frame.
 const FRAME_CHECK_SEQUENCE_BYTES: u64 = 4;
 
+/// Names and values, by file.
+pub(super) type Settings = BTreeMap<String, BTreeMap<String, String>>;
+
 /// A folder of results, as it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imported {
@@ -37,6 +40,7 @@ impl Imported {
     pub fn of(tree: &ArchiveTree, folder: &ResultsFolder) -> Self {
         let files = &tree.files;
         let mut names = Names::default();
+        let readme = folder.readme(files);
         let mut imported = Self {
             results: ImportedResults {
                 schema: IMPORT_SCHEMA_VERSION,
@@ -45,8 +49,10 @@ impl Imported {
                 nic: folder.place.nic.clone(),
                 topic: folder.place.topic.clone(),
                 label: folder.place.label.clone(),
-                title: None,
-                lab: Vec::new(),
+                title: readme.and_then(|readme| Some(readme.title.as_ref()?.text.clone())),
+                lab: readme.map_or_else(Vec::new, |readme| {
+                    readme.lab.iter().map(|line| line.text.clone()).collect()
+                }),
                 variants: Vec::new(),
                 files: folder
                     .members
@@ -64,7 +70,8 @@ impl Imported {
             }
             let published = folder.dataset_of(index);
             with_logs.extend(published.map(|dataset| dataset.file));
-            imported.add_group(files, group, published, &mut names);
+            let settings = tree.settings(folder, group);
+            imported.add_group(files, group, published, settings, &mut names);
         }
         for dataset in &folder.datasets {
             if !with_logs.contains(&dataset.file) {
@@ -79,6 +86,7 @@ impl Imported {
         files: &[ArchiveFile],
         group: &RunGroup,
         published: Option<&PublishedDataset>,
+        settings: Settings,
         names: &mut Names,
     ) {
         let sender = group.runs.iter().flat_map(|run| run.sent(files)).next();
@@ -109,7 +117,8 @@ impl Imported {
         ));
         let of_runs = published_of_runs(files, group, median, dataset.as_ref());
         for (run, published_pps) in group.runs.iter().zip(of_runs) {
-            self.runs.push(imported_run(files, &name, run, median, published_pps));
+            self.runs
+                .push(imported_run(files, &name, run, median, published_pps));
         }
         let description = group.info.and_then(|index| match &files[index].outcome {
             Outcome::Read(Content::Info(info)) => Some(description(info)),
@@ -127,7 +136,7 @@ impl Imported {
             frame_size_bytes: command
                 .and_then(|command| command.packet_size_bytes)
                 .and_then(|bytes| bytes.checked_add(FRAME_CHECK_SEQUENCE_BYTES)),
-            settings: BTreeMap::new(),
+            settings,
         });
     }
 
@@ -241,7 +250,9 @@ fn published_of_runs(
     let mut next = 0;
     let of_run = |run: &Run| {
         let derived: f64 = run.received(files)?.published.with(median)?.parse().ok()?;
-        let at = published[next..].iter().position(|&value| value == derived)?;
+        let at = published[next..]
+            .iter()
+            .position(|&value| value == derived)?;
         next += at + 1;
         Some(derived)
     };

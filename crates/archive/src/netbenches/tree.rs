@@ -6,10 +6,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::file::{ArchiveFile, Outcome, read};
-use super::folder::ResultsFolder;
-use super::kind::FileKind;
+use super::file::{ArchiveFile, Content, Outcome, read};
+use super::folder::{ResultsFolder, RunGroup};
+use super::import::Settings;
+use super::kind::{FileKind, is_configurations};
 use super::place::{ArchivePlace, label_depth};
+use super::settings::{ConfigSet, SettingValue};
 use super::walk::walk;
 
 /// The archive, or any part of it.
@@ -21,6 +23,8 @@ pub struct ArchiveTree {
     pub files: Vec<ArchiveFile>,
     /// Every folder of results, by its path.
     pub folders: Vec<ResultsFolder>,
+    /// The files of every configuration set, by its folder.
+    sets: BTreeMap<PathBuf, Vec<usize>>,
 }
 
 impl ArchiveTree {
@@ -57,8 +61,55 @@ impl ArchiveTree {
         Ok(Self {
             root: root.to_owned(),
             folders: folders.collect(),
+            sets: sets(&files),
             files,
         })
+    }
+
+    /// The configuration set of a group of runs: `configs/<set>` beside the results, where its `.info`
+    /// names one, or else one has the name that its runs have.
+    #[must_use]
+    pub fn configuration(&self, folder: &ResultsFolder, group: &RunGroup) -> Option<ConfigSet> {
+        let topic = folder.path.parent()?.parent()?;
+        let info = group
+            .info
+            .and_then(|index| match &self.files[index].outcome {
+                Outcome::Read(Content::Info(info)) => info.configuration_name(),
+                _ => None,
+            });
+        let name = info.filter(|name| !name.is_empty()).unwrap_or(&group.key);
+        let mut named = self.sets.iter().filter(|(path, _)| {
+            path.file_name().is_some_and(|set| set == name)
+                && path.parent().and_then(Path::parent) == Some(topic)
+        });
+        // The first is that in `configs`, where others lie in `configs.…`, too.
+        let (path, members) = named.next()?;
+        let mut set = ConfigSet::default();
+        for &index in members {
+            let file = &self.files[index];
+            if let Outcome::Read(Content::Configuration(content)) = &file.outcome {
+                let within = file.path.strip_prefix(path).unwrap_or(&file.path);
+                set.insert(&within.to_string_lossy(), (**content).clone());
+            }
+        }
+        Some(set)
+    }
+
+    /// What the configuration set of a group of runs says, without secrets.
+    pub(super) fn settings(&self, folder: &ResultsFolder, group: &RunGroup) -> Settings {
+        let mut settings = Settings::new();
+        let Some(set) = self.configuration(folder, group) else {
+            return settings;
+        };
+        for (path, file) in set.files() {
+            for setting in &file.settings {
+                if let SettingValue::Text(value) = &setting.value {
+                    let of_file = settings.entry(path.clone()).or_default();
+                    of_file.insert(setting.name.clone(), value.clone());
+                }
+            }
+        }
+        settings
     }
 }
 
@@ -98,6 +149,27 @@ fn results_folder(root: &Path, file: &Path) -> PathBuf {
         Some(parent)
     };
     parent.unwrap_or(Path::new("")).to_owned()
+}
+
+/// Which files belong to which configuration set, by its folder.
+fn sets(files: &[ArchiveFile]) -> BTreeMap<PathBuf, Vec<usize>> {
+    let mut sets: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
+    for (index, file) in files.iter().enumerate() {
+        if file.kind != FileKind::Configuration {
+            continue;
+        }
+        let is_above =
+            |component: &Component<'_>| is_configurations(&component.as_os_str().to_string_lossy());
+        if let Some(depth) = file
+            .path
+            .components()
+            .position(|component| is_above(&component))
+        {
+            let set = file.path.components().take(depth + 2).collect();
+            sets.entry(set).or_default().push(index);
+        }
+    }
+    sets
 }
 
 fn is_name(component: &Component<'_>) -> bool {
