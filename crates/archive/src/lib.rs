@@ -6,6 +6,7 @@ mod error;
 mod fit;
 mod imported;
 mod layout;
+pub mod lint;
 mod load;
 mod lock;
 mod name;

@@ -12,6 +12,7 @@ mod exit;
 mod experiment;
 mod generate;
 mod import;
+mod lint;
 mod ministat;
 mod output;
 mod plan;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Import(arguments) => import::import(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Lint(arguments) => lint::lint(&arguments),
         Command::Ministat(arguments) => ministat::ministat(&arguments),
         Command::Gen(arguments) => generate::generate(&arguments),
         Command::Sink(arguments) => sink::sink(&arguments),
