@@ -292,8 +292,8 @@ Difference at 95.0% confidence
     fn a_number_that_nothing_gives_is_found() {
         for (text, expected) in [
             ("It is +15% faster:\nBLOCK", (1, "+15%")),
-            ("BLOCK\n=> improvement of 9.3%!\n", (13, "9.3%")),
-            ("BLOCK\n=> from 5.4 Mpps to\n7.2 Mpps\n", (14, "7.2 Mpps")),
+            ("BLOCK\n=> improvement of 9.3%!\n", (12, "9.3%")),
+            ("BLOCK\n=> from 5.4 Mpps to\n7.2 Mpps\n", (13, "7.2 Mpps")),
         ] {
             let (line, claim) = expected;
             assert_eq!(found(text), [(line, claim.to_owned())], "{text}");

@@ -1,5 +1,7 @@
 //! Labels against the datasets that back their rows, and texts of links against what they lead to.
 
+use std::collections::BTreeSet;
+
 use super::super::{
     BlockBacking, DatasetIndex, Link, PublishedReadme, ReadmeBlock, TextLine, plain_spaces,
 };
@@ -109,15 +111,20 @@ fn announced_family(block: &ReadmeBlock) -> Option<TextLine> {
         return Some(caption.clone());
     }
     let heading = block.headings.last()?;
-    (block.caption.is_none() && family(heading).is_some()).then(|| TextLine {
-        line: block.block.line,
-        text: heading.clone(),
+    (block.caption.is_none() && family(&heading.text).is_some()).then(|| TextLine {
+        line: heading.line,
+        text: heading.text.clone(),
     })
 }
 
 /// Whether the label is the name of a dataset with other values.
 fn names_another(row: &Row, index: &DatasetIndex, place: &str) -> Option<Contradiction> {
-    let named = index.named(row.label.trim(), place)?;
+    let label = row.label.trim();
+    // What is on where the drop of it is off is no contradiction.
+    if let Some(Level::Switch(_)) = Level::of(&label.to_lowercase()) {
+        return None;
+    }
+    let named = index.named(label, place)?;
     let (named, backing) = (index.candidate(named)?, index.candidate(row.position)?);
     (named.values != backing.values).then(|| Contradiction {
         kind: ContradictionKind::NamesAnother,
@@ -161,25 +168,12 @@ fn are_exchanged(one: &Row, other: &Row, place: &str) -> bool {
     }
     let (label, other_label) = (telling(&one.label), telling(&other.label));
     let (name, other_name) = (telling(one.name), telling(other.name));
-    let meets = |label: (&_, &_), name: (&_, &_)| -> Vec<String> {
-        let (label, without): (
-            &std::collections::BTreeSet<String>,
-            &std::collections::BTreeSet<String>,
-        ) = label;
-        let (name, without_name): (
-            &std::collections::BTreeSet<String>,
-            &std::collections::BTreeSet<String>,
-        ) = name;
-        let only_label = label.difference(without);
-        only_label
-            .filter(|token| name.contains(*token) && !without_name.contains(*token))
-            .cloned()
-            .collect()
-    };
-    let straight = meets((&label, &other_label), (&name, &other_name));
-    let straight_other = meets((&other_label, &label), (&other_name, &name));
-    let cross = meets((&label, &other_label), (&other_name, &name));
-    let cross_other = meets((&other_label, &label), (&name, &other_name));
+    let [label, other_label] = apart(label, other_label);
+    let [name, other_name] = apart(name, other_name);
+    let straight: Vec<&String> = label.intersection(&name).collect();
+    let straight_other: Vec<&String> = other_label.intersection(&other_name).collect();
+    let cross: Vec<&String> = label.intersection(&other_name).collect();
+    let cross_other: Vec<&String> = other_label.intersection(&name).collect();
     if !straight.is_empty()
         || !straight_other.is_empty()
         || cross.is_empty()
@@ -188,10 +182,13 @@ fn are_exchanged(one: &Row, other: &Row, place: &str) -> bool {
         return false;
     }
     // What is on where the drop of it is off is no contradiction.
-    let is_switch = |token: &String| {
-        matches!(Level::of(token), Some(Level::Switch(_))) || token == "0" || token == "1"
+    let is_switch = |token: &&String| {
+        matches!(Level::of(token), Some(Level::Switch(_))) || *token == "0" || *token == "1"
     };
-    let only_switches = cross.iter().chain(&cross_other).all(is_switch);
+    let only_switches = cross
+        .into_iter()
+        .chain(cross_other)
+        .all(|token| is_switch(&token));
     let texts = [&one.label, &other.label, one.name, other.name, place];
     let may_be_negated = texts.iter().any(|text| {
         let without_levels: Vec<String> = tokens(text)
@@ -201,6 +198,11 @@ fn are_exchanged(one: &Row, other: &Row, place: &str) -> bool {
         has_negation(&without_levels)
     });
     !(only_switches && may_be_negated)
+}
+
+/// What each of two sets has and the other has not.
+fn apart(one: BTreeSet<String>, other: BTreeSet<String>) -> [BTreeSet<String>; 2] {
+    [&one - &other, &other - &one]
 }
 
 /// Links whose text names another dataset than the file they lead to.
@@ -318,7 +320,7 @@ mod tests {
         let names = ["a.inet4", "b.inet4"];
         let labels = ["a", "b"];
         let both = |line| [(0, line, AddressFamily), (1, line, AddressFamily)];
-        assert_eq!(found("### IPv6\n", labels, names), both(4 + 1));
+        assert_eq!(found("### IPv6\n", labels, names), both(1));
         assert_eq!(found("IPv6:\n", labels, names), both(1));
         for above in [
             "### IPv4",

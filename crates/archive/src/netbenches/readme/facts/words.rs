@@ -141,9 +141,10 @@ fn revisions(text: &str, needs_prefix: bool) -> BTreeSet<String> {
         let digits = word.strip_prefix(['r', 'n', 'c']).unwrap_or(word);
         let has_prefix = digits.len() < word.len();
         let length = digits.bytes().take_while(u8::is_ascii_digit).count();
-        let behind = digits.as_bytes().get(length);
+        let behind = &digits.as_bytes()[length..];
         // What goes on in hexadecimal is the hash of a commit.
-        let is_hash = behind.is_some_and(|byte| matches!(byte, b'a'..=b'f'));
+        let is_hexadecimal = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        let is_hash = !behind.is_empty() && behind.iter().all(is_hexadecimal);
         let number: u32 = digits[..length].parse().ok()?;
         let is_revision = match has_prefix {
             true => (5..=6).contains(&length) && !is_hash,
