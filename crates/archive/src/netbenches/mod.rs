@@ -5,6 +5,8 @@
 //! its line; nothing is run or sourced, and nothing of it is judged here.
 
 mod assignments;
+mod config_file;
+mod config_set;
 mod equilibrium;
 mod file;
 mod folder;
@@ -19,7 +21,6 @@ mod place;
 mod profile;
 pub mod readme;
 mod secret;
-mod settings;
 mod table;
 mod time;
 mod tree;
@@ -27,6 +28,8 @@ mod uname;
 mod walk;
 
 pub use assignments::{Assignment, AssignmentError, Assignments, Dialect, Expansion, Operator};
+pub use config_file::{ConfigFile, ConfigKind, Fingerprint, Setting, SettingValue};
+pub use config_set::{ConfigSet, Difference, Effective, SettingKey, differences};
 pub use equilibrium::{
     EquilibriumCommand, EquilibriumError, EquilibriumLog, Estimate, Iteration, SearchWarning,
     Trend, parse_rates_mbps,
@@ -44,10 +47,6 @@ pub use pktgen_config::{PktGenConfig, PktGenConfigError};
 pub use place::ArchivePlace;
 pub use profile::{CallGraphFacts, FoldedFacts};
 pub use secret::Secret;
-pub use settings::{
-    ConfigFile, ConfigKind, ConfigSet, Difference, Effective, Fingerprint, Setting, SettingKey,
-    SettingValue, differences,
-};
 pub use table::{Comment, Row, Table, TableError};
 pub use time::PrintedTime;
 pub use tree::ArchiveTree;
