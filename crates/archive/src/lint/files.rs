@@ -177,7 +177,7 @@ fn is_number(text: Option<&str>) -> bool {
 }
 
 /// Whether a character acts on a terminal or on the text around it.
-fn acts(character: char) -> bool {
+pub(super) fn acts(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{061c}' | '\u{feff}')

@@ -16,6 +16,7 @@ mod run;
 mod sample;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 pub use directory::{LintedDirectory, lint_directory};
 pub use files::{Search, search};
 pub use rule::*;
+pub use tree::lint_tree;
 
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::layout;

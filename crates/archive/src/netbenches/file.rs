@@ -18,7 +18,7 @@ use super::pktgen_config::PktGenConfig;
 use super::profile::{CallGraphFacts, FoldedFacts};
 use super::readme::PublishedReadme;
 use super::secret::Secret;
-use super::settings::ConfigFile;
+use super::config_file::ConfigFile;
 use super::table::Table;
 use super::walk::Unwalked;
 use crate::pkt_gen::PktGenError;
@@ -101,6 +101,8 @@ pub struct Problem {
     pub line: Option<usize>,
     /// What it is, and what to do about it.
     pub message: String,
+    /// Whether the system did not let it be read, so that nothing is known of what is in it.
+    pub is_unreadable: bool,
 }
 
 impl Problem {
@@ -108,6 +110,14 @@ impl Problem {
         Self {
             line: None,
             message: message.to_string(),
+            is_unreadable: false,
+        }
+    }
+
+    fn unreadable(why: impl fmt::Display) -> Self {
+        Self {
+            is_unreadable: true,
+            ..Self::new(format_args!("cannot be read: {why}"))
         }
     }
 
@@ -118,16 +128,14 @@ impl Problem {
             let (line, rest) = rest.split_once(": ")?;
             Some(Self::at(line.parse().ok()?, rest))
         });
-        with_line.unwrap_or(Self {
-            line: None,
-            message,
-        })
+        with_line.unwrap_or_else(|| Self::new(message))
     }
 
     pub(super) fn at(line: usize, message: impl fmt::Display) -> Self {
         Self {
             line: Some(line),
             message: message.to_string(),
+            is_unreadable: false,
         }
     }
 }
@@ -190,7 +198,7 @@ impl Outcome {
             Unwalked::TooDeep => Self::Failed(Problem::new(
                 "folders lie too deep in each other; give a folder further down",
             )),
-            Unwalked::Unreadable(kind) => Self::Failed(Problem::new(kind)),
+            Unwalked::Unreadable(kind) => Self::Failed(Problem::unreadable(kind)),
         }
     }
 }
@@ -246,7 +254,7 @@ fn bytes_of(path: &Path, expected: u64) -> Result<Vec<u8>, Problem> {
     // It may grow while it is read.
     let read =
         File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text));
-    read.map_err(|error: io::Error| Problem::new(format_args!("cannot be read: {error}")))?;
+    read.map_err(|error: io::Error| Problem::unreadable(error))?;
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(too_large());
     }

@@ -11,7 +11,8 @@ use super::folder::{ResultsFolder, RunGroup};
 use super::import::Settings;
 use super::kind::{FileKind, is_configurations};
 use super::place::{ArchivePlace, label_depth};
-use super::settings::{ConfigSet, SettingValue};
+use super::config_file::SettingValue;
+use super::config_set::ConfigSet;
 use super::walk::walk;
 
 /// The archive, or any part of it.

@@ -1,0 +1,77 @@
+//! The rules on published results of others: every number against the logs that lie beside it, every text
+//! against the numbers that it shows.
+
+mod files;
+mod logs;
+mod numbers;
+mod profiles;
+mod tables;
+mod texts;
+
+use std::path::{Path, PathBuf};
+
+use crate::lint::{Evidence, Finding, Rule};
+use crate::netbenches::{ArchiveFile, ArchiveTree, ResultsFolder};
+
+/// Holds everything that is published in a tree against what it was made of.
+#[must_use]
+pub fn lint_tree(tree: &ArchiveTree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    files::lint_files(tree, &mut findings);
+    for folder in &tree.folders {
+        let folder = Folder { tree, folder };
+        numbers::lint_numbers(folder, &mut findings);
+        tables::lint_tables(folder, &mut findings);
+        logs::lint_logs(folder, &mut findings);
+        profiles::lint_profiles(folder, &mut findings);
+    }
+    texts::lint_texts(tree, &mut findings);
+    findings
+}
+
+/// A folder of results in its tree.
+#[derive(Clone, Copy)]
+struct Folder<'a> {
+    tree: &'a ArchiveTree,
+    folder: &'a ResultsFolder,
+}
+
+impl<'a> Folder<'a> {
+    fn directory(self) -> PathBuf {
+        self.tree.root.join(&self.folder.path)
+    }
+
+    fn file(self, index: usize) -> &'a ArchiveFile {
+        &self.tree.files[index]
+    }
+
+    /// Where a file is, as it would be opened.
+    fn path(self, index: usize) -> PathBuf {
+        self.tree.root.join(&self.file(index).path)
+    }
+
+    /// A file as it is called in the folder.
+    fn name(self, index: usize) -> String {
+        let path = &self.file(index).path;
+        let within = path.strip_prefix(&self.folder.path).unwrap_or(path);
+        within.display().to_string()
+    }
+
+    fn finding(self, rule: &'static Rule, sentence: impl Into<String>) -> Finding {
+        Finding::new(rule, &self.directory(), sentence)
+    }
+
+    fn published(self, index: usize, line: Option<usize>, says: impl Into<String>) -> Evidence {
+        Evidence::published(&self.path(index), line, says)
+    }
+
+    fn derived(self, index: usize, line: Option<usize>, says: impl Into<String>) -> Evidence {
+        Evidence::derived(&self.path(index), line, says)
+    }
+}
+
+/// A folder's path with `/` between its names, as texts compare places.
+fn place(path: &Path) -> String {
+    let names = path.components().map(|name| name.as_os_str().to_string_lossy());
+    names.collect::<Vec<_>>().join("/")
+}

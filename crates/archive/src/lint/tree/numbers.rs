@@ -1,0 +1,221 @@
+//! Datasets against the logs of their runs.
+
+use crate::lint::{
+    DATASET_EMPTY, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_OVERWRITTEN, VALUE_NOT_DERIVED,
+    VALUE_REMOVED, VALUE_REPLACED, VALUES_REORDERED,
+};
+use crate::netbenches::readme::facts::{ContradictionKind, contradiction};
+use crate::netbenches::{Content, Dataset, Origin, Outcome, PublishedDataset, Run};
+use crate::pkt_gen::PublishedMedian;
+
+use super::Folder;
+
+/// A profiler takes time from what it watches: a run that one ran beside falls behind those without. Within
+/// a group, runs without one are that near to each other.
+const PROFILED_BELOW: f64 = 0.97;
+
+pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
+    let has_logs = folder.folder.groups.iter().any(|group| {
+        !group.is_of_profiles() && group.runs.iter().any(|run| run.receiver.is_some())
+    });
+    for dataset in &folder.folder.datasets {
+        let Outcome::Read(Content::Dataset(content)) = &folder.file(dataset.file).outcome else {
+            continue;
+        };
+        if content.values.is_empty() {
+            let name = folder.name(dataset.file);
+            let finding = folder.finding(&DATASET_EMPTY, format!("{name} holds no value"));
+            findings.push(finding.with(folder.published(dataset.file, None, "no value")));
+        }
+        match dataset.origin {
+            Origin::Altered { group, median } => {
+                Altered::of(folder, dataset, content, group, median).lint(findings);
+            }
+            Origin::OtherLogs { group, .. } => renamed(folder, dataset, group, findings),
+            Origin::NoLogs if has_logs && !content.values.is_empty() => {
+                let name = folder.name(dataset.file);
+                let sentence = format!(
+                    "{name} has {} values and no log, while others of its folder have theirs",
+                    content.values.len()
+                );
+                let finding = folder.finding(&NO_RAW_DATA, sentence);
+                findings.push(finding.with(folder.published(
+                    dataset.file,
+                    None,
+                    format!("{} values", content.values.len()),
+                )));
+            }
+            Origin::NoLogs | Origin::Logs { .. } => {}
+        }
+    }
+}
+
+/// A dataset under another name than its logs. Names are changed to be clearer; what is wrong is a name that
+/// says the opposite.
+fn renamed(
+    folder: Folder<'_>,
+    dataset: &PublishedDataset,
+    group: usize,
+    findings: &mut Vec<Finding>,
+) {
+    let group = &folder.folder.groups[group];
+    let Some(found) = contradiction(&dataset.name, &group.key) else {
+        return;
+    };
+    if found.kind != ContradictionKind::Level {
+        return;
+    }
+    let name = folder.name(dataset.file);
+    let sentence = format!(
+        "{name} holds what the logs of {} give: its name says {}, theirs {}",
+        group.key, found.text_says, found.name_says
+    );
+    let mut finding = folder
+        .finding(&LABELS_EXCHANGED, sentence)
+        .with(folder.published(dataset.file, None, &dataset.name));
+    if let Some(receiver) = group.runs.iter().find_map(|run| run.receiver) {
+        finding = finding.with(folder.derived(receiver, None, &group.key));
+    }
+    findings.push(finding);
+}
+
+/// A dataset that its logs do not give.
+struct Altered<'a> {
+    folder: Folder<'a>,
+    dataset: &'a PublishedDataset,
+    /// The published lines that are no value of a run: line and text.
+    only_published: Vec<(usize, &'a str)>,
+    /// The runs whose value is not published.
+    only_derived: Vec<(&'a Run, &'a str)>,
+    /// How many values both have.
+    common: usize,
+    /// The median of the values that both have.
+    usual: f64,
+}
+
+impl<'a> Altered<'a> {
+    fn of(
+        folder: Folder<'a>,
+        dataset: &'a PublishedDataset,
+        content: &'a Dataset,
+        group: usize,
+        median: PublishedMedian,
+    ) -> Self {
+        let mut only_published: Vec<(usize, &str)> = content
+            .text
+            .lines()
+            .enumerate()
+            .map(|(index, line)| (index + 1, line.trim()))
+            .filter(|(_, line)| !line.is_empty())
+            .collect();
+        let (mut only_derived, mut common) = (Vec::new(), Vec::new());
+        for run in &folder.folder.groups[group].runs {
+            let Some(log) = run.received(&folder.tree.files) else {
+                continue;
+            };
+            let Some(derived) = log.published.with(median) else {
+                continue;
+            };
+            match only_published.iter().position(|(_, line)| *line == derived) {
+                Some(at) => {
+                    only_published.remove(at);
+                    common.extend(derived.parse::<f64>());
+                }
+                None => only_derived.push((run, derived)),
+            }
+        }
+        Self {
+            folder,
+            dataset,
+            only_published,
+            only_derived,
+            usual: fwdlab_stats::median(&common).unwrap_or_default(),
+            common: common.len(),
+        }
+    }
+
+    fn lint(&self, findings: &mut Vec<Finding>) {
+        let name = self.folder.name(self.dataset.file);
+        if self.only_published.is_empty() && self.only_derived.is_empty() {
+            let sentence = format!("{name} has the values of its runs in another order");
+            let finding = self.folder.finding(&VALUES_REORDERED, sentence);
+            findings.push(finding.with(self.folder.published(self.dataset.file, None, "reordered")));
+            return;
+        }
+        if self.common == 0 {
+            self.none_derived(&name, findings);
+            return;
+        }
+        let mut derived = self.only_derived.iter();
+        for &(line, published) in &self.only_published {
+            let Some(&(run, value)) = derived.next() else {
+                let sentence = format!("{name} has {published}, which no log of its runs gives");
+                let finding = self.folder.finding(&VALUE_NOT_DERIVED, sentence);
+                findings.push(finding.with(self.folder.published(
+                    self.dataset.file,
+                    Some(line),
+                    published,
+                )));
+                continue;
+            };
+            let is_slowed =
+                value.parse::<f64>().is_ok_and(|value| value < PROFILED_BELOW * self.usual);
+            let (rule, why) = if run.is_profiled && is_slowed {
+                (&RUN_OVERWRITTEN, ", and that run was profiled: it took the place of another")
+            } else {
+                (&VALUE_REPLACED, "")
+            };
+            let sentence = format!("{name} has {published} where the log gives {value}{why}");
+            findings.push(self.with_log(
+                self.folder.finding(rule, sentence).with(self.folder.published(
+                    self.dataset.file,
+                    Some(line),
+                    published,
+                )),
+                run,
+                value,
+            ));
+        }
+        for &(run, value) in derived {
+            let share = value.parse::<f64>().map_or(0.0, |value| value / self.usual);
+            let sentence = format!(
+                "{name} leaves out the run whose log gives {value}: {} of the others' median",
+                percent(share)
+            );
+            let finding = self.folder.finding(&VALUE_REMOVED, sentence).with(self.folder.published(
+                self.dataset.file,
+                None,
+                format!("{} values", self.common),
+            ));
+            findings.push(self.with_log(finding, run, value));
+        }
+    }
+
+    fn none_derived(&self, name: &str, findings: &mut Vec<Finding>) {
+        let sentence = format!(
+            "{name} has {} values, of which the {} logs of its runs give none",
+            self.only_published.len(),
+            self.only_derived.len()
+        );
+        let mut finding = self.folder.finding(&VALUE_NOT_DERIVED, sentence);
+        if let Some(&(line, published)) = self.only_published.first() {
+            let evidence = self.folder.published(self.dataset.file, Some(line), published);
+            finding = finding.with(evidence);
+        }
+        if let Some(&(run, value)) = self.only_derived.first() {
+            finding = self.with_log(finding, run, value);
+        }
+        findings.push(finding);
+    }
+
+    fn with_log(&self, finding: Finding, run: &Run, value: &str) -> Finding {
+        match run.receiver {
+            Some(receiver) => finding.with(self.folder.derived(receiver, None, value)),
+            None => finding,
+        }
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}

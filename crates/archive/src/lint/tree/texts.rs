@@ -1,0 +1,363 @@
+//! Texts against the datasets that their blocks of ministat show, and against themselves.
+
+use std::path::Path;
+
+use fwdlab_stats::ministat::{PublishedComparison, PublishedRow};
+use fwdlab_stats::{
+    IndependentObservations, Verdict, VerdictSettings, independent_verdicts, median,
+};
+
+use crate::lint::{
+    BLOCK_ALTERED, Evidence, Finding, LABEL_OF_ANOTHER, LINK_OF_ANOTHER, MASKS_DISAGREE,
+    OFFERED_LOAD_MOVED, OTHER_TITLE, ROW_NOT_DERIVED, ROW_OF_ANOTHER_FOLDER, Rule,
+    TEXT_NOT_OF_TABLE, VERDICT_FLIPS,
+};
+use crate::netbenches::readme::facts::{
+    label_contradictions, link_contradictions, mask_contradictions, title_contradiction,
+    unsupported_claims,
+};
+use crate::netbenches::readme::{
+    BlockBacking, Candidate, DatasetIndex, DepartureKind, Printing, PublishedReadme, ReadmeBlock,
+    RowBacking,
+};
+use crate::netbenches::{ArchiveTree, Content, Outcome, ResultsFolder, RunGroup};
+
+use super::place;
+
+/// Offered loads of two arms that lie further apart than this may be what their effect is of.
+const OFFERED_APART: f64 = 0.01;
+
+pub(super) fn lint_texts(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
+    let datasets = Datasets::of(tree);
+    let index = DatasetIndex::new(datasets.0.iter().map(|dataset| Candidate {
+        place: &dataset.place,
+        name: &dataset.name,
+        values: dataset.values,
+    }));
+    for file in &tree.files {
+        if let Outcome::Read(Content::Readme(readme)) = &file.outcome {
+            let text = Text {
+                tree,
+                datasets: &datasets,
+                index: &index,
+                path: &file.path,
+                place: place(file.path.parent().unwrap_or(Path::new(""))),
+                readme,
+            };
+            text.lint(findings);
+        }
+    }
+}
+
+/// Every dataset of a tree, in the order in which the index numbers them.
+struct Datasets<'a>(Vec<Known<'a>>);
+
+struct Known<'a> {
+    place: String,
+    name: String,
+    path: &'a Path,
+    values: &'a [f64],
+    folder: &'a ResultsFolder,
+    group: Option<usize>,
+}
+
+impl<'a> Datasets<'a> {
+    fn of(tree: &'a ArchiveTree) -> Self {
+        let known = tree.folders.iter().flat_map(|folder| {
+            folder.datasets.iter().filter_map(move |dataset| {
+                let file = &tree.files[dataset.file];
+                let Outcome::Read(Content::Dataset(content)) = &file.outcome else {
+                    return None;
+                };
+                Some(Known {
+                    place: place(file.path.parent().unwrap_or(Path::new(""))),
+                    name: file.path.file_name()?.to_string_lossy().into_owned(),
+                    path: &file.path,
+                    values: &content.values,
+                    folder,
+                    group: dataset.origin.group(),
+                })
+            })
+        });
+        Self(known.collect())
+    }
+}
+
+impl<'a> Known<'a> {
+    fn group(&self) -> Option<&'a RunGroup> {
+        Some(&self.folder.groups[self.group?])
+    }
+}
+
+/// A text in its tree.
+struct Text<'a> {
+    tree: &'a ArchiveTree,
+    datasets: &'a Datasets<'a>,
+    index: &'a DatasetIndex<'a>,
+    path: &'a Path,
+    place: String,
+    readme: &'a PublishedReadme,
+}
+
+impl Text<'_> {
+    fn lint(&self, findings: &mut Vec<Finding>) {
+        let mut names = Vec::new();
+        for block in &self.readme.blocks {
+            let backing = self.index.back(&block.block, &self.place);
+            names.extend(backing.rows.iter().filter_map(RowBacking::chosen));
+            self.rows(block, &backing, findings);
+            self.labels(block, &backing, findings);
+            self.printing(&backing, findings);
+            self.verdicts(block, &backing, findings);
+        }
+        let names: Vec<&str> = names
+            .into_iter()
+            .map(|position| self.datasets.0[position].name.as_str())
+            .collect();
+        self.title(&names, findings);
+        self.links(findings);
+        self.masks(findings);
+        self.claims(findings);
+    }
+
+    fn finding(&self, rule: &'static Rule, sentence: impl Into<String>) -> Finding {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        Finding::new(rule, &self.tree.root.join(folder), sentence)
+    }
+
+    fn says(&self, line: usize, says: impl Into<String>) -> Evidence {
+        Evidence::published(&self.tree.root.join(self.path), Some(line), says)
+    }
+
+    fn also_says(&self, line: usize, says: impl Into<String>) -> Evidence {
+        Evidence::derived(&self.tree.root.join(self.path), Some(line), says)
+    }
+
+    fn dataset(&self, position: usize, says: impl Into<String>) -> Evidence {
+        let path = self.tree.root.join(self.datasets.0[position].path);
+        Evidence::derived(&path, None, says)
+    }
+
+    /// What its rows were made of.
+    fn rows(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
+        let has_datasets = self.datasets.0.iter().any(|known| known.place == self.place);
+        for (row, backed) in block.block.rows.iter().zip(&backing.rows) {
+            let shown = shown(row);
+            match backed {
+                RowBacking::None if has_datasets => {
+                    let sentence = format!("no dataset gives the row of {shown}");
+                    let finding = self.finding(&ROW_NOT_DERIVED, sentence);
+                    findings.push(finding.with(self.says(block.block.line, row.figures.join(" "))));
+                }
+                RowBacking::Elsewhere(position) => {
+                    let known = &self.datasets.0[*position];
+                    let sentence = format!(
+                        "the row of {shown} is of {}/{}: another session, and maybe another machine",
+                        known.place, known.name
+                    );
+                    let finding = self
+                        .finding(&ROW_OF_ANOTHER_FOLDER, sentence)
+                        .with(self.says(block.block.line, row.figures.join(" ")))
+                        .with(self.dataset(*position, &known.name));
+                    findings.push(finding);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn labels(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
+        for found in label_contradictions(block, backing, self.index, &self.place) {
+            let known = &self.datasets.0[found.dataset];
+            let sentence = format!(
+                "the label {:?} says {}, but the figures are those of {}, which says {}",
+                found.label, found.contradiction.text_says, known.name, found.contradiction.name_says
+            );
+            let finding = self
+                .finding(&LABEL_OF_ANOTHER, sentence)
+                .with(self.says(found.line, &found.label))
+                .with(self.dataset(found.dataset, &known.name));
+            findings.push(finding);
+        }
+    }
+
+    /// What was changed in a block after ministat printed it; what was only left out is no fault.
+    fn printing(&self, backing: &BlockBacking, findings: &mut Vec<Finding>) {
+        let Some(Printing::Departs(departures)) = &backing.printing else {
+            return;
+        };
+        let altered = departures.iter().find(|departure| {
+            matches!(
+                departure.kind,
+                DepartureKind::PlotAltered
+                    | DepartureKind::Glued
+                    | DepartureKind::FiguresAltered
+                    | DepartureKind::Other
+            )
+        });
+        if let Some(departure) = altered {
+            let sentence = format!(
+                "a block is not as ministat prints it from its datasets: {}",
+                departure.kind.as_str()
+            );
+            let text = |line: &Option<String>| line.clone().unwrap_or_else(|| "(nothing)".into());
+            let finding = self
+                .finding(&BLOCK_ALTERED, sentence)
+                .with(self.says(departure.line, text(&departure.published)))
+                .with(self.also_says(departure.line, text(&departure.printed)));
+            findings.push(finding);
+        }
+    }
+
+    /// Whether the words of a block stand when all its comparisons are judged together.
+    fn verdicts(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
+        let chosen: Option<Vec<usize>> = backing.rows.iter().map(RowBacking::chosen).collect();
+        let Some((&baseline, others)) = chosen.as_deref().and_then(<[usize]>::split_first) else {
+            return;
+        };
+        let values = |position: usize| self.datasets.0[position].values.to_vec();
+        let comparisons: Vec<IndependentObservations> = others
+            .iter()
+            .map(|&position| IndependentObservations {
+                name: self.datasets.0[position].name.clone(),
+                baseline: values(baseline),
+                variant: values(position),
+            })
+            .collect();
+        let Ok(family) = independent_verdicts(&comparisons, &VerdictSettings::default()) else {
+            return;
+        };
+        let rows = block.block.rows.iter().skip(1).zip(&family.comparisons);
+        for ((row, verdict), &position) in rows.zip(others) {
+            let is_shown = !matches!(verdict.verdict, Verdict::Equivalent | Verdict::Undecided);
+            let said = match &row.comparison {
+                Some(PublishedComparison::Difference { .. }) => true,
+                Some(PublishedComparison::NoDifference { .. }) => false,
+                None => continue,
+            };
+            if said && !is_shown {
+                let sentence = format!(
+                    "a difference is said of {}, which is {} when the {} comparisons of its block are \
+                     judged together by Welch's t of their logarithms (p {:.3})",
+                    shown(row),
+                    verdict.verdict,
+                    verdict.family_size,
+                    verdict.adjusted_p.direction
+                );
+                let finding = self
+                    .finding(&VERDICT_FLIPS, sentence)
+                    .with(self.says(block.block.line, "Difference"))
+                    .with(self.dataset(position, verdict.verdict.to_string()));
+                findings.push(finding);
+            }
+            self.offered(row, baseline, position, block.block.line, findings);
+        }
+    }
+
+    /// Whether two arms were offered the same.
+    fn offered(
+        &self,
+        row: &PublishedRow,
+        baseline: usize,
+        position: usize,
+        line: usize,
+        findings: &mut Vec<Finding>,
+    ) {
+        let offered = |position: usize| {
+            let group = self.datasets.0[position].group()?;
+            let loads: Option<Vec<f64>> = group
+                .runs
+                .iter()
+                .map(|run| run.offered_pps(&self.tree.files))
+                .collect();
+            loads.filter(|loads| loads.len() >= 3)
+        };
+        let (Some(first), Some(second)) = (offered(baseline), offered(position)) else {
+            return;
+        };
+        let (Some(of_first), Some(of_second)) = (median(&first), median(&second)) else {
+            return;
+        };
+        // Apart beyond what the runs of either arm are.
+        let range = |loads: &[f64]| {
+            let low = loads.iter().copied().fold(f64::INFINITY, f64::min);
+            low..=loads.iter().copied().fold(0.0, f64::max)
+        };
+        let is_apart = !range(&first).contains(&of_second) && !range(&second).contains(&of_first);
+        let change = of_second / of_first - 1.0;
+        if is_apart && change.abs() > OFFERED_APART {
+            let sentence = format!(
+                "{} was offered {:+.1} % against the first row, which is part of what it is compared by",
+                shown(row),
+                change * 100.0
+            );
+            let finding = self
+                .finding(&OFFERED_LOAD_MOVED, sentence)
+                .with(self.says(line, format!("{of_second:.0} pps offered")))
+                .with(self.dataset(baseline, format!("{of_first:.0} pps offered")));
+            findings.push(finding);
+        }
+    }
+
+    fn title(&self, names: &[&str], findings: &mut Vec<Finding>) {
+        if let Some(found) = title_contradiction(self.readme, &self.place, names) {
+            let sentence = format!(
+                "the title is about {}, the results about {}",
+                found.factors.join(", "),
+                found.varied.join(", ")
+            );
+            let finding = self
+                .finding(&OTHER_TITLE, sentence)
+                .with(self.says(found.title.line, &found.title.text))
+                .with(self.also_says(found.title.line, found.varied.join(", ")));
+            findings.push(finding);
+        }
+    }
+
+    fn links(&self, findings: &mut Vec<Finding>) {
+        for found in link_contradictions(self.readme) {
+            let link = &found.link;
+            let sentence = format!(
+                "the link {:?} leads to {}: the one says {}, the other {}",
+                link.text, link.target, found.contradiction.text_says, found.contradiction.name_says
+            );
+            let finding = self
+                .finding(&LINK_OF_ANOTHER, sentence)
+                .with(self.says(link.line, &link.text))
+                .with(self.also_says(link.line, &link.target));
+            findings.push(finding);
+        }
+    }
+
+    fn masks(&self, findings: &mut Vec<Finding>) {
+        for found in mask_contradictions(self.readme) {
+            let sentence = format!("{} is printed in ways that do not agree", found.key);
+            let finding = self
+                .finding(&MASKS_DISAGREE, sentence)
+                .with(self.says(found.line, &found.text))
+                .with(self.also_says(found.other_line, &found.other_text));
+            findings.push(finding);
+        }
+    }
+
+    fn claims(&self, findings: &mut Vec<Finding>) {
+        for found in unsupported_claims(self.readme) {
+            let sentence = format!(
+                "{:?} comes out of no row and no comparison; the nearest is {}",
+                found.claim.text, found.nearest
+            );
+            let finding = self
+                .finding(&TEXT_NOT_OF_TABLE, sentence)
+                .with(self.says(found.claim.line, &found.claim.text))
+                .with(self.also_says(found.claim.line, found.nearest.to_string()));
+            findings.push(finding);
+        }
+    }
+}
+
+fn shown(row: &PublishedRow) -> String {
+    match &row.label {
+        Some(label) => format!("{label:?}"),
+        None => format!("median {}", row.figures[2]),
+    }
+}
