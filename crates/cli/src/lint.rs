@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use fwdlab_archive::lint::{Finding, RULES, Severity, lint_directory, search};
+use anyhow::Context as _;
+use fwdlab_archive::lint::{Finding, RULES, Severity, lint_directory, lint_tree, search};
+use fwdlab_archive::netbenches::ArchiveTree;
 use fwdlab_report::{lint_report, render};
 
 use crate::args::{FailOn, LintArguments};
@@ -17,14 +19,22 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
     }
     let mut directories = Vec::new();
     let mut findings = Vec::new();
+    let mut published_folders = 0;
     for root in &arguments.directories {
-        let found = search(&as_seen_from_here(root))?;
-        if found.directories.is_empty() && found.findings.is_empty() {
+        let root = as_seen_from_here(root);
+        let found = search(&root)?;
+        let published = lint_published(&root, &found.directories)?;
+        let is_empty = found.directories.is_empty() && found.findings.is_empty();
+        if is_empty && published.is_none() {
             return Err(WrongArguments(format!(
                 "{}: there are no results below it; give a results directory, or a folder with some in it",
                 root.display()
             ))
             .into());
+        }
+        if let Some((folders, of_published)) = published {
+            published_folders += folders;
+            findings.extend(of_published);
         }
         directories.extend(found.directories);
         findings.extend(found.findings);
@@ -40,12 +50,20 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
     }
     findings.retain(|finding| is_asked_for(arguments, finding.rule.code));
     sort(&mut findings);
-    output::print(&text(arguments, &findings, directories.len())?)?;
+    output::print(&text(arguments, &findings, directories.len() + published_folders)?)?;
     let is_failure = least_failing(arguments.fail_on).is_some_and(|severity| {
         let mut found = findings.iter();
         found.any(|finding| finding.rule.severity >= severity)
     });
     Ok(if is_failure { GOAL_MISSED } else { DONE })
+}
+
+/// What others have published below a folder, beside our own results: how many folders of results, and what was
+/// found; none where there are none.
+fn lint_published(root: &Path, own: &[PathBuf]) -> anyhow::Result<Option<(usize, Vec<Finding>)>> {
+    let tree = ArchiveTree::read_without(root, own)
+        .with_context(|| format!("{}: cannot be listed", root.display()))?;
+    Ok((!tree.folders.is_empty()).then(|| (tree.folders.len(), lint_tree(&tree))))
 }
 
 /// A path below the working directory is shown relative to it, as annotations and links have to be.

@@ -35,7 +35,17 @@ impl ArchiveTree {
     /// What the system says where `root` itself cannot be listed. Whatever is wrong further down is an
     /// [`Outcome::Failed`].
     pub fn read(root: &Path) -> io::Result<Self> {
-        let found = walk(root)?;
+        Self::read_without(root, &[])
+    }
+
+    /// The same without what lies in the folders `apart`: results of another form.
+    ///
+    /// Shape: folders as they are reached from `root`, which they begin with.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_without(root: &Path, apart: &[PathBuf]) -> io::Result<Self> {
+        let found = walk(root, apart)?;
         let mut files: Vec<ArchiveFile> = parallel(&found.files, |file| {
             let (kind, outcome) = read(root, &file.path, FileKind::of(&file.path), file.bytes);
             ArchiveFile {

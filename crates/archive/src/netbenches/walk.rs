@@ -43,15 +43,19 @@ pub(super) enum Unwalked {
     Unreadable(io::ErrorKind),
 }
 
-/// Everything below `root`; a symbolic link is followed for `root` alone.
+/// Everything below `root` that is not in one of the folders `apart`; a symbolic link is followed for `root`
+/// alone.
 ///
 /// # Errors
 /// What the system says where `root` itself cannot be listed.
-pub(super) fn walk(root: &Path) -> io::Result<Walk> {
+pub(super) fn walk(root: &Path, apart: &[PathBuf]) -> io::Result<Walk> {
     let mut found = Walk::default();
     // The next folder is the last one: a folder's own go in backwards.
     let mut folders = vec![(PathBuf::new(), 0)];
     while let Some((folder, depth)) = folders.pop() {
+        if apart.contains(&root.join(&folder)) {
+            continue;
+        }
         let mut entries = match list(&root.join(&folder)) {
             Ok(entries) => entries,
             Err(error) if folder.as_os_str().is_empty() => return Err(error),
@@ -124,7 +128,7 @@ mod tests {
         symlink(root, root.join("a/loop")).unwrap();
         symlink("nowhere", root.join("dangling")).unwrap();
         let socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
-        let found = walk(root).unwrap();
+        let found = walk(root, &[]).unwrap();
         drop(socket);
         let files: Vec<_> = found.files.iter().map(|file| &file.path).collect();
         assert_eq!(files, [Path::new("a/b.pps")]);
@@ -151,7 +155,7 @@ mod tests {
         for name in names {
             fs::write(folder.path().join(OsStr::from_bytes(name)), "x").unwrap();
         }
-        let found = walk(folder.path()).unwrap();
+        let found = walk(folder.path(), &[]).unwrap();
         let found: Vec<&[u8]> = found
             .files
             .iter()
@@ -175,14 +179,14 @@ mod tests {
         let deep: PathBuf = (0..DEPTH_MAX + 2).map(|_| "d").collect();
         fs::create_dir_all(folder.path().join(&deep)).unwrap();
         fs::write(folder.path().join(deep).join("file"), "").unwrap();
-        let found = walk(folder.path()).unwrap();
+        let found = walk(folder.path(), &[]).unwrap();
         assert!(found.files.is_empty());
         assert_eq!(found.others[0].1, Unwalked::TooDeep);
     }
 
     #[test]
     fn a_root_that_is_not_there_is_an_error() {
-        let error = walk(Path::new("no such folder")).unwrap_err();
+        let error = walk(Path::new("no such folder"), &[]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }
