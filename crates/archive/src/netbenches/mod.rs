@@ -3,6 +3,10 @@
 mod assignments;
 mod equilibrium;
 mod info;
+mod lab_config;
+mod pktgen_config;
+mod secret;
+mod settings;
 mod table;
 mod time;
 mod uname;
@@ -13,6 +17,13 @@ pub use equilibrium::{
     Trend, parse_rates_mbps,
 };
 pub use info::{BenchInfo, InfoError, InfoForm};
+pub use lab_config::{LabConfig, LabVariable};
+pub use pktgen_config::{PktGenConfig, PktGenConfigError};
+pub use secret::Secret;
+pub use settings::{
+    ConfigFile, ConfigKind, ConfigSet, Difference, Effective, Fingerprint, Setting, SettingKey,
+    SettingValue, differences,
+};
 pub use table::{Comment, Row, Table, TableError};
 pub use time::PrintedTime;
 pub use uname::{CommitCount, OsRevision, Uname};

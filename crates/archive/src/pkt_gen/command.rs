@@ -135,7 +135,7 @@ pub struct AddressRange {
 
 impl AddressRange {
     /// `198.18.10.1:2000-198.18.10.20:2100`, `[2001:2::1]-[2001:2::14]`, or one address alone.
-    fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (first, last) = match text.split_once('-') {
             Some((first, last)) => (endpoint(first)?, Some(endpoint(last)?)),
             None => (endpoint(text)?, None),
