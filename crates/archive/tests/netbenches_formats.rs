@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fwdlab_archive::netbenches::{
-    BenchInfo, ConfigSet, Difference, EquilibriumLog, LabConfig, LabVariable, PktGenConfig, Secret,
-    Table, differences, parse_rates_mbps,
+    BenchInfo, ConfigSet, Difference, Effective, EquilibriumLog, LabConfig, LabVariable,
+    PktGenConfig, Secret, Table, differences, parse_rates_mbps,
 };
 
 /// Every file below a folder, in order, with its path from there.
@@ -90,6 +90,25 @@ fn every_info_is_read() {
     assert_eq!(
         tally.lines(),
         "\
+3096 FreeBSD amd64
+461 Lines: configuration
+452 Lines: end
+461 Lines: files
+370 Lines: image
+0 Lines: pktgen
+461 Lines: start
+452 Lines: system
+2282 Variables: configuration
+0 Variables: end
+2644 Variables: files
+1112 Variables: image
+1217 Variables: pktgen
+0 Variables: start
+2644 Variables: system
+306 revision None
+127 revision Some(None)
+106 revision Some(Some(FirstParents))
+2557 revision Some(Some(Subversion))
 "
     );
 }
@@ -125,6 +144,14 @@ fn every_table_is_read() {
     assert_eq!(
         tally.lines(),
         "\
+1 comments
+10 rows: 0 keys, 0 of them from above, 1 numbers
+91 rows: 0 keys, 0 of them from above, 3 numbers
+4467 rows: 1 keys, 0 of them from above, 3 numbers
+33 rows: 2 keys, 0 of them from above, 3 numbers
+315 rows: 2 keys, 1 of them from above, 3 numbers
+738 tables
+83 tables without a row
 "
     );
 }
@@ -143,7 +170,7 @@ fn the_values_of_equilibrium_are_those_of_its_logs() {
             );
             continue;
         };
-        assert_eq!(log.unknown_lines, [], "{shown}");
+        assert!(log.unknown_lines.is_empty(), "{shown}");
         let settings = (log.frame_size_bytes, log.link_rate_mbps, log.tolerance);
         assert!(
             log.command.is_some() && matches!(settings, (Some(_), Some(_), Some(_))),
@@ -208,6 +235,18 @@ fn the_values_of_equilibrium_are_those_of_its_logs() {
     assert_eq!(
         tally.lines(),
         "\
+4 MoreThanOffered
+31 Shortfall
+10 TooBigStep
+220 TooLow
+230 files of values
+122 files of values that are those of the logs
+108 files of values without logs
+2143 iterations
+310 iterations with the trend None
+1041 iterations with the trend Some(Decreasing)
+792 iterations with the trend Some(Increasing)
+310 logs
 "
     );
     assert_eq!(exceptions, "");
@@ -255,6 +294,15 @@ fn every_configuration_set_is_read() {
     assert_eq!(
         tally.lines(),
         "\
+26 files: IpFilter
+9 files: Jail
+604 files: Loader
+62 files: Pf
+998 files: Rc
+2 files: Routing
+606 files: Sysctl
+524 sets
+28830 settings
 "
     );
     // The keys of WireGuard in the kernel, which stand in rc.conf.
@@ -266,32 +314,47 @@ fn sets_of_a_topic_differ_by_their_factor() {
     let archive = testkit::require_shared!("corpus/netbenches");
     let sets = sets(&archive);
     let between = |first: &str, second: &str| {
-        let shown = differences(&sets[first], &sets[second])
-            .into_iter()
-            .map(|difference| match difference {
-                Difference::Setting { key, first, second } => {
-                    let value = |side: Option<_>| {
-                        side.map_or(
-                            "-".to_owned(),
-                            |side: fwdlab_archive::netbenches::Effective<'_>| {
-                                side.value.to_string()
-                            },
-                        )
-                    };
-                    format!("{}: {}, {}", key.name, value(first), value(second))
-                }
-                Difference::File { path, .. } => path.to_owned(),
-            });
-        shown.collect::<Vec<_>>()
+        let value = |side: Option<Effective<'_>>| {
+            side.map_or("not set".to_owned(), |side| side.value.to_string())
+        };
+        let differences = differences(&sets[first], &sets[second]).into_iter();
+        let shown = differences.map(|difference| match difference {
+            Difference::Setting { key, first, second } => {
+                format!("{}: {}, {}\n", key.name, value(first), value(second))
+            }
+            Difference::File { path, .. } => format!("{path}\n"),
+        });
+        shown.collect::<String>()
     };
-    let simple_tx = "Atom_C2758_8Cores/Intel_82599/iflib.simple_tx/configs.special";
-    assert_eq!(
-        between(
-            &format!("{simple_tx}/simple_tx_off_prefetch_on"),
-            &format!("{simple_tx}/simple_tx_on_prefetch_on"),
+    let ryzen = "AMD_Ryzen7-Pro-8845HS_8Cores/Intel_X710";
+    let simple_tx = "Atom_C2758_8Cores/Intel_82599/iflib.simple_tx/configs.special/simple_tx";
+    for (first, second, expected) in [
+        (
+            format!("{simple_tx}_off_prefetch_on"),
+            format!("{simple_tx}_on_prefetch_on"),
+            "dev.ix.0.iflib.simple_tx: 0, 1\ndev.ix.1.iflib.simple_tx: 0, 1\n",
         ),
-        ["?"]
+        (
+            format!("{ryzen}/harvest_mask/configs/4607_default"),
+            format!("{ryzen}/harvest_mask/configs/4479"),
+            "harvest_mask: not set, 4479\n",
+        ),
+        (
+            format!("{ryzen}/hyperthreading/configs/ht_off"),
+            format!("{ryzen}/hyperthreading/configs/ht_on_intr_on"),
+            "machdep.hyperthreading_allowed: 0, 1\nmachdep.hyperthreading_intr_allowed: 0, 1\n",
+        ),
+    ] {
+        assert_eq!(between(&first, &second), expected, "{first} and {second}");
+    }
+    // A key is told to be another one, and not shown.
+    let wireguard = "Atom_C2758_8Cores/Chelsio_T540-CR/wireguard/configs";
+    let differences = between(
+        &format!("{wireguard}/kernel"),
+        &format!("{wireguard}/userland"),
     );
+    let of_keys = differences.lines().filter(|line| line.contains("(secret)"));
+    assert!(of_keys.eq(["create_args_wg0: (secret), not set"; 2]));
 }
 
 #[test]
@@ -323,6 +386,18 @@ fn every_configuration_of_traffic_and_of_labs_is_read() {
     assert_eq!(
         tally.lines(),
         "\
+25 configurations of traffic
+19 labs
+43 variables: Address
+84 variables: Command
+31 variables: Flows
+79 variables: Host
+43 variables: Interface
+61 variables: Mac
+103 variables: Other
+9 with address family
+18 with flows
+16 with packet size
 "
     );
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use fwdlab_archive::netbenches::ConfigSet;
 use fwdlab_archive::pkt_gen::{
     Command, PktGenLog, PublishedMedian, Sample, published_observation, steady_state,
 };
@@ -126,18 +127,13 @@ impl Archive {
 
     /// What the files of a configuration set: names and values, the last one of a name counts.
     pub(crate) fn settings(&self, configuration: &str) -> Result<BTreeMap<String, String>> {
-        let mut settings = BTreeMap::new();
+        let mut set = ConfigSet::default();
         for file in ["boot/loader.conf.local", "etc/rc.conf", "etc/sysctl.conf"] {
-            for line in self.text(&format!("{configuration}/{file}"))?.lines() {
-                let line = line.split('#').next().unwrap_or_default().trim();
-                if let Some((name, value)) = line.split_once('=') {
-                    settings.insert(
-                        name.trim().to_owned(),
-                        value.trim().trim_matches('"').to_owned(),
-                    );
-                }
-            }
+            set.read(file, &self.bytes(&format!("{configuration}/{file}"))?);
         }
-        Ok(settings)
+        let settings = set.settings().into_iter();
+        let settings =
+            settings.map(|(key, setting)| (key.name.to_owned(), setting.value.to_string()));
+        Ok(settings.collect())
     }
 }

@@ -199,13 +199,14 @@ impl<'a> Assignments<'a> {
         let line = self.line;
         let other = AssignmentError::Other { line };
         let has_default = self.dialect == Dialect::Shell && self.take(b":");
+        let mut is_quoted = false;
         if has_default {
             self.skip_blanks();
-            if !(self.take(b"${") || self.take(b"\"${")) {
+            is_quoted = self.take(b"\"");
+            if !self.take(b"${") {
                 return Err(other);
             }
         }
-        let is_quoted = has_default && self.text[self.at - 3] == b'"';
         let name = self.name().ok_or(other)?;
         if self.dialect == Dialect::Settings {
             self.skip_blanks();
@@ -234,11 +235,13 @@ impl<'a> Assignments<'a> {
         if has_default && !(self.take(b"}") && (!is_quoted || self.take(b"\""))) {
             return Err(other);
         }
-        // A word ends at a blank.
-        let is_end = |byte| is_blank(byte) || byte == b'\n';
-        if !self.peek().is_none_or(is_end)
-            && !(self.dialect == Dialect::Settings && self.peek() == Some(b'#'))
-        {
+        let is_at_end = match self.peek() {
+            None | Some(b'\n') => true,
+            // A comment of the shell begins a word.
+            Some(b'#') => self.dialect == Dialect::Settings,
+            Some(byte) => is_blank(byte),
+        };
+        if !is_at_end {
             return Err(other);
         }
         Ok(Assignment {
