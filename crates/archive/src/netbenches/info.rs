@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     const LINES: &str = "\
-Image: /root/benchs/images.2015//BSDRP-280829-upgrade-amd64-serial.img.xz
+Image: /home/benchs/images.2015//BSDRP-280829-upgrade-amd64-serial.img.xz
 CFG: fastforwarding-pf-ipfw/configs//ipfw-statefull
 FreeBSD hp 11.0-CURRENT FreeBSD 11.0-CURRENT #0 r280829: Mon Jan 25 19:51:14 CET 2016     root@lame4:/usr/obj/amd64  amd64
 Start time: January 29, 2016 at 08:25:47 PM CET
