@@ -50,7 +50,11 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
     }
     findings.retain(|finding| is_asked_for(arguments, finding.rule.code));
     sort(&mut findings);
-    output::print(&text(arguments, &findings, directories.len() + published_folders)?)?;
+    output::print(&text(
+        arguments,
+        &findings,
+        directories.len() + published_folders,
+    )?)?;
     let is_failure = least_failing(arguments.fail_on).is_some_and(|severity| {
         let mut found = findings.iter();
         found.any(|finding| finding.rule.severity >= severity)

@@ -17,13 +17,26 @@ const OF_THE_MACHINE: [&str; 3] = ["L402", "L403", "L602"];
 
 /// The codes found in a directory; the exit code is that of an error where there is one.
 fn codes(directory: &Path) -> BTreeSet<String> {
-    let output = fwdlab(&["lint", "--json", directory.to_str().unwrap()]).output().unwrap();
-    let findings: Vec<Value> = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| panic!("{}", text(&output)));
-    let has_error = findings.iter().any(|finding| finding["severity"] == "error");
-    assert_eq!(output.status.code(), Some(i32::from(has_error)), "{}", text(&output));
-    let codes = findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned());
-    codes.filter(|code| !OF_THE_MACHINE.contains(&code.as_str())).collect()
+    let output = fwdlab(&["lint", "--json", directory.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let findings: Vec<Value> =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
+    let has_error = findings
+        .iter()
+        .any(|finding| finding["severity"] == "error");
+    assert_eq!(
+        output.status.code(),
+        Some(i32::from(has_error)),
+        "{}",
+        text(&output)
+    );
+    let codes = findings
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap().to_owned());
+    codes
+        .filter(|code| !OF_THE_MACHINE.contains(&code.as_str()))
+        .collect()
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -72,7 +85,9 @@ fn a_run_is_sound_and_every_change_to_it_is_found() {
     assert_eq!(codes(&results), BTreeSet::new());
     let directory = shared::directories(&results, "router").remove(0);
     // A report that is made again is the same.
-    let again = fwdlab(&["report", directory.to_str().unwrap()]).output().unwrap();
+    let again = fwdlab(&["report", directory.to_str().unwrap()])
+        .output()
+        .unwrap();
     assert!(again.status.success(), "{}", text(&again));
     assert_eq!(codes(&directory), BTreeSet::new());
     assert!(!directory.join("lint.json").exists(), "lint writes nothing");
@@ -88,19 +103,25 @@ fn a_run_is_sound_and_every_change_to_it_is_found() {
             let rest = text.split_once('\n').unwrap().1;
             fs::write(&path, format!("{}\n{rest}", first * 1.1)).unwrap();
         }),
-        ("L106", |dir| change_figure(&dir.join("blocks/2.csv"), |line| line.contains("inet,1,0"))),
+        ("L106", |dir| {
+            change_figure(&dir.join("blocks/2.csv"), |line| line.contains("inet,1,0"))
+        }),
         ("L108", |dir| {
             change_figure(&dir.join("README.md"), |line| line.starts_with("x   6 "));
         }),
         ("L108", |dir| {
-            change_figure(&dir.join("derived/report.json"), |line| line.contains("_pps\": "));
+            change_figure(&dir.join("derived/report.json"), |line| {
+                line.contains("_pps\": ")
+            });
         }),
         ("L206", |dir| {
             let path = dir.join("README.md");
             let text = fs::read_to_string(&path).unwrap();
             fs::write(&path, text.replacen("# Impact of", "# Harm of", 1)).unwrap();
         }),
-        ("L301", |dir| fs::remove_file(dir.join("derived/trials.svg")).unwrap()),
+        ("L301", |dir| {
+            fs::remove_file(dir.join("derived/trials.svg")).unwrap()
+        }),
         ("L902", |dir| drop_a_line(&dir.join("trials.jsonl"))),
         ("L906", |dir| fs::write(dir.join("notes"), "").unwrap()),
     ];
@@ -108,7 +129,11 @@ fn a_run_is_sound_and_every_change_to_it_is_found() {
         let copied = scratch.path().join(format!("copy-{code}"));
         copy(&directory, &copied);
         change(&copied);
-        assert_eq!(codes(&copied), BTreeSet::from([(*code).to_owned()]), "{code}");
+        assert_eq!(
+            codes(&copied),
+            BTreeSet::from([(*code).to_owned()]),
+            "{code}"
+        );
         fs::remove_dir_all(&copied).unwrap();
     }
 }
@@ -117,7 +142,9 @@ fn a_run_is_sound_and_every_change_to_it_is_found() {
 fn the_exit_code_is_what_was_asked_for() {
     let directory = shared::data("lint/cut");
     let code = |arguments: &[&str]| {
-        let output = fwdlab(&[&["lint", &directory], arguments].concat()).output().unwrap();
+        let output = fwdlab(&[&["lint", &directory], arguments].concat())
+            .output()
+            .unwrap();
         output.status.code()
     };
     assert_eq!(code(&[]), Some(1));

@@ -112,7 +112,11 @@ fn a_figure_that_the_records_do_not_give_is_shown_beside_the_one_they_do() {
         ("derived/README.md", "- **XDP fib forwarding**"),
         ("derived/report.json", "\"estimate_percent\""),
     ] {
-        assert_eq!(after(name, |text| with_another_figure(text, part)), ["L108"], "{part}");
+        assert_eq!(
+            after(name, |text| with_another_figure(text, part)),
+            ["L108"],
+            "{part}"
+        );
     }
 }
 
@@ -135,15 +139,21 @@ fn other_words_are_a_note_because_they_may_be_another_versions() {
     let remark = |text: &str| text.replacen("# Results", "Measured on a Sunday.\n\n# Results", 1);
     assert_eq!(after("README.md", remark), ["L302"]);
     assert_eq!(
-        after("README.md", |text| text.replace("does not matter", "matters not")),
+        after("README.md", |text| text
+            .replace("does not matter", "matters not")),
         ["L302"]
     );
-    assert_eq!(after("derived/trials.svg", |text| text.replace("<svg", "<svg ")), ["L302"]);
+    assert_eq!(
+        after("derived/trials.svg", |text| text.replace("<svg", "<svg ")),
+        ["L302"]
+    );
     // Of a run that is not finished the report may be older than the records.
     let unfinished = Synthetic::default().loaded();
     let change = |text: &str| with_another_figure(text, "| XDP fib forwarding |");
     assert_eq!(codes(&found(&unfinished, "README.md", change)), ["L302"]);
-    let findings = found(&finished(&Synthetic::default()), "README.md", |_| "\u{0}".into());
+    let findings = found(&finished(&Synthetic::default()), "README.md", |_| {
+        "\u{0}".into()
+    });
     assert_eq!(codes(&findings), ["L302"]);
 }
 
@@ -175,7 +185,11 @@ fn warnings_that_a_verdict_may_not_be_the_duts_are_findings() {
     let mut moved = held.clone();
     for attempt in &mut moved.attempts {
         for trial in &mut attempt.trials {
-            let more = if trial.variant == attempt.slices[0].variant { 3 } else { 2 };
+            let more = if trial.variant == attempt.slices[0].variant {
+                3
+            } else {
+                2
+            };
             trial.offered_frames = trial.forwarded_frames * more;
         }
     }
@@ -185,11 +199,19 @@ fn warnings_that_a_verdict_may_not_be_the_duts_are_findings() {
     let mut disturbed = finished(&two);
     let filtered = disturbed.resolved.variants[1].name.clone();
     for attempt in &mut disturbed.attempts {
-        for slice in attempt.slices.iter_mut().filter(|slice| slice.variant == filtered) {
+        for slice in attempt
+            .slices
+            .iter_mut()
+            .filter(|slice| slice.variant == filtered)
+        {
             slice.undisturbed_s = slice.time_s / 2.0;
             slice.undisturbed_frames = slice.forwarded_frames * 55 / 100;
         }
-        for trial in attempt.trials.iter_mut().filter(|trial| trial.variant == filtered) {
+        for trial in attempt
+            .trials
+            .iter_mut()
+            .filter(|trial| trial.variant == filtered)
+        {
             trial.undisturbed_s /= 2.0;
         }
     }
@@ -212,9 +234,21 @@ fn examples() -> Vec<Finding> {
             "nft-conntrack.inet.pps holds 741000 in block 5, which measured 722687",
         )
         .with(Evidence::published(&values, Some(5), "741000"))
-        .with(Evidence::derived(&records, Some(27), "\"observation_pps\":722687")),
-        Finding::new(&BROKEN_LINK, directory, "README.md shows derived/x.svg, which is not there")
-            .with(Evidence::published(&directory.join("README.md"), Some(40), "derived/x.svg")),
+        .with(Evidence::derived(
+            &records,
+            Some(27),
+            "\"observation_pps\":722687",
+        )),
+        Finding::new(
+            &BROKEN_LINK,
+            directory,
+            "README.md shows derived/x.svg, which is not there",
+        )
+        .with(Evidence::published(
+            &directory.join("README.md"),
+            Some(40),
+            "derived/x.svg",
+        )),
         Finding::new(&HOSTILE_NAME, &hostile, format!("the name {HOSTILE} acts"))
             .with(Evidence::published(&hostile.join("x"), Some(3), HOSTILE))
             .with(Evidence::derived(&hostile, None, "y".repeat(1000))),
@@ -227,7 +261,10 @@ fn findings_in_every_form() {
     insta::assert_snapshot!("findings", render::findings(&examples(), 2, false));
     insta::assert_snapshot!("findings.json", render::findings_json(&examples()).unwrap());
     insta::assert_snapshot!("findings.github", render::findings_github(&examples()));
-    assert_eq!(render::findings(&[], 1, false), "nothing found in 1 results directory\n");
+    assert_eq!(
+        render::findings(&[], 1, false),
+        "nothing found in 1 results directory\n"
+    );
     assert_eq!(render::findings_json(&[]).unwrap(), "[]\n");
     assert_eq!(render::findings_github(&[]), "");
     insta::assert_snapshot!("explanation", render::explanation(&VALUE_REPLACED, 60));
@@ -241,24 +278,48 @@ const SARIF: &[(&str, &[&str], &[&str])] = &[
     ("", &["version", "runs"], &["$schema"]),
     ("/runs/", &["tool"], &["columnKind", "results"]),
     ("/runs//tool", &["driver"], &[]),
-    ("/runs//tool/driver", &["name"], &["semanticVersion", "rules"]),
+    (
+        "/runs//tool/driver",
+        &["name"],
+        &["semanticVersion", "rules"],
+    ),
     (
         "/runs//tool/driver/rules/",
         &["id"],
-        &["name", "shortDescription", "fullDescription", "help", "defaultConfiguration"],
+        &[
+            "name",
+            "shortDescription",
+            "fullDescription",
+            "help",
+            "defaultConfiguration",
+        ],
     ),
     ("/runs//tool/driver/rules//shortDescription", &["text"], &[]),
     ("/runs//tool/driver/rules//fullDescription", &["text"], &[]),
     ("/runs//tool/driver/rules//help", &["text"], &[]),
-    ("/runs//tool/driver/rules//defaultConfiguration", &[], &["level"]),
+    (
+        "/runs//tool/driver/rules//defaultConfiguration",
+        &[],
+        &["level"],
+    ),
     (
         "/runs//results/",
         &["message"],
-        &["ruleId", "ruleIndex", "level", "locations", "relatedLocations"],
+        &[
+            "ruleId",
+            "ruleIndex",
+            "level",
+            "locations",
+            "relatedLocations",
+        ],
     ),
     ("/runs//results//message", &["text"], &[]),
     ("/runs//results//locations/", &[], &["physicalLocation"]),
-    ("/runs//results//relatedLocations/", &[], &["id", "message", "physicalLocation"]),
+    (
+        "/runs//results//relatedLocations/",
+        &[],
+        &["id", "message", "physicalLocation"],
+    ),
     ("/runs//results//relatedLocations//message", &["text"], &[]),
     ("physicalLocation", &["artifactLocation"], &["region"]),
     ("artifactLocation", &[], &["uri"]),
@@ -276,18 +337,24 @@ fn check_sarif(place: &str, value: &Value) {
             let keys: BTreeSet<&str> = fields.keys().map(String::as_str).collect();
             let allowed: BTreeSet<&str> = required.iter().chain(*optional).copied().collect();
             assert!(keys.is_subset(&allowed), "{place}: {keys:?}");
-            assert!(required.iter().all(|key| keys.contains(key)), "{place}: {keys:?}");
+            assert!(
+                required.iter().all(|key| keys.contains(key)),
+                "{place}: {keys:?}"
+            );
             for (key, value) in fields {
                 check_sarif(&format!("{place}/{key}"), value);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| check_sarif(&format!("{place}/"), item)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| check_sarif(&format!("{place}/"), item)),
         Value::String(text) => match place.rsplit('/').next().unwrap() {
             "level" => assert!(["error", "warning", "note"].contains(&text.as_str())),
             "columnKind" => assert_eq!(text, "unicodeCodePoints"),
             "version" => assert_eq!(text, "2.1.0"),
             "uri" => assert!(
-                text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~/%:".contains(&b)),
+                text.bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-._~/%:".contains(&b)),
                 "{text}"
             ),
             "text" => assert!(!text.is_empty(), "{place}"),
@@ -303,7 +370,10 @@ fn check_sarif(place: &str, value: &Value) {
 
 fn sarif_of(findings: &[Finding]) -> Value {
     let text = render::findings_sarif(findings).unwrap();
-    assert!(!text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'), "{text}");
+    assert!(
+        !text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'),
+        "{text}"
+    );
     let log: Value = serde_json::from_str(&text).unwrap();
     check_sarif("", &log);
     log
@@ -330,7 +400,12 @@ fn a_sarif_log_is_one_of_its_schema() {
     assert_eq!(place["region"]["startLine"], 5);
     assert_eq!(results[0]["relatedLocations"][0]["id"], 1);
     insta::assert_snapshot!("result.sarif", format!("{:#}", results[0]));
-    assert!(sarif_of(&[])["runs"][0]["results"].as_array().unwrap().is_empty());
+    assert!(
+        sarif_of(&[])["runs"][0]["results"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
 }
 
 proptest! {

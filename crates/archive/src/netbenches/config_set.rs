@@ -67,6 +67,11 @@ impl ConfigSet {
             .insert(path.to_owned(), ConfigFile::parse(path, content));
     }
 
+    /// Puts a file that was read into the set.
+    pub(super) fn insert(&mut self, path: &str, file: ConfigFile) {
+        self.files.insert(path.to_owned(), file);
+    }
+
     /// Its files, by their path from the set's folder.
     #[must_use]
     pub fn files(&self) -> &BTreeMap<String, ConfigFile> {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_profile::{ConversionStatistics, StatisticsError};
 use fwdlab_stats::ministat::parse_points;
 
+use super::config_file::ConfigFile;
 use super::equilibrium::{EquilibriumLog, parse_rates_mbps};
 use super::info::BenchInfo;
 use super::kind::{FileKind, is_configurations};
@@ -18,7 +19,6 @@ use super::pktgen_config::PktGenConfig;
 use super::profile::{CallGraphFacts, FoldedFacts};
 use super::readme::PublishedReadme;
 use super::secret::Secret;
-use super::config_file::ConfigFile;
 use super::table::Table;
 use super::walk::Unwalked;
 use crate::pkt_gen::PktGenError;

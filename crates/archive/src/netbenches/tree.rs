@@ -6,13 +6,13 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use super::config_file::SettingValue;
+use super::config_set::ConfigSet;
 use super::file::{ArchiveFile, Content, Outcome, read};
 use super::folder::{ResultsFolder, RunGroup};
 use super::import::Settings;
 use super::kind::{FileKind, is_configurations};
 use super::place::{ArchivePlace, label_depth};
-use super::config_file::SettingValue;
-use super::config_set::ConfigSet;
 use super::walk::walk;
 
 /// The archive, or any part of it.

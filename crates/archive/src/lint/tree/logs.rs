@@ -19,6 +19,9 @@ const CEILING_SHARE: f64 = 0.99;
 /// A run that was offered less than this part of what the others of its folder were is another experiment.
 const SHORT_SHARE: f64 = 0.95;
 
+/// A sender that sent less than this part of what it was asked for did not stop for having sent it.
+const SENT_SHARE: f64 = 0.999;
+
 pub(super) fn lint_logs(folder: Folder<'_>, findings: &mut Vec<Finding>) {
     let usual = UsualLoads::of(folder);
     for group in &folder.folder.groups {
@@ -39,7 +42,9 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
     };
     let name = folder.name(receiver);
     let value = log.published.averaged.as_deref();
-    let observation = value.map_or("makes nothing of it".into(), |pps| format!("makes {pps} of it"));
+    let observation = value.map_or("makes nothing of it".into(), |pps| {
+        format!("makes {pps} of it")
+    });
     let mut found = |rule, sentence: String, line, says: String| {
         let finding = folder.finding(rule, sentence);
         findings.push(finding.with(folder.published(receiver, line, says)));
@@ -95,12 +100,16 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
 }
 
 fn lint_sender(folder: Folder<'_>, index: usize, log: &LogFacts, findings: &mut Vec<Finding>) {
-    let asked = log.command.as_ref().and_then(|command| command.packet_count);
+    let asked = log
+        .command
+        .as_ref()
+        .and_then(|command| command.packet_count);
     let (Some(asked), Some(summary)) = (asked, &log.summary) else {
         return;
     };
-    // 0 is without end.
-    if asked > 0 && summary.packets < asked && log.ending == Ending::Finished {
+    // 0 is without end, and one of the last packets may still have been under way.
+    let is_less = (summary.packets as f64) < SENT_SHARE * asked as f64;
+    if asked > 0 && is_less && log.ending == Ending::Finished {
         let name = folder.name(index);
         let sentence = format!(
             "{name}: {} packets were sent of the {asked} asked for",
@@ -147,9 +156,10 @@ impl UsualLoads {
     fn of(folder: Folder<'_>) -> Self {
         let mut loads: BTreeMap<Traffic, Vec<f64>> = BTreeMap::new();
         for run in folder.folder.groups.iter().flat_map(|group| &group.runs) {
-            if let (Some(traffic), Some(offered)) =
-                (Traffic::of(folder, run), run.offered_pps(&folder.tree.files))
-            {
+            if let (Some(traffic), Some(offered)) = (
+                Traffic::of(folder, run),
+                run.offered_pps(&folder.tree.files),
+            ) {
                 loads.entry(traffic).or_default().push(offered);
             }
         }
@@ -196,7 +206,10 @@ fn lint_ceiling(folder: Folder<'_>, group: &RunGroup, findings: &mut Vec<Finding
         .iter()
         .filter_map(|run| Some((run.received(files)?.steady_pps()?, run.offered_pps(files)?)))
         .collect();
-    let shares: Vec<f64> = rates.iter().map(|(forwarded, offered)| forwarded / offered).collect();
+    let shares: Vec<f64> = rates
+        .iter()
+        .map(|(forwarded, offered)| forwarded / offered)
+        .collect();
     let Some(share) = median(&shares).filter(|share| *share >= CEILING_SHARE) else {
         return;
     };
@@ -218,7 +231,11 @@ fn lint_ceiling(folder: Folder<'_>, group: &RunGroup, findings: &mut Vec<Finding
     );
     let finding = folder
         .finding(&CEILING, sentence)
-        .with(folder.published(receiver, None, format!("{:.0} pps forwarded", middle(&forwarded))))
+        .with(folder.published(
+            receiver,
+            None,
+            format!("{:.0} pps forwarded", middle(&forwarded)),
+        ))
         .with(folder.derived(sender, None, format!("{:.0} pps offered", middle(&offered))));
     findings.push(finding);
 }

@@ -72,6 +72,8 @@ impl<'a> Folder<'a> {
 
 /// A folder's path with `/` between its names, as texts compare places.
 fn place(path: &Path) -> String {
-    let names = path.components().map(|name| name.as_os_str().to_string_lossy());
+    let names = path
+        .components()
+        .map(|name| name.as_os_str().to_string_lossy());
     names.collect::<Vec<_>>().join("/")
 }

@@ -139,7 +139,11 @@ impl<'a> Altered<'a> {
         if self.only_published.is_empty() && self.only_derived.is_empty() {
             let sentence = format!("{name} has the values of its runs in another order");
             let finding = self.folder.finding(&VALUES_REORDERED, sentence);
-            findings.push(finding.with(self.folder.published(self.dataset.file, None, "reordered")));
+            findings.push(finding.with(self.folder.published(
+                self.dataset.file,
+                None,
+                "reordered",
+            )));
             return;
         }
         if self.common == 0 {
@@ -158,23 +162,30 @@ impl<'a> Altered<'a> {
                 )));
                 continue;
             };
-            let is_slowed =
-                value.parse::<f64>().is_ok_and(|value| value < PROFILED_BELOW * self.usual);
+            let is_slowed = value
+                .parse::<f64>()
+                .is_ok_and(|value| value < PROFILED_BELOW * self.usual);
             let (rule, why) = if run.is_profiled && is_slowed {
-                (&RUN_OVERWRITTEN, ", and that run was profiled: it took the place of another")
+                (
+                    &RUN_OVERWRITTEN,
+                    ", and that run was profiled: it took the place of another",
+                )
             } else {
                 (&VALUE_REPLACED, "")
             };
             let sentence = format!("{name} has {published} where the log gives {value}{why}");
-            findings.push(self.with_log(
-                self.folder.finding(rule, sentence).with(self.folder.published(
-                    self.dataset.file,
-                    Some(line),
-                    published,
-                )),
-                run,
-                value,
-            ));
+            findings.push(
+                self.with_log(
+                    self.folder
+                        .finding(rule, sentence)
+                        .with(
+                            self.folder
+                                .published(self.dataset.file, Some(line), published),
+                        ),
+                    run,
+                    value,
+                ),
+            );
         }
         for &(run, value) in derived {
             let share = value.parse::<f64>().map_or(0.0, |value| value / self.usual);
@@ -182,11 +193,14 @@ impl<'a> Altered<'a> {
                 "{name} leaves out the run whose log gives {value}: {} of the others' median",
                 percent(share)
             );
-            let finding = self.folder.finding(&VALUE_REMOVED, sentence).with(self.folder.published(
-                self.dataset.file,
-                None,
-                format!("{} values", self.common),
-            ));
+            let finding =
+                self.folder
+                    .finding(&VALUE_REMOVED, sentence)
+                    .with(self.folder.published(
+                        self.dataset.file,
+                        None,
+                        format!("{} values", self.common),
+                    ));
             findings.push(self.with_log(finding, run, value));
         }
     }
@@ -199,7 +213,9 @@ impl<'a> Altered<'a> {
         );
         let mut finding = self.folder.finding(&VALUE_NOT_DERIVED, sentence);
         if let Some(&(line, published)) = self.only_published.first() {
-            let evidence = self.folder.published(self.dataset.file, Some(line), published);
+            let evidence = self
+                .folder
+                .published(self.dataset.file, Some(line), published);
             finding = finding.with(evidence);
         }
         if let Some(&(run, value)) = self.only_derived.first() {

@@ -1,5 +1,7 @@
 //! Profiles: whether they are whole, and of a device at work.
 
+use std::collections::BTreeMap;
+
 use crate::lint::{FOLDED_OF_ANOTHER, Finding, PROFILE_IDLE, PROFILE_TRUNCATED};
 use crate::netbenches::{BenchName, CallGraphFacts, Content, FoldedFacts, Outcome, Role};
 
@@ -10,11 +12,21 @@ const IDLE_SHARE: f64 = 0.5;
 
 pub(super) fn lint_profiles(folder: Folder<'_>, findings: &mut Vec<Finding>) {
     let mut graphs = Vec::new();
+    let mut counted = BTreeMap::new();
     for &index in &folder.folder.members {
-        if let Outcome::Read(Content::CallGraph(graph)) = &folder.file(index).outcome {
-            lint_graph(folder, index, graph, findings);
-            graphs.push((stem(&folder.name(index)), index, graph));
+        match &folder.file(index).outcome {
+            Outcome::Read(Content::CallGraph(graph)) => {
+                graphs.push((stem(&folder.name(index)), index, &**graph));
+            }
+            Outcome::Read(Content::ProfileLog(Some(samples))) => {
+                counted.insert(stem(&folder.name(index)), (index, *samples));
+            }
+            _ => {}
         }
+    }
+    for (stem, index, graph) in &graphs {
+        lint_truncation(folder, *index, graph, counted.get(stem).copied(), findings);
+        lint_idle(folder, *index, graph, findings);
     }
     for &index in &folder.folder.members {
         let Outcome::Read(Content::FoldedStacks(stacks)) = &folder.file(index).outcome else {
@@ -36,35 +48,60 @@ fn stem(name: &str) -> String {
     }
 }
 
-fn lint_graph(
+/// What a graph says of itself, and what the profiler counted when it made it: of a graph that ends between
+/// two sections only that tells.
+fn lint_truncation(
+    folder: Folder<'_>,
+    index: usize,
+    graph: &CallGraphFacts,
+    counted: Option<(usize, u64)>,
+    findings: &mut Vec<Finding>,
+) {
+    let missing = graph
+        .truncation
+        .as_ref()
+        .map_or(0, |truncation| truncation.missing_samples);
+    let counted = counted.filter(|(_, samples)| *samples > graph.samples);
+    let all = counted.map_or(graph.samples, |(_, samples)| samples);
+    let there = graph.samples - missing;
+    if graph.truncation.is_none() && counted.is_none() {
+        return;
+    }
+    let name = folder.name(index);
+    let sections = graph
+        .truncation
+        .iter()
+        .flat_map(|truncation| &truncation.sections);
+    let line = sections.map(|section| section.line).next();
+    let share = (all - there) as f64 / all as f64;
+    let sentence = format!(
+        "{name} is cut: {:.1} % of {all} samples are missing",
+        share * 100.0
+    );
+    let mut finding = folder
+        .finding(&PROFILE_TRUNCATED, sentence)
+        .with(folder.published(
+            index,
+            line,
+            format!("{there} samples there, of {} said", graph.samples),
+        ));
+    if let Some((log, samples)) = counted {
+        finding = finding.with(folder.derived(log, None, format!("{samples} samples")));
+    }
+    findings.push(finding);
+}
+
+fn lint_idle(
     folder: Folder<'_>,
     index: usize,
     graph: &CallGraphFacts,
     findings: &mut Vec<Finding>,
 ) {
-    let name = folder.name(index);
-    if let Some(truncation) = &graph.truncation {
-        let line = truncation.sections.first().map(|section| section.line);
-        let sentence = format!(
-            "{name} is cut: {:.1} % of its {} samples are missing",
-            truncation.missing_share() * 100.0,
-            truncation.samples
-        );
-        let finding = folder.finding(&PROFILE_TRUNCATED, sentence);
-        findings.push(finding.with(folder.published(
-            index,
-            line,
-            format!(
-                "{} samples said, {} there",
-                truncation.samples,
-                truncation.samples - truncation.missing_samples - truncation.missing_section_samples
-            ),
-        )));
-    }
     if let Some(idle) = graph.idle_share.filter(|idle| *idle > IDLE_SHARE) {
         let leaf = graph.leaves.first().map_or("", |(leaf, _)| leaf);
         let sentence = format!(
-            "{name} is of a device that was idle in {:.0} % of its samples",
+            "{} is of a device that was idle in {:.0} % of its samples",
+            folder.name(index),
             idle * 100.0
         );
         let finding = folder.finding(&PROFILE_IDLE, sentence);

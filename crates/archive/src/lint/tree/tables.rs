@@ -1,10 +1,12 @@
 //! What gnuplot was given against the datasets.
 
+use std::path::Path;
+
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::general;
 
 use crate::lint::{Finding, TABLE_ALTERED, VALUES_OF_ANOTHER};
-use crate::netbenches::{Content, Dataset, FileKind, Outcome, Row};
+use crate::netbenches::{Content, Dataset, Outcome, Row};
 
 use super::Folder;
 
@@ -12,6 +14,7 @@ use super::Folder;
 struct Shown<'a> {
     file: usize,
     name: &'a str,
+    parent: Option<&'a Path>,
     /// Median, minimum and maximum.
     figures: [f64; 3],
 }
@@ -22,28 +25,36 @@ pub(super) fn lint_tables(folder: Folder<'_>, findings: &mut Vec<Finding>) {
         .datasets
         .iter()
         .filter_map(|dataset| {
-            let Outcome::Read(Content::Dataset(content)) = &folder.file(dataset.file).outcome else {
+            let file = folder.file(dataset.file);
+            let Outcome::Read(Content::Dataset(content)) = &file.outcome else {
                 return None;
             };
             Some(Shown {
                 file: dataset.file,
                 name: &dataset.name,
+                parent: file.path.parent(),
                 figures: figures(content)?,
             })
         })
         .collect();
     for &index in &folder.folder.members {
         let file = folder.file(index);
-        if file.kind != FileKind::Table {
-            continue;
-        }
         let Outcome::Read(Content::Table(table)) = &file.outcome else {
             continue;
         };
         let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
-        for row in &table.rows {
-            lint_row(folder, index, &stem, row, &shown, findings);
-        }
+        // Where a folder has several tables with datasets of their own, names repeat.
+        let parent = file.path.parent();
+        let (beside, elsewhere): (Vec<_>, Vec<_>) =
+            shown.iter().partition(|shown| shown.parent == parent);
+        let shown = if beside.is_empty() { elsewhere } else { beside };
+        let rows = table.rows.iter();
+        let wrong: Vec<Wrong<'_>> = rows
+            .filter_map(|row| {
+                of_its_name(row, &shown).or_else(|| of_the_tables(row, &stem, &shown))
+            })
+            .collect();
+        lint_table(folder, index, &wrong, findings);
     }
 }
 
@@ -56,79 +67,94 @@ fn figures(dataset: &Dataset) -> Option<[f64; 3]> {
     ])
 }
 
-/// A row's key is the dataset's name, or is put together with the table's: `ipfw.data` has a row `r123` of
-/// `r123.ipfw-statefull`.
-fn lint_row(
-    folder: Folder<'_>,
-    table: usize,
-    stem: &str,
-    row: &Row,
-    shown: &[Shown<'_>],
-    findings: &mut Vec<Finding>,
-) {
-    let [.., _, _, _] = row.numbers[..] else {
-        return;
-    };
-    let numbers = &row.numbers[row.numbers.len() - 3..];
-    let agrees = |shown: &Shown<'_>| {
-        let same = |(a, b): (&f64, &f64)| printed(*a) == printed(*b);
-        numbers.iter().zip(&shown.figures).all(same)
-    };
+/// A row that is not of its dataset.
+struct Wrong<'a> {
+    row: &'a Row,
+    own: &'a Shown<'a>,
+    /// The dataset that it is of.
+    other: Option<&'a Shown<'a>>,
+}
+
+/// A row whose key is the name of a dataset.
+fn of_its_name<'a>(row: &'a Row, shown: &[&'a Shown<'a>]) -> Option<Wrong<'a>> {
     let key = row.keys.join(".");
-    let mut of_name = shown.iter().filter(|shown| shown.name == key).peekable();
-    if let Some(dataset) = of_name.peek() {
-        if agrees(dataset) {
-            return;
-        }
-        let other = shown.iter().find(|other| other.file != dataset.file && agrees(other));
-        let (rule, whose) = match other {
-            Some(other) => (
-                &VALUES_OF_ANOTHER,
-                format!(": they are those of {}", folder.name(other.file)),
-            ),
-            None => (&TABLE_ALTERED, String::new()),
-        };
-        let sentence = format!(
-            "{} has other figures for {key} than {}{whose}",
-            folder.name(table),
-            folder.name(dataset.file)
-        );
-        let finding = folder
-            .finding(rule, sentence)
-            .with(folder.published(table, Some(row.line), text(numbers)))
-            .with(folder.derived(dataset.file, None, text(&dataset.figures)));
-        findings.push(finding);
-        return;
+    let own = *shown.iter().find(|shown| shown.name == key)?;
+    if own.agrees(row)? {
+        return None;
     }
-    // `pf.data` beside `ipfw.data`: both have a row for each revision.
-    let of_table = |shown: &&Shown<'_>| {
-        shown
-            .name
-            .strip_prefix(&key)
-            .and_then(|rest| rest.strip_prefix('.'))
-            .is_some_and(|rest| rest == stem || rest.split(['-', '_']).next() == Some(stem))
+    let mut others = shown.iter().filter(|other| other.file != own.file);
+    let other = others
+        .find(|other| other.agrees(row) == Some(true))
+        .copied();
+    Some(Wrong { row, own, other })
+}
+
+/// A row whose key is the name of a dataset together with the table's: `ipfw.data` has a row `r123` of
+/// `r123.ipfw-statefull`. It is wrong where it is of another dataset of that key.
+fn of_the_tables<'a>(row: &'a Row, stem: &str, shown: &[&'a Shown<'a>]) -> Option<Wrong<'a>> {
+    let key = row.keys.join(".");
+    let of_key = |shown: &&'a Shown<'a>| {
+        let rest = shown.name.strip_prefix(&key)?.strip_prefix('.')?;
+        let is_tables = rest == stem || rest.split(['-', '_']).next() == Some(stem);
+        Some((*shown, is_tables))
     };
-    let mut own = shown.iter().filter(of_table);
-    let (Some(own), None) = (own.next(), own.next()) else {
-        return;
+    let (own, others): (Vec<_>, Vec<_>) =
+        shown.iter().filter_map(of_key).partition(|(_, own)| *own);
+    let [(own, _)] = own[..] else {
+        return None;
     };
-    let same_key = |shown: &&Shown<'_>| shown.name.strip_prefix(&key).is_some_and(|rest| rest.starts_with('.'));
-    let other = shown
-        .iter()
-        .filter(same_key)
-        .find(|other| other.file != own.file && agrees(other));
-    if let Some(other) = other.filter(|_| !agrees(own)) {
-        let sentence = format!(
-            "{} has for {key} the figures of {}, not of {}",
-            folder.name(table),
-            folder.name(other.file),
-            folder.name(own.file)
+    if own.agrees(row)? {
+        return None;
+    }
+    let mut others = others.into_iter().map(|(other, _)| other);
+    let other = others.find(|other| other.agrees(row) == Some(true))?;
+    Some(Wrong {
+        row,
+        own,
+        other: Some(other),
+    })
+}
+
+/// One mistake of a script is one finding, however many rows it is in.
+fn lint_table(folder: Folder<'_>, table: usize, wrong: &[Wrong<'_>], findings: &mut Vec<Finding>) {
+    let (exchanged, altered): (Vec<&Wrong<'_>>, Vec<&Wrong<'_>>) =
+        wrong.iter().partition(|wrong| wrong.other.is_some());
+    for (rule, wrong) in [(&VALUES_OF_ANOTHER, exchanged), (&TABLE_ALTERED, altered)] {
+        let Some(first) = wrong.first() else {
+            continue;
+        };
+        let rows = match wrong.len() {
+            1 => String::new(),
+            count => format!(", and so in {count} rows"),
+        };
+        let whose = first.other.map_or_else(
+            || "figures that are not those".to_owned(),
+            |other| format!("the figures of {}, not", folder.name(other.file)),
         );
-        let finding = folder
-            .finding(&VALUES_OF_ANOTHER, sentence)
-            .with(folder.published(table, Some(row.line), text(numbers)))
-            .with(folder.derived(own.file, None, text(&own.figures)));
+        let sentence = format!(
+            "{} has for {} {whose} of {}{rows}",
+            folder.name(table),
+            first.row.keys.join(" "),
+            folder.name(first.own.file)
+        );
+        let numbers = &first.row.numbers[first.row.numbers.len() - 3..];
+        let mut finding = folder
+            .finding(rule, sentence)
+            .with(folder.published(table, Some(first.row.line), text(numbers)))
+            .with(folder.derived(first.own.file, None, text(&first.own.figures)));
+        if let Some(other) = first.other {
+            finding = finding.with(folder.derived(other.file, None, text(&other.figures)));
+        }
         findings.push(finding);
+    }
+}
+
+impl Shown<'_> {
+    /// Whether a row shows it; none where the row has too few numbers to tell.
+    fn agrees(&self, row: &Row) -> Option<bool> {
+        let numbers = row.numbers.last_chunk::<3>()?;
+        let same = |(a, b): (&f64, &f64)| printed(*a) == printed(*b);
+        Some(numbers.iter().zip(&self.figures).all(same))
     }
 }
 

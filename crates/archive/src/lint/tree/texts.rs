@@ -140,7 +140,11 @@ impl Text<'_> {
 
     /// What its rows were made of.
     fn rows(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
-        let has_datasets = self.datasets.0.iter().any(|known| known.place == self.place);
+        let has_datasets = self
+            .datasets
+            .0
+            .iter()
+            .any(|known| known.place == self.place);
         for (row, backed) in block.block.rows.iter().zip(&backing.rows) {
             let shown = shown(row);
             match backed {
@@ -171,7 +175,10 @@ impl Text<'_> {
             let known = &self.datasets.0[found.dataset];
             let sentence = format!(
                 "the label {:?} says {}, but the figures are those of {}, which says {}",
-                found.label, found.contradiction.text_says, known.name, found.contradiction.name_says
+                found.label,
+                found.contradiction.text_says,
+                known.name,
+                found.contradiction.name_says
             );
             let finding = self
                 .finding(&LABEL_OF_ANOTHER, sentence)
@@ -319,7 +326,10 @@ impl Text<'_> {
             let link = &found.link;
             let sentence = format!(
                 "the link {:?} leads to {}: the one says {}, the other {}",
-                link.text, link.target, found.contradiction.text_says, found.contradiction.name_says
+                link.text,
+                link.target,
+                found.contradiction.text_says,
+                found.contradiction.name_says
             );
             let finding = self
                 .finding(&LINK_OF_ANOTHER, sentence)
