@@ -4,7 +4,6 @@ use crate::lint::{
     DATASET_EMPTY, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_OVERWRITTEN, VALUE_NOT_DERIVED,
     VALUE_REMOVED, VALUE_REPLACED, VALUES_REORDERED,
 };
-use crate::netbenches::readme::facts::{ContradictionKind, contradiction};
 use crate::netbenches::{Content, Dataset, Origin, Outcome, PublishedDataset, Run};
 use crate::pkt_gen::PublishedMedian;
 
@@ -59,16 +58,13 @@ fn renamed(
     findings: &mut Vec<Finding>,
 ) {
     let group = &folder.folder.groups[group];
-    let Some(found) = contradiction(&dataset.name, &group.key) else {
+    let Some((says, logs_say)) = opposite(&dataset.name, &group.key) else {
         return;
     };
-    if found.kind != ContradictionKind::Level {
-        return;
-    }
     let name = folder.name(dataset.file);
     let sentence = format!(
-        "{name} holds what the logs of {} give: its name says {}, theirs {}",
-        group.key, found.text_says, found.name_says
+        "{name} holds what the logs of {} give: its name says {says}, theirs {logs_say}",
+        group.key
     );
     let mut finding = folder
         .finding(&LABELS_EXCHANGED, sentence)
@@ -77,6 +73,34 @@ fn renamed(
         finding = finding.with(folder.derived(receiver, None, &group.key));
     }
     findings.push(finding);
+}
+
+/// Words of names that say the opposite of each other.
+const OPPOSITES: &[(&str, &str)] = &[
+    ("on", "off"),
+    ("enabled", "disabled"),
+    ("enable", "disable"),
+    ("yes", "no"),
+    ("with", "without"),
+    ("inet", "inet6"),
+    ("inet4", "inet6"),
+];
+
+/// The words in which two names say the opposite. What else they say is not looked at: a name that is turned
+/// round is often completed, too (`on_default`, `off` for `off_default`, `on`).
+fn opposite<'a>(name: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
+    let words = |name: &'a str| name.split(['.', '_', '-']).filter(|word| !word.is_empty());
+    let differ = |one: &str, two: &str| {
+        let is_pair = |pair: &&(&str, &str)| **pair == (one, two) || **pair == (two, one);
+        OPPOSITES.iter().any(|pair| is_pair(&pair))
+    };
+    words(name).find_map(|word| {
+        // A name that has both words says neither.
+        let found = words(other).find(|other| differ(word, other))?;
+        let is_plain =
+            !words(other).any(|other| other == word) && !words(name).any(|name| name == found);
+        is_plain.then_some((word, found))
+    })
 }
 
 /// A dataset that its logs do not give.
@@ -234,4 +258,29 @@ impl<'a> Altered<'a> {
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_say_the_opposite_are_told_from_names_that_say_it_otherwise() {
+        for (name, other, expected) in [
+            ("off_default", "on_default", Some(("off", "on"))),
+            ("on", "off", Some(("on", "off"))),
+            ("x.inet6", "x.inet4", Some(("inet6", "inet4"))),
+            (
+                "patch-disabled",
+                "patch.enabled",
+                Some(("disabled", "enabled")),
+            ),
+            ("on_default", "on", None),
+            ("simple_tx_on_prefetch_off", "tx_on_prefetch_off", None),
+            ("r1.forwarding", "forwarding", None),
+            ("only", "office", None),
+        ] {
+            assert_eq!(opposite(name, other), expected, "{name} {other}");
+        }
+    }
 }
