@@ -19,6 +19,8 @@ pub struct PublishedBlock {
     /// Its lines as `ministat` printed them: line ends, tabs and indentation that pasting changed
     /// are restored.
     pub text: String,
+    /// The line that each line of [`Self::text`] was read from, from 1.
+    pub source_lines: Vec<usize>,
 }
 
 /// A summary row, and how it compares with the first.
@@ -26,6 +28,10 @@ pub struct PublishedBlock {
 pub struct PublishedRow {
     /// What the publisher called the dataset, where the block says it.
     pub label: Option<String>,
+    /// The line that the numbers stand on, from 1.
+    pub line: usize,
+    /// The line that the label stands on, from 1.
+    pub label_line: Option<usize>,
     /// How many points there were.
     pub count: usize,
     /// Minimum, maximum, median, average and standard deviation, as printed.
@@ -140,7 +146,7 @@ pub fn published_blocks(text: &str) -> Vec<PublishedBlock> {
         if let Some((count, figures)) = row(lines[next], 0) {
             let body = Body::read(&lines, next, count, figures);
             let mut preamble = Preamble::read(&lines[end..next]);
-            preamble.first += end;
+            preamble.move_by(end);
             end = body.end;
             next = end;
             blocks.push(block(&lines, preamble, body));
@@ -154,14 +160,17 @@ pub fn published_blocks(text: &str) -> Vec<PublishedBlock> {
 fn block(lines: &[&str], preamble: Preamble, body: Body) -> PublishedBlock {
     let mut rows = body.rows;
     for (row, label) in rows.iter_mut().zip(preamble.labels) {
-        row.label = label;
+        (row.label_line, row.label) = label.map(|(index, label)| (index + 1, label)).unzip();
     }
     let mut comparisons = rows.iter().filter_map(|row| row.comparison.as_ref());
     let confidence = comparisons.next().map(PublishedComparison::confidence);
     let (first, end) = (preamble.first, body.end);
-    let mut text = String::new();
-    for line in lines[first..end].iter().filter(|line| !line.is_empty()) {
+    let (mut text, mut source_lines) = (String::new(), Vec::new());
+    for (index, line) in lines.iter().enumerate().take(end).skip(first) {
         let line = line.trim_start();
+        if line.is_empty() {
+            continue;
+        }
         if is_heading(line) {
             text.push_str(HEADING);
         } else {
@@ -169,6 +178,7 @@ fn block(lines: &[&str], preamble: Preamble, body: Body) -> PublishedBlock {
             text.push_str(line);
         }
         text.push('\n');
+        source_lines.push(index + 1);
     }
     PublishedBlock {
         line: first + 1,
@@ -183,6 +193,7 @@ fn block(lines: &[&str], preamble: Preamble, body: Body) -> PublishedBlock {
         },
         rows,
         text,
+        source_lines,
     }
 }
 
@@ -191,8 +202,8 @@ fn block(lines: &[&str], preamble: Preamble, body: Body) -> PublishedBlock {
 struct Preamble {
     /// Index of its first line; that of the first row, where there is none.
     first: usize,
-    /// By symbol.
-    labels: [Option<String>; SYMBOLS.len() - 1],
+    /// By symbol: the index of the line, and the label.
+    labels: [Option<(usize, String)>; SYMBOLS.len() - 1],
     has_heading: bool,
     has_plot: bool,
     plot_width: Option<usize>,
@@ -238,12 +249,20 @@ impl Preamble {
             && let Some((symbol, label)) = label(line)
             && symbol < symbols
         {
-            preamble.labels[symbol] = Some(label.to_owned());
+            preamble.labels[symbol] = Some((rest.len(), label.to_owned()));
             symbols = symbol;
             preamble.first = rest.len();
             above = rest;
         }
         preamble
+    }
+
+    /// Counts from a line that stands so many lines above the one it was read from.
+    fn move_by(&mut self, lines: usize) {
+        self.first += lines;
+        for (index, _) in self.labels.iter_mut().flatten() {
+            *index += lines;
+        }
     }
 }
 
@@ -312,6 +331,7 @@ impl Body {
         let mut found = Some((count, figures));
         while let Some((count, figures)) = found {
             body.end += 1;
+            let line = body.end;
             let mut comparison = None;
             if !body.rows.is_empty()
                 && let Some((lines_read, read)) = comparison_at(&lines[body.end..])
@@ -321,6 +341,8 @@ impl Body {
             }
             body.rows.push(PublishedRow {
                 label: None,
+                line,
+                label_line: None,
                 count,
                 figures,
                 comparison,
@@ -428,6 +450,16 @@ Difference at 95.0% confidence
         blocks.remove(0)
     }
 
+    /// The rows without the places they stand at.
+    fn words(block: &PublishedBlock) -> Vec<PublishedRow> {
+        let nowhere = |row: &PublishedRow| PublishedRow {
+            line: 0,
+            label_line: None,
+            ..row.clone()
+        };
+        block.rows.iter().map(nowhere).collect()
+    }
+
     #[test]
     fn a_block_is_taken_apart() {
         let block = only_block(&format!("# Title\n\n```\n{BLOCK}```\n"));
@@ -473,7 +505,16 @@ Difference at 95.0% confidence
         for pasted in pasted {
             let block = only_block(&pasted);
             assert_eq!(block.text, BLOCK, "{pasted}");
-            assert_eq!(block.rows, only_block(BLOCK).rows);
+            assert_eq!(words(&block), words(&only_block(BLOCK)));
+            let source: Vec<&str> = pasted.lines().collect();
+            for (line, number) in block.text.lines().zip(&block.source_lines) {
+                assert!(source[number - 1].contains(line.trim_start()), "{pasted}");
+            }
+            for (row, symbol) in block.rows.iter().zip(["x ", "+ "]) {
+                for line in [row.line, row.label_line.unwrap()] {
+                    assert!(source[line - 1].trim_start().starts_with(symbol), "{pasted}");
+                }
+            }
         }
     }
 
@@ -520,19 +561,18 @@ Difference at 95.0% confidence
             .map(|block| block.rows[0].label.as_deref())
             .collect();
         assert_eq!(labels, [Some("off"), Some("off"), Some("off"), None]);
+        assert_eq!(words(&blocks[0]), words(&blocks[1]));
         assert_eq!(
-            blocks[0],
-            PublishedBlock {
-                line: 1,
-                ..blocks[1].clone()
-            }
+            (&blocks[0].text, blocks[0].layout),
+            (&blocks[1].text, blocks[1].layout)
         );
-        assert_eq!(blocks[3].rows[1], blocks[0].rows[1]);
+        assert_eq!(words(&blocks[3])[1], words(&blocks[0])[1]);
 
         let bare = "x 3 1 3 2 2 1\n+ 3 5 7 6 6 1\n";
         let blocks = published_blocks(&bare.repeat(2));
-        assert_eq!(blocks[0].rows, blocks[1].rows);
+        assert_eq!(words(&blocks[0]), words(&blocks[1]));
         assert_eq!((blocks.len(), blocks[1].line), (2, 3));
+        assert_eq!(blocks[1].source_lines, [3, 4]);
         assert_eq!(blocks[1].text, bare);
     }
 
@@ -634,7 +674,10 @@ Difference at 95.0% confidence
             for block in published_blocks(&text) {
                 let _ = block.dialects(&observations());
                 prop_assert!(!block.rows.is_empty() && block.rows.len() <= Report::DATASETS_MAX);
-                prop_assert!(text.lines().nth(block.line - 1).is_some());
+                prop_assert_eq!(block.source_lines.len(), block.text.lines().count());
+                prop_assert_eq!(block.source_lines.first(), Some(&block.line));
+                prop_assert!(block.source_lines.is_sorted_by(|above, below| above < below));
+                prop_assert!(block.source_lines.last() <= Some(&text.lines().count()));
             }
         }
 
