@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use super::ascending::ascending;
-use super::{Dialect, Error};
+use super::{Dialect, Error, general};
 
 /// A named sample with the figures of its summary row, today's unless a
 /// [`Report`](super::Report) shows it in an older [`Dialect`].
@@ -85,6 +85,18 @@ impl Dataset {
     /// Whose figures these are.
     pub(super) fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    /// Minimum, maximum, median, average and standard deviation, as a row shows them.
+    pub(super) fn figures(&self) -> [String; 5] {
+        [
+            self.minimum(),
+            self.maximum(),
+            self.median(),
+            self.average(),
+            self.standard_deviation(),
+        ]
+        .map(|figure| general(figure, 8).to_string())
     }
 
     /// The name it is listed under.

@@ -2,11 +2,11 @@
 
 use super::plot::SYMBOLS;
 use super::report::HEADING;
-use super::{Confidence, Dataset, Dialect, Layout, Report, parse_number};
+use super::{Comparison, Confidence, Dataset, Dialect, Layout, general, parse_number};
 
 /// A block that somebody pasted into a README.
 ///
-/// Shape: one row or more, at most [`Report::DATASETS_MAX`].
+/// Shape: one row or more, at most [`Report::DATASETS_MAX`](super::Report::DATASETS_MAX).
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedBlock {
     /// The line that it begins on, from 1.
@@ -69,27 +69,54 @@ impl PublishedComparison {
         }
     }
 
-    /// Whether `printed` says the same, but for a line left out here.
-    fn agrees_with(&self, printed: &Self) -> bool {
-        let mut printed = printed.clone();
-        if let Self::Difference { pooled, .. } = &mut printed
-            && matches!(self, Self::Difference { pooled: None, .. })
-        {
-            *pooled = None;
+    /// Whether this is how `comparison` is printed, but for a line left out here.
+    fn shows(&self, comparison: &Comparison) -> bool {
+        let printed = |published: &[String; 2], numbers: [f64; 2]| {
+            let printed = numbers.map(|number| general(number, 6).to_string());
+            *published == printed
+        };
+        match self {
+            Self::NoDifference { .. } => !comparison.is_proven(),
+            Self::Difference {
+                absolute,
+                percent,
+                pooled,
+                ..
+            } => {
+                let deviation = general(comparison.pooled_standard_deviation, 6).to_string();
+                comparison.is_proven()
+                    && printed(
+                        absolute,
+                        [comparison.difference, comparison.difference_half_width],
+                    )
+                    && printed(
+                        percent,
+                        [comparison.difference_percent, comparison.half_width_percent],
+                    )
+                    && pooled.as_ref().is_none_or(|pooled| *pooled == deviation)
+            }
         }
-        *self == printed
     }
 }
 
 impl PublishedRow {
-    /// Whether `printed` says the same, but for labels and lines left out here.
-    fn agrees_with(&self, printed: &Self) -> bool {
-        let comparisons_agree = match (&self.comparison, &printed.comparison) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(published), Some(printed)) => published.agrees_with(printed),
+    /// The dialects in which `observations` give this row's figures.
+    ///
+    /// Shape: in the order of measurement.
+    pub fn dialects(&self, observations: &[f64]) -> Vec<Dialect> {
+        if observations.len() != self.count {
+            return Vec::new();
+        }
+        let Ok(dataset) = Dataset::new("", observations.to_vec()) else {
+            return Vec::new();
         };
-        self.count == printed.count && self.figures == printed.figures && comparisons_agree
+        let agrees = |dialect: &Dialect| self.shows(&dataset.clone().in_dialect(*dialect));
+        Dialect::ALL.into_iter().filter(agrees).collect()
+    }
+
+    /// Whether these are the figures of `dataset`.
+    fn shows(&self, dataset: &Dataset) -> bool {
+        self.count == dataset.len() && self.figures == dataset.figures()
     }
 }
 
@@ -106,26 +133,19 @@ impl PublishedBlock {
         let Ok(datasets) = datasets else {
             return Vec::new();
         };
+        if datasets.len() != self.rows.len() {
+            return Vec::new();
+        }
         let agrees = |dialect: &Dialect| {
-            let layout = Layout {
-                headings: false,
-                plot: false,
-                dialect: *dialect,
-                ..self.layout
-            };
-            let Ok(report) = Report::new(datasets.clone(), layout) else {
-                return false;
-            };
-            let printed = published_blocks(&report.to_string());
-            let [printed] = printed.as_slice() else {
-                return false;
-            };
-            self.rows.len() == printed.rows.len()
-                && self
-                    .rows
-                    .iter()
-                    .zip(&printed.rows)
-                    .all(|(published, printed)| published.agrees_with(printed))
+            let in_dialect = |dataset: &Dataset| dataset.clone().in_dialect(*dialect);
+            let datasets: Vec<Dataset> = datasets.iter().map(in_dialect).collect();
+            self.rows.iter().zip(&datasets).all(|(row, dataset)| {
+                let shows_comparison = |published: &PublishedComparison| {
+                    let level = published.confidence();
+                    published.shows(&Comparison::new(dataset, &datasets[0], level))
+                };
+                row.shows(dataset) && row.comparison.as_ref().is_none_or(shows_comparison)
+            })
         };
         Dialect::ALL.into_iter().filter(agrees).collect()
     }
@@ -425,6 +445,7 @@ fn number(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Report;
     use super::*;
     use proptest::prelude::*;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use super::plot::{Plot, SYMBOLS};
-use super::{Comparison, Confidence, Dataset, Dialect, Error, general};
+use super::{Comparison, Confidence, Dataset, Dialect, Error};
 
 /// The line above the rows.
 pub(super) const HEADING: &str =
@@ -106,14 +106,8 @@ impl Report {
 
 fn write_row(symbol: char, dataset: &Dataset, output: &mut impl Write) -> io::Result<()> {
     write!(output, "{symbol} {:>3}", dataset.len())?;
-    for figure in [
-        dataset.minimum(),
-        dataset.maximum(),
-        dataset.median(),
-        dataset.average(),
-        dataset.standard_deviation(),
-    ] {
-        write!(output, " {:>13}", general(figure, 8))?;
+    for figure in dataset.figures() {
+        write!(output, " {figure:>13}")?;
     }
     writeln!(output)
 }
