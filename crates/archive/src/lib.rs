@@ -8,6 +8,7 @@ mod layout;
 mod load;
 mod lock;
 mod name;
+pub mod netbenches;
 mod observations;
 pub mod pkt_gen;
 mod pps;

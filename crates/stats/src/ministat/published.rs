@@ -533,7 +533,10 @@ Difference at 95.0% confidence
             }
             for (row, symbol) in block.rows.iter().zip(["x ", "+ "]) {
                 for line in [row.line, row.label_line.unwrap()] {
-                    assert!(source[line - 1].trim_start().starts_with(symbol), "{pasted}");
+                    assert!(
+                        source[line - 1].trim_start().starts_with(symbol),
+                        "{pasted}"
+                    );
                 }
             }
         }

@@ -1,0 +1,3 @@
+//! Readers of the public archive's files.
+
+pub mod readme;

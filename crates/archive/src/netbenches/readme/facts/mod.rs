@@ -1,0 +1,1 @@
+//! What contradicts what in a README.
