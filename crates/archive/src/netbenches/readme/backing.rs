@@ -24,6 +24,8 @@ pub struct DatasetIndex<'a> {
     candidates: Vec<Candidate<'a>>,
     /// Their positions, by what every dialect prints alike: count, minimum and maximum.
     by_range: HashMap<(usize, String, String), Vec<usize>>,
+    /// Their positions, by their path without `.pps`.
+    by_path: HashMap<String, usize>,
 }
 
 /// What a row was made of; positions are those of [`DatasetIndex::candidate`].
@@ -48,6 +50,14 @@ impl RowBacking {
             Self::None => None,
         }
     }
+
+    /// The dataset, where it is the only one.
+    pub fn only(&self) -> Option<usize> {
+        match self {
+            Self::SameFolder(position) | Self::Elsewhere(position) => Some(*position),
+            Self::Ambiguous(_) | Self::None => None,
+        }
+    }
 }
 
 /// What a block was made of.
@@ -68,6 +78,8 @@ impl<'a> DatasetIndex<'a> {
         for candidate in candidates {
             let position = index.candidates.len();
             index.candidates.push(candidate);
+            let path = format!("{}/{}", candidate.place, stem(candidate.name));
+            index.by_path.entry(path).or_insert(position);
             let values = candidate.values;
             if values.len() >= 3 {
                 let minimum = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -83,6 +95,24 @@ impl<'a> DatasetIndex<'a> {
     /// The dataset of that position: the order they were given in.
     pub fn candidate(&self, position: usize) -> Option<&Candidate<'a>> {
         self.candidates.get(position)
+    }
+
+    /// The dataset that a label is the path of, as seen from the README's folder; with or without
+    /// `.pps`.
+    pub fn named(&self, label: &str, place: &str) -> Option<usize> {
+        let (folders, name) = label.rsplit_once('/').unwrap_or(("", label));
+        let mut path: Vec<&str> = folders_of(place).collect();
+        for folder in folders.split('/') {
+            match folder {
+                "" | "." => {}
+                ".." => {
+                    path.pop();
+                }
+                folder => path.push(folder),
+            }
+        }
+        let path = format!("{}/{}", path.join("/"), stem(name));
+        self.by_path.get(&path).copied()
     }
 
     /// Finds what the rows of a block were made of.
@@ -142,11 +172,10 @@ impl<'a> DatasetIndex<'a> {
         let backs =
             |position: &&usize| !row.dialects(self.candidates[**position].values).is_empty();
         let label = row.label.as_deref().map(plain_spaces);
+        let named = label.and_then(|label| self.named(label.trim(), place));
         let rank = |position: &usize| {
             let candidate = &self.candidates[*position];
-            let is_named = label
-                .as_deref()
-                .is_some_and(|label| names(label, place, candidate));
+            let is_named = named == Some(*position);
             let is_here = candidate.place == place;
             (is_named, is_here, shared_folders(candidate.place, place))
         };
@@ -171,25 +200,9 @@ impl<'a> DatasetIndex<'a> {
     }
 }
 
-/// Whether a label is the path of a dataset, as seen from the README's folder; with or without `.pps`.
-pub(super) fn names(label: &str, place: &str, candidate: &Candidate) -> bool {
-    let label = label.trim();
-    let (folders, name) = label.rsplit_once('/').unwrap_or(("", label));
-    let stem = |name: &str| name.strip_suffix(".pps").unwrap_or(name).to_owned();
-    if name.is_empty() || stem(name) != stem(candidate.name) {
-        return false;
-    }
-    let mut path: Vec<&str> = folders_of(place).collect();
-    for folder in folders.split('/') {
-        match folder {
-            "" | "." => {}
-            ".." => {
-                path.pop();
-            }
-            folder => path.push(folder),
-        }
-    }
-    folders_of(candidate.place).eq(path)
+/// The name without `.pps`.
+fn stem(name: &str) -> &str {
+    name.strip_suffix(".pps").unwrap_or(name)
 }
 
 fn folders_of(path: &str) -> impl Iterator<Item = &str> {

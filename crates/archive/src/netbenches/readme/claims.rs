@@ -166,6 +166,10 @@ fn is_approximate(words_before: &str) -> bool {
     if word == "to" {
         return words.next().is_some_and(|up| up.eq_ignore_ascii_case("up"));
     }
+    // An arrow compares nothing.
+    if word.ends_with("=>") || word.ends_with("->") {
+        return false;
+    }
     APPROXIMATE.contains(&word.as_str()) || word.ends_with(['~', '≈', '<', '>', '≥', '≤'])
 }
 
@@ -342,7 +346,9 @@ mod tests {
     #[test]
     fn from_one_to_another_is_exact_and_up_to_one_is_not() {
         let approximate = |text: &str| claims(text)[0].is_approximate;
-        assert!(!approximate("grew to 5 Mpps"));
+        for text in ["grew to 5 Mpps", "=> 5%", "a -> 5%"] {
+            assert!(!approximate(text), "{text}");
+        }
         for text in [
             "up to 5 Mpps",
             "~5%",

@@ -59,7 +59,7 @@ struct Reader<'a> {
     blocks: VecDeque<PublishedBlock>,
     readme: PublishedReadme,
     /// The open headings, from the outermost.
-    path: Vec<(usize, String)>,
+    path: Vec<Heading>,
     fence: Option<Fence>,
     /// How many lines at the end of the prose make up an open paragraph.
     paragraph_lines: usize,
@@ -98,7 +98,7 @@ impl Reader<'_> {
             let end = block.source_lines.last().copied().unwrap_or(index + 1);
             self.readme.blocks.push(ReadmeBlock {
                 block,
-                headings: self.path.iter().map(|(_, text)| text.clone()).collect(),
+                headings: self.path.clone(),
                 caption: self.caption.take(),
             });
             return end;
@@ -231,10 +231,11 @@ impl Reader<'_> {
             self.lab = LabList::MayFollowTitle;
         }
         self.caption = None;
-        self.path.retain(|(outer, _)| *outer < level);
-        self.path.push((level, text.clone()));
+        let heading = Heading { level, line, text };
+        self.path.retain(|outer| outer.level < level);
+        self.path.push(heading.clone());
         self.readme.sections.push(Section {
-            heading: Some(Heading { level, line, text }),
+            heading: Some(heading),
             prose: Vec::new(),
         });
     }

@@ -79,7 +79,7 @@ pub struct ReadmeBlock {
     /// The block as ministat printed it.
     pub block: PublishedBlock,
     /// The headings it stands under, from the outermost.
-    pub headings: Vec<String>,
+    pub headings: Vec<Heading>,
     /// The line of text right above it, where no heading and no other block is between.
     pub caption: Option<TextLine>,
 }
@@ -116,7 +116,7 @@ impl PublishedReadme {
     /// );
     /// assert_eq!(readme.title.unwrap().text, "Impact of x");
     /// assert_eq!(readme.lab[0].text, "Intel X710");
-    /// assert_eq!(readme.blocks[0].headings, ["Impact of x", "inet6"]);
+    /// assert_eq!(readme.blocks[0].headings[1].text, "inet6");
     /// assert_eq!((readme.claims[0].line, readme.claims[0].high), (15, 200.0));
     /// ```
     pub fn parse(bytes: &[u8]) -> Self {

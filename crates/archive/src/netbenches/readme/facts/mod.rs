@@ -1,1 +1,18 @@
-//! What contradicts what in a README.
+//! What contradicts what in a README and its datasets.
+//!
+//! These functions return evidence and judge nothing. Each keeps silent where a text can be read in
+//! two ways: what they report is worth a look every time.
+
+mod figures;
+mod labels;
+mod masks;
+mod title;
+mod words;
+
+pub use figures::{UnsupportedClaim, unsupported_claims};
+pub use labels::{
+    LabelContradiction, LinkContradiction, label_contradictions, link_contradictions,
+};
+pub use masks::{MaskContradiction, MaskProblem, mask_contradictions};
+pub use title::{TitleContradiction, title_contradiction};
+pub use words::{Contradiction, ContradictionKind, contradiction};

@@ -1,0 +1,340 @@
+//! Numbers in the text against those in the blocks and tables.
+
+use fwdlab_stats::ministat::{PublishedBlock, PublishedComparison};
+
+use super::super::TextLine;
+use super::super::claims;
+use super::super::{Claim, PublishedReadme, Quantity, Table};
+
+/// A number in the text that comes from nothing in the README.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnsupportedClaim {
+    /// The number.
+    pub claim: Claim,
+    /// The figure next to it that the README does give, in the same unit.
+    pub nearest: f64,
+}
+
+/// Words of lines on something else than the results beside them: what was offered, what was measured
+/// another time, what a profile shows.
+const OTHER_SUBJECTS: &[&str] = &[
+    "before",
+    "confidence",
+    "cpu",
+    "cycles",
+    "earlier",
+    "expected",
+    "generat",
+    "idle",
+    "line-rate",
+    "line rate",
+    "link",
+    "load",
+    "loss",
+    "memory",
+    "previous",
+    "send",
+    "theoretical",
+    "traffic",
+    "usage",
+];
+
+/// Percentages and packet rates beside a block that no row and no comparison of the README gives, and
+/// changes in a table that its other cells do not give.
+///
+/// A claim is looked at only where it stands in the caption of a block or in the paragraph right behind
+/// it, and does not speak of another subject. It is supported by any row of any block, by the change
+/// from any row's median or average to any other's, and by any cell of a table; one more in its last
+/// digit is rounding, and what is said to be approximate may be a tenth off.
+pub fn unsupported_claims(readme: &PublishedReadme) -> Vec<UnsupportedClaim> {
+    let mut found = Vec::new();
+    let beside = lines_beside_blocks(readme);
+    if !beside.is_empty() {
+        let figures = Figures::of(readme);
+        for claim in &readme.claims {
+            let is_beside = beside
+                .iter()
+                .any(|text| text.line == claim.line && !speaks_of_other(&text.text));
+            if is_beside
+                && !claim.is_half_width
+                && let Some(nearest) = figures.nearest_if_unsupported(claim)
+            {
+                let claim = claim.clone();
+                found.push(UnsupportedClaim { claim, nearest });
+            }
+        }
+    }
+    for table in &readme.tables {
+        unsupported_changes(table, &mut found);
+    }
+    found.sort_by_key(|found| found.claim.line);
+    found
+}
+
+fn speaks_of_other(text: &str) -> bool {
+    let text = text.to_lowercase();
+    OTHER_SUBJECTS.iter().any(|word| text.contains(word))
+}
+
+/// Captions, and the lines of the paragraph behind a block.
+fn lines_beside_blocks(readme: &PublishedReadme) -> Vec<&TextLine> {
+    let mut lines: Vec<&TextLine> = Vec::new();
+    let captions = readme
+        .blocks
+        .iter()
+        .filter_map(|block| block.caption.as_ref());
+    lines.extend(captions.filter(|caption| caption.text.trim_end().ends_with(':')));
+    for section in &readme.sections {
+        let mut open_until = 0;
+        for text in &section.prose {
+            let is_behind = readme.blocks.iter().any(|block| {
+                let end = block.block.source_lines.last().copied().unwrap_or_default();
+                // A fence and an empty line may be between.
+                (end + 1..=end + 3).contains(&text.line)
+            });
+            if is_behind || text.line == open_until {
+                lines.push(text);
+                open_until = text.line + 1;
+            }
+        }
+    }
+    lines
+}
+
+/// What the README gives, in absolute numbers.
+struct Figures {
+    percentages: Vec<f64>,
+    rates: Vec<f64>,
+    /// Medians and averages of which every pair makes a percentage.
+    levels: Vec<f64>,
+}
+
+/// More levels make so many pairs that any number is near one of them.
+const LEVELS_MAX: usize = 24;
+
+impl Figures {
+    fn of(readme: &PublishedReadme) -> Self {
+        let mut figures = Self {
+            percentages: Vec::new(),
+            rates: Vec::new(),
+            levels: Vec::new(),
+        };
+        for block in &readme.blocks {
+            figures.add(&block.block);
+        }
+        let cells = readme
+            .tables
+            .iter()
+            .flat_map(|table| &table.rows)
+            .flat_map(|row| &row.cells);
+        for cell in cells {
+            match Cell::of(cell) {
+                Cell::Number(number) => figures.rates.push(number.abs()),
+                Cell::Change(claim) => figures.percentages.push(claim.high.abs()),
+                Cell::Other => {}
+            }
+        }
+        figures
+    }
+
+    fn add(&mut self, block: &PublishedBlock) {
+        let number = |text: &String| text.parse::<f64>().ok().filter(|number| number.is_finite());
+        for row in &block.rows {
+            let numbers = row.figures.iter().filter_map(number);
+            self.rates.extend(numbers.clone().take(4));
+            self.levels.extend(numbers.skip(2).take(2));
+            if let Some(PublishedComparison::Difference {
+                percent, absolute, ..
+            }) = &row.comparison
+            {
+                self.percentages.extend(number(&percent[0]).map(f64::abs));
+                self.rates.extend(number(&absolute[0]).map(f64::abs));
+            }
+        }
+    }
+
+    /// The nearest figure, where none is near enough.
+    fn nearest_if_unsupported(&self, claim: &Claim) -> Option<f64> {
+        let mut figures = match claim.quantity {
+            Quantity::Percent => self.percentages.clone(),
+            Quantity::PacketsPerSecond => self.rates.clone(),
+            Quantity::BitsPerSecond => return None,
+        };
+        if claim.quantity == Quantity::Percent {
+            if self.levels.len() > LEVELS_MAX {
+                return None;
+            }
+            for from in &self.levels {
+                for to in &self.levels {
+                    let change = (to - from) * 100.0 / from;
+                    figures.extend(change.is_finite().then_some(change.abs()));
+                }
+            }
+        }
+        let distance = |figure: &f64| {
+            let [one, other] = [claim.low.abs(), claim.high.abs()];
+            let (low, high) = (one.min(other), one.max(other));
+            (low - figure).max(figure - high).max(0.0)
+        };
+        let nearest = figures
+            .into_iter()
+            .min_by(|one, other| distance(one).total_cmp(&distance(other)))?;
+        let slack = if claim.is_approximate || claim.low < claim.high {
+            claim.resolution.max(nearest / 10.0)
+        } else {
+            claim.resolution
+        };
+        (distance(&nearest) > slack * 1.000_001).then_some(nearest)
+    }
+}
+
+/// What stands in a cell.
+enum Cell {
+    /// A number without a unit.
+    Number(f64),
+    /// A percentage.
+    Change(Claim),
+    Other,
+}
+
+impl Cell {
+    fn of(cell: &str) -> Self {
+        let plain = cell.trim_matches(['*', '`', ' ']);
+        if let Ok(number) = plain.replace([',', ' '], "").parse::<f64>()
+            && number.is_finite()
+        {
+            return Self::Number(number);
+        }
+        let mut claims = Vec::new();
+        let text = plain.to_owned();
+        claims::read(&TextLine { line: 0, text }, &mut claims);
+        match claims.as_slice() {
+            [claim] if claim.text == plain && claim.quantity == Quantity::Percent => {
+                Self::Change(claim.clone())
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Changes with a sign of which most come from two other cells of their row, but these do not.
+fn unsupported_changes(table: &Table, found: &mut Vec<UnsupportedClaim>) {
+    let (mut supported, mut unsupported) = (0, Vec::new());
+    for row in &table.rows {
+        let (mut numbers, mut changes) = (Vec::new(), Vec::new());
+        for cell in &row.cells {
+            match Cell::of(cell) {
+                Cell::Number(number) => numbers.push(number),
+                Cell::Change(claim) if claim.is_signed => changes.push(claim),
+                _ => {}
+            }
+        }
+        for change in changes {
+            let pairs = numbers
+                .iter()
+                .flat_map(|from| numbers.iter().map(move |to| (from, to)));
+            let nearest = pairs
+                .map(|(from, to)| (to - from) * 100.0 / from)
+                .filter(|made| made.is_finite())
+                .min_by(|one, other| {
+                    (one - change.high)
+                        .abs()
+                        .total_cmp(&(other - change.high).abs())
+                });
+            match nearest {
+                Some(made) if (made - change.high).abs() <= change.resolution * 1.000_001 => {
+                    supported += 1
+                }
+                Some(nearest) => unsupported.push(UnsupportedClaim {
+                    claim: Claim {
+                        line: row.line,
+                        ..change
+                    },
+                    nearest,
+                }),
+                None => {}
+            }
+        }
+    }
+    // Otherwise the percentages are of something else.
+    if supported > 2 * unsupported.len() {
+        found.append(&mut unsupported);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The second row is 12.33 % above the first.
+    const BLOCK: &str = "\
+```
+x old
++ new
+x   5       5412642       5620939     5489556.5     5496573.1     82094.054
++   5       6130165     6256993.5       6136242     6174366.1     58401.818
+Difference at 95.0% confidence
+	677793 +/- 103899
+	12.3312% +/- 2.04798%
+	(Student's t, pooled s = 71239.8)
+```
+";
+
+    fn found(text: &str) -> Vec<(usize, String)> {
+        let readme = PublishedReadme::parse(text.replace("BLOCK", BLOCK).as_bytes());
+        let found = unsupported_claims(&readme).into_iter();
+        found
+            .map(|found| (found.claim.line, found.claim.text))
+            .collect()
+    }
+
+    #[test]
+    fn a_number_that_nothing_gives_is_found() {
+        for (text, expected) in [
+            ("It is +15% faster:\nBLOCK", (1, "+15%")),
+            ("BLOCK\n=> improvement of 9.3%!\n", (12, "9.3%")),
+            ("BLOCK\n=> from 5.4 Mpps to\n7.2 Mpps\n", (13, "7.2 Mpps")),
+        ] {
+            let (line, claim) = expected;
+            assert_eq!(found(text), [(line, claim.to_owned())], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_row_a_pair_or_another_subject_gives_is_not_found() {
+        for text in [
+            "It is +12.3% faster:\nBLOCK",
+            "It is 12% faster:\nBLOCK",
+            "It is 13% faster:\nBLOCK",
+            "About 11% better:\nBLOCK",
+            "-11% without it:\nBLOCK",
+            "BLOCK\n=> from 5.49Mpps to 6.1 Mpps, +678 Kpps",
+            "(+/- 2%):\nBLOCK",
+            // Not beside it, or about another thing.
+            "It is +15% faster.\n\nMore:\nBLOCK",
+            "## It is +15% faster\nBLOCK",
+            "Traffic load at 14.8 Mpps:\nBLOCK",
+            "BLOCK\nIt was 7.2% with the previous patch",
+            "BLOCK\n\n\nIt is 77% faster",
+            "It is +15% faster:\n",
+            "55 Mb/s:\nBLOCK",
+        ] {
+            assert_eq!(found(text), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_change_in_a_table_comes_from_its_row() {
+        let table = |last: &str| {
+            format!(
+                "| what | new | old | delta |\n|---|--:|--:|--:|\n\
+                 | a | 866969 | 595942 | +45% |\n| b | 264552 | 237002 | +12% |\n\
+                 | c | 440099 | 349198 | +26% |\n| d | 542704 | 437836 | {last} |\n"
+            )
+        };
+        assert_eq!(found(&table("+24%")), []);
+        assert_eq!(found(&table("+42%")), [(6, "+42%".to_owned())]);
+        let shares = "| a | b | c |\n|--|--|--|\n| 1 | 2 | +40% |\n| 3 | 4 | +41% |\n";
+        assert_eq!(found(shares), []);
+    }
+}

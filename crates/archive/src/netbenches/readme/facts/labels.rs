@@ -1,0 +1,358 @@
+//! Labels against the datasets that back their rows, and texts of links against what they lead to.
+
+use std::collections::BTreeSet;
+
+use super::super::{
+    BlockBacking, DatasetIndex, Link, PublishedReadme, ReadmeBlock, TextLine, plain_spaces,
+};
+use super::words::{
+    Contradiction, ContradictionKind, Level, contradiction, family, has_negation, patches, telling,
+    tokens,
+};
+
+/// A row whose label and dataset cannot both be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelContradiction {
+    /// Which row of the block, from 0.
+    pub row: usize,
+    /// The line of the label, or of the heading or caption that says it for all rows.
+    pub line: usize,
+    /// What the label, the heading or the caption says.
+    pub label: String,
+    /// The dataset that backs the row, by its position in the index.
+    pub dataset: usize,
+    /// What they disagree about.
+    pub contradiction: Contradiction,
+}
+
+/// A link whose text and target cannot both be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkContradiction {
+    /// The link.
+    pub link: Link,
+    /// What its text and the name of the file disagree about.
+    pub contradiction: Contradiction,
+}
+
+/// A row that has a label and a dataset.
+struct Row<'a> {
+    row: usize,
+    line: usize,
+    label: String,
+    position: usize,
+    name: &'a str,
+}
+
+/// Rows of a block whose label names another thing than the dataset that backs them.
+///
+/// Silent on rows that nothing or several datasets back.
+///
+/// Shape: `backing` is what `index` gave for the block at `place`.
+pub fn label_contradictions(
+    block: &ReadmeBlock,
+    backing: &BlockBacking,
+    index: &DatasetIndex,
+    place: &str,
+) -> Vec<LabelContradiction> {
+    let rows = labelled_rows(block, backing, index);
+    let mut found: Vec<LabelContradiction> = exchanged(&rows, place);
+    for row in &rows {
+        if found.iter().any(|known| known.row == row.row) {
+            continue;
+        }
+        let about_row = |line, label: &str, contradiction| LabelContradiction {
+            row: row.row,
+            line,
+            label: label.to_owned(),
+            dataset: row.position,
+            contradiction,
+        };
+        if let Some(contradiction) = names_another(row, index, place) {
+            found.push(about_row(row.line, &row.label, contradiction));
+        } else if let Some(contradiction) = contradiction(&row.label, row.name) {
+            found.push(about_row(row.line, &row.label, contradiction));
+        } else if family(&row.label).is_none()
+            && let Some(said) = announced_family(block)
+            && let Some(contradiction) = contradiction(&said.text, row.name)
+            && contradiction.kind == ContradictionKind::AddressFamily
+        {
+            found.push(about_row(said.line, &said.text, contradiction));
+        }
+    }
+    found.sort_by_key(|found| found.row);
+    found
+}
+
+fn labelled_rows<'a>(
+    block: &ReadmeBlock,
+    backing: &BlockBacking,
+    index: &'a DatasetIndex,
+) -> Vec<Row<'a>> {
+    let rows = block.block.rows.iter().zip(&backing.rows).enumerate();
+    rows.filter_map(|(row, (published, backing))| {
+        let position = backing.only()?;
+        Some(Row {
+            row,
+            line: published.label_line.unwrap_or(published.line),
+            label: plain_spaces(published.label.as_deref().unwrap_or_default()).into_owned(),
+            position,
+            name: index.candidate(position)?.name,
+        })
+    })
+    .collect()
+}
+
+/// The caption or the innermost heading, where it names an address family for the whole block.
+fn announced_family(block: &ReadmeBlock) -> Option<TextLine> {
+    let announces = |text: &str| text.ends_with(':') && family(text).is_some();
+    if let Some(caption) = &block.caption
+        && announces(caption.text.trim_end())
+    {
+        return Some(caption.clone());
+    }
+    let heading = block.headings.last()?;
+    (block.caption.is_none() && family(&heading.text).is_some()).then(|| TextLine {
+        line: heading.line,
+        text: heading.text.clone(),
+    })
+}
+
+/// Whether the label is the name of a dataset with other values.
+fn names_another(row: &Row, index: &DatasetIndex, place: &str) -> Option<Contradiction> {
+    let label = row.label.trim();
+    // What is on where the drop of it is off is no contradiction.
+    if let Some(Level::Switch(_)) = Level::of(&label.to_lowercase()) {
+        return None;
+    }
+    let named = index.named(label, place)?;
+    let (named, backing) = (index.candidate(named)?, index.candidate(row.position)?);
+    (named.values != backing.values).then(|| Contradiction {
+        kind: ContradictionKind::NamesAnother,
+        text_says: row.label.clone(),
+        name_says: row.name.to_owned(),
+    })
+}
+
+/// Pairs of rows of which each label names what the other's dataset does.
+fn exchanged(rows: &[Row], place: &str) -> Vec<LabelContradiction> {
+    let mut found: Vec<LabelContradiction> = Vec::new();
+    for (index, one) in rows.iter().enumerate() {
+        for other in &rows[index + 1..] {
+            if one.name != other.name && are_exchanged(one, other, place) {
+                for (row, whose) in [(one, other), (other, one)] {
+                    found.push(LabelContradiction {
+                        row: row.row,
+                        line: row.line,
+                        label: row.label.clone(),
+                        dataset: row.position,
+                        contradiction: Contradiction {
+                            kind: ContradictionKind::Exchanged,
+                            text_says: row.label.clone(),
+                            name_says: whose.label.clone(),
+                        },
+                    });
+                }
+            }
+        }
+    }
+    found.dedup_by_key(|found| found.row);
+    found
+}
+
+fn are_exchanged(one: &Row, other: &Row, place: &str) -> bool {
+    // A patch that one label names and the other row's dataset has.
+    let (label, other_label) = (patches(&one.label), patches(&other.label));
+    let (name, other_name) = (patches(one.name), patches(other.name));
+    if label.difference(&other_label).count() + other_label.difference(&label).count() > 0 {
+        return label != name && (&label, &other_label) == (&other_name, &name);
+    }
+    let (label, other_label) = (telling(&one.label), telling(&other.label));
+    let (name, other_name) = (telling(one.name), telling(other.name));
+    let [label, other_label] = apart(label, other_label);
+    let [name, other_name] = apart(name, other_name);
+    let straight: Vec<&String> = label.intersection(&name).collect();
+    let straight_other: Vec<&String> = other_label.intersection(&other_name).collect();
+    let cross: Vec<&String> = label.intersection(&other_name).collect();
+    let cross_other: Vec<&String> = other_label.intersection(&name).collect();
+    if !straight.is_empty()
+        || !straight_other.is_empty()
+        || cross.is_empty()
+        || cross_other.is_empty()
+    {
+        return false;
+    }
+    // What is on where the drop of it is off is no contradiction.
+    let is_switch = |token: &&String| {
+        matches!(Level::of(token), Some(Level::Switch(_))) || *token == "0" || *token == "1"
+    };
+    let only_switches = cross
+        .into_iter()
+        .chain(cross_other)
+        .all(|token| is_switch(&token));
+    let texts = [&one.label, &other.label, one.name, other.name, place];
+    let may_be_negated = texts.iter().any(|text| {
+        let without_levels: Vec<String> = tokens(text)
+            .into_iter()
+            .filter(|token| Level::of(token).is_none())
+            .collect();
+        has_negation(&without_levels)
+    });
+    !(only_switches && may_be_negated)
+}
+
+/// What each of two sets has and the other has not.
+fn apart(one: BTreeSet<String>, other: BTreeSet<String>) -> [BTreeSet<String>; 2] {
+    [&one - &other, &other - &one]
+}
+
+/// Links whose text names another dataset than the file they lead to.
+///
+/// Silent on images, whose text describes what is seen, and on what leads out of the archive.
+pub fn link_contradictions(readme: &PublishedReadme) -> Vec<LinkContradiction> {
+    let contradicts = |link: &Link| {
+        // A page on many datasets is named after none of them.
+        let name = link.file_name().filter(|name| !name.ends_with(".md"))?;
+        Some(LinkContradiction {
+            link: link.clone(),
+            contradiction: contradiction(&link.text, name)?,
+        })
+    };
+    let links = readme.links.iter().filter(|link| !link.is_image);
+    links.filter_map(contradicts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Candidate;
+    use super::*;
+
+    const LOW: [f64; 3] = [1.0, 3.0, 2.0];
+    const HIGH: [f64; 3] = [5.0, 6.0, 7.0];
+
+    /// What contradicts in a block of two rows under a text, backed by datasets of these names.
+    fn found(
+        above: &str,
+        labels: [&str; 2],
+        names: [&str; 2],
+    ) -> Vec<(usize, usize, ContradictionKind)> {
+        found_at("nic/topic/results/label", above, labels, names)
+    }
+
+    fn found_at(
+        place: &str,
+        above: &str,
+        [low, high]: [&str; 2],
+        [low_name, high_name]: [&str; 2],
+    ) -> Vec<(usize, usize, ContradictionKind)> {
+        let text = format!("{above}\n```\nx {low}\n+ {high}\nx 3 1 3 2 2 1\n+ 3 5 7 6 6 1\n```\n");
+        let readme = PublishedReadme::parse(text.as_bytes());
+        let index = DatasetIndex::new([
+            Candidate {
+                place,
+                name: low_name,
+                values: &LOW,
+            },
+            Candidate {
+                place,
+                name: high_name,
+                values: &HIGH,
+            },
+        ]);
+        let block = &readme.blocks[0];
+        let backing = index.back(&block.block, place);
+        let found = label_contradictions(block, &backing, &index, place).into_iter();
+        found
+            .map(|found| (found.row, found.line, found.contradiction.kind))
+            .collect()
+    }
+
+    #[test]
+    fn a_label_that_names_the_other_rows_dataset_is_exchanged() {
+        use ContradictionKind::Exchanged;
+        let both = [(0, 3, Exchanged), (1, 4, Exchanged)];
+        for (labels, names) in [
+            (["off", "on"], ["on.pps", "off.pps"]),
+            (
+                ["disabled", "enabled (default)"],
+                ["on_default.pps", "off.pps"],
+            ),
+            (["4 queues", "8 queues"], ["q8.8.pps", "q4.4.pps"]),
+            (["r1", "r1 with D27401"], ["r1D27401.pps", "r1.pps"]),
+            (["pf", "ipfw"], ["ipfw.pps", "pf.pps"]),
+        ] {
+            assert_eq!(found("", labels, names), both, "{labels:?}");
+        }
+    }
+
+    #[test]
+    fn a_label_that_names_its_dataset_or_none_is_right() {
+        for (labels, names) in [
+            (["off", "on"], ["off.pps", "on.pps"]),
+            (["off.pps", "on.pps"], ["off.pps", "on.pps"]),
+            (
+                ["redirect on", "redirect off"],
+                ["drop_redirect_off", "drop_redirect_on"],
+            ),
+            (["without x", "with x"], ["x_on", "x_off"]),
+            (["first", "second"], ["a", "b"]),
+            (["r1", "r1 with D27401"], ["r1.pps", "r1D27401.pps"]),
+            (["pf on", "pf off"], ["a", "b"]),
+        ] {
+            assert_eq!(found("", labels, names), [], "{labels:?}");
+        }
+        let place = "nic/icmp_drop_redirect/results/label";
+        assert_eq!(found_at(place, "", ["on", "off"], ["off", "on"]), []);
+    }
+
+    #[test]
+    fn a_label_may_name_another_dataset_of_the_folder() {
+        use ContradictionKind::NamesAnother;
+        assert_eq!(
+            found("", ["b.pps", "something"], ["a.pps", "b.pps"]),
+            [(0, 3, NamesAnother)]
+        );
+        assert_eq!(found("", ["c.pps", "b.pps"], ["a.pps", "b.pps"]), []);
+    }
+
+    #[test]
+    fn headings_and_captions_speak_for_labels_that_are_silent() {
+        use ContradictionKind::AddressFamily;
+        let names = ["a.inet4", "b.inet4"];
+        let labels = ["a", "b"];
+        let both = |line| [(0, line, AddressFamily), (1, line, AddressFamily)];
+        assert_eq!(found("### IPv6\n", labels, names), both(1));
+        assert_eq!(found("IPv6:\n", labels, names), both(1));
+        for above in [
+            "### IPv4",
+            "# IPv6\n## other",
+            "IPv6 is faster than IPv4:",
+            "see IPv6",
+            "## IPv6\nhere:",
+        ] {
+            assert_eq!(found(above, labels, names), [], "{above}");
+        }
+    }
+
+    #[test]
+    fn a_links_text_is_held_against_its_target() {
+        let links = |text: &str| {
+            let readme = PublishedReadme::parse(text.as_bytes());
+            let found = link_contradictions(&readme).into_iter();
+            found
+                .map(|found| (found.link.line, found.contradiction.kind))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            links("\n- [r368287: inet4](bench.r368606.inet4.pmc.svg)"),
+            [(2, ContradictionKind::Revision)]
+        );
+        for right in [
+            "[simple_tx=0, prefetch=1](a/bench.simple_tx_off_prefetch_on.pmc.svg)",
+            "![r368287](r368606.png)",
+            "[IPv6](https://example.org/ipv4)",
+            "[IPv6](../inet4/README.md)",
+        ] {
+            assert_eq!(links(right), [], "{right}");
+        }
+    }
+}
