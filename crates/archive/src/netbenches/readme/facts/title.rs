@@ -119,7 +119,7 @@ fn variable(word: &str) -> Option<&str> {
                 .chars()
                 .all(|character| character.is_ascii_alphanumeric() || character == '-')
     };
-    (parts.len() > 1 && parts.iter().all(|part| is_name(part))).then_some(word)
+    (parts.len() > 1 && parts.iter().all(is_name)).then_some(word)
 }
 
 #[cfg(test)]
