@@ -15,7 +15,10 @@ fuzz_target!(|input: &[u8]| {
     let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(0);
     let (first, text) = input.split_at(end);
     let first = String::from_utf8_lossy(first);
-    let values: Vec<f64> = first.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let values: Vec<f64> = first
+        .split(' ')
+        .filter_map(|word| word.parse().ok())
+        .collect();
     let place = "cpu/nic/topic/results/label";
     let index = DatasetIndex::new(["a_off.inet4.pps", "b"].map(|name| Candidate {
         place,

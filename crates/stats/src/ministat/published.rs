@@ -165,7 +165,7 @@ pub fn published_blocks(text: &str) -> Vec<PublishedBlock> {
     while next < lines.len() {
         if let Some((count, figures)) = row(lines[next], 0) {
             let body = Body::read(&lines, next, count, figures);
-            let mut preamble = Preamble::read(&lines[end..next]);
+            let mut preamble = Preamble::read(&lines[end..next], body.rows.len());
             preamble.move_by(end);
             end = body.end;
             next = end;
@@ -231,8 +231,8 @@ struct Preamble {
 }
 
 impl Preamble {
-    /// Reads `above`, the lines between the block before and the first row, from its end.
-    fn read(above: &[&str]) -> Self {
+    /// Reads `above`, the lines between the block before and the first of so many rows, from its end.
+    fn read(above: &[&str], rows: usize) -> Self {
         let mut preamble = Self {
             first: above.len(),
             ..Self::default()
@@ -265,6 +265,7 @@ impl Preamble {
         }
         // Each label's symbol comes before that of the one below it.
         let mut symbols = preamble.labels.len();
+        let first = preamble.first;
         while let [rest @ .., line] = above
             && let Some((symbol, label)) = label(line)
             && symbol < symbols
@@ -273,6 +274,11 @@ impl Preamble {
             symbols = symbol;
             preamble.first = rest.len();
             above = rest;
+        }
+        // Without a label of any row these are headings and lists.
+        if preamble.labels.iter().take(rows).all(Option::is_none) {
+            preamble.first = first;
+            preamble.labels = Default::default();
         }
         preamble
     }
@@ -598,6 +604,18 @@ Difference at 95.0% confidence
         assert_eq!((blocks.len(), blocks[1].line), (2, 3));
         assert_eq!(blocks[1].source_lines, [3, 4]);
         assert_eq!(blocks[1].text, bare);
+    }
+
+    #[test]
+    fn what_stands_above_rows_without_labels_is_none() {
+        let bare = "x 3 1 3 2 2 1\n+ 3 5 7 6 6 1\n";
+        for above in ["# Results\n", "* item\n", "* one\n# two\n"] {
+            let block = only_block(&format!("{above}{bare}"));
+            assert_eq!(block.text, bare, "{above}");
+            assert!(block.rows.iter().all(|row| row.label.is_none()), "{above}");
+        }
+        let more = only_block(&format!("x a\n+ b\n* c\n{bare}"));
+        assert_eq!((more.line, more.rows[0].label.as_deref()), (1, Some("a")));
     }
 
     #[test]

@@ -73,6 +73,9 @@ const APPROXIMATE: &[&str] = &[
     "under",
 ];
 
+/// Longer than any of them and the word before it.
+const LOOK_BEHIND_BYTES: usize = 32;
+
 /// Appends the claims of a line, in their order.
 pub(super) fn read(line: &TextLine, claims: &mut Vec<Claim>) {
     let has_unit = |unit: &str| line.text.contains(unit);
@@ -160,6 +163,9 @@ fn sign_length(before: &str) -> usize {
 }
 
 fn is_approximate(words_before: &str) -> bool {
+    // The words looked for are short, and lines may be long.
+    let start = words_before.len().saturating_sub(LOOK_BEHIND_BYTES);
+    let words_before = &words_before[words_before.floor_char_boundary(start)..];
     let mut words = words_before.rsplit([' ', '\t', '(']);
     let word = words.next().unwrap_or_default().to_lowercase();
     // "from 1 to 2" is exact; "up to 2" is not.

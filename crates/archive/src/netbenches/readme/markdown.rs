@@ -422,3 +422,152 @@ fn cells(row: &str) -> Vec<String> {
     }
     cells
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: &str = "x 3 1 3 2 2 1\n+ 3 5 7 6 6 1\n";
+
+    fn texts(lines: &[TextLine]) -> Vec<(usize, &str)> {
+        let texts = lines.iter().map(|line| (line.line, line.text.as_str()));
+        texts.collect()
+    }
+
+    fn title(text: &str) -> Option<(usize, String)> {
+        let title = read(text).title;
+        title.map(|title| (title.line, title.text))
+    }
+
+    #[test]
+    fn a_title_is_a_heading_or_the_line_it_begins_with() {
+        for (text, expected) in [
+            ("\n# Impact of x ##\n\ntext", Some((2, "Impact of x"))),
+            ("Impact of\u{202f}x\n===\n", Some((1, "Impact of x"))),
+            ("Impact of x\n  - a\n# Results", Some((1, "Impact of x"))),
+            ("```\nx\n```\n# Results", Some((4, "Results"))),
+            ("- item\n", None),
+            ("![a](b)\n", None),
+            ("#hash\n", Some((1, "#hash"))),
+            ("Lab:\n- a\n", None),
+            (ROWS, None),
+        ] {
+            let expected = expected.map(|(line, text)| (line, text.to_owned()));
+            assert_eq!(title(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn headings_are_marked_or_underlined() {
+        let readme =
+            read("# A\r\ntwo\r\nlines\r\n---\r\n### C #\r\n- item\r\n---\r\n    ####### d\r\n");
+        let headings: Vec<(usize, usize, &str)> = readme
+            .sections
+            .iter()
+            .filter_map(|section| section.heading.as_ref())
+            .map(|heading| (heading.level, heading.line, heading.text.as_str()))
+            .collect();
+        assert_eq!(headings, [(1, 1, "A"), (2, 2, "two lines"), (3, 5, "C")]);
+        let last = readme.sections.last().unwrap();
+        assert_eq!(
+            texts(&last.prose),
+            [(6, "item"), (7, "---"), (8, "####### d")]
+        );
+    }
+
+    #[test]
+    fn the_laboratory_is_a_list_below_its_name_or_the_title() {
+        for (text, expected) in [
+            (
+                "# T\n\nlab:\n\n  - a\n  - b\n\n- c\n",
+                vec![(5, "a"), (6, "b")],
+            ),
+            (
+                "Impact of x\n  - a\n    goes on\n  * b\n\n- c\n",
+                vec![(2, "a"), (4, "b")],
+            ),
+            ("# T\n- a\n\n## Lab\n- b\n", vec![(5, "b")]),
+            ("# T\ntext\n- a\n", vec![]),
+            ("# T\n\nTesting:\n- a\n", vec![]),
+        ] {
+            assert_eq!(texts(&read(text).lab), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn code_ends_with_a_fence_as_long_as_that_it_began_with() {
+        let readme = read("````sh\n```\n# no heading\n````\n~~~\ncode\n~~~~\n```x```\ntext\n");
+        assert_eq!(
+            texts(&readme.code),
+            [(2, "```"), (3, "# no heading"), (6, "code")]
+        );
+        assert_eq!(
+            texts(&readme.sections[0].prose),
+            [(8, "```x```"), (9, "text")]
+        );
+        assert_eq!(texts(&read("```\na\n").code), [(2, "a")]);
+    }
+
+    #[test]
+    fn blocks_know_their_headings_and_their_caption() {
+        let text = format!(
+            "# A\n## B\nb:\n```\n{ROWS}```\n```\n{ROWS}```\n## C\n### D\n```\n{ROWS}```\n# E\n{ROWS}"
+        );
+        let readme = read(&text);
+        let found: Vec<(String, Option<usize>)> = readme
+            .blocks
+            .iter()
+            .map(|block| {
+                let path: Vec<&str> = block
+                    .headings
+                    .iter()
+                    .map(|heading| heading.text.as_str())
+                    .collect();
+                (
+                    path.join("/"),
+                    block.caption.as_ref().map(|caption| caption.line),
+                )
+            })
+            .collect();
+        let expected = [
+            ("A/B", Some(3)),
+            ("A/B", None),
+            ("A/C/D", None),
+            ("E", None),
+        ];
+        assert_eq!(found, expected.map(|(path, line)| (path.to_owned(), line)));
+    }
+
+    #[test]
+    fn labels_outside_of_fences_are_no_headings() {
+        let readme = read(
+            "x a\n+ b\n* c\n% d\n# e\nx 3 1 3 2 2 1\n+ 3 5 7 6 6 1\n* 3 5 7 6 6 1\n% 3 5 7 6 6 1\n# 3 5 7 6 6 1\ntext\n",
+        );
+        assert_eq!(readme.blocks[0].block.rows[4].label.as_deref(), Some("e"));
+        assert_eq!(readme.sections.len(), 1);
+        assert_eq!(texts(&readme.sections[0].prose), [(11, "text")]);
+    }
+
+    #[test]
+    fn tables_have_rows_of_cells() {
+        let readme = read("a | [b](c)\n--|:-:\n| 1 | x \\| y |\n2\n| no | table |\n");
+        let rows: Vec<(usize, Vec<&str>)> = readme.tables[0]
+            .rows
+            .iter()
+            .map(|row| (row.line, row.cells.iter().map(String::as_str).collect()))
+            .collect();
+        assert_eq!(rows, [(1, vec!["a", "[b](c)"]), (3, vec!["1", "x | y"])]);
+        assert_eq!((readme.tables.len(), readme.links.len()), (1, 1));
+        assert_eq!(
+            texts(&readme.sections[0].prose),
+            [(4, "2"), (5, "| no | table |")]
+        );
+    }
+
+    #[test]
+    fn links_of_an_underlined_heading_are_read_once() {
+        let readme = read("[a](b)\n---\n");
+        assert_eq!(readme.links.len(), 1);
+        assert_eq!(readme.sections[0].heading.as_ref().unwrap().level, 2);
+    }
+}

@@ -1,10 +1,10 @@
 //! Numbers in the text against those in the blocks and tables.
 
+use std::collections::HashSet;
+
 use fwdlab_stats::ministat::{PublishedBlock, PublishedComparison};
 
-use super::super::TextLine;
-use super::super::claims;
-use super::super::{Claim, PublishedReadme, Quantity, Table};
+use super::super::{Claim, PublishedReadme, Quantity, Table, TextLine, claims};
 
 /// A number in the text that comes from nothing in the README.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,19 +49,14 @@ const OTHER_SUBJECTS: &[&str] = &[
 pub fn unsupported_claims(readme: &PublishedReadme) -> Vec<UnsupportedClaim> {
     let mut found = Vec::new();
     let beside = lines_beside_blocks(readme);
-    if !beside.is_empty() {
-        let figures = Figures::of(readme);
-        for claim in &readme.claims {
-            let is_beside = beside
-                .iter()
-                .any(|text| text.line == claim.line && !speaks_of_other(&text.text));
-            if is_beside
-                && !claim.is_half_width
-                && let Some(nearest) = figures.nearest_if_unsupported(claim)
-            {
-                let claim = claim.clone();
-                found.push(UnsupportedClaim { claim, nearest });
-            }
+    let figures = Figures::of(readme);
+    for claim in &readme.claims {
+        if beside.contains(&claim.line)
+            && !claim.is_half_width
+            && let Some(nearest) = figures.nearest_if_unsupported(claim)
+        {
+            let claim = claim.clone();
+            found.push(UnsupportedClaim { claim, nearest });
         }
     }
     for table in &readme.tables {
@@ -76,29 +71,32 @@ fn speaks_of_other(text: &str) -> bool {
     OTHER_SUBJECTS.iter().any(|word| text.contains(word))
 }
 
-/// Captions, and the lines of the paragraph behind a block.
-fn lines_beside_blocks(readme: &PublishedReadme) -> Vec<&TextLine> {
-    let mut lines: Vec<&TextLine> = Vec::new();
+/// The lines of captions, and of the paragraph behind a block, that speak of the block.
+fn lines_beside_blocks(readme: &PublishedReadme) -> HashSet<usize> {
     let captions = readme
         .blocks
         .iter()
         .filter_map(|block| block.caption.as_ref());
-    lines.extend(captions.filter(|caption| caption.text.trim_end().ends_with(':')));
-    for section in &readme.sections {
-        let mut open_until = 0;
-        for text in &section.prose {
-            let is_behind = readme.blocks.iter().any(|block| {
-                let end = block.block.source_lines.last().copied().unwrap_or_default();
-                // A fence and an empty line may be between.
-                (end + 1..=end + 3).contains(&text.line)
-            });
-            if is_behind || text.line == open_until {
-                lines.push(text);
-                open_until = text.line + 1;
-            }
+    let captions = captions.filter(|caption| caption.text.trim_end().ends_with(':'));
+    // A fence and an empty line may be between a block and what is behind it.
+    let ends = readme
+        .blocks
+        .iter()
+        .filter_map(|block| block.block.source_lines.last());
+    let near: HashSet<usize> = ends.flat_map(|end| end + 1..=end + 3).collect();
+    let mut behind = Vec::new();
+    let mut open_until = 0;
+    for text in readme.sections.iter().flat_map(|section| &section.prose) {
+        if near.contains(&text.line) || text.line == open_until {
+            behind.push(text);
+            open_until = text.line + 1;
         }
     }
-    lines
+    captions
+        .chain(behind)
+        .filter(|text| !speaks_of_other(&text.text))
+        .map(|text| text.line)
+        .collect()
 }
 
 /// What the README gives, in absolute numbers.
@@ -134,7 +132,7 @@ impl Figures {
                 Cell::Other => {}
             }
         }
-        figures
+        figures.finish()
     }
 
     fn add(&mut self, block: &PublishedBlock) {
@@ -153,40 +151,52 @@ impl Figures {
         }
     }
 
-    /// The nearest figure, where none is near enough.
-    fn nearest_if_unsupported(&self, claim: &Claim) -> Option<f64> {
-        let mut figures = match claim.quantity {
-            Quantity::Percent => self.percentages.clone(),
-            Quantity::PacketsPerSecond => self.rates.clone(),
-            Quantity::BitsPerSecond => return None,
-        };
-        if claim.quantity == Quantity::Percent {
-            if self.levels.len() > LEVELS_MAX {
-                return None;
-            }
+    /// Adds the changes between levels, and sorts.
+    fn finish(mut self) -> Self {
+        if self.levels.len() > LEVELS_MAX {
+            self.percentages.clear();
+        } else {
             for from in &self.levels {
-                for to in &self.levels {
-                    let change = (to - from) * 100.0 / from;
-                    figures.extend(change.is_finite().then_some(change.abs()));
-                }
+                let changes = self
+                    .levels
+                    .iter()
+                    .map(|to| ((to - from) * 100.0 / from).abs());
+                self.percentages
+                    .extend(changes.filter(|change| change.is_finite()));
             }
         }
-        let distance = |figure: &f64| {
-            let [one, other] = [claim.low.abs(), claim.high.abs()];
-            let (low, high) = (one.min(other), one.max(other));
-            (low - figure).max(figure - high).max(0.0)
+        self.percentages.sort_by(f64::total_cmp);
+        self.rates.sort_by(f64::total_cmp);
+        self
+    }
+
+    /// The nearest figure, where none is near enough.
+    fn nearest_if_unsupported(&self, claim: &Claim) -> Option<f64> {
+        let figures = match claim.quantity {
+            Quantity::Percent => &self.percentages,
+            Quantity::PacketsPerSecond => &self.rates,
+            Quantity::BitsPerSecond => return None,
         };
-        let nearest = figures
-            .into_iter()
-            .min_by(|one, other| distance(one).total_cmp(&distance(other)))?;
+        let [one, other] = [claim.low.abs(), claim.high.abs()];
+        let (low, high) = (one.min(other), one.max(other));
+        let distance = |figure: f64| (low - figure).max(figure - high).max(0.0);
+        let above = figures.partition_point(|figure| *figure < low);
+        let around = &figures[above.saturating_sub(1)..figures.len().min(above + 1)];
+        let nearest = around
+            .iter()
+            .copied()
+            .min_by(|one, other| distance(*one).total_cmp(&distance(*other)))?;
         let slack = if claim.is_approximate || claim.low < claim.high {
             claim.resolution.max(nearest / 10.0)
         } else {
             claim.resolution
         };
-        (distance(&nearest) > slack * 1.000_001).then_some(nearest)
+        (distance(nearest) > slack * ROUNDING).then_some(nearest)
     }
 }
+
+/// What is off by just one in the last digit is not off by more for being written in binary.
+const ROUNDING: f64 = 1.000_001;
 
 /// What stands in a cell.
 enum Cell {
@@ -242,7 +252,7 @@ fn unsupported_changes(table: &Table, found: &mut Vec<UnsupportedClaim>) {
                         .total_cmp(&(other - change.high).abs())
                 });
             match nearest {
-                Some(made) if (made - change.high).abs() <= change.resolution * 1.000_001 => {
+                Some(made) if (made - change.high).abs() <= change.resolution * ROUNDING => {
                     supported += 1
                 }
                 Some(nearest) => unsupported.push(UnsupportedClaim {

@@ -1,6 +1,6 @@
 //! The mask of entropy sources, which FreeBSD prints in three ways, in one README.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::super::{PublishedReadme, TextLine, plain_spaces};
 use super::words::settings;
@@ -60,19 +60,15 @@ pub fn mask_contradictions(readme: &PublishedReadme) -> Vec<MaskContradiction> {
     for group in &groups {
         compare_ways(group, &mut found);
     }
-    for (index, group) in groups.iter().enumerate() {
-        let twin = groups[..index].iter().find(|earlier| {
-            let bits = |group: &Group| group.bits.as_ref().map(|(_, bits)| value_of(bits));
-            let number = |group: &Group| group.number.map(|(_, number)| number);
-            earlier.key == group.key
-                && bits(group).is_some()
-                && bits(earlier) == bits(group)
-                && number(group).is_some()
-                && number(earlier).is_some_and(|other| Some(other) != number(group))
-        });
-        if let (Some(twin), Some((line, number))) = (twin, group.number)
-            && let Some((other_line, other)) = twin.number
-        {
+    // The first number printed of the same bits.
+    let mut first_of = HashMap::new();
+    for group in &groups {
+        let bits = group.bits.as_ref().and_then(|(_, bits)| value_of(bits));
+        let (Some(bits), Some((line, number))) = (bits, group.number) else {
+            continue;
+        };
+        let (other_line, other) = *first_of.entry((&group.key, bits)).or_insert((line, number));
+        if other != number {
             found.push(MaskContradiction {
                 problem: MaskProblem::SameBits,
                 key: group.key.clone(),

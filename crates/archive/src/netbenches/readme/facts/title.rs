@@ -12,18 +12,18 @@ pub struct TitleContradiction {
     pub title: TextLine,
     /// The factors that it names.
     pub factors: Vec<String>,
-    /// What is varied according to the labels, and named by the folder.
+    /// What is varied according to the labels and the folder, or according to the folder alone.
     pub varied: Vec<String>,
 }
 
 /// Words that are shorter stand in names of every kind.
 const WORD_LETTERS_MIN: usize = 4;
 
-/// A title naming a factor that stands in no label, dataset name or folder, while these agree on
-/// another.
+/// A title naming a factor that stands in no label, dataset name or folder, while these name another.
 ///
-/// Silent on titles that name no variable of the system (`a.b`, `a_b`), and where labels and folder do
-/// not agree on what is varied.
+/// Silent on titles that name no variable of the system (`a.b`, `a_b`), and where what is varied is
+/// not known: neither do labels set what the topic's folder is called after, nor is that folder called
+/// like a sysctl.
 ///
 /// Shape: `place` is the README's folder; `dataset_names` those that back its rows or lie in it.
 pub fn title_contradiction(
@@ -70,20 +70,43 @@ pub fn title_contradiction(
         return None;
     }
     let title_tokens = tokens(&title.text);
+    let topic = topic(&folder);
     let mut varied = BTreeSet::new();
     for setting in labels.iter().flat_map(|label| settings(label)) {
         let is_of_folder = setting.key.iter().any(|word| {
-            word.len() >= WORD_LETTERS_MIN && folder.contains(word) && !title_tokens.contains(word)
+            word.len() >= WORD_LETTERS_MIN && topic.contains(word) && !title_tokens.contains(word)
         });
         if is_of_folder {
             varied.insert(setting.key.join("_"));
         }
+    }
+    let is_in_title = |word: &String| title_tokens.contains(word);
+    if varied.is_empty()
+        && topic.contains('.')
+        && variable(topic) == Some(topic)
+        && !tokens(topic).iter().any(is_in_title)
+    {
+        varied.insert(topic.to_owned());
     }
     (!varied.is_empty()).then(|| TitleContradiction {
         title: title.clone(),
         factors: factors.into_iter().map(str::to_owned).collect(),
         varied: varied.into_iter().collect(),
     })
+}
+
+/// The folder of the topic: the one that holds the results' folder, or the last.
+fn topic(place: &str) -> &str {
+    let mut folders = place.split('/');
+    let is_results = |folder: &str| matches!(folder, "results" | "result");
+    let mut topic = folders.next().unwrap_or_default();
+    for folder in folders {
+        if is_results(folder) {
+            return topic;
+        }
+        topic = folder;
+    }
+    topic
 }
 
 /// A variable of the system, `a.b` or `a_b`; neither a version nor a file.
@@ -96,7 +119,7 @@ fn variable(word: &str) -> Option<&str> {
                 .chars()
                 .all(|character| character.is_ascii_alphanumeric() || character == '-')
     };
-    (parts.len() > 1 && parts.iter().all(|part| is_name(part))).then_some(word)
+    (parts.len() > 1 && parts.iter().all(is_name)).then_some(word)
 }
 
 #[cfg(test)]
@@ -129,6 +152,13 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_called_like_a_sysctl_says_what_is_varied() {
+        let title = "Impact of iflib.tx_abdicate";
+        let found = found(title, ["1.pps", "4.pps"], "hw.igb.num_queues", &["1.pps"]).unwrap();
+        assert_eq!(found.varied, ["hw.igb.num_queues"]);
+    }
+
+    #[test]
     fn a_title_that_anything_confirms_is_right() {
         let abdicate = "Impact of iflib.tx_abdicate on forwarding";
         for (title, labels, topic, names) in [
@@ -143,6 +173,8 @@ mod tests {
             // What is varied does not stand in the folder's name.
             (abdicate, LABELS, "other", "a"),
             (abdicate, ["off", "on"], "hyperthreading", "a"),
+            (abdicate, ["off", "on"], "iflib.simple_tx", "a"),
+            (abdicate, ["off", "on"], "firewalls", "a"),
             // No variable.
             (
                 "Impact of tuning on FreeBSD 11.1 (see a.1_b)",
