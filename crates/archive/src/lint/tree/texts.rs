@@ -151,7 +151,7 @@ impl Text<'_> {
                 RowBacking::None if has_datasets => {
                     let sentence = format!("no dataset gives the row of {shown}");
                     let finding = self.finding(&ROW_NOT_DERIVED, sentence);
-                    findings.push(finding.with(self.says(block.block.line, row.figures.join(" "))));
+                    findings.push(finding.with(self.says(row.line, row.figures.join(" "))));
                 }
                 RowBacking::Elsewhere(position) => {
                     let known = &self.datasets.0[*position];
@@ -161,7 +161,7 @@ impl Text<'_> {
                     );
                     let finding = self
                         .finding(&ROW_OF_ANOTHER_FOLDER, sentence)
-                        .with(self.says(block.block.line, row.figures.join(" ")))
+                        .with(self.says(row.line, row.figures.join(" ")))
                         .with(self.dataset(*position, &known.name));
                     findings.push(finding);
                 }
@@ -253,11 +253,11 @@ impl Text<'_> {
                 );
                 let finding = self
                     .finding(&VERDICT_FLIPS, sentence)
-                    .with(self.says(block.block.line, "Difference"))
+                    .with(self.says(row.line, "Difference"))
                     .with(self.dataset(position, verdict.verdict.to_string()));
                 findings.push(finding);
             }
-            self.offered(row, baseline, position, block.block.line, findings);
+            self.offered(row, baseline, position, findings);
         }
     }
 
@@ -267,7 +267,6 @@ impl Text<'_> {
         row: &PublishedRow,
         baseline: usize,
         position: usize,
-        line: usize,
         findings: &mut Vec<Finding>,
     ) {
         let offered = |position: usize| {
@@ -300,7 +299,7 @@ impl Text<'_> {
             );
             let finding = self
                 .finding(&OFFERED_LOAD_MOVED, sentence)
-                .with(self.says(line, format!("{of_second:.0} pps offered")))
+                .with(self.says(row.line, format!("{of_second:.0} pps offered")))
                 .with(self.dataset(baseline, format!("{of_first:.0} pps offered")));
             findings.push(finding);
         }
