@@ -14,6 +14,8 @@ pub(crate) const README: &str = "README.md";
 pub(crate) const SESSIONS: &str = "sessions";
 pub(crate) const BLOCKS: &str = "blocks";
 pub(crate) const DERIVED: &str = "derived";
+/// What the name of a file of observations ends in.
+pub(crate) const OBSERVATIONS: &str = ".pps";
 
 /// What the name of a directory begins with while it is created.
 pub(crate) const NEW: &str = ".new-";
@@ -33,5 +35,5 @@ pub(crate) fn slices(dir: &Path, block: u32, attempt: u32) -> PathBuf {
 }
 
 pub(crate) fn observations(dir: &Path, variant: &VariantName, family: AddressFamily) -> PathBuf {
-    dir.join(format!("{variant}.{family}.pps"))
+    dir.join(format!("{variant}.{family}{OBSERVATIONS}"))
 }

@@ -5,6 +5,7 @@ mod durable;
 mod error;
 mod fit;
 mod layout;
+pub mod lint;
 mod load;
 mod lock;
 mod name;

@@ -17,6 +17,7 @@ mod factorial_verdicts;
 mod format;
 mod generator;
 mod hodges_lehmann;
+mod imbalance;
 mod independent;
 mod interference;
 mod least_squares;
@@ -62,6 +63,7 @@ pub use factorial_verdicts::{
 pub use format::{format_confidence, format_effect, format_p, percent};
 pub use generator::Generator;
 pub use hodges_lehmann::Interval;
+pub use imbalance::imbalance_p;
 pub use independent::{IndependentObservations, independent_verdicts};
 pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns};
 pub use logarithms::logarithms;

@@ -1,0 +1,97 @@
+//! A results directory of fwdlab, held against its own records.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use crate::durable;
+use crate::layout;
+use crate::load::Loaded;
+use crate::results::Results;
+
+use super::{
+    BEING_MEASURED, Evidence, Finding, UNREADABLE, files, links, name_in, numbers, observations,
+    run,
+};
+
+/// What was found in a results directory, and what is left for those who know how reports are made.
+#[derive(Debug)]
+pub struct LintedDirectory {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Its records; none where they cannot be read, which is a finding.
+    pub loaded: Option<Loaded>,
+    /// README.md and what `derived/` holds, by their paths in the directory.
+    pub published: BTreeMap<String, Vec<u8>>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+/// Holds everything in a results directory against its records, and the records against each other.
+///
+/// What reports say is not looked at: they are handed back.
+#[must_use]
+pub fn lint_directory(directory: &Path) -> LintedDirectory {
+    let mut findings = Vec::new();
+    files::lint_files(directory, &mut findings);
+    let is_being_measured = is_held(directory);
+    if is_being_measured {
+        let sentence = "a run is measuring into this directory";
+        let lock = directory.join(layout::LOCK);
+        let finding = Finding::new(&BEING_MEASURED, directory, sentence);
+        findings.push(finding.with(Evidence::published(&lock, None, "held by a live process")));
+    }
+    let published = published(directory, &mut findings);
+    links::lint_links(directory, &published, &mut findings);
+    let loaded = match Results::load(directory) {
+        Ok(loaded) => {
+            run::lint_run(&loaded, &mut findings);
+            numbers::lint_numbers(&loaded, &mut findings);
+            // A line may be half written, and what is written last lie behind what was read first.
+            if !is_being_measured {
+                let warnings = loaded.warnings.iter();
+                let torn = warnings.filter_map(|warning| Finding::of_warning(directory, warning));
+                findings.extend(torn);
+                observations::lint_observations(&loaded, &mut findings);
+            }
+            Some(loaded)
+        }
+        Err(error) => {
+            findings.push(Finding::of_error(directory, &error));
+            None
+        }
+    };
+    LintedDirectory {
+        directory: directory.to_owned(),
+        loaded,
+        published,
+        findings,
+    }
+}
+
+fn is_held(directory: &Path) -> bool {
+    // Where it cannot be opened nothing is known, and the rules apply.
+    File::open(directory.join(layout::LOCK))
+        .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// README.md and the files of `derived/`; a directory without a report has none, which is no fault.
+fn published(directory: &Path, findings: &mut Vec<Finding>) -> BTreeMap<String, Vec<u8>> {
+    let derived = durable::entries(&directory.join(layout::DERIVED)).unwrap_or_default();
+    let readme = directory.join(layout::README);
+    let paths = derived
+        .into_iter()
+        .chain(fs::symlink_metadata(&readme).is_ok().then_some(readme));
+    let mut published = BTreeMap::new();
+    for path in paths.filter(|path| !path.is_dir()) {
+        match fs::read(&path) {
+            Ok(bytes) => drop(published.insert(name_in(directory, &path), bytes)),
+            Err(error) => {
+                let sentence = format!("{} cannot be read: {error}", name_in(directory, &path));
+                let finding = Finding::new(&UNREADABLE, directory, sentence);
+                findings.push(finding.with(Evidence::published(&path, None, error.to_string())));
+            }
+        }
+    }
+    published
+}

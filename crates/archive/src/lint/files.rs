@@ -1,0 +1,184 @@
+//! Finding results directories, and the files in them that are none of the format's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::ArchiveError;
+use crate::layout;
+
+use super::{Evidence, Finding, HOSTILE_NAME, UNKNOWN_FILE, UNREADABLE, name_in};
+
+/// What was found below a folder.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Search {
+    /// The results directories, sorted.
+    pub directories: Vec<PathBuf>,
+    /// What kept parts of it from being searched.
+    pub findings: Vec<Finding>,
+}
+
+/// Looks for results directories in a folder, which may be one itself.
+///
+/// Symbolic links are not followed, so that no loop can be entered; what begins with a dot is passed over.
+///
+/// # Errors
+/// [`ArchiveError::Io`] where the folder itself cannot be listed.
+pub fn search(root: &Path) -> Result<Search, ArchiveError> {
+    let mut found = Search::default();
+    let mut open = vec![root.to_owned()];
+    while let Some(folder) = open.pop() {
+        if is_results(&folder) {
+            found.directories.push(folder);
+            continue;
+        }
+        match entries(&folder) {
+            Ok(entries) => {
+                let folders = entries
+                    .into_iter()
+                    .filter(|entry| entry.is_folder && !is_hidden(&entry.path));
+                open.extend(folders.map(|entry| entry.path));
+            }
+            Err(error) if folder == root => {
+                return Err(ArchiveError::io(root, "list the folder")(error));
+            }
+            Err(error) => {
+                let name = name_in(root, &folder);
+                let sentence = format!("the folder {name} cannot be read: {error}");
+                found.findings.push(
+                    Finding::new(&UNREADABLE, root, sentence).with(Evidence::published(
+                        &folder,
+                        None,
+                        error.to_string(),
+                    )),
+                );
+            }
+        }
+    }
+    found.directories.sort();
+    Ok(found)
+}
+
+/// One of these two files is enough: the other may be what is missing.
+fn is_results(folder: &Path) -> bool {
+    [layout::RESOLVED, layout::TRIALS]
+        .iter()
+        .any(|name| fs::symlink_metadata(folder.join(name)).is_ok())
+}
+
+struct Entry {
+    path: PathBuf,
+    is_folder: bool,
+    is_link: bool,
+}
+
+/// What lies in a folder, sorted.
+fn entries(folder: &Path) -> std::io::Result<Vec<Entry>> {
+    let mut entries = fs::read_dir(folder)?
+        .map(|entry| {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            Ok(Entry {
+                path: entry.path(),
+                is_folder: kind.is_dir(),
+                is_link: kind.is_symlink(),
+            })
+        })
+        .collect::<std::io::Result<Vec<_>>>()?;
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(entries)
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+/// Files of a results directory that are not the format's, and names that act.
+///
+/// `.pps` files are left to the rules on numbers, `derived/` to those on reports.
+pub(super) fn lint_files(directory: &Path, findings: &mut Vec<Finding>) {
+    for (folder, is_known) in [
+        ("", is_known_at_top as fn(&str) -> bool),
+        (layout::SESSIONS, |name| {
+            is_number(name.strip_suffix(".json"))
+        }),
+        (layout::BLOCKS, is_slices),
+        (layout::DERIVED, |_| true),
+    ] {
+        // A folder that is not there, or does not read, is said where its files are missed.
+        for entry in entries(&directory.join(folder)).unwrap_or_default() {
+            let Some(name) = entry.path.file_name() else {
+                continue;
+            };
+            let shown = name_in(directory, &entry.path);
+            let evidence = |says: &str| Evidence::published(&entry.path, None, says);
+            match name.to_str() {
+                Some(text) if !text.chars().any(acts) => {
+                    let what = if entry.is_link {
+                        Some("a symbolic link")
+                    } else if is_known(text) {
+                        None
+                    } else {
+                        Some(kind_of_stranger(text))
+                    };
+                    findings.extend(what.map(|what| {
+                        let sentence = format!("{shown} is {what}");
+                        Finding::new(&UNKNOWN_FILE, directory, sentence).with(evidence(what))
+                    }));
+                }
+                _ => {
+                    let says = format!("{name:?}");
+                    let sentence = format!("the name {says} is not one to be shown as it is");
+                    findings.push(
+                        Finding::new(&HOSTILE_NAME, directory, sentence).with(evidence(&says)),
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn kind_of_stranger(name: &str) -> &'static str {
+    if name.starts_with('.') && name.ends_with(".tmp") {
+        "left by a process that was killed while writing it, and means nothing"
+    } else {
+        "none of the format's files"
+    }
+}
+
+fn is_known_at_top(name: &str) -> bool {
+    let known = [
+        layout::EXPERIMENT,
+        layout::RESOLVED,
+        layout::PLAN,
+        layout::TRIALS,
+        layout::LOCK,
+        layout::FINISHED,
+        layout::README,
+        layout::SESSIONS,
+        layout::BLOCKS,
+        layout::DERIVED,
+    ];
+    known.contains(&name) || name.ends_with(layout::OBSERVATIONS)
+}
+
+/// Whether a file of that name holds slices.
+pub(super) fn is_slices(name: &str) -> bool {
+    let stem = name.strip_suffix(".csv").unwrap_or_default();
+    let (block, attempt) = stem.split_once(".attempt-").unwrap_or((stem, "1"));
+    is_number(Some(block)) && is_number(Some(attempt))
+}
+
+fn is_number(text: Option<&str>) -> bool {
+    text.is_some_and(|text| {
+        text.parse::<u32>()
+            .is_ok_and(|number| number.to_string() == text)
+    })
+}
+
+/// Whether a character acts on a terminal or on the text around it.
+fn acts(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{061c}' | '\u{feff}')
+}

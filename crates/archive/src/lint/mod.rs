@@ -1,0 +1,186 @@
+//! Whether what is published is what was measured: every number traced to its raw data.
+//!
+//! A rule ([`Rule`]) has a stable code; what it finds is a [`Finding`] with both sides as evidence: what is
+//! published, and what the raw data gives. Nothing is written, and nothing that is read can stop it: what
+//! does not read is a finding, too.
+//!
+//! Rules on a kind of directory are functions from what was read of it to findings: those on a results
+//! directory of fwdlab start at [`lint_directory`]. Other trees have others, and share the codes.
+
+mod directory;
+mod files;
+mod lines;
+mod links;
+mod numbers;
+mod observations;
+mod rule;
+mod run;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use directory::{LintedDirectory, lint_directory};
+pub use files::{Search, search};
+pub use rule::*;
+
+use crate::error::{ArchiveError, ArchiveWarning, Place};
+use crate::layout;
+
+/// Something that a rule has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// The results directory that it concerns, or what was searched for such.
+    pub directory: PathBuf,
+    /// What is the case, in a plain sentence.
+    pub sentence: String,
+    /// What shows it: the published side first, then what it was held against.
+    pub evidence: Vec<Evidence>,
+}
+
+impl Finding {
+    /// A finding without evidence yet.
+    #[must_use]
+    pub fn new(rule: &'static Rule, directory: &Path, sentence: impl Into<String>) -> Self {
+        Self {
+            rule,
+            directory: directory.to_owned(),
+            sentence: sentence.into(),
+            evidence: Vec::new(),
+        }
+    }
+
+    /// The same with one more piece of evidence.
+    #[must_use]
+    pub fn with(mut self, evidence: Evidence) -> Self {
+        self.evidence.push(evidence);
+        self
+    }
+
+    /// What keeps a file from being read.
+    pub(crate) fn of_error(directory: &Path, error: &ArchiveError) -> Self {
+        let (rule, place, says) = match error {
+            ArchiveError::Io { path, source, .. } | ArchiveError::DiskFull { path, source, .. } => {
+                let is_run = path.starts_with(directory.join(layout::BLOCKS));
+                let is_missing = source.kind() == io::ErrorKind::NotFound;
+                let rule = if is_run && is_missing {
+                    &RUN_MISSING
+                } else {
+                    &UNREADABLE
+                };
+                (rule, Place::file(path), source.to_string())
+            }
+            ArchiveError::NewerSchema { place, schema, .. } => {
+                (&NEWER_FORM, place.clone(), format!("schema {schema}"))
+            }
+            ArchiveError::Damaged { place, what } | ArchiveError::OtherForm { place, what } => {
+                (&NOT_OF_ITS_FORM, place.clone(), what.clone())
+            }
+            other => (&NOT_OF_ITS_FORM, Place::file(directory), other.to_string()),
+        };
+        let name = name_in(directory, &place.path);
+        let line = place
+            .line
+            .map_or_else(String::new, |line| format!(", line {line}"));
+        let sentence = match error {
+            ArchiveError::Io { .. } | ArchiveError::DiskFull { .. } => {
+                format!("{name} cannot be read: {says}")
+            }
+            ArchiveError::NewerSchema { .. } => {
+                format!("{name} was written by a later fwdlab ({says})")
+            }
+            _ => format!("{name}{line} is not of its form: {says}"),
+        };
+        Self::new(rule, directory, sentence).with(Evidence {
+            side: Side::Published,
+            path: place.path,
+            line: place.line,
+            says,
+        })
+    }
+
+    pub(crate) fn of_warning(directory: &Path, warning: &ArchiveWarning) -> Option<Self> {
+        let ArchiveWarning::TornLine { place, bytes } = warning else {
+            return None;
+        };
+        let says = format!("{bytes} bytes without the end of the line");
+        let name = name_in(directory, &place.path);
+        let sentence = format!("the last line of {name} was cut short and does not count");
+        Some(Self::new(&TORN_LINE, directory, sentence).with(Evidence {
+            side: Side::Published,
+            path: place.path.clone(),
+            line: place.line,
+            says,
+        }))
+    }
+}
+
+/// Which side of a finding a piece of evidence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What is published, or what the finding is about.
+    Published,
+    /// What it was held against: the raw data, and what follows from it.
+    Derived,
+}
+
+impl Side {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Derived => "derived",
+        }
+    }
+}
+
+/// A place, and what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// Which side it is.
+    pub side: Side,
+    /// The file or folder, as it would be opened.
+    pub path: PathBuf,
+    /// The line, from 1.
+    pub line: Option<usize>,
+    /// The value or the excerpt.
+    pub says: String,
+}
+
+impl Evidence {
+    /// What is published.
+    #[must_use]
+    pub fn published(path: &Path, line: Option<usize>, says: impl Into<String>) -> Self {
+        Self {
+            side: Side::Published,
+            path: path.to_owned(),
+            line,
+            says: says.into(),
+        }
+    }
+
+    /// What it is held against.
+    #[must_use]
+    pub fn derived(path: &Path, line: Option<usize>, says: impl Into<String>) -> Self {
+        Self {
+            side: Side::Derived,
+            ..Self::published(path, line, says)
+        }
+    }
+}
+
+/// A file as it is called inside its results directory.
+fn name_in(directory: &Path, path: &Path) -> String {
+    path.strip_prefix(directory)
+        .ok()
+        .filter(|inside| !inside.as_os_str().is_empty())
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}

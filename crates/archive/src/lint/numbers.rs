@@ -1,0 +1,252 @@
+//! Trials held against their slices, and the frames of a block against each other.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use fwdlab_model::{RateBasis, SliceRecord, TrialRecord};
+use fwdlab_stats::{Slice, median, observation};
+
+use crate::fit;
+use crate::layout;
+use crate::load::{Attempt, Loaded};
+
+use super::lines::Lines;
+use super::{Evidence, FRAMES_DO_NOT_ADD_UP, Finding, TRIAL_NOT_OF_SLICES};
+
+/// Sums of the same numbers in another order may differ by so much.
+const ROUNDING: f64 = 1e-9;
+
+pub(super) fn lint_numbers(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let lines = Lines::of(loaded);
+    for attempt in &loaded.attempts {
+        for trial in &attempt.trials {
+            findings.extend(lint_trial(loaded, attempt, trial, &lines));
+        }
+        lint_conservation(loaded, attempt, &lines, findings);
+    }
+}
+
+/// A figure of a trial under its key, as it is recorded and as its slices give it.
+struct Figure {
+    key: &'static str,
+    recorded: String,
+    derived: String,
+    agrees: bool,
+}
+
+impl Figure {
+    fn count(key: &'static str, recorded: u64, derived: u64) -> Self {
+        Self::new(key, recorded, derived, recorded == derived)
+    }
+
+    fn number(key: &'static str, recorded: f64, derived: f64) -> Self {
+        let agrees = (recorded - derived).abs() <= ROUNDING * derived.abs();
+        Self::new(key, recorded, derived, agrees)
+    }
+
+    fn new<T: Display>(key: &'static str, recorded: T, derived: T, agrees: bool) -> Self {
+        Self {
+            key,
+            recorded: recorded.to_string(),
+            derived: derived.to_string(),
+            agrees,
+        }
+    }
+}
+
+fn lint_trial(
+    loaded: &Loaded,
+    attempt: &Attempt,
+    trial: &TrialRecord,
+    lines: &Lines,
+) -> Option<Finding> {
+    let own: Vec<&SliceRecord> = attempt
+        .slices
+        .iter()
+        .filter(|slice| slice.variant == trial.variant && slice.family == trial.family)
+        .collect();
+    let count = |of: fn(&SliceRecord) -> u64| own.iter().map(|slice| of(slice)).sum::<u64>();
+    let time = |of: fn(&SliceRecord) -> f64| own.iter().map(|slice| of(slice)).sum::<f64>();
+    // A record without a basis is of a lab that knows nothing of disturbances.
+    let basis = attempt.record.rate_basis.get(&trial.family);
+    let basis = basis.copied().unwrap_or(RateBasis::AllTime);
+    let counted: Vec<Slice> = own
+        .iter()
+        .map(|slice| {
+            let (forwarded_frames, duration_s) = slice.counted(basis);
+            Slice {
+                round: slice.round,
+                forwarded_frames,
+                duration_s,
+            }
+        })
+        .collect();
+    let observed = observation(&counted, loaded.resolved.design.shortest_counted_s());
+    let calibrations: Vec<f64> = own
+        .iter()
+        .map(|slice| as_f64(slice.calibration_ns))
+        .collect();
+    let (forwarded, measured_s) = (
+        count(|slice| slice.forwarded_frames),
+        time(|slice| slice.time_s),
+    );
+    let mut figures = vec![
+        Figure::number(
+            "observation_pps",
+            trial.observation_pps,
+            observed.map_or(f64::NAN, |observed| observed.median_forwarding_rate_pps),
+        ),
+        Figure::number(
+            "pooled_pps",
+            trial.pooled_pps,
+            as_f64(forwarded) / measured_s,
+        ),
+        Figure::number("measured_s", trial.measured_s, measured_s),
+        Figure::number(
+            "undisturbed_s",
+            trial.undisturbed_s,
+            time(|slice| slice.undisturbed_s),
+        ),
+        Figure::number("steal_s", trial.steal_s, time(|slice| slice.steal_s)),
+        Figure::count(
+            "offered_frames",
+            trial.offered_frames,
+            count(|slice| slice.offered_frames),
+        ),
+        Figure::count("forwarded_frames", trial.forwarded_frames, forwarded),
+        Figure::count(
+            "drops",
+            trial.drops.values().sum(),
+            count(|slice| slice.dropped_frames),
+        ),
+        Figure::number(
+            "calibration_ns",
+            trial.calibration_ns,
+            median(&calibrations).unwrap_or(f64::NAN),
+        ),
+    ];
+    let place = fit::planned(&loaded.plan, trial.block)
+        .ok()
+        .and_then(|planned| {
+            planned
+                .families
+                .iter()
+                .find(|order| order.family == trial.family)
+        })
+        .and_then(|order| {
+            order
+                .rounds
+                .first()?
+                .iter()
+                .position(|name| name == &trial.variant)
+        });
+    figures.extend(place.map(|place| Figure::count("order", trial.order.into(), place as u64)));
+    figures.retain(|figure| !figure.agrees);
+
+    let keys: Vec<&str> = figures.iter().map(|figure| figure.key).collect();
+    let is = if keys.len() == 1 { "is" } else { "are" };
+    let sentence = format!(
+        "block {}, {} {}: {} {is} not what its slices give",
+        trial.block,
+        trial.variant,
+        trial.family,
+        keys.join(", ")
+    );
+    let trials = loaded.dir.join(layout::TRIALS);
+    let slices = layout::slices(&loaded.dir, trial.block, trial.attempt);
+    let finding = Finding::new(&TRIAL_NOT_OF_SLICES, &loaded.dir, sentence);
+    (!figures.is_empty()).then(|| {
+        figures.iter().fold(finding, |finding, figure| {
+            let source = if figure.key == "order" {
+                loaded.dir.join(layout::PLAN)
+            } else {
+                slices.clone()
+            };
+            finding
+                .with(Evidence::published(
+                    &trials,
+                    lines.trial(trial),
+                    format!("\"{}\":{}", figure.key, figure.recorded),
+                ))
+                .with(Evidence::derived(
+                    &source,
+                    None,
+                    format!("{} {}", figure.key, figure.derived),
+                ))
+        })
+    })
+}
+
+/// Every frame that was offered went somewhere, or the block does not count; and what its slices saw is
+/// a part of what the whole block saw.
+fn lint_conservation(
+    loaded: &Loaded,
+    attempt: &Attempt,
+    lines: &Lines,
+    findings: &mut Vec<Finding>,
+) {
+    let trials = loaded.dir.join(layout::TRIALS);
+    let line = lines.block(&attempt.record);
+    for (family, frames) in &attempt.record.conservation {
+        let dropped: u64 = frames
+            .drops
+            .values()
+            .fold(0, |sum, n| sum.saturating_add(*n));
+        let lost = i128::from(frames.offered_frames)
+            - i128::from(frames.forwarded_frames)
+            - i128::from(dropped);
+        let own = || {
+            attempt
+                .trials
+                .iter()
+                .filter(|trial| trial.family == *family)
+        };
+        let in_slices = |of: fn(&TrialRecord) -> u64| own().map(of).fold(0, u64::saturating_add);
+        let offered = in_slices(|trial| trial.offered_frames);
+        let forwarded = in_slices(|trial| trial.forwarded_frames);
+        let block = attempt.record.block;
+        let counts = BTreeMap::from([
+            ("offered_frames", (frames.offered_frames, offered)),
+            ("forwarded_frames", (frames.forwarded_frames, forwarded)),
+        ]);
+        let mut say = |sentence: String, published: String, derived: String| {
+            findings.push(
+                Finding::new(&FRAMES_DO_NOT_ADD_UP, &loaded.dir, sentence)
+                    .with(Evidence::published(&trials, line, published))
+                    .with(Evidence::derived(&trials, line, derived)),
+            );
+        };
+        if i128::from(frames.unaccounted_frames) != lost {
+            say(
+                format!("block {block}, {family}: its frames do not add up"),
+                format!("\"unaccounted_frames\":{}", frames.unaccounted_frames),
+                format!("offered - forwarded - drops = {lost}"),
+            );
+        } else if lost != 0 && own().any(|trial| trial.invalid.is_empty()) {
+            say(
+                format!(
+                    "block {block}, {family}: {lost} frames are unaccounted for, and its trials count"
+                ),
+                format!("\"unaccounted_frames\":{lost}"),
+                "\"invalid\":[]".to_owned(),
+            );
+        }
+        for (key, (in_block, in_slices)) in counts {
+            if in_slices > in_block {
+                say(
+                    format!("block {block}, {family}: its slices hold more {key} than the block"),
+                    format!("\"{key}\":{in_block}"),
+                    format!("{in_slices} in its trials"),
+                );
+            }
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of frames stay far below 2^53"
+)]
+fn as_f64(count: u64) -> f64 {
+    count as f64
+}

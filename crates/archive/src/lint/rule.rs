@@ -1,0 +1,251 @@
+//! What lint looks for: every rule with its stable code.
+
+use serde::Serialize;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// To know; nothing published is wrong for it.
+    Note,
+    /// What is published may mislead.
+    Warning,
+    /// What is published is not what was measured, or cannot be traced to it.
+    Error,
+}
+
+impl Severity {
+    /// All of them, the worst first.
+    pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// Something that lint looks for.
+///
+/// Codes say what a rule is about: L1 numbers, L2 identity, L3 text and links, L4 logs and load, L5
+/// profiles, L6 verdicts, L9 files. A code never changes its meaning.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The stable code.
+    pub code: &'static str,
+    /// The same in words, as programs like to show it.
+    pub name: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What it finds.
+    pub finds: &'static str,
+    /// Why that matters.
+    pub matters: &'static str,
+    /// What can be done about it.
+    pub help: &'static str,
+}
+
+impl Rule {
+    /// The rule of that code, in letters of either case.
+    #[must_use]
+    pub fn of(code: &str) -> Option<&'static Self> {
+        let mut rules = RULES.iter().copied();
+        rules.find(|rule| rule.code.eq_ignore_ascii_case(code))
+    }
+}
+
+macro_rules! rules {
+    ($($constant:ident $code:literal $severity:ident $name:literal $finds:literal $matters:literal $help:literal)*) => {
+        $(
+            #[doc = concat!($code, ": ", $finds, ".")]
+            pub static $constant: Rule = Rule {
+                code: $code,
+                name: $name,
+                severity: Severity::$severity,
+                finds: $finds,
+                matters: $matters,
+                help: $help,
+            };
+        )*
+        /// Every rule, in the order of the codes.
+        pub const RULES: &[&Rule] = &[$(&$constant),*];
+    };
+}
+
+rules! {
+    VALUE_NOT_DERIVED "L101" Error "value-not-derived"
+        "published values that the raw data does not give, in no simple way"
+        "whoever reads them cannot know what was measured"
+        "publish what the raw data gives; of a run of fwdlab, `fwdlab run` with the same arguments goes on with the records, and writes them again"
+    VALUE_REMOVED "L102" Error "value-removed"
+        "a run that was measured and whose value is not among those published"
+        "leaving out what does not fit makes any result look surer than it is"
+        "put the value back; what must not count is marked in the raw data, with its reason"
+    VALUE_REPLACED "L103" Error "value-replaced"
+        "a published value that is not that of its run, while those around it are"
+        "one value changed by hand changes the mean, the interval and perhaps the verdict"
+        "publish the value that the raw data gives"
+    RUN_MISSING "L104" Error "run-missing"
+        "a published value, or a part of the raw data, whose run is not there"
+        "what cannot be derived again cannot be checked"
+        "bring the raw data back from a copy, or take the value out"
+    VALUES_REORDERED "L105" Error "values-reordered"
+        "published values that are those of the runs, in another order"
+        "lines of two files pair up: in another order the effect of each block is that of none"
+        "publish them in the order of the runs; never sort them"
+    TRIAL_NOT_OF_SLICES "L106" Error "trial-not-of-slices"
+        "a trial whose figures are not those of its slices"
+        "trial and slices are two accounts of one measurement: one of them was changed"
+        "bring the file that was changed back from a copy"
+    FRAMES_DO_NOT_ADD_UP "L107" Error "frames-do-not-add-up"
+        "a block whose frames are not all accounted for, and which counts all the same"
+        "frames that nobody saw go are a sign that something else was counted"
+        "bring the records back from a copy, or measure the block again"
+    FIGURE_CHANGED "L108" Error "figure-changed"
+        "a line of a report whose figures are not those that the records give"
+        "the report is what people read and quote"
+        "`fwdlab report` makes it again from the records"
+    FINISHED_RUN_CHANGED "L109" Error "finished-run-changed"
+        "a finished run whose records are no longer those it was finished with"
+        "a finished run never changes; what was taken out or put in since was not measured by it"
+        "bring the records back from a copy"
+    VALUES_MISSING "L110" Warning "values-missing"
+        "a file that the run wrote, and that is gone"
+        "ministat and the tools of others read these files, not the records"
+        "bring it back from a copy"
+    VALUES_OF_ANOTHER "L201" Error "values-of-another"
+        "values that are those of another variant, directory, session or machine"
+        "they say nothing about what stands above them"
+        "publish the values of the runs that the name promises"
+    LABELS_EXCHANGED "L202" Error "labels-exchanged"
+        "two sets of values, each under the name of the other"
+        "the effect turns round: what is slower reads as faster"
+        "exchange the names"
+    NO_SUCH_VARIANT "L203" Warning "no-such-variant"
+        "a file of observations that is named after no variant of the experiment"
+        "nothing says what it holds, and whoever takes all files of the directory takes it, too"
+        "move it out of the results directory"
+    OTHER_MACHINE "L204" Error "other-machine"
+        "sessions of different kernels, CPUs or testers in one run, or a run of another kernel than it says"
+        "what differs between machines reads as an effect, or hides one"
+        "bring the sessions back from a copy; what was measured elsewhere belongs into a directory of its own"
+    TIMES_OUT_OF_ORDER "L205" Warning "times-out-of-order"
+        "a block that began before its session did, or before the block recorded in front of it"
+        "it comes from another run, or the clock was set back while it was measured"
+        "look at where the block comes from"
+    OTHER_TITLE "L206" Error "other-title"
+        "a report whose title is not the question that was asked"
+        "readers find results by their titles"
+        "`fwdlab report` makes it again from the records"
+    OTHER_EXPERIMENT "L207" Warning "other-experiment"
+        "an experiment that does not have the hash beside it"
+        "it was changed after the run was started, or written by another version"
+        "bring resolved.json back from a copy"
+    BROKEN_LINK "L301" Warning "broken-link"
+        "a link to a file of the same directory that is not there"
+        "a reader sees a gap in place of the plot"
+        "`fwdlab report` makes the plots again; other files come back from a copy"
+    NOT_AS_REPORTED "L302" Note "not-as-reported"
+        "a report that is not what this fwdlab makes of the records, while its figures agree or the run is not finished"
+        "it was edited, made by another version, or made before the last blocks were measured"
+        "`fwdlab report` makes it again from the records"
+    INVALID_TRIALS_UNBALANCED "L401" Warning "invalid-trials-unbalanced"
+        "invalid trials that one variant has many more of than chance would give it"
+        "what is left of that variant may be a choice of its better or worse moments"
+        "look at the reasons in the report's table of invalid trials"
+    CEILING "L402" Warning "ceiling"
+        "observations that a limit holds which is not the device under test: the line rate, the generator"
+        "how fast the device is does not show, and differences at the ceiling mean nothing"
+        "offer more, or use smaller frames or a faster line"
+    OFFERED_LOAD_MOVED "L403" Warning "offered-load-moved"
+        "an offered load that differs between a variant and its baseline"
+        "a device that is offered more forwards more: part of the effect may be the generator's"
+        "hold the verdict against the effect at equal offered load, which the report gives"
+    OTHER_VERDICT "L601" Error "other-verdict"
+        "a published verdict that is not the one that the records give"
+        "it is the sentence that people remember"
+        "`fwdlab report` makes it again from the records"
+    VERDICT_FLIPS "L602" Warning "verdict-flips"
+        "a verdict that reads otherwise under another sound analysis of the same records"
+        "it rests on a choice, and not on what was measured alone"
+        "measure more blocks, or on a quieter machine"
+    UNREADABLE "L901" Error "unreadable"
+        "a file or folder that cannot be read"
+        "what is in it was not looked at"
+        "give yourself the right to read it, or bring it back from a copy"
+    NOT_OF_ITS_FORM "L902" Error "not-of-its-form"
+        "a file that does not hold what its name says"
+        "what is published from it cannot be traced; the other rules on its directory were not applied"
+        "bring the file back from a copy"
+    NEWER_FORM "L903" Error "newer-form"
+        "a file that a later fwdlab has written"
+        "this one would misread it; the other rules on its directory were not applied"
+        "use that version"
+    TORN_LINE "L904" Note "torn-line"
+        "a last line without its end"
+        "the process that wrote it was killed, or the file was cut; it does not count"
+        "of an unfinished run, the same `fwdlab run` measures the block again; else bring the file back from a copy"
+    HOSTILE_NAME "L905" Warning "hostile-name"
+        "a name with characters that act instead of being read, or that is no text"
+        "it can show as another name, and break the programs that come across it"
+        "rename it"
+    UNKNOWN_FILE "L906" Note "unknown-file"
+        "a file in a results directory that is none of the format's, or a symbolic link"
+        "it was not looked at"
+        "keep what is your own beside the results directory, not in it"
+    BEING_MEASURED "L907" Note "being-measured"
+        "a directory into which a run is measuring"
+        "it was looked at as far as it is written, and changes meanwhile"
+        "look again when the run is finished"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_sorted_distinct_and_of_the_documented_ranges() {
+        for pair in RULES.windows(2) {
+            assert!(pair[0].code < pair[1].code, "{}", pair[1].code);
+            assert_ne!(pair[0].name, pair[1].name);
+        }
+        for rule in RULES {
+            let (letter, digits) = rule.code.split_at(1);
+            assert!(letter == "L" && digits.len() == 3, "{}", rule.code);
+            assert!("1234569".contains(&digits[..1]), "{}", rule.code);
+            assert_eq!(Rule::of(&rule.code.to_lowercase()), Some(*rule));
+        }
+        assert_eq!(Rule::of("L999"), None);
+    }
+
+    /// The page has a row for each rule, word for word, and no other row.
+    #[test]
+    fn the_page_says_what_the_rules_say() {
+        let page = include_str!("../../../../docs/lint.md");
+        let is_row = |line: &&str| line.starts_with("| L") && line.as_bytes()[3].is_ascii_digit();
+        let rows: Vec<&str> = page.lines().filter(is_row).collect();
+        let expected: Vec<String> = RULES
+            .iter()
+            .map(|rule| {
+                format!(
+                    "| {} | `{}` | {} | {} | {} | {} |",
+                    rule.code,
+                    rule.name,
+                    rule.severity.as_str(),
+                    rule.finds,
+                    rule.matters,
+                    rule.help
+                )
+            })
+            .collect();
+        assert!(
+            rows == expected,
+            "docs/lint.md should have:\n{}",
+            expected.join("\n")
+        );
+    }
+}

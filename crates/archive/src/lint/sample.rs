@@ -1,0 +1,110 @@
+//! A run for the tests whose numbers follow from its slices, as those of a measured one do.
+
+use std::path::{Path, PathBuf};
+
+use fwdlab_model::{Conservation, TrialRecord};
+use fwdlab_stats::{Slice, observation};
+
+use crate::lint::{Finding, lint_directory};
+use crate::results::{Choice, Results};
+use crate::sample::{self, Outcome};
+
+/// What was measured: block, and whether the attempt was valid.
+const SCRIPT: [(u32, bool); 5] = [(1, true), (2, false), (2, true), (3, true), (4, true)];
+
+/// A run that is finished, in a folder.
+pub(super) fn finished(root: &Path) -> PathBuf {
+    let results = measured(root, SCRIPT.len());
+    let dir = results.dir().to_owned();
+    results.finish("2026-11-21T08:50:00Z").unwrap();
+    dir
+}
+
+/// A run with so many attempts of the script.
+pub(super) fn measured(root: &Path, attempts: usize) -> Results {
+    let (resolved, plan) = (sample::resolved(), sample::plan());
+    let run = sample::new_run(&resolved, &plan);
+    let mut results = Results::open_or_create(root, &run, &Choice::default()).unwrap();
+    let session = results.next_session();
+    results.begin_session(sample::session(session)).unwrap();
+    let mut last = 0;
+    let mut attempt = 0;
+    for (block, valid) in SCRIPT.into_iter().take(attempts) {
+        attempt = if block == last { attempt + 1 } else { 1 };
+        last = block;
+        append(&mut results, outcome(block, attempt, session, valid));
+    }
+    results
+}
+
+pub(super) fn append(results: &mut Results, outcome: Outcome) {
+    let Outcome {
+        trials,
+        block,
+        slices,
+    } = outcome;
+    results.append_block(&trials, &block, &slices).unwrap();
+}
+
+/// The findings' codes, and their sentences for whoever reads a failed test.
+pub(super) fn lint(dir: &Path) -> (Vec<&'static str>, Vec<Finding>) {
+    let findings = lint_directory(dir).findings;
+    (
+        findings.iter().map(|finding| finding.rule.code).collect(),
+        findings,
+    )
+}
+
+/// An outcome of the tests whose trials are those of its slices.
+pub(super) fn outcome(block: u32, attempt: u32, session: u32, valid: bool) -> Outcome {
+    let mut outcome = sample::outcome(&sample::plan(), block, attempt, session, valid);
+    for (number, slice) in (0_u64..).zip(&mut outcome.slices) {
+        let of_variant = 10_000 * slice.variant.as_str().len() as u64;
+        slice.forwarded_frames = 100_000 + of_variant + 131 * u64::from(block) + 17 * number;
+        slice.dropped_frames = slice.offered_frames.saturating_sub(slice.forwarded_frames);
+        slice.offered_frames = slice.forwarded_frames + slice.dropped_frames;
+        slice.undisturbed_frames = slice.forwarded_frames * 9 / 10;
+    }
+    for trial in &mut outcome.trials {
+        follow(trial, &outcome.slices);
+    }
+    let sum = |of: fn(&TrialRecord) -> u64| outcome.trials.iter().map(of).sum::<u64>();
+    let frames = Conservation {
+        offered_frames: sum(|trial| trial.offered_frames) + 7,
+        forwarded_frames: sum(|trial| trial.forwarded_frames) + 4,
+        drops: [("nft".to_owned(), sum(|trial| trial.drops["nft"]) + 3)].into(),
+        ..Conservation::default()
+    };
+    outcome.block.start = format!("2026-11-21T08:4{}:{}0Z", block + 2, attempt + 2);
+    outcome
+        .block
+        .conservation
+        .values_mut()
+        .for_each(|of_family| *of_family = frames.clone());
+    outcome
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are small")]
+fn follow(trial: &mut TrialRecord, slices: &[fwdlab_model::SliceRecord]) {
+    let own: Vec<_> = slices
+        .iter()
+        .filter(|slice| slice.variant == trial.variant)
+        .collect();
+    let counted: Vec<Slice> = own
+        .iter()
+        .map(|slice| Slice {
+            round: slice.round,
+            forwarded_frames: slice.undisturbed_frames,
+            duration_s: slice.undisturbed_s,
+        })
+        .collect();
+    let shortest_s = sample::resolved().design.shortest_counted_s();
+    trial.observation_pps = observation(&counted, shortest_s)
+        .unwrap()
+        .median_forwarding_rate_pps;
+    trial.offered_frames = own.iter().map(|slice| slice.offered_frames).sum();
+    trial.forwarded_frames = own.iter().map(|slice| slice.forwarded_frames).sum();
+    let dropped = own.iter().map(|slice| slice.dropped_frames).sum();
+    trial.drops = [("nft".to_owned(), dropped)].into();
+    trial.pooled_pps = trial.forwarded_frames as f64 / trial.measured_s;
+}
