@@ -11,8 +11,10 @@ mod effects_plot;
 mod error;
 mod evidence;
 mod factorial;
+mod findings;
 mod judge;
 mod labels;
+mod lint;
 mod offered_load;
 mod preview;
 mod readme;
@@ -30,6 +32,8 @@ pub use compare::{
 };
 pub use error::ReportError;
 pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection, VarianceRow};
+pub use findings::FINDINGS_SCHEMA_VERSION;
+pub use lint::lint_report;
 pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use preview::{
     Claim, ComparisonPreview, Detectable, Difference, MethodPreview, PREVIEW_SCHEMA_VERSION,

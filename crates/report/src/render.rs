@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use fwdlab_archive::lint::{Finding, Rule};
 use serde::Serialize;
 
 use crate::compare::CompareReport;
@@ -36,7 +37,7 @@ pub fn json(report: &Report) -> Result<String, ReportError> {
     pretty(report)
 }
 
-fn pretty(value: &impl Serialize) -> Result<String, ReportError> {
+pub(crate) fn pretty(value: &impl Serialize) -> Result<String, ReportError> {
     let mut text =
         serde_json::to_string_pretty(value).map_err(|source| ReportError::Json { source })?;
     text.push('\n');
@@ -82,6 +83,42 @@ pub fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
 /// [`ReportError::Json`].
 pub fn compared_json(report: &CompareReport) -> Result<String, ReportError> {
     pretty(report)
+}
+
+/// What `fwdlab lint` prints; `directories` is how many were looked at.
+///
+/// Shape: findings of a directory stand together.
+#[must_use]
+pub fn findings(findings: &[Finding], directories: usize, colour: bool) -> String {
+    crate::findings::terminal(findings, directories, colour)
+}
+
+/// What `fwdlab lint --json` prints: one array, see `docs/lint.md`.
+///
+/// # Errors
+/// [`ReportError::Json`].
+pub fn findings_json(findings: &[Finding]) -> Result<String, ReportError> {
+    crate::findings::json(findings)
+}
+
+/// What `fwdlab lint --sarif` prints: a log of SARIF 2.1.0.
+///
+/// # Errors
+/// [`ReportError::Json`].
+pub fn findings_sarif(findings: &[Finding]) -> Result<String, ReportError> {
+    crate::findings::sarif(findings)
+}
+
+/// What `fwdlab lint --github` prints: a workflow command a finding.
+#[must_use]
+pub fn findings_github(findings: &[Finding]) -> String {
+    crate::findings::github(findings)
+}
+
+/// What `fwdlab lint --explain` prints of a rule, for a terminal of `width` columns.
+#[must_use]
+pub fn explanation(rule: &Rule, width: usize) -> String {
+    crate::findings::explanation(rule, width)
 }
 
 /// The files of `derived/` by their names: README.md, report.json and the plots.

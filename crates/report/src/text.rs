@@ -17,12 +17,21 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-fn visible(character: char) -> char {
-    let acts = character.is_control()
+/// The character, or U+FFFD where it acts.
+pub(crate) fn visible(character: char) -> char {
+    if acts(character) {
+        '\u{fffd}'
+    } else {
+        character
+    }
+}
+
+/// Whether a character acts instead of being read, or XML cannot hold it.
+pub(crate) fn acts(character: char) -> bool {
+    character.is_control()
         || matches!(character,
             '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}')
-        || matches!(character, '\u{fffe}' | '\u{ffff}');
-    if acts { '\u{fffd}' } else { character }
+        || matches!(character, '\u{fffe}' | '\u{ffff}')
 }
 
 /// One line of Markdown that shows exactly this text, also inside a table's cell.

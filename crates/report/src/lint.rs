@@ -1,0 +1,372 @@
+//! What was published of a run, held against what its records give.
+//!
+//! Figures and verdicts are compared, not bytes: another version may word a report otherwise, and whoever
+//! publishes one may write into it. A line that is the same but for its figures was not worded otherwise.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fwdlab_archive::Loaded;
+use fwdlab_archive::lint::{
+    CEILING, Evidence, FIGURE_CHANGED, Finding, NOT_AS_REPORTED, NOT_OF_ITS_FORM,
+    OFFERED_LOAD_MOVED, OTHER_TITLE, OTHER_VERDICT, Rule, UNKNOWN_FILE, VERDICT_FLIPS,
+};
+use fwdlab_stats::Verdict;
+
+use crate::error::ReportError;
+use crate::render;
+use crate::report::Report;
+use crate::text;
+
+/// So many lines of a file are shown of those that differ.
+const SHOWN_MAX: usize = 3;
+
+/// Files of `derived/` that no report is made of: what `fwdlab doctor` measured.
+const OTHERS: &[&str] = &["derived/noise.json"];
+
+/// Holds README.md and what `derived/` holds, by their paths in the directory, against the records; and
+/// says what the report warns of where it concerns whether a verdict can be believed.
+///
+/// Shape: none of the files need be there.
+#[must_use]
+pub fn lint_report(loaded: &Loaded, published: &BTreeMap<String, Vec<u8>>) -> Vec<Finding> {
+    let made = match Report::build(loaded).and_then(|report| Ok((made_files(&report)?, report))) {
+        Ok(made) => made,
+        // Nothing was measured, and nothing is published.
+        Err(ReportError::NoSession) if published.is_empty() => return Vec::new(),
+        Err(error) => {
+            let sentence = format!("no report can be made of the records: {error}");
+            let finding = Finding::new(&NOT_OF_ITS_FORM, &loaded.dir, sentence);
+            let evidence = Evidence::published(&records(loaded), None, error.to_string());
+            return vec![finding.with(evidence)];
+        }
+    };
+    let (files, report) = made;
+    let mut findings = warned(loaded, &report);
+    let mut others = Vec::new();
+    for (name, bytes) in published {
+        match files.get(name) {
+            Some(made) if made.as_bytes() == bytes => {}
+            Some(made) => {
+                let before = findings.len();
+                if loaded.finished.is_some() {
+                    let text = String::from_utf8_lossy(bytes);
+                    compare(loaded, name, &text, made, &mut findings);
+                }
+                if findings.len() == before {
+                    others.push(name);
+                }
+            }
+            None if OTHERS.contains(&name.as_str()) => {}
+            None => {
+                let sentence = format!("{name} is none of the report's files");
+                let finding = Finding::new(&UNKNOWN_FILE, &loaded.dir, sentence);
+                let evidence = Evidence::published(&loaded.dir.join(name), None, "is there");
+                findings.push(finding.with(evidence));
+            }
+        }
+    }
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(|name| name.as_str()).collect();
+        let sentence = format!(
+            "not what this fwdlab makes of the records: {}",
+            names.join(", ")
+        );
+        let finding = Finding::new(&NOT_AS_REPORTED, &loaded.dir, sentence);
+        findings.push(
+            others
+                .iter()
+                .take(SHOWN_MAX)
+                .fold(finding, |finding, name| {
+                    finding.with(Evidence::published(&loaded.dir.join(name), None, "differs"))
+                }),
+        );
+    }
+    findings
+}
+
+/// The report's files by their paths in the directory.
+fn made_files(report: &Report) -> Result<BTreeMap<String, String>, ReportError> {
+    let derived = render::derived_files(report)?.into_iter();
+    let mut files: BTreeMap<String, String> = derived
+        .map(|(name, text)| (format!("derived/{name}"), text))
+        .collect();
+    files.insert("README.md".to_owned(), render::readme(report, "derived/"));
+    Ok(files)
+}
+
+fn records(loaded: &Loaded) -> std::path::PathBuf {
+    loaded.dir.join("trials.jsonl")
+}
+
+/// What the report warns of, as findings: those warnings that say that a verdict may not be one of the DUT.
+fn warned(loaded: &Loaded, report: &Report) -> Vec<Finding> {
+    let rule = |code: &str| -> Option<&'static Rule> {
+        match code {
+            "W107" | "W218" => Some(&CEILING),
+            "W217" => Some(&OFFERED_LOAD_MOVED),
+            "W206" | "W210" => Some(&VERDICT_FLIPS),
+            _ => None,
+        }
+    };
+    report
+        .warnings
+        .iter()
+        .filter_map(|warning| {
+            let rule = rule(&warning.code)?;
+            let sentence = format!("{}: {}", warning.subjects.join(", "), warning.text);
+            let evidence = Evidence::published(&records(loaded), None, warning.code.as_str());
+            Some(Finding::new(rule, &loaded.dir, sentence).with(evidence))
+        })
+        .collect()
+}
+
+/// A line, what is left of it without its figures and verdicts, and its verdicts.
+struct Line<'a> {
+    number: usize,
+    text: &'a str,
+    shape: String,
+    verdicts: Vec<&'static str>,
+}
+
+fn lines(text: &str) -> Vec<Line<'_>> {
+    let numbered = text.lines().enumerate();
+    numbered
+        .map(|(index, text)| {
+            let (shape, verdicts) = shape(text);
+            Line {
+                number: index + 1,
+                text,
+                shape,
+                verdicts,
+            }
+        })
+        .collect()
+}
+
+/// Lines that differ in figures or verdicts alone, and the title of a README.
+fn compare(loaded: &Loaded, name: &str, published: &str, made: &str, findings: &mut Vec<Finding>) {
+    let path = loaded.dir.join(name);
+    let is_readme = name.ends_with(".md");
+    // A plot has other figures in every version that draws it otherwise.
+    if !is_readme && !name.ends_with(".json") {
+        return;
+    }
+    let (published, made) = (lines(published), lines(made));
+    if is_readme && let (Some(title), Some(question)) = (published.first(), made.first()) {
+        let is_title = title.text.starts_with("# ");
+        if is_title && title.text.trim_end() != question.text {
+            let sentence = format!("the title of {name} is not the question of the experiment");
+            findings.push(
+                Finding::new(&OTHER_TITLE, &loaded.dir, sentence)
+                    .with(Evidence::published(&path, Some(1), title.text))
+                    .with(Evidence::derived(
+                        &loaded.dir.join("resolved.json"),
+                        None,
+                        question.text,
+                    )),
+            );
+        }
+    }
+    let pairs = differing(
+        &published[1.min(published.len())..],
+        &made[1.min(made.len())..],
+    );
+    let (verdicts, figures): (Vec<_>, Vec<_>) =
+        (pairs.into_iter()).partition(|(published, made)| published.verdicts != made.verdicts);
+    for (rule, pairs, what) in [
+        (&OTHER_VERDICT, verdicts, "verdicts"),
+        (&FIGURE_CHANGED, figures, "figures"),
+    ] {
+        if pairs.is_empty() {
+            continue;
+        }
+        let (count, lines) = (pairs.len(), if pairs.len() == 1 { "line" } else { "lines" });
+        let sentence = format!("{name}: {count} {lines} with {what} that the records do not give");
+        let finding = Finding::new(rule, &loaded.dir, sentence);
+        let shown = pairs.iter().take(SHOWN_MAX);
+        findings.push(shown.fold(finding, |finding, (published, made)| {
+            let line = Some(published.number);
+            finding
+                .with(Evidence::published(&path, line, published.text.trim()))
+                .with(Evidence::derived(&records(loaded), None, made.text.trim()))
+        }));
+    }
+}
+
+/// Lines of one shape that are not the same in both, each with the one in whose place it stands.
+fn differing<'l, 't>(
+    published: &'l [Line<'t>],
+    made: &'l [Line<'t>],
+) -> Vec<(&'l Line<'t>, &'l Line<'t>)> {
+    let mut by_shape: BTreeMap<&str, [Vec<&Line<'_>>; 2]> = BTreeMap::new();
+    for (side, lines) in [published, made].into_iter().enumerate() {
+        for line in lines {
+            by_shape.entry(&line.shape).or_default()[side].push(line);
+        }
+    }
+    let mut pairs = Vec::new();
+    for [published, made] in by_shape.into_values() {
+        let alone = |own: &[&'l Line<'t>], others: &[&Line<'_>]| {
+            let mut others: Vec<String> = others.iter().map(|line| spaced(line.text)).collect();
+            others.sort_unstable();
+            let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+            for other in &others {
+                *counts.entry(other).or_default() += 1;
+            }
+            let mut alone = Vec::new();
+            for line in own {
+                match counts.get_mut(spaced(line.text).as_str()) {
+                    Some(count) if *count > 0 => *count -= 1,
+                    _ => alone.push(*line),
+                }
+            }
+            alone
+        };
+        let (one, other) = (alone(&published, &made), alone(&made, &published));
+        pairs.extend(one.into_iter().zip(other));
+    }
+    pairs.sort_by_key(|(published, _)| published.number);
+    pairs
+}
+
+/// A line with single spaces: columns are as wide as their figures.
+fn spaced(line: &str) -> String {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    words.join(" ")
+}
+
+/// The words of verdicts, those that hold others in them first.
+const VERDICTS: [Verdict; 5] = [
+    Verdict::DifferentButNegligible,
+    Verdict::DifferentSizeUndecided,
+    Verdict::Different,
+    Verdict::Equivalent,
+    Verdict::Undecided,
+];
+
+/// A line with `#` for each figure and `@` for each verdict; and the verdicts.
+fn shape(line: &str) -> (String, Vec<&'static str>) {
+    let mut shape = String::with_capacity(line.len());
+    let mut verdicts = Vec::new();
+    let line = spaced(line);
+    let mut rest = line.as_str();
+    let mut before = None;
+    while let Some(character) = rest.chars().next() {
+        let is_word_start = !before.is_some_and(char::is_alphanumeric);
+        let verdict = VERDICTS
+            .iter()
+            .map(|verdict| verdict.words())
+            .find(|words| is_word_start && starts_with_words(rest, words));
+        let figure = figure_length(rest);
+        let length = if let Some(words) = verdict {
+            verdicts.push(words);
+            shape.push('@');
+            words.len()
+        } else if figure > 0 {
+            shape.push('#');
+            figure
+        } else {
+            shape.push(character);
+            character.len_utf8()
+        };
+        before = rest[..length].chars().next_back();
+        rest = &rest[length..];
+    }
+    (shape, verdicts)
+}
+
+fn starts_with_words(text: &str, words: &str) -> bool {
+    text.strip_prefix(words)
+        .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+}
+
+/// Length in bytes of the figure that a text begins with, its sign included; 0 where there is none.
+fn figure_length(text: &str) -> usize {
+    let unsigned = text.trim_start_matches(['+', '-', '\u{2212}']);
+    let sign = text.len() - unsigned.len();
+    if !unsigned.starts_with(|character: char| character.is_ascii_digit()) {
+        return 0;
+    }
+    let mut length = 0;
+    let mut characters = unsigned.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        let next = characters.peek().map(|(_, next)| *next);
+        let is_digit = |character: Option<char>| character.is_some_and(|c| c.is_ascii_digit());
+        let goes_on = match character {
+            '.' | ',' | '\u{202f}' | '\u{a0}' => is_digit(next),
+            'e' | 'E' => {
+                let exponent = unsigned[at + 1..].trim_start_matches(['+', '-']);
+                is_digit(exponent.chars().next())
+            }
+            '+' | '-' => unsigned[..at].ends_with(['e', 'E']) && is_digit(next),
+            _ => character.is_ascii_digit(),
+        };
+        if !goes_on {
+            break;
+        }
+        length = at + character.len_utf8();
+    }
+    sign + length
+}
+
+/// A path as people read it.
+pub(crate) fn shown(path: &Path) -> String {
+    text::one_line(&path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_shape_is_a_line_without_its_figures_and_verdicts() {
+        for (line, expected, verdicts) in [
+            (
+                "| a | 1\u{202f}019\u{202f}000 | -24.4 % | different |",
+                "| a | # | # % | @ |",
+                &["different"][..],
+            ),
+            ("+   8     593576.28  1.90609e+06", "+ # # #", &[]),
+            (
+                "\"words\": \"different but negligible\",",
+                "\"words\": \"@\",",
+                &["different but negligible"],
+            ),
+            (
+                "rates of indifferent kinds, 3 of 4.",
+                "rates of indifferent kinds, # of #.",
+                &[],
+            ),
+            ("undecided: 1.5e", "@: #e", &["undecided"]),
+            ("[-26.0, -23.5]", "[#, #]", &[]),
+        ] {
+            let (shape, found) = shape(line);
+            assert_eq!((shape.as_str(), found.as_slice()), (expected, verdicts));
+        }
+    }
+
+    #[test]
+    fn a_changed_line_is_paired_with_the_one_in_whose_place_it_stands() {
+        let made = lines("| a | 1 |\n| a | 2 |\n| a | 3 |\nother 4\n");
+        let published = lines("| a | 1 |\nan own remark\n| a | 7 |\n| a | 3 |\nother words 4\n");
+        let pairs = differing(&published, &made);
+        let [(published, made)] = &pairs[..] else {
+            panic!("{}", pairs.len())
+        };
+        assert_eq!(
+            (published.text, made.text, published.number),
+            ("| a | 7 |", "| a | 2 |", 3)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_has_a_shape_that_holds_no_figure(line: String) {
+            let (shape, _) = shape(&line);
+            prop_assert!(!shape.contains(|c: char| c.is_ascii_digit()));
+        }
+    }
+}

@@ -1,0 +1,431 @@
+//! Reports that are not what their records give, and findings in every form in which they are printed.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod synthetic;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use fwdlab_archive::lint::{
+    BROKEN_LINK, Evidence, Finding, HOSTILE_NAME, RULES, UNKNOWN_FILE, VALUE_REPLACED,
+};
+use fwdlab_archive::{Finished, Loaded};
+use fwdlab_model::{LoadRegime, SCHEMA_VERSION, VariantName};
+use fwdlab_report::{Report, lint_report, render};
+use proptest::prelude::*;
+use serde_json::Value;
+use synthetic::Synthetic;
+
+fn finished(run: &Synthetic) -> Loaded {
+    Loaded {
+        finished: Some(Finished {
+            schema: SCHEMA_VERSION,
+            finished: "2026-11-21T10:00:00Z".to_owned(),
+            accepted_blocks: (1..=8).collect(),
+            given_up_blocks: Vec::new(),
+        }),
+        ..run.loaded()
+    }
+}
+
+/// What `fwdlab report` writes of a run.
+fn published(loaded: &Loaded) -> BTreeMap<String, Vec<u8>> {
+    let report = Report::build(loaded).unwrap();
+    let derived = render::derived_files(&report).unwrap().into_iter();
+    let readme = render::readme(&report, "derived/");
+    derived
+        .map(|(name, text)| (format!("derived/{name}"), text))
+        .chain([("README.md".to_owned(), readme)])
+        .map(|(name, text)| (name, text.into_bytes()))
+        .collect()
+}
+
+/// The codes found after a change to one published file of a finished run.
+fn after(name: &str, change: impl FnOnce(&str) -> String) -> Vec<&'static str> {
+    codes(&found(&finished(&Synthetic::default()), name, change))
+}
+
+fn found(loaded: &Loaded, name: &str, change: impl FnOnce(&str) -> String) -> Vec<Finding> {
+    let mut files = published(loaded);
+    let text = String::from_utf8(files[name].clone()).unwrap();
+    let changed = change(&text);
+    assert_ne!(changed, text, "{name} was to be changed");
+    files.insert(name.to_owned(), changed.into_bytes());
+    lint_report(loaded, &files)
+}
+
+fn codes(findings: &[Finding]) -> Vec<&'static str> {
+    findings.iter().map(|finding| finding.rule.code).collect()
+}
+
+/// The text with the first digit of a line that holds `part` replaced by another.
+fn with_another_figure(text: &str, part: &str) -> String {
+    let line = text.lines().find(|line| line.contains(part)).unwrap();
+    let at = line.rfind(|c: char| c.is_ascii_digit()).unwrap();
+    let digit = if &line[at..=at] == "7" { "3" } else { "7" };
+    let changed = format!("{}{digit}{}", &line[..at], &line[at + 1..]);
+    text.replacen(line, &changed, 1)
+}
+
+#[test]
+fn nothing_is_found_in_what_a_report_writes() {
+    for run in [
+        Synthetic::default(),
+        Synthetic {
+            titles: vec![Some("one".into()), Some("two".into())],
+            ..Synthetic::default()
+        },
+        Synthetic {
+            measured_blocks: 0,
+            ..Synthetic::default()
+        },
+    ] {
+        let loaded = finished(&run);
+        assert_eq!(codes(&lint_report(&loaded, &published(&loaded))), [""; 0]);
+        // Reports are safe to delete.
+        assert_eq!(codes(&lint_report(&loaded, &BTreeMap::new())), [""; 0]);
+    }
+    // Killed before its first session was recorded.
+    let mut loaded = Synthetic::default().loaded();
+    loaded.sessions.clear();
+    assert_eq!(codes(&lint_report(&loaded, &BTreeMap::new())), [""; 0]);
+    let readme = BTreeMap::from([("README.md".to_owned(), Vec::new())]);
+    assert_eq!(codes(&lint_report(&loaded, &readme)), ["L902"]);
+}
+
+#[test]
+fn a_figure_that_the_records_do_not_give_is_shown_beside_the_one_they_do() {
+    let change = |text: &str| with_another_figure(text, "| XDP fib forwarding |");
+    let findings = found(&finished(&Synthetic::default()), "README.md", change);
+    assert_eq!(codes(&findings), ["L108"]);
+    let [published, derived] = &findings[0].evidence[..] else {
+        panic!("{findings:?}")
+    };
+    assert!(published.path.ends_with("README.md") && published.line.is_some());
+    assert!(published.says.contains("XDP fib") && derived.says.contains("XDP fib"));
+    assert_ne!(published.says, derived.says);
+    // A row of ministat, a sentence, and what programs read.
+    for (name, part) in [
+        ("README.md", "x   8"),
+        ("README.md", "- **XDP fib forwarding**"),
+        ("derived/README.md", "- **XDP fib forwarding**"),
+        ("derived/report.json", "\"estimate_percent\""),
+    ] {
+        assert_eq!(
+            after(name, |text| with_another_figure(text, part)),
+            ["L108"],
+            "{part}"
+        );
+    }
+}
+
+#[test]
+fn a_verdict_and_a_title_that_the_records_do_not_give_are_found() {
+    let codes = after("README.md", |text| {
+        text.replacen("**: different: ", "**: equivalent: ", 1)
+    });
+    assert_eq!(codes, ["L601"]);
+    let codes = after("derived/report.json", |text| {
+        text.replacen("\"words\": \"different\"", "\"words\": \"undecided\"", 1)
+    });
+    assert_eq!(codes, ["L601"]);
+    let codes = after("README.md", |text| text.replacen("# Impact of", "# On", 1));
+    assert_eq!(codes, ["L206"]);
+}
+
+#[test]
+fn other_words_are_a_note_because_they_may_be_another_versions() {
+    let remark = |text: &str| text.replacen("# Results", "Measured on a Sunday.\n\n# Results", 1);
+    assert_eq!(after("README.md", remark), ["L302"]);
+    assert_eq!(
+        after("README.md", |text| text
+            .replace("does not matter", "matters not")),
+        ["L302"]
+    );
+    assert_eq!(
+        after("derived/trials.svg", |text| text.replace("<svg", "<svg ")),
+        ["L302"]
+    );
+    // Of a run that is not finished the report may be older than the records.
+    let unfinished = Synthetic::default().loaded();
+    let change = |text: &str| with_another_figure(text, "| XDP fib forwarding |");
+    assert_eq!(codes(&found(&unfinished, "README.md", change)), ["L302"]);
+    let findings = found(&finished(&Synthetic::default()), "README.md", |_| {
+        "\u{0}".into()
+    });
+    assert_eq!(codes(&findings), ["L302"]);
+}
+
+#[test]
+fn strangers_among_the_reports_files_are_told() {
+    let loaded = finished(&Synthetic::default());
+    let with = |name: &str| {
+        let mut files = published(&loaded);
+        files.insert(name.to_owned(), Vec::new());
+        codes(&lint_report(&loaded, &files))
+    };
+    assert_eq!(with("derived/effects-7-inet.svg"), ["L906"]);
+    assert_eq!(with("derived/noise.json"), [""; 0]);
+}
+
+#[test]
+fn warnings_that_a_verdict_may_not_be_the_duts_are_findings() {
+    let codes_of = |loaded: &Loaded| codes(&lint_report(loaded, &published(loaded)));
+    let two = Synthetic {
+        variants: vec![("open".into(), 0.0), ("filtered".into(), 0.0)],
+        control: false,
+        ..Synthetic::default()
+    };
+    // All that was offered under overload was forwarded, and what was offered is the outcome's.
+    let mut held = finished(&two);
+    held.resolved.traffic.regime = LoadRegime::Overload;
+    assert!(codes_of(&held).contains(&"L402"), "{:?}", codes_of(&held));
+
+    let mut moved = held.clone();
+    let open = moved.resolved.variants[0].name.clone();
+    let offered =
+        |variant: &VariantName, forwarded: u64| forwarded * if *variant == open { 3 } else { 2 };
+    for attempt in &mut moved.attempts {
+        for slice in &mut attempt.slices {
+            slice.offered_frames = offered(&slice.variant, slice.forwarded_frames);
+        }
+        for trial in &mut attempt.trials {
+            trial.offered_frames = offered(&trial.variant, trial.forwarded_frames);
+        }
+    }
+    assert_eq!(codes_of(&moved), ["L403"]);
+
+    // The undisturbed half of one variant's time is a tenth faster than all of it.
+    let mut disturbed = finished(&two);
+    let filtered = disturbed.resolved.variants[1].name.clone();
+    for attempt in &mut disturbed.attempts {
+        for slice in attempt
+            .slices
+            .iter_mut()
+            .filter(|slice| slice.variant == filtered)
+        {
+            slice.undisturbed_s = slice.time_s / 2.0;
+            slice.undisturbed_frames = slice.forwarded_frames * 55 / 100;
+        }
+        for trial in attempt
+            .trials
+            .iter_mut()
+            .filter(|trial| trial.variant == filtered)
+        {
+            trial.undisturbed_s /= 2.0;
+        }
+    }
+    assert_eq!(codes_of(&disturbed), ["L602"]);
+    assert_eq!(codes_of(&finished(&two)), [""; 0]);
+}
+
+/// Names that act on terminals, in JSON, in URIs, in commands and in the writing direction.
+const HOSTILE: &str = "a\n::error::b\"\\\r\u{1b}[31m,c:d%0A\u{202e}e f\u{85}\u{9b}";
+
+fn examples() -> Vec<Finding> {
+    let directory = Path::new("results/quickstart/ready");
+    let values = directory.join("nft-conntrack.inet.pps");
+    let records = directory.join("trials.jsonl");
+    let hostile = Path::new("results").join(HOSTILE);
+    vec![
+        Finding::new(
+            &VALUE_REPLACED,
+            directory,
+            "nft-conntrack.inet.pps holds 741000 in block 5, which measured 722687",
+        )
+        .with(Evidence::published(&values, Some(5), "741000"))
+        .with(Evidence::derived(
+            &records,
+            Some(27),
+            "\"observation_pps\":722687",
+        )),
+        Finding::new(
+            &BROKEN_LINK,
+            directory,
+            "README.md shows derived/x.svg, which is not there",
+        )
+        .with(Evidence::published(
+            &directory.join("README.md"),
+            Some(40),
+            "derived/x.svg",
+        )),
+        Finding::new(&HOSTILE_NAME, &hostile, format!("the name {HOSTILE} acts"))
+            .with(Evidence::published(&hostile.join("x"), Some(3), HOSTILE))
+            .with(Evidence::derived(&hostile, None, "y".repeat(1000))),
+        Finding::new(&UNKNOWN_FILE, &hostile, "nothing shows it"),
+    ]
+}
+
+#[test]
+fn findings_in_every_form() {
+    insta::assert_snapshot!("findings", render::findings(&examples(), 2, false));
+    insta::assert_snapshot!("findings.json", render::findings_json(&examples()).unwrap());
+    insta::assert_snapshot!("findings.github", render::findings_github(&examples()));
+    assert_eq!(
+        render::findings(&[], 1, false),
+        "nothing found in 1 results directory\n"
+    );
+    assert_eq!(render::findings_json(&[]).unwrap(), "[]\n");
+    assert_eq!(render::findings_github(&[]), "");
+    insta::assert_snapshot!("explanation", render::explanation(&VALUE_REPLACED, 60));
+    let coloured = render::findings(&examples()[..1], 1, true);
+    assert!(coloured.starts_with("\u{1b}[1mresults/quickstart/ready\u{1b}[0m\n"));
+}
+
+/// What the schema of SARIF allows of the objects that are written, each with what it requires; it has
+/// no room for other properties.
+const SARIF: &[(&str, &[&str], &[&str])] = &[
+    ("", &["version", "runs"], &["$schema"]),
+    ("/runs/", &["tool"], &["columnKind", "results"]),
+    ("/runs//tool", &["driver"], &[]),
+    (
+        "/runs//tool/driver",
+        &["name"],
+        &["semanticVersion", "rules"],
+    ),
+    (
+        "/runs//tool/driver/rules/",
+        &["id"],
+        &[
+            "name",
+            "shortDescription",
+            "fullDescription",
+            "help",
+            "defaultConfiguration",
+        ],
+    ),
+    ("/runs//tool/driver/rules//shortDescription", &["text"], &[]),
+    ("/runs//tool/driver/rules//fullDescription", &["text"], &[]),
+    ("/runs//tool/driver/rules//help", &["text"], &[]),
+    (
+        "/runs//tool/driver/rules//defaultConfiguration",
+        &[],
+        &["level"],
+    ),
+    (
+        "/runs//results/",
+        &["message"],
+        &[
+            "ruleId",
+            "ruleIndex",
+            "level",
+            "locations",
+            "relatedLocations",
+        ],
+    ),
+    ("/runs//results//message", &["text"], &[]),
+    ("/runs//results//locations/", &[], &["physicalLocation"]),
+    (
+        "/runs//results//relatedLocations/",
+        &[],
+        &["id", "message", "physicalLocation"],
+    ),
+    ("/runs//results//relatedLocations//message", &["text"], &[]),
+    ("physicalLocation", &["artifactLocation"], &["region"]),
+    ("artifactLocation", &[], &["uri"]),
+    ("region", &[], &["startLine"]),
+];
+
+fn check_sarif(place: &str, value: &Value) {
+    match value {
+        Value::Object(fields) => {
+            let last = place.rsplit('/').next().unwrap();
+            let (_, required, optional) = SARIF
+                .iter()
+                .find(|(name, ..)| *name == place || !last.is_empty() && *name == last)
+                .unwrap_or_else(|| panic!("{place}: no such object"));
+            let keys: BTreeSet<&str> = fields.keys().map(String::as_str).collect();
+            let allowed: BTreeSet<&str> = required.iter().chain(*optional).copied().collect();
+            assert!(keys.is_subset(&allowed), "{place}: {keys:?}");
+            assert!(
+                required.iter().all(|key| keys.contains(key)),
+                "{place}: {keys:?}"
+            );
+            for (key, value) in fields {
+                check_sarif(&format!("{place}/{key}"), value);
+            }
+        }
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| check_sarif(&format!("{place}/"), item)),
+        Value::String(text) => match place.rsplit('/').next().unwrap() {
+            "level" => assert!(["error", "warning", "note"].contains(&text.as_str())),
+            "columnKind" => assert_eq!(text, "unicodeCodePoints"),
+            "version" => assert_eq!(text, "2.1.0"),
+            "uri" => assert!(
+                text.bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-._~/%:".contains(&b)),
+                "{text}"
+            ),
+            "text" => assert!(!text.is_empty(), "{place}"),
+            _ => {}
+        },
+        Value::Number(number) => {
+            let least = if place.ends_with("startLine") { 1 } else { 0 };
+            assert!(number.as_u64().unwrap() >= least, "{place}");
+        }
+        Value::Bool(_) | Value::Null => panic!("{place}: {value}"),
+    }
+}
+
+fn sarif_of(findings: &[Finding]) -> Value {
+    let text = render::findings_sarif(findings).unwrap();
+    assert!(
+        !text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'),
+        "{text}"
+    );
+    let log: Value = serde_json::from_str(&text).unwrap();
+    check_sarif("", &log);
+    log
+}
+
+#[test]
+fn a_sarif_log_is_one_of_its_schema() {
+    let log = sarif_of(&examples());
+    let run = &log["runs"][0];
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), RULES.len());
+    let results = run["results"].as_array().unwrap();
+    for (result, finding) in results.iter().zip(examples()) {
+        let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+        assert_eq!(rules[index]["id"], result["ruleId"]);
+        assert_eq!(result["ruleId"], finding.rule.code);
+        assert_eq!(result["locations"].as_array().unwrap().len(), 1);
+    }
+    let place = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        place["artifactLocation"]["uri"],
+        "results/quickstart/ready/nft-conntrack.inet.pps"
+    );
+    assert_eq!(place["region"]["startLine"], 5);
+    assert_eq!(results[0]["relatedLocations"][0]["id"], 1);
+    insta::assert_snapshot!("result.sarif", format!("{:#}", results[0]));
+    assert!(
+        sarif_of(&[])["runs"][0]["results"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_name_and_no_excerpt_acts_in_any_form(path: String, says in any::<String>(), line: Option<u16>) {
+        let path = PathBuf::from(path.replace('\0', ""));
+        let finding = Finding::new(&VALUE_REPLACED, &path, says.as_str())
+            .with(Evidence::published(&path, line.map(|line| usize::from(line) + 1), says.as_str()));
+        let findings = [finding];
+        let acts = |text: &str| text.contains(|c: char| c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c));
+        prop_assert!(!acts(&render::findings(&findings, 1, false)));
+        let github = render::findings_github(&findings);
+        prop_assert!(!acts(&github) && github.lines().count() == 1 && github.starts_with("::error file="));
+        let json = render::findings_json(&findings).unwrap();
+        prop_assert!(!acts(&json));
+        let items: Value = serde_json::from_str(&json).unwrap();
+        prop_assert_eq!(items[0]["evidence"][0]["path"].as_str(), path.to_str());
+        sarif_of(&findings);
+    }
+}
