@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use fwdlab_archive::lint::RULES;
 use fwdlab_model::{
     AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FrameSizes, PortRange, THRESHOLD_PERCENT,
     Tester, parse_flow_address,
@@ -22,7 +23,10 @@ use crate::schema::FileKind;
 /// How `--help` groups the commands: every one stands in one group.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "doctor", "restore"]),
-    ("Results", &["report", "analyze", "compare", "ministat"]),
+    (
+        "Results",
+        &["report", "analyze", "compare", "lint", "ministat"],
+    ),
     ("Traffic", &["gen", "sink"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -82,6 +86,8 @@ pub(crate) enum Command {
     Analyze(AnalyzeArguments),
     /// Compare observations that you have: files of numbers, or results directories
     Compare(CompareArguments),
+    /// Trace every published number to its raw data, and say what is wrong, see docs/lint.md
+    Lint(LintArguments),
     /// Look for what would spoil a measurement here, and measure how much noise the lab has
     Doctor(DoctorArguments),
     /// Put back what a run that was killed has left changed
@@ -199,6 +205,48 @@ pub(crate) struct CompareArguments {
     /// Print the findings as JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("form").args(["json", "sarif", "github"]))]
+pub(crate) struct LintArguments {
+    /// Folders with results directories in them, or results directories
+    #[arg(required_unless_present = "explain", value_name = "DIR")]
+    pub(crate) directories: Vec<PathBuf>,
+    /// Look for these alone: codes, or how they begin, like L102,L6
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = rule_codes)]
+    pub(crate) only: Vec<String>,
+    /// Pass over these
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = rule_codes)]
+    pub(crate) skip: Vec<String>,
+    /// Exit with 1 where something as bad as this is found, or worse
+    #[arg(long, value_name = "SEVERITY", default_value = "error")]
+    pub(crate) fail_on: FailOn,
+    /// Print the findings as a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the findings as SARIF 2.1.0, for code hosts and editors
+    #[arg(long)]
+    pub(crate) sarif: bool,
+    /// Print the findings as annotations of GitHub Actions
+    #[arg(long)]
+    pub(crate) github: bool,
+    /// Say what a rule finds, why that matters and what to do, and look at nothing
+    #[arg(long, value_name = "CODE", value_parser = rule_codes, conflicts_with = "directories")]
+    pub(crate) explain: Option<String>,
+}
+
+/// From which severity on findings are a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// What is published is not what was measured
+    Error,
+    /// What is published may mislead
+    Warning,
+    /// Anything at all
+    Note,
+    /// Nothing
+    Never,
 }
 
 #[derive(Debug, Args)]
@@ -401,6 +449,17 @@ fn percent(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
             allowed.end()
         )
     })
+}
+
+/// A rule's code, or how some begin, in capitals.
+fn rule_codes(text: &str) -> Result<String, String> {
+    let code = text.to_ascii_uppercase();
+    let is_one = !code.is_empty() && RULES.iter().any(|rule| rule.code.starts_with(&code));
+    if is_one {
+        return Ok(code);
+    }
+    let codes: Vec<&str> = RULES.iter().map(|rule| rule.code).collect();
+    Err(format!("no such rule; there are {}", codes.join(", ")))
 }
 
 fn addresses() -> impl TypedValueParser<Value = u32> {

@@ -11,6 +11,7 @@ mod doctor;
 mod exit;
 mod experiment;
 mod generate;
+mod lint;
 mod ministat;
 mod output;
 mod plan;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Analyze(arguments) => analyze::analyze(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Lint(arguments) => lint::lint(&arguments),
         Command::Ministat(arguments) => ministat::ministat(&arguments),
         Command::Gen(arguments) => generate::generate(&arguments),
         Command::Sink(arguments) => sink::sink(&arguments),

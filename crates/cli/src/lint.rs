@@ -1,0 +1,113 @@
+//! `fwdlab lint`.
+
+use std::cmp::Reverse;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use fwdlab_archive::lint::{Finding, RULES, Severity, lint_directory, search};
+use fwdlab_report::{lint_report, render};
+
+use crate::args::{FailOn, LintArguments};
+use crate::exit::{Code, DONE, GOAL_MISSED, WrongArguments};
+use crate::output;
+
+pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
+    if let Some(code) = &arguments.explain {
+        return explain(code);
+    }
+    let mut directories = Vec::new();
+    let mut findings = Vec::new();
+    for root in &arguments.directories {
+        let found = search(&as_seen_from_here(root))?;
+        if found.directories.is_empty() && found.findings.is_empty() {
+            return Err(WrongArguments(format!(
+                "{}: there are no results below it; give a results directory, or a folder with some in it",
+                root.display()
+            ))
+            .into());
+        }
+        directories.extend(found.directories);
+        findings.extend(found.findings);
+    }
+    directories.sort();
+    directories.dedup();
+    for directory in &directories {
+        let linted = lint_directory(directory);
+        findings.extend(linted.findings);
+        if let Some(loaded) = &linted.loaded {
+            findings.extend(lint_report(loaded, &linted.published));
+        }
+    }
+    findings.retain(|finding| is_asked_for(arguments, finding.rule.code));
+    sort(&mut findings);
+    output::print(&text(arguments, &findings, directories.len())?)?;
+    let is_failure = least_failing(arguments.fail_on).is_some_and(|severity| {
+        let mut found = findings.iter();
+        found.any(|finding| finding.rule.severity >= severity)
+    });
+    Ok(if is_failure { GOAL_MISSED } else { DONE })
+}
+
+/// A path below the working directory is shown relative to it, as annotations and links have to be.
+fn as_seen_from_here(path: &Path) -> PathBuf {
+    let here = env::current_dir().unwrap_or_default();
+    match path.strip_prefix(&here) {
+        Ok(inside) if inside.as_os_str().is_empty() => PathBuf::from("."),
+        Ok(inside) => inside.to_owned(),
+        Err(_) => path.to_owned(),
+    }
+}
+
+fn is_asked_for(arguments: &LintArguments, code: &str) -> bool {
+    let is_one_of = |codes: &[String]| codes.iter().any(|begin| code.starts_with(begin));
+    (arguments.only.is_empty() || is_one_of(&arguments.only)) && !is_one_of(&arguments.skip)
+}
+
+/// By directory, the worst first, then by code and place.
+fn sort(findings: &mut [Finding]) {
+    findings.sort_by(|one, other| {
+        let key = |finding: &Finding| (Reverse(finding.rule.severity), finding.rule.code);
+        let place = |finding: &Finding| {
+            let first = finding.evidence.first();
+            first.map(|evidence| (evidence.path.clone(), evidence.line))
+        };
+        (one.directory.cmp(&other.directory))
+            .then_with(|| key(one).cmp(&key(other)))
+            .then_with(|| place(one).cmp(&place(other)))
+    });
+}
+
+fn text(
+    arguments: &LintArguments,
+    findings: &[Finding],
+    directories: usize,
+) -> anyhow::Result<String> {
+    Ok(if arguments.json {
+        render::findings_json(findings)?
+    } else if arguments.sarif {
+        render::findings_sarif(findings)?
+    } else if arguments.github {
+        render::findings_github(findings)
+    } else {
+        render::findings(findings, directories, output::stdout_takes_colour())
+    })
+}
+
+/// The least severity that is a failure.
+fn least_failing(fail_on: FailOn) -> Option<Severity> {
+    match fail_on {
+        FailOn::Error => Some(Severity::Error),
+        FailOn::Warning => Some(Severity::Warning),
+        FailOn::Note => Some(Severity::Note),
+        FailOn::Never => None,
+    }
+}
+
+fn explain(code: &str) -> anyhow::Result<Code> {
+    let columns = output::terminal_columns();
+    let rules = RULES.iter().filter(|rule| rule.code.starts_with(code));
+    let texts: Vec<String> = rules
+        .map(|rule| render::explanation(rule, columns))
+        .collect();
+    output::print(&texts.join("\n"))
+}

@@ -1,0 +1,199 @@
+//! What a run leaves behind is sound, and whatever is changed in it is found.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod shared;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use shared::fwdlab;
+use testkit::text;
+
+/// What may be so on any machine: a load that moved or held a variant, a verdict that hangs on disturbed
+/// time.
+const OF_THE_MACHINE: [&str; 3] = ["L402", "L403", "L602"];
+
+/// A load that no neighbour on the machine can make too short.
+const EXPERIMENT: &str = r#"
+question = "Impact of ready Ethernet headers, in a hurry"
+lab = "lab.toml"
+
+[[factor]]
+name = "l2_prepend"
+levels = [0, 1]
+default = 0
+
+[traffic]
+families = ["inet"]
+
+[design]
+blocks = 6
+rounds = 2
+slice_ms = 40
+settle_ms = 10
+warm_up_ms = 10
+control = false
+"#;
+
+const LAB: &str = r#"
+kind = "router"
+regime = "self-clocked"
+
+[bind]
+l2_prepend = { knob = "l2_prepend" }
+"#;
+
+/// The codes found in a directory; the exit code is that of an error where there is one.
+fn codes(directory: &Path) -> BTreeSet<String> {
+    let output = fwdlab(&["lint", "--json", directory.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let findings: Vec<Value> =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(&output)));
+    let has_error = findings
+        .iter()
+        .any(|finding| finding["severity"] == "error");
+    assert_eq!(
+        output.status.code(),
+        Some(i32::from(has_error)),
+        "{}",
+        text(&output)
+    );
+    let codes = findings
+        .iter()
+        .map(|finding| finding["code"].as_str().unwrap().to_owned());
+    codes
+        .filter(|code| !OF_THE_MACHINE.contains(&code.as_str()))
+        .collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+/// Replaces the last digit of the first line that `holds`.
+fn change_figure(path: &Path, holds: impl Fn(&str) -> bool) {
+    let text = fs::read_to_string(path).unwrap();
+    let line = text.lines().find(|line| holds(line)).unwrap();
+    let at = line.rfind(|c: char| c.is_ascii_digit()).unwrap();
+    let digit = if &line[at..=at] == "7" { "3" } else { "7" };
+    let changed = format!("{}{digit}{}", &line[..at], &line[at + 1..]);
+    fs::write(path, text.replacen(line, &changed, 1)).unwrap();
+}
+
+fn first_pps(directory: &Path) -> PathBuf {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let is_pps = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "pps");
+    files.into_iter().find(is_pps).unwrap()
+}
+
+fn drop_a_line(path: &Path) {
+    let text = fs::read_to_string(path).unwrap();
+    let rest = text.split_inclusive('\n').skip(1);
+    fs::write(path, rest.collect::<String>()).unwrap();
+}
+
+#[test]
+fn a_run_is_sound_and_every_change_to_it_is_found() {
+    let scratch = tempfile::tempdir().unwrap();
+    let results = scratch.path().join("results");
+    let experiment = scratch.path().join("sound.toml");
+    fs::write(&experiment, EXPERIMENT).unwrap();
+    fs::write(scratch.path().join("lab.toml"), LAB).unwrap();
+    let mut run = fwdlab(&["run", experiment.to_str().unwrap(), "--results"]);
+    let output = run.arg(&results).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(codes(&results), BTreeSet::new());
+    let directory = shared::directories(&results, "sound").remove(0);
+    // A report that is made again is the same.
+    let again = fwdlab(&["report", directory.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(again.status.success(), "{}", text(&again));
+    assert_eq!(codes(&directory), BTreeSet::new());
+    assert!(!directory.join("lint.json").exists(), "lint writes nothing");
+
+    type Change = fn(&Path);
+    let changes: &[(&str, Change)] = &[
+        ("L102", |dir| drop_a_line(&first_pps(dir))),
+        ("L103", |dir| {
+            // By a tenth, which a digit at the end may not be.
+            let path = first_pps(dir);
+            let text = fs::read_to_string(&path).unwrap();
+            let first: f64 = text.lines().next().unwrap().parse().unwrap();
+            let rest = text.split_once('\n').unwrap().1;
+            fs::write(&path, format!("{}\n{rest}", first * 1.1)).unwrap();
+        }),
+        ("L106", |dir| {
+            let path = dir.join("blocks/2.csv");
+            let text = fs::read_to_string(&path).unwrap();
+            let row = text.lines().nth(1).unwrap();
+            let mut cells: Vec<&str> = row.split(',').collect();
+            cells[7] = "7";
+            fs::write(&path, text.replacen(row, &cells.join(","), 1)).unwrap();
+        }),
+        ("L108", |dir| {
+            change_figure(&dir.join("README.md"), |line| line.starts_with("x   "));
+        }),
+        ("L108", |dir| {
+            change_figure(&dir.join("derived/report.json"), |line| {
+                line.contains("forwarding_rate_pps\": ")
+            });
+        }),
+        ("L206", |dir| {
+            let path = dir.join("README.md");
+            let text = fs::read_to_string(&path).unwrap();
+            fs::write(&path, text.replacen("# Impact of", "# Harm of", 1)).unwrap();
+        }),
+        ("L301", |dir| {
+            fs::remove_file(dir.join("derived/trials.svg")).unwrap()
+        }),
+        ("L902", |dir| drop_a_line(&dir.join("trials.jsonl"))),
+        ("L906", |dir| fs::write(dir.join("notes"), "").unwrap()),
+    ];
+    for (code, change) in changes {
+        let copied = scratch.path().join(format!("copy-{code}"));
+        copy(&directory, &copied);
+        change(&copied);
+        let mut found = codes(&copied);
+        if *code == "L106" {
+            // The report rests on the slices, too.
+            found.retain(|code| !["L108", "L302", "L601"].contains(&code.as_str()));
+        }
+        assert_eq!(found, BTreeSet::from([(*code).to_owned()]));
+        fs::remove_dir_all(&copied).unwrap();
+    }
+}
+
+#[test]
+fn the_exit_code_is_what_was_asked_for() {
+    let directory = shared::data("lint/cut/run");
+    let code = |arguments: &[&str]| {
+        let output = fwdlab(&[&["lint", &directory], arguments].concat())
+            .output()
+            .unwrap();
+        output.status.code()
+    };
+    assert_eq!(code(&[]), Some(1));
+    assert_eq!(code(&["--fail-on", "note"]), Some(1));
+    assert_eq!(code(&["--fail-on", "never"]), Some(0));
+    assert_eq!(code(&["--skip", "L9"]), Some(0));
+    assert_eq!(code(&["--only", "l902"]), Some(1));
+    assert_eq!(code(&["--only", "L1,L2"]), Some(0));
+    for form in ["--json", "--sarif", "--github"] {
+        assert_eq!(code(&[form]), Some(1), "{form}");
+    }
+}
