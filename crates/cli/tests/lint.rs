@@ -8,12 +8,42 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use shared::{finish, fwdlab, run_command};
+use shared::fwdlab;
 use testkit::text;
 
 /// What may be so on any machine: a load that moved or held a variant, a verdict that hangs on disturbed
 /// time.
 const OF_THE_MACHINE: [&str; 3] = ["L402", "L403", "L602"];
+
+/// A load that no neighbour on the machine can make too short.
+const EXPERIMENT: &str = r#"
+question = "Impact of ready Ethernet headers, in a hurry"
+lab = "lab.toml"
+
+[[factor]]
+name = "l2_prepend"
+levels = [0, 1]
+default = 0
+
+[traffic]
+families = ["inet"]
+
+[design]
+blocks = 6
+rounds = 2
+slice_ms = 40
+settle_ms = 10
+warm_up_ms = 10
+control = false
+"#;
+
+const LAB: &str = r#"
+kind = "router"
+regime = "self-clocked"
+
+[bind]
+l2_prepend = { knob = "l2_prepend" }
+"#;
 
 /// The codes found in a directory; the exit code is that of an error where there is one.
 fn codes(directory: &Path) -> BTreeSet<String> {
@@ -80,10 +110,14 @@ fn drop_a_line(path: &Path) {
 fn a_run_is_sound_and_every_change_to_it_is_found() {
     let scratch = tempfile::tempdir().unwrap();
     let results = scratch.path().join("results");
-    let output = finish(run_command("router", &results).spawn().unwrap());
+    let experiment = scratch.path().join("sound.toml");
+    fs::write(&experiment, EXPERIMENT).unwrap();
+    fs::write(scratch.path().join("lab.toml"), LAB).unwrap();
+    let mut run = fwdlab(&["run", experiment.to_str().unwrap(), "--results"]);
+    let output = run.arg(&results).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert_eq!(codes(&results), BTreeSet::new());
-    let directory = shared::directories(&results, "router").remove(0);
+    let directory = shared::directories(&results, "sound").remove(0);
     // A report that is made again is the same.
     let again = fwdlab(&["report", directory.to_str().unwrap()])
         .output()
@@ -104,14 +138,19 @@ fn a_run_is_sound_and_every_change_to_it_is_found() {
             fs::write(&path, format!("{}\n{rest}", first * 1.1)).unwrap();
         }),
         ("L106", |dir| {
-            change_figure(&dir.join("blocks/2.csv"), |line| line.contains("inet,1,0"))
+            let path = dir.join("blocks/2.csv");
+            let text = fs::read_to_string(&path).unwrap();
+            let row = text.lines().nth(1).unwrap();
+            let mut cells: Vec<&str> = row.split(',').collect();
+            cells[7] = "7";
+            fs::write(&path, text.replacen(row, &cells.join(","), 1)).unwrap();
         }),
         ("L108", |dir| {
-            change_figure(&dir.join("README.md"), |line| line.starts_with("x   6 "));
+            change_figure(&dir.join("README.md"), |line| line.starts_with("x   "));
         }),
         ("L108", |dir| {
             change_figure(&dir.join("derived/report.json"), |line| {
-                line.contains("_pps\": ")
+                line.contains("forwarding_rate_pps\": ")
             });
         }),
         ("L206", |dir| {
@@ -129,18 +168,19 @@ fn a_run_is_sound_and_every_change_to_it_is_found() {
         let copied = scratch.path().join(format!("copy-{code}"));
         copy(&directory, &copied);
         change(&copied);
-        assert_eq!(
-            codes(&copied),
-            BTreeSet::from([(*code).to_owned()]),
-            "{code}"
-        );
+        let mut found = codes(&copied);
+        if *code == "L106" {
+            // The report rests on the slices, too.
+            found.retain(|code| !["L108", "L302", "L601"].contains(&code.as_str()));
+        }
+        assert_eq!(found, BTreeSet::from([(*code).to_owned()]));
         fs::remove_dir_all(&copied).unwrap();
     }
 }
 
 #[test]
 fn the_exit_code_is_what_was_asked_for() {
-    let directory = shared::data("lint/cut");
+    let directory = shared::data("lint/cut/run");
     let code = |arguments: &[&str]| {
         let output = fwdlab(&[&["lint", &directory], arguments].concat())
             .output()

@@ -11,7 +11,7 @@ use fwdlab_archive::lint::{
     BROKEN_LINK, Evidence, Finding, HOSTILE_NAME, RULES, UNKNOWN_FILE, VALUE_REPLACED,
 };
 use fwdlab_archive::{Finished, Loaded};
-use fwdlab_model::{LoadRegime, SCHEMA_VERSION};
+use fwdlab_model::{LoadRegime, SCHEMA_VERSION, VariantName};
 use fwdlab_report::{Report, lint_report, render};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -183,14 +183,15 @@ fn warnings_that_a_verdict_may_not_be_the_duts_are_findings() {
     assert!(codes_of(&held).contains(&"L402"), "{:?}", codes_of(&held));
 
     let mut moved = held.clone();
+    let open = moved.resolved.variants[0].name.clone();
+    let offered =
+        |variant: &VariantName, forwarded: u64| forwarded * if *variant == open { 3 } else { 2 };
     for attempt in &mut moved.attempts {
+        for slice in &mut attempt.slices {
+            slice.offered_frames = offered(&slice.variant, slice.forwarded_frames);
+        }
         for trial in &mut attempt.trials {
-            let more = if trial.variant == attempt.slices[0].variant {
-                3
-            } else {
-                2
-            };
-            trial.offered_frames = trial.forwarded_frames * more;
+            trial.offered_frames = offered(&trial.variant, trial.forwarded_frames);
         }
     }
     assert_eq!(codes_of(&moved), ["L403"]);

@@ -45,12 +45,13 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
     links::lint_links(directory, &published, &mut findings);
     let loaded = match Results::load(directory) {
         Ok(loaded) => {
-            let warnings = loaded.warnings.iter();
-            findings.extend(warnings.filter_map(|warning| Finding::of_warning(directory, warning)));
             run::lint_run(&loaded, &mut findings);
             numbers::lint_numbers(&loaded, &mut findings);
-            // What is written last may lie behind what was read first.
+            // A line may be half written, and what is written last lie behind what was read first.
             if !is_being_measured {
+                let warnings = loaded.warnings.iter();
+                let torn = warnings.filter_map(|warning| Finding::of_warning(directory, warning));
+                findings.extend(torn);
                 observations::lint_observations(&loaded, &mut findings);
             }
             Some(loaded)

@@ -3,6 +3,9 @@
 //! A rule ([`Rule`]) has a stable code; what it finds is a [`Finding`] with both sides as evidence: what is
 //! published, and what the raw data gives. Nothing is written, and nothing that is read can stop it: what
 //! does not read is a finding, too.
+//!
+//! Rules on a kind of directory are functions from what was read of it to findings: those on a results
+//! directory of fwdlab start at [`lint_directory`]. Other trees have others, and share the codes.
 
 mod directory;
 mod files;

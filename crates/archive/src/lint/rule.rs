@@ -269,7 +269,7 @@ rules! {
         "a file that a later fwdlab has written"
         "this one would misread it; the other rules on its directory were not applied"
         "use that version"
-    TORN_LINE "L904" Warning "torn-line"
+    TORN_LINE "L904" Note "torn-line"
         "a last line without its end"
         "the process that wrote it was killed, or the file was cut; it does not count"
         "of an unfinished run, the same `fwdlab run` measures the block again; else bring the file back from a copy"
