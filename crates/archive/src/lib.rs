@@ -4,6 +4,7 @@
 pub mod catalogue;
 mod durable;
 mod error;
+pub mod export;
 mod fit;
 mod imported;
 mod layout;

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::AddressFamily;
-use serde::Serialize;
 
 use crate::load::Loaded;
 
 /// Who measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// fwdlab.
     Own,

@@ -16,6 +16,7 @@ mod rows;
 mod scan;
 mod select;
 mod series;
+mod table;
 mod write;
 
 use std::path::Path;
@@ -25,10 +26,10 @@ use rusqlite::Connection;
 
 pub use entry::{Entry, EntryObservation, EntryVariant, Kind};
 pub use error::CatalogueError;
-pub use filter::{Filter, Moment};
+pub use filter::{Filter, Moment, MomentError};
 pub use rows::{Problem, RateRow, ResultsRow};
-pub use select::{Cell, Selected};
-pub use series::{Over, Series, series};
+pub use series::{Over, Series, revisions, series};
+pub use table::{Cell, Table};
 
 /// Results directories as tables.
 #[derive(Debug)]
@@ -115,7 +116,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`CatalogueError::Sql`].
-    pub fn select(&mut self, sql: &str) -> Result<Selected, CatalogueError> {
+    pub fn select(&mut self, sql: &str) -> Result<Table, CatalogueError> {
         select::select(&mut self.connection, sql)
     }
 }

@@ -2,13 +2,12 @@
 
 use fwdlab_stats::{median, quartiles};
 use rusqlite::{Connection, params_from_iter};
-use serde::Serialize;
 
 use super::error::CatalogueError;
 use super::filter::Filter;
 
 /// A results directory.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ResultsRow {
     /// When it was measured, UTC, as far as it is known.
     pub date: Option<String>,
@@ -45,7 +44,7 @@ pub struct ResultsRow {
 }
 
 /// A directory that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The directory.
     pub path: String,
@@ -56,7 +55,7 @@ pub struct Problem {
 /// What one variant forwarded in one address family of one results directory.
 ///
 /// Units: frames per second.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RateRow {
     /// When it was measured, UTC, as far as it is known.
     pub date: Option<String>,

@@ -3,34 +3,11 @@
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error};
-use serde::Serialize;
 
 use super::error::CatalogueError;
+use super::table::{Cell, Table};
 
-/// A value of a table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Cell {
-    /// Nothing.
-    Null,
-    /// A whole number.
-    Integer(i64),
-    /// A number.
-    Real(f64),
-    /// A text; bytes are in hexadecimal.
-    Text(String),
-}
-
-/// What a question gives.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Selected {
-    /// The names of the columns.
-    pub columns: Vec<String>,
-    /// The rows, each with a cell for every column.
-    pub rows: Vec<Vec<Cell>>,
-}
-
-pub(super) fn select(connection: &mut Connection, sql: &str) -> Result<Selected, CatalogueError> {
+pub(super) fn select(connection: &mut Connection, sql: &str) -> Result<Table, CatalogueError> {
     connection.pragma_update(None, "query_only", true)?;
     connection.authorizer(Some(only_reading))?;
     let selected = selected(connection, sql);
@@ -50,7 +27,7 @@ fn only_reading(context: AuthContext<'_>) -> Authorization {
     }
 }
 
-fn selected(connection: &Connection, sql: &str) -> rusqlite::Result<Selected> {
+fn selected(connection: &Connection, sql: &str) -> rusqlite::Result<Table> {
     let mut statement = connection.prepare(sql)?;
     let columns: Vec<String> = statement
         .column_names()
@@ -63,7 +40,7 @@ fn selected(connection: &Connection, sql: &str) -> rusqlite::Result<Selected> {
         let cells = (0..columns.len()).map(|column| row.get_ref(column).map(cell));
         rows.push(cells.collect::<rusqlite::Result<_>>()?);
     }
-    Ok(Selected { columns, rows })
+    Ok(Table { columns, rows })
 }
 
 fn cell(value: ValueRef<'_>) -> Cell {

@@ -2,8 +2,6 @@
 
 use std::cmp::Ordering;
 
-use serde::Serialize;
-
 use super::natural;
 use super::rows::RateRow;
 
@@ -17,7 +15,7 @@ pub enum Over {
 }
 
 /// The same variant of the same topic, measured the same way on the same hardware.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// The experiment's name, or the topic.
     pub topic: String,
@@ -66,6 +64,19 @@ pub fn series(rates: Vec<RateRow>, over: Over) -> Vec<Series> {
         }
     }
     all
+}
+
+/// The revisions of the operating system in the series, each once, in order.
+#[must_use]
+pub fn revisions(all: &[Series]) -> Vec<String> {
+    let mut revisions: Vec<String> = all
+        .iter()
+        .flat_map(|series| &series.rates)
+        .filter_map(|rate| rate.os.clone())
+        .collect();
+    revisions.sort_by(|one, other| natural::compare(one, other));
+    revisions.dedup();
+    revisions
 }
 
 /// What has to agree for rates to be comparable at all.

@@ -75,7 +75,7 @@ impl Shelf {
     }
 }
 
-type Answers = (Vec<ResultsRow>, Vec<RateRow>, Vec<Problem>, Selected);
+type Answers = (Vec<ResultsRow>, Vec<RateRow>, Vec<Problem>, Table);
 
 fn answers(catalogue: &mut Catalogue) -> Answers {
     let everything = "SELECT path, topic, label, os, date, variant, family, position, session,
