@@ -93,8 +93,8 @@ fn a_run_is_laid_out_as_the_archive_does() {
         result("gnuplot.data"),
         "#index median minimum maximum\n\
          none 1200005 1200003.3 1200006.7\n\
-         nft 1200005.3 1200003.7 1200007\n\
-         xdp 1200005.7 1200004 1200007.3\n"
+         nft 1200005.4 1200003.7 1200007\n\
+         xdp 1200005.6 1200004 1200007.3\n"
     );
     assert_eq!(
         text("A_CPU/veth/quickstart/configs/nft/etc/sysctl.conf"),
