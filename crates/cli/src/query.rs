@@ -67,7 +67,7 @@ pub(crate) fn query(arguments: &QueryArguments) -> anyhow::Result<Code> {
     }
     let (mut catalogue, problems) = catalogue::open(&arguments.place)?;
     for problem in &problems {
-        tell(&format!("warning: passed over: {}", problem.problem));
+        tell(&render::passed_over(problem));
     }
     let width = catalogue::line_columns();
     let (table, text) = match &arguments.sql {

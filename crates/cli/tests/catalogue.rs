@@ -132,6 +132,17 @@ fn hostile_names_do_nothing_to_a_terminal() {
         assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
         assert!(text.contains(",\"x\" rm"), "{text:?}");
     }
+    fs::write(hostile.join("plan.json"), "{").unwrap();
+    let told = fwdlab(scratch.path(), &["query"]).stderr;
+    assert!(
+        !String::from_utf8_lossy(&told).contains(['\u{1b}', '\u{202e}']),
+        "{told:?}"
+    );
+    fs::copy(
+        results.join("router/autumn/plan.json"),
+        hostile.join("plan.json"),
+    )
+    .unwrap();
     let csv = stdout(&fwdlab(scratch.path(), &["ls", "--csv"]));
     assert!(
         csv.contains(",\"\u{1b}[2J\u{202e},\"\"x\"\"\nrm\","),

@@ -129,6 +129,12 @@ pub fn listing(results: &[ResultsRow], problems: &[Problem], width: Option<usize
     catalogue::listing(results, problems, width)
 }
 
+/// What `fwdlab query` tells of a directory that it passed over, on one line.
+#[must_use]
+pub fn passed_over(problem: &Problem) -> String {
+    catalogue::passed_over(problem)
+}
+
 /// What `fwdlab query` prints; lines are cut at `width` columns, where there is one.
 #[must_use]
 pub fn rates(rates: &[RateRow], width: Option<usize>) -> String {

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::error::CatalogueError;
 use super::scan;
@@ -166,14 +166,15 @@ fn opened(path: &Path) -> rusqlite::Result<Connection> {
 
 fn create(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)?;
-    // In one transaction with the tables, so that a file which was cut short is still known by its mark.
-    connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE;
-         PRAGMA application_id = {APPLICATION_ID};
-         PRAGMA user_version = {VERSION};
-         {SCHEMA}
-         COMMIT;"
-    ))
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    // Another process may have been here first.
+    if tables(&transaction)?.is_empty() {
+        // In one transaction with the tables, so that a file which was cut short is still known by its mark.
+        transaction.execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; {SCHEMA}"
+        ))?;
+    }
+    transaction.commit()
 }
 
 /// Whether the index has this version's tables, and whole ones.
@@ -201,7 +202,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<(String, Option<Strin
 }
 
 /// Whether an error says that the file is broken, rather than busy or out of reach.
-pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     match error {
         rusqlite::Error::SqliteFailure(failure, _) => {

@@ -57,6 +57,16 @@ fn civil(second: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
+/// The day of a second since 1970, `2016-08-03`.
+pub(super) fn day(second: f64) -> String {
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "four-digit years are within an i64"
+    )]
+    let (year, month, day) = civil(second.floor() as i64);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 /// How far apart the marks of an axis are.
 #[derive(Clone, Copy)]
 enum Step {

@@ -5,7 +5,7 @@ mod plot;
 mod tables;
 
 pub(crate) use plot::{SERIES_MAX, plot};
-pub(crate) use tables::{listing, rates, selected, series};
+pub(crate) use tables::{listing, passed_over, rates, selected, series};
 
 use fwdlab_archive::catalogue::Series;
 

@@ -167,13 +167,7 @@ impl Axis {
                     return vec![];
                 }
                 if high <= low {
-                    // A single moment; what is written beside it needs no round number.
-                    let half_day = 43_200.0;
-                    let around = calendar::marks(low - half_day, low + half_day, 2);
-                    let days = around.into_iter().take(1);
-                    return days
-                        .map(|(_, text)| (self.scale.pixel(low), text))
-                        .collect();
+                    return vec![(self.scale.pixel(low), calendar::day(low))];
                 }
                 calendar::marks(low, high, TICKS_MAX)
                     .into_iter()

@@ -52,6 +52,11 @@ pub(crate) fn listing(
     text
 }
 
+/// Why a directory is not in an answer.
+pub(crate) fn passed_over(problem: &Problem) -> String {
+    format!("warning: passed over: {}", one_line(&problem.problem))
+}
+
 /// A line for what each variant forwarded in each results directory.
 pub(crate) fn rates(rates: &[RateRow], width: Option<usize>) -> String {
     let mut table = Table::new(&[
@@ -296,7 +301,7 @@ mod tests {
         );
         assert_eq!(
             table.text(Some(15)),
-            "a          n  …\nx\u{fffd}[31m    10…\nlong one   7  …\n"
+            "a          n…\nx\u{fffd}[31m    10…\nlong one   7…\n"
         );
     }
 
