@@ -29,11 +29,7 @@ fn only_reading(context: AuthContext<'_>) -> Authorization {
 
 fn selected(connection: &Connection, sql: &str) -> rusqlite::Result<Table> {
     let mut statement = connection.prepare(sql)?;
-    let columns: Vec<String> = statement
-        .column_names()
-        .into_iter()
-        .map(ToOwned::to_owned)
-        .collect();
+    let columns: Vec<String> = statement.column_names().map(ToOwned::to_owned).collect();
     let mut rows = Vec::new();
     let mut found = statement.query([])?;
     while let Some(row) = found.next()? {

@@ -1,6 +1,7 @@
 //! The plot of a configuration's rates over time, or over the revisions of an operating system.
 
 use fwdlab_archive::catalogue::{Over, RateRow, Series};
+use fwdlab_model::AddressFamily;
 
 use super::{calendar, names};
 use crate::format;
@@ -200,7 +201,12 @@ fn draw_panel(
         .map(|rate| rate.min_pps)
         .fold(f64::INFINITY, f64::min);
     let (unit_pps, unit) = unit_of(highest);
-    let heading = format!("{family}: forwarding rate in {unit}");
+    let protocol = match family {
+        "inet" => AddressFamily::Inet.protocol(),
+        "inet6" => AddressFamily::Inet6.protocol(),
+        other => other,
+    };
+    let heading = format!("{protocol}: forwarding rate in {unit}");
     svg.text("strong", Anchor::Start, MARGIN, top + 16.0, &heading);
     let (top, bottom) = (top + 28.0, top + 28.0 + PANEL_HEIGHT);
     let up = Scale {
