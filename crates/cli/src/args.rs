@@ -28,13 +28,11 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "doctor", "restore"]),
     (
         "Results",
-        &["report", "analyze", "compare", "lint", "ministat"],
-    ),
-    ("Archive", &["import"]),
         &[
-            "report", "analyze", "compare", "ministat", "ls", "query", "export",
+            "report", "analyze", "compare", "lint", "ministat", "ls", "query",
         ],
     ),
+    ("Archive", &["import", "export"]),
     ("Traffic", &["gen", "sink"]),
     ("Files and shells", &["schema", "completions"]),
 ];

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fwdlab_archive::lint::{Finding, Rule};
 use fwdlab_archive::Loaded;
 use fwdlab_archive::catalogue::{Over, Problem, RateRow, ResultsRow, Series, Table};
 use fwdlab_archive::export::Export;
+use fwdlab_archive::lint::{Finding, Rule};
 use serde::Serialize;
 
 use crate::catalogue;
@@ -123,6 +123,8 @@ pub fn findings_github(findings: &[Finding]) -> String {
 #[must_use]
 pub fn explanation(rule: &Rule, width: usize) -> String {
     crate::findings::explanation(rule, width)
+}
+
 /// What `fwdlab ls` prints; lines are cut at `width` columns, where there is one.
 #[must_use]
 pub fn listing(results: &[ResultsRow], problems: &[Problem], width: Option<usize>) -> String {

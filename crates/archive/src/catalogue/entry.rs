@@ -84,8 +84,8 @@ pub struct EntryVariant {
 /// What one block, or one run, says of a variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EntryObservation {
-    /// The address family.
-    pub family: AddressFamily,
+    /// The address family; none where nothing says.
+    pub family: Option<AddressFamily>,
     /// Number of the block or of the run.
     pub position: u32,
     /// The uninterrupted stretch that it belongs to.
@@ -112,7 +112,7 @@ impl Entry {
                 .flat_map(|attempt| &attempt.trials)
                 .filter(|trial| trial.variant == variant.name)
                 .map(|trial| EntryObservation {
-                    family: trial.family,
+                    family: Some(trial.family),
                     position: trial.block,
                     session: Some(trial.session),
                     forwarding_rate_pps: trial.observation_pps,

@@ -10,6 +10,7 @@
 mod entry;
 mod error;
 mod filter;
+mod imported;
 mod index;
 mod natural;
 mod rows;

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::entry::Entry;
 use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
+use crate::imported::{self, is_imported, load_imported};
 use crate::layout;
 use crate::results::Results;
 
@@ -67,7 +68,7 @@ pub(super) fn find(folders: &[&Path]) -> Result<Vec<Found>, ArchiveError> {
 
 /// Whether a folder is a results directory.
 pub(super) fn is_results(folder: &Path) -> bool {
-    folder.join(layout::RESOLVED).is_file()
+    folder.join(layout::RESOLVED).is_file() || is_imported(folder)
 }
 
 fn subfolders(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
@@ -111,6 +112,7 @@ impl Stamp {
         .map(|name| dir.join(name))
         .into();
         files.push(report(dir));
+        files.extend(imported::files(dir));
         files.extend(entries(&dir.join(layout::SESSIONS))?);
         files.extend(entries(&dir.join(layout::BLOCKS))?);
         let mut stamp = Self {
@@ -145,6 +147,10 @@ impl Stamp {
 
 /// Reads a results directory.
 pub(super) fn read(dir: &Path) -> Result<Vec<Entry>, ArchiveError> {
+    if !dir.join(layout::RESOLVED).is_file() {
+        let (results, runs) = load_imported(dir)?;
+        return Ok(Entry::of_imported(&results, &runs));
+    }
     let run = Results::load(dir)?;
     let mut entry = Entry::of_run(&run);
     entry.verdict = verdict(&report(dir));

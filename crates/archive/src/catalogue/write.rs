@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::SystemTime;
 
+use fwdlab_model::AddressFamily;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
 use super::Refreshed;
@@ -201,7 +202,7 @@ fn insert_entry(
         for observation in &variant.observations {
             observations.execute(params![
                 id,
-                observation.family.as_str(),
+                observation.family.map_or("unknown", AddressFamily::as_str),
                 observation.position,
                 observation.session,
                 observation.forwarding_rate_pps,
