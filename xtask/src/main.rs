@@ -30,7 +30,8 @@ cargo xtask <chore>
   soak          the long storms: runs killed at 200 moments, every effect of a run failing;
                 --kills RANGE, --effects RANGE for one of them or a part of it;
                 --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,
-                and a test has to fail for each
+                and a test has to fail for each;
+                --parquet instead: what only that feature builds
   tidy          crate edges, dead links, stray words and files
   bpf           build the eBPF objects from their sources
   bpf --check   fail unless the committed objects do what their sources say

@@ -1,4 +1,5 @@
-//! Long storms, of which the ordinary tests run a few seeded cases; and mutants of the router's knobs.
+//! Long storms, of which the ordinary tests run a few seeded cases; mutants of the router's knobs; and what
+//! only a feature builds.
 
 use anyhow::{Result, bail};
 
@@ -38,7 +39,8 @@ const STORMS: [Storm; 2] = [
     },
 ];
 
-/// Kills runs at seeded moments, and lets single effects of a run fail; or judges mutants of the router.
+/// Kills runs at seeded moments, and lets single effects of a run fail; or judges mutants of the router, or
+/// tests what the feature `parquet` builds.
 ///
 /// # Errors
 /// A case fails, a mutant survives, or the options are none.
@@ -46,6 +48,7 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
     match options {
         ["--mutations"] => return mutations::judge_mutants(""),
         ["--mutations", name] => return mutations::judge_mutants(name),
+        ["--parquet"] => return parquet(),
         _ => {}
     }
     for (storm, cases) in chosen(options)? {
@@ -56,6 +59,17 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
             .env(SOAK, cases))?;
     }
     Ok(())
+}
+
+/// Checks and tests what only the feature `parquet` builds, for which the ordinary tests have no time.
+fn parquet() -> Result<()> {
+    let package = ["--package", "fwdlab", "--features", "parquet"];
+    run(cargo(["clippy"])
+        .args(package)
+        .args(["--all-targets", "--", "-D", "warnings"]))?;
+    run(cargo(["test"])
+        .args(package)
+        .args(["--bin", "fwdlab", "parquet"]))
 }
 
 /// The storms that are asked for, each with its cases; both whole where none is.
@@ -69,7 +83,8 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
                 "soak: {}: give --kills RANGE or --effects RANGE, where a range is A..B, both included, \
-                 A.. or B alone for 1..B; or --mutations alone, or with part of a mutation's name",
+                 A.. or B alone for 1..B; or --mutations alone, or with part of a mutation's name; or \
+                 --parquet",
                 pair.join(" ")
             );
         };

@@ -200,6 +200,11 @@ fn push_line(text: &mut String, value: &impl Serialize) {
     let _ = writeln!(text, "{line}");
 }
 
+/// The files that [`load_imported`] reads.
+pub(crate) fn files(dir: &Path) -> [PathBuf; 2] {
+    [IMPORTED, RUNS].map(|name| dir.join(name))
+}
+
 /// Whether a folder holds imported results.
 #[must_use]
 pub fn is_imported(dir: &Path) -> bool {

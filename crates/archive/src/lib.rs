@@ -1,8 +1,10 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod catalogue;
 mod durable;
 mod error;
+pub mod export;
 mod fit;
 mod imported;
 mod layout;

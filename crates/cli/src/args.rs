@@ -18,6 +18,9 @@ use fwdlab_packet::{MacAddress, PacketError};
 use fwdlab_stats::ministat::Dialect;
 use fwdlab_traffic::FLOWS_MAX;
 
+use crate::export::ExportCommand;
+use crate::ls::LsArguments;
+use crate::query::QueryArguments;
 use crate::schema::FileKind;
 
 /// How `--help` groups the commands: every one stands in one group.
@@ -25,9 +28,11 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "doctor", "restore"]),
     (
         "Results",
-        &["report", "analyze", "compare", "lint", "ministat"],
+        &[
+            "report", "analyze", "compare", "lint", "ministat", "ls", "query",
+        ],
     ),
-    ("Archive", &["import"]),
+    ("Archive", &["import", "export"]),
     ("Traffic", &["gen", "sink"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -98,6 +103,13 @@ pub(crate) enum Command {
     /// Compare samples the way FreeBSD's ministat does, byte for byte
     #[command(disable_help_flag = true)]
     Ministat(MinistatArguments),
+    /// List results directories, of fwdlab and imported ones
+    Ls(LsArguments),
+    /// Ask any number of results directories what was forwarded, when, where and with what
+    Query(QueryArguments),
+    /// Lay results out in the form of others
+    #[command(subcommand, disable_help_subcommand = true)]
+    Export(ExportCommand),
     /// Send frames of many flows from an interface of this machine, see docs/gen-and-sink.md
     Gen(GenArguments),
     /// Count and verify, at an interface of this machine, the frames that `fwdlab gen` sends
@@ -503,7 +515,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| format!("expected seconds, from 0.1 to {TIME_S_MAX}"))
 }
 
-fn family() -> impl TypedValueParser<Value = AddressFamily> {
+pub(crate) fn family() -> impl TypedValueParser<Value = AddressFamily> {
     let families = [AddressFamily::Inet, AddressFamily::Inet6];
     one_of(families, |family| family.as_str())
 }

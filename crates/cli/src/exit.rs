@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use fwdlab_archive::ArchiveError;
+use fwdlab_archive::catalogue::CatalogueError;
+use fwdlab_archive::export::ExportError;
 use fwdlab_lab::LabError;
 use fwdlab_model::Diagnostics;
 use fwdlab_plan::PlanError;
@@ -70,7 +72,11 @@ pub(crate) fn explain(error: &anyhow::Error) -> Code {
                 LAB_ERROR
             };
         }
-        if cause.is::<ArchiveError>() || cause.is::<WrongArguments>() {
+        let is_users = cause.is::<ArchiveError>()
+            || cause.is::<CatalogueError>()
+            || cause.is::<ExportError>()
+            || cause.is::<WrongArguments>();
+        if is_users {
             return USER_ERROR;
         }
     }

@@ -23,8 +23,7 @@ pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Code> {
     let tree = ArchiveTree::read(root)
         .with_context(|| format!("{}: cannot be listed; give a folder", root.display()))
         .map_err(|error| anyhow::Error::new(WrongArguments(format!("{error:#}"))))?;
-    let folders = tree.folders.iter();
-    let imported: Vec<Imported> = folders.map(|folder| Imported::of(&tree, folder)).collect();
+    let imported = Imported::all(&tree);
     let account = write_import(&arguments.results, &tree, &imported)?;
     let summary = Summary::new(&tree, account);
     let code = output::print(&if arguments.json {

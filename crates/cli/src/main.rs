@@ -3,6 +3,7 @@
 
 mod analyze;
 mod args;
+mod catalogue;
 mod compare;
 mod completions;
 mod dataset;
@@ -10,13 +11,17 @@ mod design;
 mod doctor;
 mod exit;
 mod experiment;
+mod export;
 mod generate;
 mod import;
 mod lint;
+mod ls;
 mod ministat;
 mod output;
+mod parquet;
 mod plan;
 mod progress;
+mod query;
 mod report;
 mod restore;
 mod run;
@@ -54,6 +59,9 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
         Command::Ministat(arguments) => ministat::ministat(&arguments),
+        Command::Ls(arguments) => ls::ls(&arguments),
+        Command::Query(arguments) => query::query(&arguments),
+        Command::Export(command) => export::export(&command),
         Command::Gen(arguments) => generate::generate(&arguments),
         Command::Sink(arguments) => sink::sink(&arguments),
         Command::Schema { file } => schema::schema(file),

@@ -45,6 +45,11 @@ pub(crate) fn terminal_columns() -> usize {
         .map_or(80, |(_, columns)| usize::from(columns))
 }
 
+/// Whether somebody reads standard output as it is written.
+pub(crate) fn stdout_is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Whether standard output takes colours: a terminal, and the user does not mind.
 pub(crate) fn stdout_takes_colour() -> bool {
     io::stdout().is_terminal() && user_takes_colour()

@@ -31,10 +31,67 @@ pub struct ImportedResults {
     pub title: Option<String>,
     /// The lab, as that text lists it.
     pub lab: Vec<String>,
+    /// The text that was published with it, with its blocks of ministat made again; none where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<ImportedText>,
     /// What was measured, by name.
     pub variants: Vec<ImportedVariant>,
     /// Every file of the folder.
     pub files: Vec<ImportedFile>,
+}
+
+/// A text that was published with results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ImportedText {
+    /// The file.
+    pub path: String,
+    /// The text, every block of ministat printed again from the observations that the logs give; what
+    /// already was as it is printed is left as it stands.
+    pub text: String,
+    /// Those blocks, in order.
+    pub blocks: Vec<ImportedBlock>,
+}
+
+/// A block of ministat in a published text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ImportedBlock {
+    /// The heading that it stands under.
+    pub heading: Option<String>,
+    /// The line of the published text that it begins on, from 1.
+    pub line: usize,
+    /// What became of it.
+    pub outcome: BlockOutcome,
+    /// Its rows, the baseline first.
+    pub rows: Vec<ImportedRow>,
+}
+
+/// What became of a block of ministat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BlockOutcome {
+    /// The observations give it as it was published.
+    Same,
+    /// The observations give other figures or another plot: they stand in the text now.
+    MadeAgain,
+    /// A row is of no dataset: it was left as it was published.
+    NotDerived,
+}
+
+/// A row of a block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ImportedRow {
+    /// What it is called there; the dataset's name where it is called nothing.
+    pub label: String,
+    /// The dataset; none where no dataset gives the row.
+    pub dataset: Option<String>,
+    /// Whether that lies in another folder of results.
+    pub is_of_another_folder: bool,
+    /// Whether the observations are those of logs; otherwise they are the published ones.
+    pub is_of_logs: bool,
+    /// The observations, in packets per second.
+    pub observations_pps: Vec<f64>,
+    /// What was offered, one number an observation; none where a log does not say.
+    pub offered_pps: Option<Vec<f64>>,
 }
 
 /// One variant of one address family.

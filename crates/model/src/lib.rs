@@ -23,6 +23,7 @@ pub mod words;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use knob::{Knob, KnobLevels};
+pub use mechanism::devices;
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use record::{
     BlockRecord, Conservation, Environment, FamilyLoad, InvalidReason, LabNoise, LoadRecord,

@@ -422,8 +422,10 @@ fn in_braces(part: &str) -> Option<&str> {
     part.strip_prefix('{')?.strip_suffix('}')
 }
 
-/// The names that a name with several devices in braces stands for; itself where it has none.
-pub(crate) fn devices(name: &str) -> Vec<String> {
+/// The names that a sysctl's or a tunable's name with several devices in braces (`dev.ix.{0,1}.x`) stands
+/// for; itself where it has none.
+#[must_use]
+pub fn devices(name: &str) -> Vec<String> {
     let parts: Vec<&str> = name.split('.').collect();
     let Some(place) = parts.iter().position(|part| in_braces(part).is_some()) else {
         return vec![name.to_owned()];

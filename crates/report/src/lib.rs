@@ -5,6 +5,7 @@ pub mod format;
 pub mod render;
 
 mod build;
+mod catalogue;
 mod checks;
 mod compare;
 mod effects_plot;
@@ -15,6 +16,7 @@ mod findings;
 mod judge;
 mod labels;
 mod lint;
+mod netbenches;
 mod offered_load;
 mod preview;
 mod readme;

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use fwdlab_archive::Loaded;
+use fwdlab_archive::catalogue::{Over, Problem, RateRow, ResultsRow, Series, Table};
+use fwdlab_archive::export::Export;
 use fwdlab_archive::lint::{Finding, Rule};
 use serde::Serialize;
 
+use crate::catalogue;
 use crate::compare::CompareReport;
 use crate::error::ReportError;
 use crate::preview::{self, Preview};
@@ -119,6 +123,53 @@ pub fn findings_github(findings: &[Finding]) -> String {
 #[must_use]
 pub fn explanation(rule: &Rule, width: usize) -> String {
     crate::findings::explanation(rule, width)
+}
+
+/// What `fwdlab ls` prints; lines are cut at `width` columns, where there is one.
+#[must_use]
+pub fn listing(results: &[ResultsRow], problems: &[Problem], width: Option<usize>) -> String {
+    catalogue::listing(results, problems, width)
+}
+
+/// What `fwdlab query` tells of a directory that it passed over, on one line.
+#[must_use]
+pub fn passed_over(problem: &Problem) -> String {
+    catalogue::passed_over(problem)
+}
+
+/// What `fwdlab query` prints; lines are cut at `width` columns, where there is one.
+#[must_use]
+pub fn rates(rates: &[RateRow], width: Option<usize>) -> String {
+    catalogue::rates(rates, width)
+}
+
+/// What `fwdlab query --over` prints; lines are cut at `width` columns, where there is one.
+#[must_use]
+pub fn series(all: &[Series], width: Option<usize>) -> String {
+    catalogue::series(all, width)
+}
+
+/// What `fwdlab query --sql` prints; lines are cut at `width` columns, where there is one.
+#[must_use]
+pub fn selected(selected: &Table, width: Option<usize>) -> String {
+    catalogue::selected(selected, width)
+}
+
+/// How many series a plot can tell apart.
+pub const SERIES_MAX: usize = catalogue::SERIES_MAX;
+
+/// The plot of `fwdlab query --svg`, at most [`SERIES_MAX`] series in each address family.
+#[must_use]
+pub fn series_svg(all: &[Series], over: Over) -> String {
+    catalogue::plot(all, over)
+}
+
+/// The README.md of results that are exported in the public archive's form.
+///
+/// # Errors
+/// [`ReportError::Ministat`].
+pub fn netbenches_readme(run: &Loaded, export: &Export) -> Result<String, ReportError> {
+    crate::netbenches::readme(run, export)
 }
 
 /// The files of `derived/` by their names: README.md, report.json and the plots.

@@ -191,6 +191,13 @@ impl Svg {
         ));
     }
 
+    /// How far the values of one point go up and down; what most of them keep to is thick.
+    pub(crate) fn spread(&mut self, mark: Mark, x: f64, ends: (f64, f64), thick: bool) {
+        let class = if thick { "whisker" } else { "trace" };
+        let class = format!("{class} {}", mark.class());
+        self.line(&class, (x, ends.0), (x, ends.1));
+    }
+
     /// A thin line through the points of one variant.
     pub(crate) fn trace(&mut self, mark: Mark, points: &[(f64, f64)]) {
         if points.len() < 2 {

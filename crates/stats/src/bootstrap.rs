@@ -163,7 +163,7 @@ fn acceleration(
 }
 
 /// The quantile of sorted values, interpolated between neighbours.
-fn quantile(sorted: &[f64], level: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], level: f64) -> f64 {
     let last = sorted.len() - 1;
     let place = level.clamp(0.0, 1.0) * last as f64;
     #[allow(

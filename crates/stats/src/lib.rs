@@ -79,7 +79,7 @@ pub use shift_test::ShiftTest;
 pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
 pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
 pub use spread::{
-    PooledSpread, RateComponents, Spread, VarianceComponents, median, rate_components,
+    PooledSpread, RateComponents, Spread, VarianceComponents, median, quartiles, rate_components,
     variance_components,
 };
 pub use student::StudentSample;

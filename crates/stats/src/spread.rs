@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::bootstrap::quantile;
 use crate::distribution::chi_squared_lower_quantile;
 use crate::error::{StatsError, require_finite, significance};
 use crate::student::StudentSample;
@@ -24,6 +25,21 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
     let lower = below.iter().copied().max_by(f64::total_cmp)?;
     Some(lower * 0.5 + *upper * 0.5)
+}
+
+/// The first and the third quartile, each interpolated between its neighbours.
+///
+/// Shape: any order, finite. `None` without values.
+///
+/// # Source
+/// Hyndman and Fan 1996, definition 7, as R and numpy have it by default.
+pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
+    if values.is_empty() {
+        return None;
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    Some((quantile(&sorted, 0.25), quantile(&sorted, 0.75)))
 }
 
 /// How far values scatter, by two measures.
@@ -319,6 +335,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn quartiles_are_those_of_r_and_numpy() {
+        assert_eq!(quartiles(&[]), None);
+        assert_eq!(quartiles(&[7.0]), Some((7.0, 7.0)));
+        assert_eq!(quartiles(&[4.0, 1.0, 3.0, 2.0]), Some((1.75, 3.25)));
+        assert_eq!(quartiles(&[5.0, 1.0, 4.0, 2.0, 3.0]), Some((2.0, 4.0)));
+    }
 
     #[test]
     fn median_of_odd_even_and_none() {

@@ -142,18 +142,27 @@ impl ResultsFolder {
         datasets.find(|dataset| dataset.origin.group() == Some(group))
     }
 
-    /// What was published with the results, if one text was: it lies in the folder itself.
+    /// What was published with the results: the text that lies in the folder itself; of several, that which is
+    /// called README.
     #[must_use]
     pub fn readme<'a>(&self, files: &'a [ArchiveFile]) -> Option<&'a PublishedReadme> {
-        let mut texts = self.members.iter().map(|&index| &files[index]);
-        texts.find_map(|file| match &file.outcome {
+        self.readme_file(files).map(|(_, readme)| readme)
+    }
+
+    pub(super) fn readme_file<'a>(
+        &self,
+        files: &'a [ArchiveFile],
+    ) -> Option<(&'a ArchiveFile, &'a PublishedReadme)> {
+        let members = self.members.iter().map(|&index| &files[index]);
+        let texts = members.filter_map(|file| match &file.outcome {
             Outcome::Read(Content::Readme(readme))
                 if file.path.parent() == Some(self.path.as_path()) =>
             {
-                Some(&**readme)
+                Some((file, &**readme))
             }
             _ => None,
-        })
+        });
+        texts.min_by_key(|(file, _)| !file.path.ends_with("README.md"))
     }
 
     /// The files of a kind, in the order of their paths.

@@ -1,18 +1,22 @@
 //! A folder of the archive as records of ours.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::Path;
 
 use fwdlab_model::imported::{
     DatasetOrigin, FileOutcome, IMPORT_SCHEMA_VERSION, ImportedDataset, ImportedDescription,
-    ImportedFile, ImportedResults, ImportedRun, ImportedVariant,
+    ImportedFile, ImportedResults, ImportedRun, ImportedText, ImportedVariant,
 };
 use fwdlab_model::{AddressFamily, VariantName};
 
+use super::datasets::{TreeDataset, place};
 use super::file::{ArchiveFile, Content, Outcome};
 use super::folder::{Origin, PublishedDataset, ResultsFolder, Run, RunGroup};
 use super::info::BenchInfo;
 use super::log::LogFacts;
+use super::published_text::{Sources, made_again};
+use super::readme::DatasetIndex;
 use super::tree::ArchiveTree;
 use crate::pkt_gen::{Ending, PublishedMedian};
 
@@ -35,9 +39,23 @@ pub struct Imported {
 }
 
 impl Imported {
-    /// Takes in a folder. Nothing of it is judged.
+    /// Takes in every folder of a tree. Nothing of it is judged.
     #[must_use]
-    pub fn of(tree: &ArchiveTree, folder: &ResultsFolder) -> Self {
+    pub fn all(tree: &ArchiveTree) -> Vec<Self> {
+        let datasets = TreeDataset::all(tree);
+        let index = DatasetIndex::new(datasets.iter().map(TreeDataset::candidate));
+        let sources = Sources {
+            files: &tree.files,
+            datasets: &datasets,
+            index: &index,
+        };
+        let folders = tree.folders.iter();
+        folders
+            .map(|folder| Self::of(tree, folder, sources))
+            .collect()
+    }
+
+    fn of(tree: &ArchiveTree, folder: &ResultsFolder, sources: Sources<'_>) -> Self {
         let files = &tree.files;
         let mut names = Names::default();
         let readme = folder.readme(files);
@@ -53,6 +71,7 @@ impl Imported {
                 lab: readme.map_or_else(Vec::new, |readme| {
                     readme.lab.iter().map(|line| line.text.clone()).collect()
                 }),
+                text: text_of(tree, folder, sources),
                 variants: Vec::new(),
                 files: folder
                     .members
@@ -75,7 +94,13 @@ impl Imported {
         }
         for dataset in &folder.datasets {
             if !with_logs.contains(&dataset.file) {
-                imported.add_dataset(files, dataset, &mut names);
+                // Logs are often not kept, their descriptions are.
+                let described = folder
+                    .groups
+                    .iter()
+                    .find(|group| group.key == dataset.name && group.info.is_some());
+                let settings = described.map(|group| tree.settings(folder, group));
+                imported.add_dataset(files, dataset, described, settings, &mut names);
             }
         }
         imported
@@ -120,15 +145,11 @@ impl Imported {
             self.runs
                 .push(imported_run(files, &name, run, median, published_pps));
         }
-        let description = group.info.and_then(|index| match &files[index].outcome {
-            Outcome::Read(Content::Info(info)) => Some(description(info)),
-            _ => None,
-        });
         self.results.variants.push(ImportedVariant {
             name,
             key: group.key.clone(),
             family,
-            description,
+            description: description_of(files, group),
             dataset,
             flows: command
                 .and_then(crate::pkt_gen::Command::flows)
@@ -144,6 +165,8 @@ impl Imported {
         &mut self,
         files: &[ArchiveFile],
         dataset: &PublishedDataset,
+        described: Option<&RunGroup>,
+        settings: Option<Settings>,
         names: &mut Names,
     ) {
         let name = names.of(&dataset.name);
@@ -152,13 +175,31 @@ impl Imported {
             name,
             key: dataset.name.clone(),
             family: family_of_key(&dataset.name),
-            description: None,
+            description: described.and_then(|group| description_of(files, group)),
             dataset: imported_dataset(files, dataset),
             flows: None,
             frame_size_bytes: None,
-            settings: BTreeMap::new(),
+            settings: settings.unwrap_or_default(),
         });
     }
+}
+
+/// The text that lies in a folder, read once more: what was read of it has no text.
+fn text_of(
+    tree: &ArchiveTree,
+    folder: &ResultsFolder,
+    sources: Sources<'_>,
+) -> Option<ImportedText> {
+    let (file, readme) = folder.readme_file(&tree.files)?;
+    let bytes = fs::read(tree.root.join(&file.path)).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    Some(made_again(
+        &file.path,
+        &place(&folder.path),
+        &text,
+        readme,
+        sources,
+    ))
 }
 
 /// Names that are each given once.
@@ -208,6 +249,13 @@ fn family_of_key(key: &str) -> Option<AddressFamily> {
         "inet6" => Some(AddressFamily::Inet6),
         _ => None,
     })
+}
+
+fn description_of(files: &[ArchiveFile], group: &RunGroup) -> Option<ImportedDescription> {
+    match &files[group.info?].outcome {
+        Outcome::Read(Content::Info(info)) => Some(description(info)),
+        _ => None,
+    }
 }
 
 fn description(info: &BenchInfo) -> ImportedDescription {

@@ -7,6 +7,7 @@
 mod assignments;
 mod config_file;
 mod config_set;
+mod datasets;
 mod equilibrium;
 mod file;
 mod folder;
@@ -19,6 +20,7 @@ mod log_name;
 mod pktgen_config;
 mod place;
 mod profile;
+mod published_text;
 pub mod readme;
 mod secret;
 mod table;
@@ -30,6 +32,8 @@ mod walk;
 pub use assignments::{Assignment, AssignmentError, Assignments, Dialect, Expansion, Operator};
 pub use config_file::{ConfigFile, ConfigKind, Fingerprint, Setting, SettingValue};
 pub use config_set::{ConfigSet, Difference, Effective, SettingKey, differences};
+pub use datasets::TreeDataset;
+pub(crate) use datasets::place;
 pub use equilibrium::{
     EquilibriumCommand, EquilibriumError, EquilibriumLog, Estimate, Iteration, SearchWarning,
     Trend, parse_rates_mbps,

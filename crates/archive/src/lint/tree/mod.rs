@@ -8,7 +8,7 @@ mod profiles;
 mod tables;
 mod texts;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::lint::{Evidence, Finding, Rule};
 use crate::netbenches::{ArchiveFile, ArchiveTree, ResultsFolder};
@@ -68,12 +68,4 @@ impl<'a> Folder<'a> {
     fn derived(self, index: usize, line: Option<usize>, says: impl Into<String>) -> Evidence {
         Evidence::derived(&self.path(index), line, says)
     }
-}
-
-/// A folder's path with `/` between its names, as texts compare places.
-fn place(path: &Path) -> String {
-    let names = path
-        .components()
-        .map(|name| name.as_os_str().to_string_lossy());
-    names.collect::<Vec<_>>().join("/")
 }

@@ -17,23 +17,16 @@ use crate::netbenches::readme::facts::{
     unsupported_claims,
 };
 use crate::netbenches::readme::{
-    BlockBacking, Candidate, DatasetIndex, DepartureKind, Printing, PublishedReadme, ReadmeBlock,
-    RowBacking,
+    BlockBacking, DatasetIndex, DepartureKind, Printing, PublishedReadme, ReadmeBlock, RowBacking,
 };
-use crate::netbenches::{ArchiveTree, Content, Outcome, ResultsFolder, RunGroup};
-
-use super::place;
+use crate::netbenches::{ArchiveTree, Content, Outcome, TreeDataset, place};
 
 /// Offered loads of two arms that lie further apart than this may be what their effect is of.
 const OFFERED_APART: f64 = 0.01;
 
 pub(super) fn lint_texts(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
-    let datasets = Datasets::of(tree);
-    let index = DatasetIndex::new(datasets.0.iter().map(|dataset| Candidate {
-        place: &dataset.place,
-        name: &dataset.name,
-        values: dataset.values,
-    }));
+    let datasets = TreeDataset::all(tree);
+    let index = DatasetIndex::new(datasets.iter().map(TreeDataset::candidate));
     for file in &tree.files {
         if let Outcome::Read(Content::Readme(readme)) = &file.outcome {
             let text = Text {
@@ -49,50 +42,10 @@ pub(super) fn lint_texts(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Every dataset of a tree, in the order in which the index numbers them.
-struct Datasets<'a>(Vec<Known<'a>>);
-
-struct Known<'a> {
-    place: String,
-    name: String,
-    path: &'a Path,
-    values: &'a [f64],
-    folder: &'a ResultsFolder,
-    group: Option<usize>,
-}
-
-impl<'a> Datasets<'a> {
-    fn of(tree: &'a ArchiveTree) -> Self {
-        let known = tree.folders.iter().flat_map(|folder| {
-            folder.datasets.iter().filter_map(move |dataset| {
-                let file = &tree.files[dataset.file];
-                let Outcome::Read(Content::Dataset(content)) = &file.outcome else {
-                    return None;
-                };
-                Some(Known {
-                    place: place(file.path.parent().unwrap_or(Path::new(""))),
-                    name: file.path.file_name()?.to_string_lossy().into_owned(),
-                    path: &file.path,
-                    values: &content.values,
-                    folder,
-                    group: dataset.origin.group(),
-                })
-            })
-        });
-        Self(known.collect())
-    }
-}
-
-impl<'a> Known<'a> {
-    fn group(&self) -> Option<&'a RunGroup> {
-        Some(&self.folder.groups[self.group?])
-    }
-}
-
 /// A text in its tree.
 struct Text<'a> {
     tree: &'a ArchiveTree,
-    datasets: &'a Datasets<'a>,
+    datasets: &'a [TreeDataset<'a>],
     index: &'a DatasetIndex<'a>,
     path: &'a Path,
     place: String,
@@ -112,7 +65,7 @@ impl Text<'_> {
         }
         let names: Vec<&str> = names
             .into_iter()
-            .map(|position| self.datasets.0[position].name.as_str())
+            .map(|position| self.datasets[position].name.as_str())
             .collect();
         self.title(&names, findings);
         self.links(findings);
@@ -134,7 +87,7 @@ impl Text<'_> {
     }
 
     fn dataset(&self, position: usize, says: impl Into<String>) -> Evidence {
-        let path = self.tree.root.join(self.datasets.0[position].path);
+        let path = self.tree.root.join(self.datasets[position].path);
         Evidence::derived(&path, None, says)
     }
 
@@ -142,7 +95,6 @@ impl Text<'_> {
     fn rows(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
         let has_datasets = self
             .datasets
-            .0
             .iter()
             .any(|known| known.place == self.place);
         for (row, backed) in block.block.rows.iter().zip(&backing.rows) {
@@ -154,7 +106,7 @@ impl Text<'_> {
                     findings.push(finding.with(self.says(row.line, row.figures.join(" "))));
                 }
                 RowBacking::Elsewhere(position) => {
-                    let known = &self.datasets.0[*position];
+                    let known = &self.datasets[*position];
                     let sentence = format!(
                         "the row of {shown} is of {}/{}: another session, and maybe another machine",
                         known.place, known.name
@@ -172,7 +124,7 @@ impl Text<'_> {
 
     fn labels(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
         for found in label_contradictions(block, backing, self.index, &self.place) {
-            let known = &self.datasets.0[found.dataset];
+            let known = &self.datasets[found.dataset];
             let sentence = format!(
                 "the label {:?} says {}, but the figures are those of {}, which says {}",
                 found.label,
@@ -222,11 +174,11 @@ impl Text<'_> {
         let Some((&baseline, others)) = chosen.as_deref().and_then(<[usize]>::split_first) else {
             return;
         };
-        let values = |position: usize| self.datasets.0[position].values.to_vec();
+        let values = |position: usize| self.datasets[position].values.to_vec();
         let comparisons: Vec<IndependentObservations> = others
             .iter()
             .map(|&position| IndependentObservations {
-                name: self.datasets.0[position].name.clone(),
+                name: self.datasets[position].name.clone(),
                 baseline: values(baseline),
                 variant: values(position),
             })
@@ -270,13 +222,8 @@ impl Text<'_> {
         findings: &mut Vec<Finding>,
     ) {
         let offered = |position: usize| {
-            let group = self.datasets.0[position].group()?;
-            let loads: Option<Vec<f64>> = group
-                .runs
-                .iter()
-                .map(|run| run.offered_pps(&self.tree.files))
-                .collect();
-            loads.filter(|loads| loads.len() >= 3)
+            let loads = self.datasets[position].offered_pps(&self.tree.files)?;
+            Some(loads).filter(|loads| loads.len() >= 3)
         };
         let (Some(first), Some(second)) = (offered(baseline), offered(position)) else {
             return;

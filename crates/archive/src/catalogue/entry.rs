@@ -1,0 +1,195 @@
+//! What the catalogue takes of a results directory, whoever measured it.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::AddressFamily;
+
+use crate::load::Loaded;
+
+/// Who measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// fwdlab.
+    Own,
+    /// Others; fwdlab read what they left.
+    Imported,
+}
+
+impl Kind {
+    /// The word in tables.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Imported => "imported",
+        }
+    }
+}
+
+/// The results of one experiment under one label.
+///
+/// Texts are as they were found; none where nothing says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Who measured.
+    pub kind: Kind,
+    /// The experiment's name, or the topic that the results are filed under.
+    pub topic: String,
+    /// The name of this run among those of its topic.
+    pub label: String,
+    /// The title of the report.
+    pub question: Option<String>,
+    /// The CPU of the device under test, or what the results call their hardware.
+    pub platform: Option<String>,
+    /// Vendor and product of the machine.
+    pub machine: Option<String>,
+    /// The network interface controller.
+    pub nic: Option<String>,
+    /// Release of the kernel, or revision of the operating system.
+    pub os: Option<String>,
+    /// When it was measured, UTC, as far as it is known: `2016`, `2016-08`, `2016-08-03` or
+    /// `2016-08-03T12:00:00Z`.
+    pub date: Option<String>,
+    /// Short name of the lab.
+    pub lab: Option<String>,
+    /// What kind of lab.
+    pub lab_kind: Option<String>,
+    /// How the load related to what the device could forward.
+    pub regime: Option<String>,
+    /// Blocks that count, or runs of the variant that has most.
+    pub blocks: u32,
+    /// Whether nothing more will be measured.
+    pub is_finished: bool,
+    /// What the report concludes, in a few words.
+    pub verdict: Option<String>,
+    /// The variants, in the experiment's order.
+    pub variants: Vec<EntryVariant>,
+}
+
+/// One combination of levels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryVariant {
+    /// Its name in files.
+    pub name: String,
+    /// Its name for readers.
+    pub label: String,
+    /// Whether it is the baseline a second time.
+    pub is_control: bool,
+    /// The level of every factor, by the factor's name.
+    pub levels: BTreeMap<String, String>,
+    /// What was measured of it, a family after the other, each in order of time.
+    pub observations: Vec<EntryObservation>,
+}
+
+/// What one block, or one run, says of a variant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EntryObservation {
+    /// The address family; none where nothing says.
+    pub family: Option<AddressFamily>,
+    /// Number of the block or of the run.
+    pub position: u32,
+    /// The uninterrupted stretch that it belongs to.
+    pub session: Option<u32>,
+    /// The observation, in frames per second; finite.
+    pub forwarding_rate_pps: f64,
+    /// What was sent meanwhile, in frames per second.
+    pub offered_load_pps: Option<f64>,
+}
+
+impl Entry {
+    /// What the catalogue takes of a run of fwdlab's: the blocks that count.
+    #[must_use]
+    pub fn of_run(run: &Loaded) -> Self {
+        let resolved = &run.resolved;
+        let environment = run.sessions.last().map(|session| &session.environment);
+        let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let label = run.dir.canonicalize().unwrap_or_else(|_| run.dir.clone());
+        let label = label.file_name().map(|name| name.to_string_lossy());
+        let accepted = run.accepted();
+        let variants = resolved.variants.iter().map(|variant| {
+            let mut observations: Vec<EntryObservation> = accepted
+                .iter()
+                .flat_map(|attempt| &attempt.trials)
+                .filter(|trial| trial.variant == variant.name)
+                .map(|trial| EntryObservation {
+                    family: Some(trial.family),
+                    position: trial.block,
+                    session: Some(trial.session),
+                    forwarding_rate_pps: trial.observation_pps,
+                    offered_load_pps: (trial.measured_s > 0.0)
+                        .then(|| trial.offered_frames as f64 / trial.measured_s),
+                })
+                .collect();
+            observations.sort_by_key(|observation| (observation.family, observation.position));
+            EntryVariant {
+                name: variant.name.to_string(),
+                label: variant.label.clone(),
+                is_control: variant.control_of.is_some(),
+                levels: variant
+                    .levels
+                    .iter()
+                    .map(|(factor, level)| (factor.clone(), level.to_string()))
+                    .collect(),
+                observations,
+            }
+        });
+        Self {
+            kind: Kind::Own,
+            topic: resolved.name.clone(),
+            label: label.unwrap_or_default().into_owned(),
+            question: stated(&resolved.question),
+            platform: environment.and_then(|environment| stated(&environment.cpu_model)),
+            machine: environment.and_then(|environment| environment.machine.clone()),
+            nic: None,
+            os: stated(&run.kernel),
+            date: stated(&run.started).map(|started| extended_time(&started)),
+            lab: stated(&resolved.lab.name),
+            lab_kind: Some(resolved.lab.kind.to_string()),
+            regime: Some(run.regime().to_string()),
+            blocks: u32::try_from(accepted.len()).unwrap_or(u32::MAX),
+            is_finished: run.finished.is_some(),
+            verdict: None,
+            variants: variants.collect(),
+        }
+    }
+}
+
+/// `20261121T084253Z` as `2026-11-21T08:42:53Z`; another text as it is.
+fn extended_time(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let is_basic = bytes.len() == 16
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            8 => *byte == b'T',
+            15 => *byte == b'Z',
+            _ => byte.is_ascii_digit(),
+        });
+    if !is_basic {
+        return text.to_owned();
+    }
+    format!(
+        "{}-{}-{}T{}:{}:{}Z",
+        &text[..4],
+        &text[4..6],
+        &text[6..8],
+        &text[9..11],
+        &text[11..13],
+        &text[13..15]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_becomes_a_date_that_is_read_and_sorted() {
+        for (started, date) in [
+            ("20261121T084253Z", "2026-11-21T08:42:53Z"),
+            ("2026-11-21T08:42:53Z", "2026-11-21T08:42:53Z"),
+            ("20261121T0842ééZ", "20261121T0842ééZ"),
+            ("yesterday", "yesterday"),
+        ] {
+            assert_eq!(extended_time(started), date);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What the catalogue takes of results that others published.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::VariantName;
+use fwdlab_model::imported::{ImportedResults, ImportedRun, ImportedVariant};
+use jiff::Timestamp;
+
+use super::entry::{Entry, EntryObservation, EntryVariant, Kind};
+use crate::netbenches::{PrintedTime, Uname};
+
+impl Entry {
+    /// What the catalogue takes of a folder of imported results: an entry for each system that was
+    /// measured there, in the order of its first variant.
+    ///
+    /// Observations are what the logs give as the archive reckons them, and what was published where no
+    /// logs are there. Runs that were profiled are left out.
+    #[must_use]
+    pub fn of_imported(results: &ImportedResults, runs: &[ImportedRun]) -> Vec<Self> {
+        let mut systems: Vec<(Option<&str>, Vec<&ImportedVariant>)> = Vec::new();
+        for variant in &results.variants {
+            let uname = uname(variant);
+            match systems.iter_mut().find(|(known, _)| *known == uname) {
+                Some((_, variants)) => variants.push(variant),
+                None => systems.push((uname, vec![variant])),
+            }
+        }
+        let mut of_variants: BTreeMap<&VariantName, Vec<&ImportedRun>> = BTreeMap::new();
+        for run in runs.iter().filter(|run| !run.is_profiled) {
+            of_variants.entry(&run.variant).or_default().push(run);
+        }
+        let entry = |(uname, variants): (Option<&str>, Vec<&ImportedVariant>)| {
+            let variants: Vec<EntryVariant> = variants
+                .iter()
+                .map(|variant| {
+                    let runs = of_variants
+                        .get(&variant.name)
+                        .map_or(&[][..], Vec::as_slice);
+                    entry_variant(variant, runs)
+                })
+                .collect();
+            let most = variants
+                .iter()
+                .map(|variant| variant.observations.len())
+                .max();
+            Self {
+                kind: Kind::Imported,
+                topic: results
+                    .topic
+                    .clone()
+                    .unwrap_or_else(|| results.source.clone()),
+                label: results
+                    .label
+                    .clone()
+                    .unwrap_or_else(|| results.source.clone()),
+                question: results.title.clone(),
+                platform: results.platform.clone(),
+                machine: None,
+                nic: results.nic.clone(),
+                os: uname.and_then(revision),
+                date: uname.and_then(built),
+                lab: None,
+                lab_kind: None,
+                regime: None,
+                blocks: u32::try_from(most.unwrap_or(0)).unwrap_or(u32::MAX),
+                is_finished: true,
+                verdict: None,
+                variants,
+            }
+        };
+        let with_start = |(uname, variants): (Option<&str>, Vec<&ImportedVariant>)| {
+            let start = variants.iter().filter_map(|variant| started(variant)).min();
+            let mut entry = entry((uname, variants));
+            // The kernel was built before it was measured; that is near enough where nothing is nearer.
+            entry.date = start.or(entry.date);
+            entry
+        };
+        systems.into_iter().map(with_start).collect()
+    }
+}
+
+fn uname(variant: &ImportedVariant) -> Option<&str> {
+    variant.description.as_ref()?.uname.as_deref()
+}
+
+/// The release and the state of its source: `FreeBSD 11.1-RELEASE-p1 r322489M`.
+fn revision(uname: &str) -> Option<String> {
+    let uname = Uname::parse(uname)?;
+    let system = format!("{} {}", uname.operating_system, uname.release);
+    Some(match uname.revision {
+        Some(revision) => format!("{system} {}", revision.text),
+        None => system,
+    })
+}
+
+/// The second at which a variant's runs began.
+fn started(variant: &ImportedVariant) -> Option<String> {
+    let start = variant.description.as_ref()?.start.as_deref()?;
+    let second = PrintedTime::parse(start)?.epoch_s?;
+    Some(Timestamp::from_second(second).ok()?.to_string())
+}
+
+/// The day on which the kernel was built, as `uname -a` has it: `Fri Sep  8 00:32:53 CEST 2017`.
+fn built(uname: &str) -> Option<String> {
+    let words: Vec<&str> = uname.split_ascii_whitespace().collect();
+    let second = words
+        .windows(6)
+        .find_map(|words| PrintedTime::parse(&words.join(" "))?.epoch_s)?;
+    let time = Timestamp::from_second(second).ok()?.to_string();
+    Some(time.split('T').next().unwrap_or_default().to_owned())
+}
+
+fn entry_variant(variant: &ImportedVariant, runs: &[&ImportedRun]) -> EntryVariant {
+    let of_logs: Vec<(f64, Option<f64>)> = runs
+        .iter()
+        .filter_map(|run| Some((run.archive_pps?, run.offered_pps)))
+        .collect();
+    let observations = if of_logs.is_empty() {
+        let published = variant
+            .dataset
+            .iter()
+            .flat_map(|dataset| &dataset.published_pps);
+        published.map(|&pps| (pps, None)).collect()
+    } else {
+        of_logs
+    };
+    let levels = variant.settings.values().flatten();
+    EntryVariant {
+        name: variant.name.to_string(),
+        label: variant.key.clone(),
+        is_control: false,
+        levels: levels
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        observations: (1_u32..)
+            .zip(observations)
+            .map(
+                |(position, (forwarding_rate_pps, offered_load_pps))| EntryObservation {
+                    family: variant.family,
+                    position,
+                    session: None,
+                    forwarding_rate_pps,
+                    offered_load_pps,
+                },
+            )
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNAME: &str = "FreeBSD router.example.net 11.1-RELEASE-p1 FreeBSD 11.1-RELEASE-p1 #2 r322489M: \
+                         Fri Sep  8 00:32:53 CEST 2017     root@build:/usr/obj/GENERIC  amd64";
+
+    #[test]
+    fn a_system_is_named_and_dated_by_its_kernel() {
+        assert_eq!(revision(UNAME).unwrap(), "FreeBSD 11.1-RELEASE-p1 r322489M");
+        assert_eq!(built(UNAME).unwrap(), "2017-09-07");
+        assert_eq!((revision("no system"), built("no system")), (None, None));
+    }
+
+    #[test]
+    fn a_folder_has_an_entry_for_each_system() {
+        let results: ImportedResults = serde_json::from_str(&format!(
+            r#"{{"schema":1,"source":"p/n/t/results/l","platform":"p","nic":"n","topic":"t","label":"l",
+            "title":null,"lab":[],"files":[],"variants":[
+            {{"name":"a","key":"A","family":"inet","description":{{"uname":"{UNAME}",
+              "start":"Thu Sep 14 10:00:00 UTC 2017"}},"dataset":null,"flows":null,"frame_size_bytes":null,
+              "settings":{{"sysctl.conf":{{"net.x":"1"}}}}}},
+            {{"name":"b","key":"b","family":null,"description":null,"dataset":{{"path":"b.pps",
+              "origin":"no-logs","published_pps":[3.5,4.5]}},"flows":null,"frame_size_bytes":null,
+              "settings":{{}}}}]}}"#
+        ))
+        .unwrap();
+        let run = |iteration: u32, archive_pps: Option<f64>, is_profiled| ImportedRun {
+            schema: 1,
+            variant: VariantName::from_label("a"),
+            iteration: Some(iteration),
+            receiver: None,
+            senders: vec![],
+            archive_pps,
+            forwarded_pps: None,
+            forwarded_median_pps: None,
+            offered_pps: Some(9.0),
+            published_pps: None,
+            ending: None,
+            stalls: 0,
+            is_profiled,
+        };
+        let runs = [
+            run(1, Some(1.0), false),
+            run(2, Some(7.0), true),
+            run(3, None, false),
+            run(4, Some(2.0), false),
+        ];
+        let entries = Entry::of_imported(&results, &runs);
+        let [first, second] = &entries[..] else {
+            panic!("{entries:?}");
+        };
+        assert_eq!(first.date.as_deref(), Some("2017-09-14T10:00:00Z"));
+        assert_eq!(
+            first.os.as_deref(),
+            Some("FreeBSD 11.1-RELEASE-p1 r322489M")
+        );
+        assert_eq!(first.variants[0].levels["net.x"], "1");
+        let rates = |entry: &Entry| -> Vec<(u32, f64, Option<f64>)> {
+            let observations = entry.variants[0].observations.iter();
+            observations
+                .map(|one| (one.position, one.forwarding_rate_pps, one.offered_load_pps))
+                .collect()
+        };
+        assert_eq!(rates(first), [(1, 1.0, Some(9.0)), (2, 2.0, Some(9.0))]);
+        assert_eq!(rates(second), [(1, 3.5, None), (2, 4.5, None)]);
+        assert_eq!((second.date.as_ref(), second.blocks), (None, 2));
+    }
+}

@@ -1,0 +1,220 @@
+//! Finding results directories, and telling whether they changed.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::Deserialize;
+
+use super::entry::Entry;
+use crate::durable::entries;
+use crate::error::{ArchiveError, Place};
+use crate::imported::{self, is_imported, load_imported};
+use crate::layout;
+use crate::results::Results;
+
+/// Files that changed in the last so many seconds may change again without another time.
+const SETTLED_S: i64 = 2;
+
+/// A results directory, or a folder that cannot be looked into.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// As a user would name it.
+    pub(super) path: PathBuf,
+    /// As the system does, whatever way it was come by.
+    pub(super) canonical: PathBuf,
+    /// Why it cannot be looked into.
+    pub(super) refused: Option<ArchiveError>,
+}
+
+/// Every results directory at or below the folders, each once. Links inside are not followed.
+pub(super) fn find(folders: &[&Path]) -> Result<Vec<Found>, ArchiveError> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    for &folder in folders {
+        // Listed for its error: a folder that was asked for has to be there.
+        fs::read_dir(folder)
+            .map(drop)
+            .map_err(ArchiveError::io(folder, "list the folder"))?;
+        let mut waiting = vec![folder.to_owned()];
+        while let Some(path) = waiting.pop() {
+            let canonical = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            if !seen.insert(canonical.clone()) {
+                continue;
+            }
+            let refused = if is_results(&path) {
+                None
+            } else {
+                match subfolders(&path) {
+                    Ok(inside) => {
+                        waiting.extend(inside);
+                        continue;
+                    }
+                    Err(error) => Some(error),
+                }
+            };
+            found.push(Found {
+                path,
+                canonical,
+                refused,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a folder is a results directory.
+pub(super) fn is_results(folder: &Path) -> bool {
+    folder.join(layout::RESOLVED).is_file() || is_imported(folder)
+}
+
+fn subfolders(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
+    let mut inside = entries(folder)?;
+    inside.retain(|path| {
+        let is_hidden = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        !is_hidden && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+    });
+    inside.reverse();
+    Ok(inside)
+}
+
+/// What a directory's entry is made from: each file with its size and the times of its content and of
+/// its place.
+#[derive(Debug)]
+pub(super) struct Stamp {
+    /// The same text is the same files.
+    pub(super) text: String,
+    /// Whether every further change is bound to show in the text.
+    pub(super) is_settled: bool,
+}
+
+impl Stamp {
+    /// # Errors
+    /// [`ArchiveError::Io`]; [`ArchiveError::Damaged`] for what is no file, which reading might wait for
+    /// without end.
+    pub(super) fn of(dir: &Path, now: SystemTime) -> Result<Self, ArchiveError> {
+        let now_s = now
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .map_or(0, |since| {
+                i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+            });
+        let mut files: Vec<PathBuf> = [
+            layout::RESOLVED,
+            layout::PLAN,
+            layout::TRIALS,
+            layout::FINISHED,
+        ]
+        .map(|name| dir.join(name))
+        .into();
+        files.push(report(dir));
+        files.extend(imported::files(dir));
+        files.extend(entries(&dir.join(layout::SESSIONS))?);
+        files.extend(entries(&dir.join(layout::BLOCKS))?);
+        let mut stamp = Self {
+            text: String::new(),
+            is_settled: true,
+        };
+        for path in files {
+            let metadata = match fs::metadata(&path) {
+                Ok(metadata) => metadata,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(ArchiveError::io(&path, "look at the file")(error)),
+            };
+            if !metadata.is_file() {
+                return Err(ArchiveError::damaged(Place::file(&path), "is not a file"));
+            }
+            let name = path.strip_prefix(dir).unwrap_or(&path);
+            let _ = writeln!(
+                stamp.text,
+                "{name:?} {} {}.{} {}.{}",
+                metadata.len(),
+                metadata.mtime(),
+                metadata.mtime_nsec(),
+                metadata.ctime(),
+                metadata.ctime_nsec()
+            );
+            let last_change_s = metadata.mtime().max(metadata.ctime());
+            stamp.is_settled &= last_change_s < now_s.saturating_sub(SETTLED_S);
+        }
+        Ok(stamp)
+    }
+}
+
+/// Reads a results directory.
+pub(super) fn read(dir: &Path) -> Result<Vec<Entry>, ArchiveError> {
+    if !dir.join(layout::RESOLVED).is_file() {
+        let (results, runs) = load_imported(dir)?;
+        return Ok(Entry::of_imported(&results, &runs));
+    }
+    let run = Results::load(dir)?;
+    let mut entry = Entry::of_run(&run);
+    entry.verdict = verdict(&report(dir));
+    Ok(vec![entry])
+}
+
+fn report(dir: &Path) -> PathBuf {
+    dir.join(layout::DERIVED).join("report.json")
+}
+
+/// The clearest finding of a report: of those that show a difference the largest, else the first.
+/// None where there is no report, or it has another form: it can be made again.
+fn verdict(report: &Path) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Report {
+        variants: Vec<Variant>,
+        comparisons: Vec<Comparison>,
+    }
+    #[derive(Deserialize)]
+    struct Variant {
+        name: String,
+        label: String,
+    }
+    #[derive(Deserialize)]
+    struct Comparison {
+        rows: Vec<Row>,
+    }
+    #[derive(Deserialize)]
+    struct Row {
+        variant: String,
+        effect: Option<Effect>,
+        verdict: Option<Verdict>,
+    }
+    #[derive(Deserialize)]
+    struct Effect {
+        estimate_percent: f64,
+    }
+    #[derive(Deserialize)]
+    struct Verdict {
+        words: String,
+        shows_difference: bool,
+    }
+    let report: Report = serde_json::from_slice(&fs::read(report).ok()?).ok()?;
+    let rows = report.comparisons.iter().flat_map(|section| &section.rows);
+    let judged: Vec<(&Row, &Effect, &Verdict)> = rows
+        .filter_map(|row| Some((row, row.effect.as_ref()?, row.verdict.as_ref()?)))
+        .collect();
+    let size = |effect: &Effect| effect.estimate_percent.abs();
+    let (row, effect, verdict) = judged
+        .iter()
+        .filter(|(_, _, verdict)| verdict.shows_difference)
+        .max_by(|(_, a, _), (_, b, _)| size(a).total_cmp(&size(b)))
+        .or_else(|| judged.first())?;
+    let mut variants = report.variants.iter();
+    let label = variants
+        .find(|variant| variant.name == row.variant)
+        .map_or(&row.variant, |variant| &variant.label);
+    let of = judged.len();
+    let differ = judged
+        .iter()
+        .filter(|(_, _, verdict)| verdict.shows_difference)
+        .count();
+    Some(format!(
+        "{label}: {} {:+.1} % ({differ} of {of} differ)",
+        verdict.words, effect.estimate_percent
+    ))
+}

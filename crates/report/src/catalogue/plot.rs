@@ -1,0 +1,354 @@
+//! The plot of a configuration's rates over time, or over the revisions of an operating system.
+
+use fwdlab_archive::catalogue::{Over, RateRow, Series};
+use fwdlab_model::AddressFamily;
+
+use super::{calendar, names};
+use crate::format;
+use crate::labels::shortened;
+use crate::svg::{Anchor, Fill, Mark, Scale, Svg, text_width, ticks, wrap};
+
+/// So many series have marks of their own.
+pub(crate) const SERIES_MAX: usize = 30;
+
+const WIDTH: f64 = 860.0;
+const MARGIN: f64 = 20.0;
+const PLOT_LEFT: f64 = 68.0;
+const PLOT_RIGHT: f64 = WIDTH - MARGIN;
+/// Points keep away from the plot's edges.
+const AIR: f64 = 26.0;
+const PANEL_HEIGHT: f64 = 240.0;
+const TICKS_MAX: usize = 7;
+const SMALL_FONT: f64 = 11.0;
+const LEGEND_FONT: f64 = 12.0;
+const LEGEND_LABEL_MAX: f64 = 380.0;
+/// Series at the same place stand so far apart, and all of them within so much.
+const APART: f64 = 6.0;
+const APART_ALL: f64 = 36.0;
+
+/// Draws the series, one panel an address family; rates whose place is not known are left out and
+/// counted.
+pub(crate) fn plot(all: &[Series], over: Over) -> String {
+    let mut svg = Svg::new(WIDTH);
+    let heading = match over {
+        Over::Time => "Forwarding rate over time",
+        Over::Os => "Forwarding rate by revision of the operating system",
+    };
+    svg.text("heading", Anchor::Start, MARGIN, 30.0, heading);
+    let names = names(&all.iter().collect::<Vec<_>>());
+    let axis = Axis::of(all, over);
+    let mut families: Vec<&str> = all.iter().map(|series| series.family.as_str()).collect();
+    families.sort_unstable();
+    families.dedup();
+    let configurations = distinct(&names);
+    let marked: Vec<(&Series, usize)> = all
+        .iter()
+        .zip(&names)
+        .map(|(series, name)| {
+            let mut known = configurations.iter();
+            (series, known.position(|known| *known == name).unwrap_or(0))
+        })
+        .collect();
+
+    let mut y = 40.0;
+    for family in families {
+        let of_family: Vec<(&Series, usize)> = marked
+            .iter()
+            .copied()
+            .filter(|(series, _)| series.family == family)
+            .collect();
+        y = draw_panel(&mut svg, &axis, family, &of_family, configurations.len(), y);
+    }
+    let caption = "point: median; thick: from the first to the third quartile; thin: from the smallest \
+                   to the largest observation";
+    let middle = f64::midpoint(PLOT_LEFT, PLOT_RIGHT);
+    svg.text("small muted", Anchor::Middle, middle, y + 4.0, caption);
+    y += 22.0;
+    let left_out = all
+        .iter()
+        .flat_map(|series| &series.rates)
+        .filter(|rate| axis.place(rate).is_none())
+        .count();
+    if left_out > 0 {
+        let what = match over {
+            Over::Time => "date",
+            Over::Os => "revision",
+        };
+        let note = format!(
+            "left out: {} whose {what} is not known",
+            format::counted(left_out as u64, "rate")
+        );
+        svg.text("small muted", Anchor::Middle, middle, y, &note);
+        y += 18.0;
+    }
+    y = draw_legend(&mut svg, &configurations, y + 8.0);
+    let description = format!(
+        "Medians of {} in {}",
+        format::counted(
+            all.iter().map(|series| series.rates.len() as u64).sum(),
+            "result"
+        ),
+        format::counted(configurations.len() as u64, "configuration")
+    );
+    svg.finish(y, heading, &description)
+}
+
+fn distinct(names: &[String]) -> Vec<&String> {
+    let mut distinct: Vec<&String> = Vec::new();
+    for name in names {
+        if !distinct.contains(&name) {
+            distinct.push(name);
+        }
+    }
+    distinct
+}
+
+/// Where a rate stands from left to right.
+struct Axis {
+    scale: Scale,
+    kind: AxisKind,
+}
+
+enum AxisKind {
+    Time,
+    /// The revisions, in order.
+    Os(Vec<String>),
+}
+
+impl Axis {
+    fn of(all: &[Series], over: Over) -> Self {
+        let rates = || all.iter().flat_map(|series| &series.rates);
+        let pixels = (PLOT_LEFT + AIR, PLOT_RIGHT - AIR);
+        match over {
+            Over::Time => {
+                let moments = rates().filter_map(moment_s);
+                let (low, high) = moments
+                    .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), s| {
+                        (f64::min(low, s), f64::max(high, s))
+                    });
+                Self {
+                    scale: Scale {
+                        values: (low, high),
+                        pixels,
+                    },
+                    kind: AxisKind::Time,
+                }
+            }
+            Over::Os => {
+                let revisions = fwdlab_archive::catalogue::revisions(all);
+                Self {
+                    scale: Scale {
+                        values: (0.0, revisions.len().saturating_sub(1) as f64),
+                        pixels,
+                    },
+                    kind: AxisKind::Os(revisions),
+                }
+            }
+        }
+    }
+
+    /// In pixels.
+    fn place(&self, rate: &RateRow) -> Option<f64> {
+        let value = match &self.kind {
+            AxisKind::Time => moment_s(rate)?,
+            AxisKind::Os(revisions) => {
+                let os = rate.os.as_ref()?;
+                revisions.iter().position(|revision| revision == os)? as f64
+            }
+        };
+        Some(self.scale.pixel(value))
+    }
+
+    /// Pixels, and what to write below.
+    fn marks(&self) -> Vec<(f64, String)> {
+        match &self.kind {
+            AxisKind::Time => {
+                let (low, high) = self.scale.values;
+                if !low.is_finite() {
+                    return vec![];
+                }
+                if high <= low {
+                    return vec![(self.scale.pixel(low), calendar::day(low))];
+                }
+                calendar::marks(low, high, TICKS_MAX)
+                    .into_iter()
+                    .map(|(second, text)| (self.scale.pixel(second), text))
+                    .collect()
+            }
+            AxisKind::Os(revisions) => (0_u32..)
+                .zip(revisions)
+                .map(|(index, revision)| (self.scale.pixel(f64::from(index)), revision.clone()))
+                .collect(),
+        }
+    }
+}
+
+fn moment_s(rate: &RateRow) -> Option<f64> {
+    rate.date.as_deref().and_then(calendar::middle_s)
+}
+
+fn draw_panel(
+    svg: &mut Svg,
+    axis: &Axis,
+    family: &str,
+    of_family: &[(&Series, usize)],
+    configurations: usize,
+    top: f64,
+) -> f64 {
+    let rates = || of_family.iter().flat_map(|(series, _)| &series.rates);
+    let highest = rates().map(|rate| rate.max_pps).fold(0.0, f64::max);
+    let lowest = rates()
+        .map(|rate| rate.min_pps)
+        .fold(f64::INFINITY, f64::min);
+    let (unit_pps, unit) = unit_of(highest);
+    let protocol = match family {
+        "inet" => AddressFamily::Inet.protocol(),
+        "inet6" => AddressFamily::Inet6.protocol(),
+        other => other,
+    };
+    let heading = format!("{protocol}: forwarding rate in {unit}");
+    svg.text("strong", Anchor::Start, MARGIN, top + 16.0, &heading);
+    let (top, bottom) = (top + 28.0, top + 28.0 + PANEL_HEIGHT);
+    let up = Scale {
+        values: range(lowest / unit_pps, highest / unit_pps),
+        pixels: (bottom, top),
+    };
+    let (values, decimals) = ticks(up.values.0, up.values.1, TICKS_MAX);
+    for value in values {
+        let y = up.pixel(value);
+        svg.line("grid", (PLOT_LEFT, y), (PLOT_RIGHT, y));
+        let label = format!("{value:.decimals$}");
+        svg.text("small", Anchor::End, PLOT_LEFT - 8.0, y + 4.0, &label);
+    }
+    svg.line("frame", (PLOT_LEFT, bottom), (PLOT_RIGHT, bottom));
+    let below = draw_marks(svg, axis, bottom);
+
+    let apart = (APART_ALL / configurations.max(1) as f64).min(APART);
+    for &(series, index) in of_family {
+        let shift = (index as f64 - (configurations as f64 - 1.0) / 2.0) * apart;
+        let placed: Vec<(f64, &RateRow)> = series
+            .rates
+            .iter()
+            .filter_map(|rate| Some((axis.place(rate)? + shift, rate)))
+            .collect();
+        let mark = Mark::Variant(u32::try_from(index).unwrap_or(u32::MAX));
+        let y = |pps: f64| up.pixel(pps / unit_pps);
+        let medians: Vec<(f64, f64)> = placed
+            .iter()
+            .map(|(x, rate)| (*x, y(rate.median_pps)))
+            .collect();
+        svg.trace(mark, &medians);
+        for (x, rate) in placed {
+            svg.spread(mark, x, (y(rate.min_pps), y(rate.max_pps)), false);
+            svg.spread(
+                mark,
+                x,
+                (y(rate.first_quartile_pps), y(rate.third_quartile_pps)),
+                true,
+            );
+            svg.point(
+                mark,
+                Fill::Solid,
+                (x, y(rate.median_pps)),
+                4.0,
+                &title(rate),
+            );
+        }
+    }
+    bottom + below
+}
+
+/// Writes below the plot's foot what stands where, thinned out where it would touch; returns how far down
+/// that goes.
+fn draw_marks(svg: &mut Svg, axis: &Axis, bottom: f64) -> f64 {
+    let marks = axis.marks();
+    let slot = marks
+        .windows(2)
+        .map(|pair| pair[1].0 - pair[0].0)
+        .fold(f64::INFINITY, f64::min)
+        .min(180.0);
+    let is_time = matches!(axis.kind, AxisKind::Time);
+    let widest = marks
+        .iter()
+        .map(|(_, text)| text_width(text, SMALL_FONT))
+        .fold(0.0, f64::max);
+    let needed = if is_time { widest } else { widest.min(96.0) } + 8.0;
+    let every = (needed / slot).ceil().max(1.0);
+    let mut lines_most = 1;
+    for (index, (x, text)) in marks.iter().enumerate() {
+        svg.line("frame", (*x, bottom), (*x, bottom + 4.0));
+        if (index as f64 % every).abs() > 0.5 {
+            continue;
+        }
+        let room = (slot * every - 8.0).max(needed - 8.0);
+        let lines = wrap(text, SMALL_FONT, room, 2);
+        lines_most = lines_most.max(lines.len());
+        for (line, y) in lines.iter().zip([17.0, 30.0]) {
+            svg.titled_text("small", Anchor::Middle, *x, bottom + y, line, text);
+        }
+    }
+    24.0 + 13.0 * lines_most as f64
+}
+
+fn title(rate: &RateRow) -> String {
+    let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
+    format!(
+        "{}/{}, {}: median {} of {}, quartiles {} and {}; {}, {}",
+        rate.topic,
+        rate.label,
+        rate.variant_label,
+        format::rate(rate.median_pps),
+        format::counted(rate.observations as u64, "observation"),
+        format::rate(rate.first_quartile_pps),
+        format::rate(rate.third_quartile_pps),
+        known(&rate.date),
+        known(&rate.os)
+    )
+}
+
+fn unit_of(highest_pps: f64) -> (f64, &'static str) {
+    if highest_pps >= 1e6 {
+        (1e6, "Mpps")
+    } else if highest_pps >= 1e3 {
+        (1e3, "kpps")
+    } else {
+        (1.0, "pps")
+    }
+}
+
+/// From zero where the rates differ much, close around them where they do not.
+fn range(low: f64, high: f64) -> (f64, f64) {
+    if high <= 0.0 {
+        (0.0, 1.0)
+    } else if low < 0.5 * high {
+        (0.0, high * 1.05)
+    } else {
+        let air = (0.06 * (high - low)).max(0.005 * high);
+        (low - air, high + air)
+    }
+}
+
+fn draw_legend(svg: &mut Svg, configurations: &[&String], top: f64) -> f64 {
+    let labels: Vec<&str> = configurations.iter().map(|name| name.as_str()).collect();
+    let shown = shortened(&labels, &|label| {
+        text_width(label, LEGEND_FONT) <= LEGEND_LABEL_MAX
+    });
+    let (mut x, mut y) = (MARGIN, top);
+    for (index, (label, whole)) in (0_u32..).zip(shown.iter().zip(&labels)) {
+        let width = 18.0 + text_width(label, LEGEND_FONT);
+        if x > MARGIN && x + width > WIDTH - MARGIN {
+            x = MARGIN;
+            y += 20.0;
+        }
+        svg.point(
+            Mark::Variant(index),
+            Fill::Solid,
+            (x + 6.0, y - 4.0),
+            4.5,
+            "",
+        );
+        svg.titled_text("", Anchor::Start, x + 18.0, y, label, whole);
+        x += width + 22.0;
+    }
+    y + 16.0
+}

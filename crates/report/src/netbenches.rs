@@ -1,0 +1,94 @@
+//! The README.md of results in the public archive's form.
+
+use std::fmt::Write as _;
+
+use fwdlab_archive::Loaded;
+use fwdlab_archive::export::{Dataset as Exported, Export};
+use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_stats::ministat::{Confidence, Dataset, Dialect};
+
+use crate::error::ReportError;
+use crate::judge::ministat_blocks;
+use crate::text::{code, fenced, markdown, markdown_lines};
+
+/// What is not in the folder although the archive's own have it, and what is there instead.
+const NOTE: &str = "\
+Measured by fwdlab, not by the archive's scripts: there are no logs of pkt-gen, because none was run. Each \
+line of a `.pps` file is a block, a fresh set-up in which every variant was measured; `RAW` holds the \
+slices of each block as fwdlab records them (docs/results-format.md), frames and seconds of all variants in \
+the order in which they were measured. Same lines of different `.pps` files are of the same block. ministat \
+takes them for independent samples; the verdicts of fwdlab, which compare within blocks, are in its own \
+report.";
+
+/// Draws the text up.
+///
+/// # Errors
+/// [`ReportError::Ministat`].
+pub(crate) fn readme(run: &Loaded, export: &Export) -> Result<String, ReportError> {
+    let resolved = &run.resolved;
+    let mut text = format!("# {}\n\n", markdown(&resolved.question));
+    if let Some(background) = &resolved.background {
+        let _ = writeln!(text, "{}\n", markdown_lines(background));
+    }
+    let _ = writeln!(text, "{NOTE}\n");
+    if let Some(session) = run.sessions.last() {
+        let environment = &session.environment;
+        let _ = writeln!(text, "- CPU: {}", markdown(&environment.cpu_model));
+        let _ = writeln!(text, "- kernel: {}", markdown(&environment.kernel));
+        let _ = writeln!(
+            text,
+            "- lab: {} ({}), load {}",
+            markdown(&resolved.lab.name),
+            resolved.lab.kind,
+            run.regime()
+        );
+        let _ = writeln!(text, "- start: {}\n", markdown(&session.start));
+    }
+    let _ = writeln!(text, "| file | variant | levels |\n|---|---|---|");
+    for dataset in &export.datasets {
+        let Some(variant) = resolved.variant(&dataset.variant) else {
+            continue;
+        };
+        let levels: Vec<String> = variant
+            .levels
+            .iter()
+            .map(|(factor, level)| markdown(&format!("{factor}={level}")))
+            .collect();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} |",
+            code(&dataset.file_name()),
+            markdown(&variant.label),
+            levels.join(", ")
+        );
+    }
+    for comparison in &resolved.comparisons {
+        for &family in &resolved.traffic.families {
+            let dataset = |variant: &VariantName| dataset(export, variant, family);
+            let Some(baseline) = dataset(&comparison.baseline) else {
+                continue;
+            };
+            let others: Vec<Dataset> = comparison.variants.iter().filter_map(dataset).collect();
+            if others.is_empty() {
+                continue;
+            }
+            let heading = match &comparison.title {
+                Some(title) => format!("{}, {}", markdown(title), family.protocol()),
+                None => family.protocol().to_owned(),
+            };
+            let _ = write!(text, "\n## {heading}\n");
+            let confidence = Confidence::Percent95;
+            for block in ministat_blocks(&baseline, &others, confidence, Dialect::default())? {
+                let _ = write!(text, "\n{}", fenced(&block));
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// What ministat makes of a file; none where it has fewer than three lines.
+fn dataset(export: &Export, variant: &VariantName, family: AddressFamily) -> Option<Dataset> {
+    let of = |dataset: &&Exported| dataset.variant == *variant && dataset.family == family;
+    let found = export.datasets.iter().find(of)?;
+    Dataset::new(found.file_name(), found.observations_pps.clone()).ok()
+}
