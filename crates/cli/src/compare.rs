@@ -8,7 +8,6 @@ use fwdlab_report::{
     CompareReport, CompareSettings, Observations, ReportError, compare_blocks, compare_directories,
     compare_independent, compare_pairs, render,
 };
-use fwdlab_stats::VerdictSettings;
 
 use crate::args::CompareArguments;
 use crate::dataset::{self, Column};
@@ -35,14 +34,14 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Code> {
 
 fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
     let asked = &arguments.verdicts;
-    let usual = VerdictSettings::default();
+    let usual = CompareSettings::default();
     if arguments.dialect.is_some() && !arguments.ministat {
         let text = "--dialect: there is no text of ministat to print that way; add --ministat";
         return Err(WrongArguments(text.to_owned()).into());
     }
     let settings = CompareSettings {
-        confidence_percent: asked.confidence.unwrap_or(usual.confidence * 100.0),
-        threshold_percent: asked.threshold.unwrap_or(usual.practical_threshold * 100.0),
+        confidence_percent: asked.confidence.unwrap_or(usual.confidence_percent),
+        threshold_percent: asked.threshold.unwrap_or(usual.threshold_percent),
         with_methods: arguments.methods,
         ministat: arguments
             .ministat

@@ -2,17 +2,36 @@
 
 use std::path::Path;
 
-use fwdlab_archive::{Loaded, Results, write_derived, write_readme};
-use fwdlab_report::{Report, render};
+use fwdlab_archive::{Loaded, Results, is_imported, load_imported, write_derived, write_readme};
+use fwdlab_report::{CompareSettings, ImportedReport, Report, render};
 
 use crate::args::ReportArguments;
 use crate::exit::Code;
 use crate::output;
 
 pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Code> {
+    let directory = Path::new(&arguments.directory);
+    if is_imported(directory) {
+        return imported(directory, arguments.json);
+    }
     let directory = Results::find(&arguments.results, &arguments.directory)?;
     let report = publish(&Results::load(&directory)?)?;
     print(&report, Some(&directory), arguments.json)
+}
+
+/// Writes README.md of imported results.
+fn imported(directory: &Path, json: bool) -> anyhow::Result<Code> {
+    let (results, runs) = load_imported(directory)?;
+    let report = ImportedReport::build(&results, &runs, CompareSettings::default());
+    let readme = report.readme();
+    write_readme(directory, readme.as_bytes())?;
+    if json {
+        return output::print(&(serde_json::to_string_pretty(&report)? + "\n"));
+    }
+    output::print(&format!(
+        "{}: written\n",
+        directory.join("README.md").display()
+    ))
 }
 
 /// Writes README.md, the plots and report.json from the records.

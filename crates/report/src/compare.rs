@@ -40,6 +40,19 @@ pub struct CompareSettings {
     pub ministat: Option<Dialect>,
 }
 
+impl Default for CompareSettings {
+    /// What [`VerdictSettings`] has by default, and nothing beside the verdicts.
+    fn default() -> Self {
+        let usual = VerdictSettings::default();
+        Self {
+            confidence_percent: usual.confidence * 100.0,
+            threshold_percent: usual.practical_threshold * 100.0,
+            with_methods: false,
+            ministat: None,
+        }
+    }
+}
+
 impl CompareSettings {
     fn verdicts(self) -> VerdictSettings {
         VerdictSettings {

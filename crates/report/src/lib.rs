@@ -13,6 +13,7 @@ mod error;
 mod evidence;
 mod factorial;
 mod findings;
+mod imported;
 mod judge;
 mod labels;
 mod lint;
@@ -35,6 +36,7 @@ pub use compare::{
 pub use error::ReportError;
 pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection, VarianceRow};
 pub use findings::FINDINGS_SCHEMA_VERSION;
+pub use imported::{IMPORTED_REPORT_SCHEMA_VERSION, ImportedReport, JudgedBlock, VariantSummary};
 pub use lint::lint_report;
 pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use preview::{

@@ -93,10 +93,7 @@ impl Text<'_> {
 
     /// What its rows were made of.
     fn rows(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
-        let has_datasets = self
-            .datasets
-            .iter()
-            .any(|known| known.place == self.place);
+        let has_datasets = self.datasets.iter().any(|known| known.place == self.place);
         for (row, backed) in block.block.rows.iter().zip(&backing.rows) {
             let shown = shown(row);
             match backed {
