@@ -73,6 +73,8 @@ pub enum Skip {
     NoRegularFile,
     /// `.git` and the like.
     Bookkeeping,
+    /// What an import of ours has written.
+    Imported,
 }
 
 impl fmt::Display for Skip {
@@ -89,6 +91,7 @@ impl fmt::Display for Skip {
             Self::Secret => "a key or certificate: never read further, never copied",
             Self::SymbolicLink => "a symbolic link: not followed",
             Self::NoRegularFile => "no regular file",
+            Self::Imported => "what fwdlab has imported before",
             Self::Bookkeeping => "a version control system's own folder",
         })
     }
@@ -195,6 +198,7 @@ impl Outcome {
             Unwalked::SymbolicLink => Self::Skipped(Skip::SymbolicLink),
             Unwalked::NoRegularFile => Self::Skipped(Skip::NoRegularFile),
             Unwalked::Bookkeeping => Self::Skipped(Skip::Bookkeeping),
+            Unwalked::Imported => Self::Skipped(Skip::Imported),
             Unwalked::TooDeep => Self::Failed(Problem::new(
                 "folders lie too deep in each other; give a folder further down",
             )),

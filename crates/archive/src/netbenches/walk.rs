@@ -10,6 +10,9 @@ const DEPTH_MAX: usize = 64;
 /// Folders that hold a tool's own bookkeeping, not results.
 const BOOKKEEPING: &[&str] = &[".git", ".hg", ".svn"];
 
+/// What lies in folders that an import made.
+const IMPORTED: &[&str] = &["import.json", "imported.json"];
+
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
@@ -37,6 +40,8 @@ pub(super) enum Unwalked {
     NoRegularFile,
     /// `.git` and the like.
     Bookkeeping,
+    /// What an import of ours has written.
+    Imported,
     /// [`DEPTH_MAX`] folders lie around it.
     TooDeep,
     /// What the system said.
@@ -66,6 +71,13 @@ pub(super) fn walk(root: &Path, apart: &[PathBuf]) -> io::Result<Walk> {
                 continue;
             }
         };
+        if entries.iter().any(|entry| {
+            let name = entry.file_name();
+            IMPORTED.iter().any(|imported| name == *imported)
+        }) {
+            found.others.push((folder, Unwalked::Imported));
+            continue;
+        }
         entries.sort_by_key(fs::DirEntry::file_name);
         let mut below = Vec::new();
         for entry in entries {
@@ -182,6 +194,17 @@ mod tests {
         let found = walk(folder.path(), &[]).unwrap();
         assert!(found.files.is_empty());
         assert_eq!(found.others[0].1, Unwalked::TooDeep);
+    }
+
+    #[test]
+    fn what_an_import_has_written_is_not_read_as_published() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("out/results")).unwrap();
+        fs::write(folder.path().join("out/import.json"), "{}").unwrap();
+        fs::write(folder.path().join("out/results/a.pps"), "1\n").unwrap();
+        let found = walk(folder.path(), &[]).unwrap();
+        assert!(found.files.is_empty());
+        assert_eq!(found.others, [(PathBuf::from("out"), Unwalked::Imported)]);
     }
 
     #[test]
