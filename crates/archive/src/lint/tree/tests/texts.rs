@@ -131,8 +131,8 @@ fn a_mask_that_is_printed_in_two_ways_is_found() {
     assert_eq!(
         sample.found(),
         ["L305\n\
-          published README.md:23: kern.random.harvest.mask: 135647\n\
-          derived README.md:22: kern.random.harvest.mask_bin: 00000000000100001000101011111"]
+          published README.md:23: 135647\n\
+          derived README.md:22: 00000000000100001000101011111"]
     );
     sample.edit("README.md", |text| text.replace("135647", "135519"));
     assert_eq!(sample.found(), [""; 0]);
