@@ -164,7 +164,7 @@ pub enum Content {
     CallGraph(Box<CallGraphFacts>),
     /// A profile, by stacks.
     FoldedStacks(FoldedFacts),
-    /// How many samples the profiler counted when it made a call graph; none where it says nothing.
+    /// How many samples a call graph holds by the count of the profiler that made it; none where it says nothing.
     ProfileLog(Option<u64>),
     /// A file of a configuration set.
     Configuration(Box<ConfigFile>),
@@ -199,11 +199,15 @@ impl Outcome {
             Unwalked::NoRegularFile => Self::Skipped(Skip::NoRegularFile),
             Unwalked::Bookkeeping => Self::Skipped(Skip::Bookkeeping),
             Unwalked::Imported => Self::Skipped(Skip::Imported),
-            Unwalked::TooDeep => Self::Failed(Problem::new(
-                "folders lie too deep in each other; give a folder further down",
-            )),
-            Unwalked::Unreadable(kind) => Self::Failed(Problem::unreadable(kind)),
+            Unwalked::TooDeep => {
+                Self::unreadable("folders lie too deep in each other; give a folder further down")
+            }
+            Unwalked::Unreadable(kind) => Self::unreadable(kind),
         }
+    }
+
+    pub(crate) fn unreadable(why: impl fmt::Display) -> Self {
+        Self::Failed(Problem::unreadable(why))
     }
 }
 
@@ -340,9 +344,7 @@ fn log(text: &[u8]) -> Result<Content, Problem> {
 
 fn profile_log(text: &[u8]) -> Result<Content, Problem> {
     match ConversionStatistics::parse(text) {
-        Ok(statistics) => Ok(Content::ProfileLog(Some(
-            statistics.count("#samples/total"),
-        ))),
+        Ok(statistics) => Ok(Content::ProfileLog(Some(statistics.graphed_samples()))),
         // pmcstat that was stopped before it ended says nothing.
         Err(StatisticsError::Empty) => Ok(Content::ProfileLog(None)),
         Err(error) => Err(Problem::of(&error)),

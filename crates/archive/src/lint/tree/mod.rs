@@ -5,7 +5,11 @@ mod files;
 mod logs;
 mod numbers;
 mod profiles;
+#[cfg(test)]
+mod sample;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod texts;
 
 use std::path::PathBuf;

@@ -111,6 +111,8 @@ struct Altered<'a> {
     only_published: Vec<(usize, &'a str)>,
     /// The runs whose value is not published.
     only_derived: Vec<(&'a Run, &'a str)>,
+    /// The first published line that is not the value of the run in its place: line, text, run and value.
+    first_apart: Option<(usize, &'a str, &'a Run, &'a str)>,
     /// How many values both have.
     common: usize,
     /// The median of the values that both have.
@@ -132,14 +134,23 @@ impl<'a> Altered<'a> {
             .map(|(index, line)| (index + 1, line.trim()))
             .filter(|(_, line)| !line.is_empty())
             .collect();
+        let all_derived: Vec<(&Run, &str)> = folder.folder.groups[group]
+            .runs
+            .iter()
+            .filter_map(|run| {
+                Some((
+                    run,
+                    run.received(&folder.tree.files)?.published.with(median)?,
+                ))
+            })
+            .collect();
+        let first_apart = only_published
+            .iter()
+            .zip(&all_derived)
+            .find(|((_, published), (_, derived))| published != derived)
+            .map(|(&(line, published), &(run, derived))| (line, published, run, derived));
         let (mut only_derived, mut common) = (Vec::new(), Vec::new());
-        for run in &folder.folder.groups[group].runs {
-            let Some(log) = run.received(&folder.tree.files) else {
-                continue;
-            };
-            let Some(derived) = log.published.with(median) else {
-                continue;
-            };
+        for (run, derived) in all_derived {
             match only_published.iter().position(|(_, line)| *line == derived) {
                 Some(at) => {
                     only_published.remove(at);
@@ -153,6 +164,7 @@ impl<'a> Altered<'a> {
             dataset,
             only_published,
             only_derived,
+            first_apart,
             usual: fwdlab_stats::median(&common).unwrap_or_default(),
             common: common.len(),
         }
@@ -161,13 +173,7 @@ impl<'a> Altered<'a> {
     fn lint(&self, findings: &mut Vec<Finding>) {
         let name = self.folder.name(self.dataset.file);
         if self.only_published.is_empty() && self.only_derived.is_empty() {
-            let sentence = format!("{name} has the values of its runs in another order");
-            let finding = self.folder.finding(&VALUES_REORDERED, sentence);
-            findings.push(finding.with(self.folder.published(
-                self.dataset.file,
-                None,
-                "reordered",
-            )));
+            self.reordered(&name, findings);
             return;
         }
         if self.common == 0 {
@@ -227,6 +233,18 @@ impl<'a> Altered<'a> {
                     ));
             findings.push(self.with_log(finding, run, value));
         }
+    }
+
+    fn reordered(&self, name: &str, findings: &mut Vec<Finding>) {
+        let sentence = format!("{name} has the values of its runs in another order");
+        let mut finding = self.folder.finding(&VALUES_REORDERED, sentence);
+        if let Some((line, published, run, derived)) = self.first_apart {
+            let evidence = self
+                .folder
+                .published(self.dataset.file, Some(line), published);
+            finding = self.with_log(finding.with(evidence), run, derived);
+        }
+        findings.push(finding);
     }
 
     fn none_derived(&self, name: &str, findings: &mut Vec<Finding>) {

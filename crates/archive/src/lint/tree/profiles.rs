@@ -1,6 +1,7 @@
 //! Profiles: whether they are whole, and of a device at work.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use crate::lint::{FOLDED_OF_ANOTHER, Finding, PROFILE_IDLE, PROFILE_TRUNCATED};
 use crate::netbenches::{BenchName, CallGraphFacts, Content, FoldedFacts, Outcome, Role};
@@ -16,10 +17,10 @@ pub(super) fn lint_profiles(folder: Folder<'_>, findings: &mut Vec<Finding>) {
     for &index in &folder.folder.members {
         match &folder.file(index).outcome {
             Outcome::Read(Content::CallGraph(graph)) => {
-                graphs.push((stem(&folder.name(index)), index, &**graph));
+                graphs.push((stem(&folder.file(index).path), index, &**graph));
             }
             Outcome::Read(Content::ProfileLog(Some(samples))) => {
-                counted.insert(stem(&folder.name(index)), (index, *samples));
+                counted.insert(stem(&folder.file(index).path), (index, *samples));
             }
             _ => {}
         }
@@ -32,19 +33,20 @@ pub(super) fn lint_profiles(folder: Folder<'_>, findings: &mut Vec<Finding>) {
         let Outcome::Read(Content::FoldedStacks(stacks)) = &folder.file(index).outcome else {
             continue;
         };
-        let own = stem(&folder.name(index));
+        let own = stem(&folder.file(index).path);
         if let Some((_, graph, facts)) = graphs.iter().find(|(stem, _, _)| *stem == own) {
             lint_stacks(folder, (index, stacks), (*graph, facts), findings);
         }
     }
 }
 
-/// What a profile is of, whatever its form: the name without its ending.
-fn stem(name: &str) -> String {
-    let file = name.rsplit('/').next().unwrap_or(name);
-    match BenchName::parse(file) {
-        Some(BenchName { stem, role }) if role != Role::Picture => stem.to_owned(),
-        _ => file.to_owned(),
+/// What a profile is of, whatever its form: its path without the ending. Profiles of one name in other folders
+/// are others.
+fn stem(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match BenchName::parse(&name) {
+        Some(BenchName { stem, role }) if role != Role::Picture => path.with_file_name(stem),
+        _ => path.with_file_name(&*name),
     }
 }
 

@@ -284,7 +284,7 @@ impl Text<'_> {
 
     fn masks(&self, findings: &mut Vec<Finding>) {
         for found in mask_contradictions(self.readme) {
-            let sentence = format!("{} is printed in ways that do not agree", found.key);
+            let sentence = format!("{}: {}", found.key, found.problem.as_str());
             let finding = self
                 .finding(&MASKS_DISAGREE, sentence)
                 .with(self.says(found.line, &found.text))

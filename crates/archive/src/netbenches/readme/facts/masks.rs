@@ -35,6 +35,19 @@ pub enum MaskProblem {
     Labels,
 }
 
+impl MaskProblem {
+    /// The sentence for it, without the mask.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bits => "the number has other bits than those printed beside it",
+            Self::Symbols => "the number has other bits than the sources named beside it",
+            Self::SameBits => "different numbers are printed beside the same bits",
+            Self::Labels => "the rows are of other numbers than are printed",
+        }
+    }
+}
+
 /// The three lines that `sysctl` prints of a mask; the number closes a group.
 #[derive(Default)]
 struct Group {

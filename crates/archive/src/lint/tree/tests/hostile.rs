@@ -1,0 +1,142 @@
+//! Trees that were damaged, or made to do harm: whatever is in them is a finding, and nothing stops the others.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::lint::tree::sample::{OFF, Sample, receiver};
+
+/// A file of every form that is read.
+const FORMS: [&str; 10] = [
+    "RAW/bench.off.3.receiver",
+    "RAW/bench.off.3.sender",
+    "RAW/bench.off.info",
+    "PMC/bench.off.pmc.graph",
+    "PMC/bench.off.pmc.stack",
+    "PMC/bench.off.pmc.log",
+    "off.pps",
+    "off.equilibrium",
+    "gnuplot.data",
+    "README.md",
+];
+
+#[test]
+fn a_log_that_is_cut_anywhere_is_found() {
+    let sample = Sample::sound();
+    let log = receiver(&[OFF[2]; 30]);
+    // Behind it the log is whole but for how fast it was.
+    let end = log.find("Speed:").unwrap();
+    for cut in 0..end - 1 {
+        sample.write(&format!("RAW/bench.cut.{cut}.receiver"), &log[..cut]);
+        sample.write(&format!("RAW/bench.cut.{cut}.sender"), &log[..cut]);
+    }
+    let findings = sample.lint();
+    // Behind the first sample.
+    let begun = log.find(" 0 min_space").unwrap();
+    for cut in 0..end - 1 {
+        let path = sample.path(&format!("RAW/bench.cut.{cut}.receiver"));
+        let mut codes: Vec<&str> = findings
+            .iter()
+            .filter(|finding| finding.evidence[0].path == path)
+            .map(|finding| finding.rule.code)
+            .collect();
+        codes.retain(|code| *code != "L405");
+        let is_ended = log[..cut].ends_with("seconds.") || log[..cut].ends_with("seconds");
+        match cut {
+            _ if is_ended => {}
+            _ if cut > begun => assert_eq!(codes, ["L404"], "{cut}"),
+            0..4 => assert_eq!(codes, ["L902"], "{cut}"),
+            _ => assert!(codes.is_empty() || codes == ["L902"], "{cut}: {codes:?}"),
+        }
+    }
+}
+
+#[test]
+fn damage_in_any_file_stops_nothing() {
+    let sample = Sample::sound();
+    let graph = "@ cycles [12 samples]\n\n100.0%  [12]       ip_input @ /boot/kernel/kernel\n\n";
+    sample.write("PMC/bench.off.pmc.graph", graph);
+    sample.write("PMC/bench.off.pmc.stack", "ip_input 12\n");
+    sample.write(
+        "PMC/bench.off.pmc.log",
+        "CONVERSION STATISTICS:\n #samples/total 12\n",
+    );
+    sample.write("off.equilibrium", "1\n");
+    assert_eq!(sample.found(), [""; 0]);
+    let damage = (select(&FORMS[..]), 0.0..1.0, any::<Vec<u8>>(), 0..100_usize);
+    proptest!(ProptestConfig::with_cases(128), |((name, share, bytes, left_out) in damage)| {
+        let sound = fs::read(sample.path(name)).unwrap();
+        let at = (share * sound.len() as f64) as usize;
+        let mut damaged = sound[..at].to_vec();
+        damaged.extend(bytes);
+        damaged.extend(sound.iter().skip(at + left_out));
+        sample.write(name, damaged);
+        let findings = sample.lint();
+        sample.write(name, sound);
+        for finding in findings {
+            prop_assert!(!finding.evidence.is_empty(), "{}", finding.sentence);
+        }
+    });
+}
+
+#[test]
+fn files_of_nothing_but_nul_are_findings() {
+    for name in FORMS {
+        let sample = Sample::sound();
+        sample.write(name, [0; 4096]);
+        let codes: Vec<&str> = sample
+            .lint()
+            .iter()
+            .map(|finding| finding.rule.code)
+            .collect();
+        // A text may say anything, and nothing.
+        assert_eq!(codes.is_empty(), name == "README.md", "{name}");
+        if name != "README.md" {
+            assert!(codes.contains(&"L902"), "{name}: {codes:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_far_too_large_is_not_read() {
+    let sample = Sample::sound();
+    let file = File::create(sample.path("large.pps")).unwrap();
+    file.set_len(65 << 20).unwrap();
+    assert_eq!(
+        sample.found(),
+        ["L902\n\
+          published large.pps: larger than 64 MiB, so no file of the archive's; take it out of the tree"]
+    );
+}
+
+#[test]
+fn symbolic_links_lead_nowhere() {
+    let sample = Sample::sound();
+    symlink("..", sample.path("loop")).unwrap();
+    symlink("on.pps", sample.path("other.pps")).unwrap();
+    symlink("/dev/zero", sample.path("RAW/bench.off.6.receiver")).unwrap();
+    symlink("nowhere", sample.path("nowhere.pps")).unwrap();
+    assert_eq!(sample.found(), [""; 0]);
+}
+
+#[test]
+fn what_may_not_be_read_is_a_finding() {
+    if testkit::is_root() {
+        testkit::skip!("root may read everything");
+    }
+    let sample = Sample::sound();
+    sample.write("other.data", "a 1\n");
+    sample.write("closed/other.data", "a 1\n");
+    let none = fs::Permissions::from_mode(0);
+    fs::set_permissions(sample.path("other.data"), none.clone()).unwrap();
+    fs::set_permissions(sample.path("closed"), none).unwrap();
+    let found = sample.found();
+    fs::set_permissions(sample.path("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found.iter().all(|found| found.starts_with("L901\n")),
+        "{found:?}"
+    );
+}

@@ -1,0 +1,154 @@
+use crate::lint::tree::sample::{OFF, ON, Sample, receiver};
+
+/// A sound tree whose `off` is published with other values.
+fn published_as(off: &[u64]) -> Sample {
+    let sample = Sample::sound();
+    sample.publish(&[("off", off), ("on", &ON)]);
+    sample
+}
+
+#[test]
+fn values_that_no_log_gives_are_one_finding() {
+    let sample = published_as(&[1_001_001, 1_004_001, 1_003_001, 1_005_001, 1_002_001]);
+    assert_eq!(
+        sample.found(),
+        ["L101\n\
+          published off.pps:1: 1001001\n\
+          derived RAW/bench.off.1.receiver: 1001000"]
+    );
+}
+
+#[test]
+fn a_value_beyond_those_of_the_logs_is_found() {
+    let mut values = OFF.to_vec();
+    values.push(1_003_500);
+    assert_eq!(
+        published_as(&values).found(),
+        ["L101\npublished off.pps:6: 1003500"]
+    );
+}
+
+#[test]
+fn a_run_that_was_left_out_is_found() {
+    let values = [OFF[0], OFF[1], OFF[3], OFF[4]];
+    assert_eq!(
+        published_as(&values).found(),
+        ["L102\n\
+          published off.pps: 4 values\n\
+          derived RAW/bench.off.3.receiver: 1003000"]
+    );
+}
+
+#[test]
+fn a_run_of_which_the_script_makes_nothing_is_not_left_out() {
+    let sample = published_as(&[OFF[0], OFF[1], OFF[3], OFF[4]]);
+    // Two seconds: no median of three.
+    sample.write("RAW/bench.off.3.receiver", receiver(&[OFF[2]; 2]));
+    assert_eq!(sample.found(), [""; 0]);
+}
+
+#[test]
+fn a_value_that_was_changed_is_found_with_its_line() {
+    let mut values = OFF;
+    values[2] = 1_033_000;
+    assert_eq!(
+        published_as(&values).found(),
+        ["L103\n\
+          published off.pps:3: 1033000\n\
+          derived RAW/bench.off.3.receiver: 1003000"]
+    );
+}
+
+#[test]
+fn values_in_another_order_are_found() {
+    let mut values = OFF;
+    values.sort_unstable();
+    assert_eq!(
+        published_as(&values).found(),
+        ["L105\n\
+          published off.pps:2: 1002000\n\
+          derived RAW/bench.off.2.receiver: 1004000"]
+    );
+}
+
+#[test]
+fn the_order_of_runs_is_that_of_their_names() {
+    let sample = Sample::sound();
+    let values: Vec<u64> = (1..=11).map(|run| 1_000_000 + run * 1000).collect();
+    sample.measure("off", &values);
+    // 1, 10, 11, 2, as `ls` has them.
+    let mut published = vec![values[0], values[9], values[10]];
+    published.extend(&values[1..9]);
+    sample.publish(&[("off", &published), ("on", &ON)]);
+    assert_eq!(sample.found(), [""; 0]);
+}
+
+#[test]
+fn a_log_that_a_profiled_run_has_overwritten_is_told_from_a_changed_value() {
+    let sample = Sample::sound();
+    sample.write("RAW/bench.off.3.receiver", receiver(&[900_000; 30]));
+    let replaced = "published off.pps:3: 1003000\nderived RAW/bench.off.3.receiver: 900000";
+    assert_eq!(sample.found(), [format!("L103\n{replaced}")]);
+    sample.write("RAW/bench.off.3.pmc.out", "samples");
+    assert_eq!(sample.found(), [format!("L111\n{replaced}")]);
+    // A profiler does not make a device faster.
+    sample.write("RAW/bench.off.3.receiver", receiver(&[1_004_500; 30]));
+    let replaced = "published off.pps:3: 1003000\nderived RAW/bench.off.3.receiver: 1004500";
+    assert_eq!(sample.found(), [format!("L103\n{replaced}")]);
+}
+
+#[test]
+fn a_dataset_without_a_value_is_found() {
+    let sample = Sample::sound();
+    sample.write("other.pps", "");
+    assert_eq!(sample.found(), ["L112\npublished other.pps: no value"]);
+}
+
+#[test]
+fn a_dataset_without_logs_is_found_where_others_have_theirs() {
+    let sample = Sample::sound();
+    sample.write("other.pps", "1000\n2000\n");
+    assert_eq!(sample.found(), ["L113\npublished other.pps: 2 values"]);
+    // Most of the archive was published without any log.
+    std::fs::remove_dir_all(sample.path("RAW")).unwrap();
+    assert_eq!(sample.found(), [""; 0]);
+}
+
+#[test]
+fn runs_without_a_dataset_are_no_finding() {
+    let sample = Sample::sound();
+    sample.measure("other", &OFF.map(|rate| rate - 100_000));
+    assert_eq!(sample.found(), [""; 0]);
+}
+
+#[test]
+fn names_that_were_exchanged_are_found_and_names_that_were_completed_are_not() {
+    let sample = Sample::sound();
+    sample.publish(&[("off", &ON), ("on", &OFF)]);
+    assert_eq!(
+        sample.found(),
+        [
+            "L202\npublished off.pps: off\nderived RAW/bench.on.1.receiver: on",
+            "L202\npublished on.pps: on\nderived RAW/bench.off.1.receiver: off",
+        ]
+    );
+    sample.remove("off.pps");
+    sample.remove("on.pps");
+    sample.publish(&[("r302145.off_default", &OFF), ("r302145.queues", &ON)]);
+    assert_eq!(sample.found(), [""; 0]);
+}
+
+#[test]
+fn ministats_old_median_is_not_an_altered_value() {
+    let sample = Sample::sound();
+    // Even counts of samples: the two in the middle differ.
+    for (run, rate) in OFF.iter().enumerate() {
+        let rates: Vec<u64> = (0..30).map(|second| rate + second % 2 * 100).collect();
+        sample.write(
+            &format!("RAW/bench.off.{}.receiver", run + 1),
+            receiver(&rates),
+        );
+    }
+    sample.publish(&[("off", &OFF.map(|rate| rate + 100)), ("on", &ON)]);
+    assert_eq!(sample.found(), [""; 0]);
+}
