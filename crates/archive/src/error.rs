@@ -137,6 +137,15 @@ pub enum ArchiveError {
         /// What is missing or unknown.
         what: String,
     },
+    /// A folder that an import was to be written into has something else in it.
+    #[error(
+        "{}: holds something that is no earlier import; give a folder that is new or empty",
+        dir.display()
+    )]
+    NoImport {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// A file was written by a later version.
     #[error(
         "{place}: written by a later fwdlab (schema {schema}, this one reads up to {supported}); \

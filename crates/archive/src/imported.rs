@@ -1,18 +1,20 @@
 //! What was imported, on disk: a folder of `imported.json`, `runs.jsonl` and `.pps` files for each folder of
 //! results, and an account of every file.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use fwdlab_model::imported::{IMPORT_SCHEMA_VERSION, ImportedResults, ImportedRun};
 use serde::{Deserialize, Serialize};
 
-use crate::durable::write_atomically;
+use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
 use crate::load::{parse_json, read_json};
 use crate::netbenches::{ArchiveTree, Imported, imported_file};
+use crate::replacement::Replacement;
 
 /// Whose folder it is, and what became of the files: written last.
 const ACCOUNT: &str = "import.json";
@@ -74,60 +76,51 @@ impl ImportAccount {
 }
 
 /// Writes an import below `out`: into a new or empty folder, or in place of an earlier import, which stays
-/// whole until the new one is.
+/// whole until the new one is. Two at once take their turns.
 ///
 /// # Errors
-/// What the system refuses, and a folder that holds something else.
+/// What the system refuses, and a folder that holds something else, which is left as it is.
 pub fn write_import(
     out: &Path,
     tree: &ArchiveTree,
     imported: &[Imported],
 ) -> Result<ImportAccount, ArchiveError> {
     fs::create_dir_all(out).map_err(ArchiveError::io(out, "create the folder"))?;
-    let account_path = out.join(ACCOUNT);
-    if !account_path.exists() && holds_something_else(out)? {
-        return Err(ArchiveError::OtherForm {
-            place: Place::file(out),
-            what: "holds something that is no earlier import; give a new folder".into(),
-        });
-    }
-    let own = std::process::id();
-    let (new, old) = (
-        out.join(format!(".new-{own}")),
-        out.join(format!(".old-{own}")),
-    );
-    let written = write_folders(&new, imported)
-        .and_then(|()| sync_filesystem(&new))
-        .and_then(|()| replace(&out.join(RESULTS), &new, &old));
-    if let Err(error) = written {
-        // The error says what matters.
-        let _ = fs::remove_dir_all(&new);
-        return Err(error);
-    }
-    let mut lines = String::new();
-    for file in &tree.files {
-        push_line(&mut lines, &imported_file(file));
-    }
-    write_atomically(&out.join(FILES), lines.as_bytes())?;
+    let replacement = Replacement::begin(out, &[RESULTS, FILES, ACCOUNT])?;
+    refuse_something_else(out)?;
     let account = ImportAccount::of(tree, imported);
-    write_atomically(&account_path, json(&account).as_bytes())?;
+    let mut files = String::new();
+    for file in &tree.files {
+        push_line(&mut files, &imported_file(file));
+    }
+    replacement.with(|new| {
+        write_folders(&new.join(RESULTS), imported)?;
+        write(&new.join(FILES), &files)?;
+        write(&new.join(ACCOUNT), &json(&account))
+    })?;
     Ok(account)
 }
 
-/// Only what an import that was cut short may have left does not count.
-fn holds_something_else(out: &Path) -> Result<bool, ArchiveError> {
-    let entries = crate::durable::entries(out)?;
-    let is_ours = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(".new-") || name.starts_with(".old-") || name == RESULTS || name == FILES
+/// What is replaced has to be an earlier import: other folders, too, have results in them.
+fn refuse_something_else(out: &Path) -> Result<(), ArchiveError> {
+    let is_earlier = match read_json::<ImportAccount>(&out.join(ACCOUNT)) {
+        Ok(_) => true,
+        Err(error @ ArchiveError::NewerSchema { .. }) => return Err(error),
+        Err(_) => false,
     };
-    Ok(!entries.iter().all(is_ours))
+    if is_earlier || entries(out)?.is_empty() {
+        return Ok(());
+    }
+    Err(ArchiveError::NoImport {
+        dir: out.to_owned(),
+    })
 }
 
 fn write_folders(new: &Path, imported: &[Imported]) -> Result<(), ArchiveError> {
     fs::create_dir_all(new).map_err(ArchiveError::io(new, "create the folder"))?;
+    let mut taken = BTreeSet::new();
     for folder in imported {
-        let dir = new.join(safe(Path::new(&folder.results.source)));
+        let dir = new.join(place(Path::new(&folder.results.source), &mut taken));
         fs::create_dir_all(&dir).map_err(ArchiveError::io(&dir, "create the folder"))?;
         let mut runs = String::new();
         for run in &folder.runs {
@@ -142,14 +135,28 @@ fn write_folders(new: &Path, imported: &[Imported]) -> Result<(), ArchiveError> 
             .iter()
             .map(|(variant, text)| (format!("{variant}.pps"), text.clone()));
         for (name, text) in fixed.into_iter().chain(observations) {
-            let path = dir.join(name);
-            fs::write(&path, text).map_err(ArchiveError::io(&path, "write the file"))?;
+            write(&dir.join(name), &text)?;
         }
     }
     Ok(())
 }
 
-/// A path that lies below where it is joined to, of characters that are harmless everywhere.
+/// Where a folder of results is written, below [`RESULTS`]: its own path as far as that is harmless, with a
+/// number behind it where another folder has the place.
+fn place(source: &Path, taken: &mut BTreeSet<PathBuf>) -> PathBuf {
+    let first = safe(source);
+    let mut place = first.clone();
+    let mut number = 2;
+    while !taken.insert(place.clone()) {
+        let name = first.file_name().unwrap_or_default().display();
+        place = first.with_file_name(format!("{name}-{number}"));
+        number += 1;
+    }
+    place
+}
+
+/// A path that lies below where it is joined to, of characters that are harmless everywhere, and of names that
+/// no file here has.
 fn safe(path: &Path) -> PathBuf {
     let names = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_string_lossy()),
@@ -157,36 +164,26 @@ fn safe(path: &Path) -> PathBuf {
     });
     let is_safe =
         |character: char| character.is_ascii_alphanumeric() || "._-+=,@ ".contains(character);
-    names
-        .map(|name| {
-            let name: String = name
-                .chars()
-                .map(|character| if is_safe(character) { character } else { '_' })
-                .collect();
-            // What begins so is hidden from whoever lists the folder.
-            name.strip_prefix('.')
-                .map_or(name.clone(), |rest| format!("_{rest}"))
-        })
-        .collect()
+    let safe_name = |name: Cow<'_, str>| {
+        let mut name: String = name
+            .chars()
+            .map(|character| if is_safe(character) { character } else { '_' })
+            .collect();
+        // What begins with a dot is hidden from whoever lists the folder.
+        if name.starts_with('.') {
+            name.replace_range(..1, "_");
+        }
+        // A folder of results may lie in another, beside that one's files.
+        if name == IMPORTED || name == RUNS || name.ends_with(".pps") {
+            name = name.replace('.', "_");
+        }
+        name
+    };
+    names.map(safe_name).collect()
 }
 
-/// Everything is written and nothing synced before: one call makes all of it durable.
-fn sync_filesystem(folder: &Path) -> Result<(), ArchiveError> {
-    File::open(folder)
-        .and_then(|folder| fwdlab_sys::sync_filesystem(&folder))
-        .map_err(ArchiveError::io(folder, "sync the file system"))
-}
-
-fn replace(target: &Path, new: &Path, old: &Path) -> Result<(), ArchiveError> {
-    match fs::rename(target, old) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        result => result.map_err(ArchiveError::io(target, "rename the folder"))?,
-    }
-    fs::rename(new, target).map_err(ArchiveError::io(target, "rename the new folder"))?;
-    if old.exists() {
-        fs::remove_dir_all(old).map_err(ArchiveError::io(old, "remove the folder"))?;
-    }
-    Ok(())
+fn write(path: &Path, text: &str) -> Result<(), ArchiveError> {
+    fs::write(path, text).map_err(ArchiveError::io(path, "write the file"))
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -224,4 +221,120 @@ pub fn load_imported(dir: &Path) -> Result<(ImportedResults, Vec<ImportedRun>), 
         .enumerate()
         .map(|(index, line)| parse_json(&Place::line(&path, index + 1), line.as_bytes()));
     Ok((results, runs.collect::<Result<_, _>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_leads_out_or_hides() {
+        for (path, expected) in [
+            ("P/N/T/results/L", "P/N/T/results/L"),
+            ("a b/c+d=e,f@g_h-i.j", "a b/c+d=e,f@g_h-i.j"),
+            ("../../etc/passwd", "etc/passwd"),
+            ("/etc/passwd", "etc/passwd"),
+            ("./a/./b/..", "a/b"),
+            (".git/.x", "_git/_x"),
+            ("...", "_.."),
+            ("a\u{1b}[31m/b\n\u{202e}c\u{7f}", "a_[31m/b__c_"),
+            ("C:\\x|y?", "C__x_y_"),
+            ("gr\u{fc}n", "gr_n"),
+            ("x/imported.json", "x/imported_json"),
+            ("x/runs.jsonl/y.pps", "x/runs_jsonl/y_pps"),
+            ("", ""),
+        ] {
+            let expected = expected.replace('[', "_");
+            assert_eq!(safe(Path::new(path)), Path::new(&expected), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn no_two_folders_have_one_place() {
+        let mut taken = BTreeSet::new();
+        let sources = ["a?/L", "a:/L", "a_/L", "a_/L-2", "a_", "", ".L", "_L"];
+        let places = sources.map(|source| place(Path::new(source), &mut taken));
+        let expected = [
+            "a_/L", "a_/L-2", "a_/L-3", "a_/L-2-2", "a_", "", "_L", "_L-2",
+        ];
+        assert_eq!(places, expected.map(PathBuf::from));
+    }
+
+    /// An archive of a log and of what was published of it.
+    fn small() -> (tempfile::TempDir, ArchiveTree, Vec<Imported>) {
+        let archive = tempfile::tempdir().unwrap();
+        fs::write(archive.path().join("x.pps"), "10\n20\n").unwrap();
+        let tree = ArchiveTree::read(archive.path()).unwrap();
+        let folders = tree.folders.iter();
+        let imported = folders.map(|folder| Imported::of(&tree, folder)).collect();
+        (archive, tree, imported)
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let paths = entries(folder).unwrap().into_iter();
+        let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        paths.map(name).collect()
+    }
+
+    #[test]
+    fn a_folder_with_something_else_in_it_is_refused_and_left_as_it_is() {
+        let (_archive, tree, imported) = small();
+        // Others, too, have folders called `results`, and files called `import.json`.
+        for (name, text) in [
+            ("notes", "mine"),
+            ("results", "mine"),
+            (ACCOUNT, "{}"),
+            (ACCOUNT, "no JSON"),
+            (".hidden", ""),
+        ] {
+            let out = tempfile::tempdir().unwrap();
+            fs::write(out.path().join(name), text).unwrap();
+            let refused = write_import(out.path(), &tree, &imported);
+            assert!(matches!(refused, Err(ArchiveError::NoImport { .. })));
+            assert_eq!(names(out.path()), [name]);
+            assert_eq!(fs::read_to_string(out.path().join(name)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn an_import_of_a_later_version_is_refused() {
+        let (_archive, tree, imported) = small();
+        let out = tempfile::tempdir().unwrap();
+        let later = format!("{{\"schema\":{}}}", IMPORT_SCHEMA_VERSION + 1);
+        fs::write(out.path().join(ACCOUNT), &later).unwrap();
+        let refused = write_import(out.path(), &tree, &imported);
+        assert!(matches!(refused, Err(ArchiveError::NewerSchema { .. })));
+        assert_eq!(names(out.path()), [ACCOUNT]);
+    }
+
+    #[test]
+    fn an_import_takes_the_place_of_an_earlier_one_and_of_what_a_killed_one_left() {
+        let (_archive, tree, imported) = small();
+        let out = tempfile::tempdir().unwrap();
+        write_import(out.path(), &tree, &imported).unwrap();
+        let stale = out.path().join(RESULTS).join("stale");
+        fs::write(&stale, "").unwrap();
+        fs::create_dir_all(out.path().join(".new-import/results")).unwrap();
+        fs::write(out.path().join("notes"), "of whoever keeps the import").unwrap();
+        write_import(out.path(), &tree, &imported).unwrap();
+        assert!(!stale.exists());
+        assert_eq!(names(out.path()), [FILES, ACCOUNT, "notes", RESULTS]);
+        let (results, runs) = load_imported(&out.path().join(RESULTS)).unwrap();
+        assert_eq!((results, runs), (imported[0].results.clone(), vec![]));
+    }
+
+    #[test]
+    fn a_failed_import_leaves_the_earlier_one_whole() {
+        let (_archive, tree, mut imported) = small();
+        let out = tempfile::tempdir().unwrap();
+        let account = write_import(out.path(), &tree, &imported).unwrap();
+        // Longer than what any file system takes.
+        imported[0].results.source = "x".repeat(300);
+        let failed = write_import(out.path(), &tree, &imported);
+        assert!(matches!(failed, Err(ArchiveError::Io { .. })), "{failed:?}");
+        assert_eq!(names(out.path()), [FILES, ACCOUNT, RESULTS]);
+        let kept: ImportAccount = read_json(&out.path().join(ACCOUNT)).unwrap();
+        assert_eq!(kept, account);
+        load_imported(&out.path().join(RESULTS)).unwrap();
+    }
 }

@@ -16,6 +16,7 @@ pub mod netbenches;
 mod observations;
 pub mod pkt_gen;
 mod pps;
+mod replacement;
 mod results;
 #[cfg(test)]
 mod sample;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anyhow::Context as _;
 use fwdlab_archive::netbenches::{ArchiveTree, Imported, Origin, Outcome};
@@ -41,17 +42,22 @@ pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Code> {
 /// What is written there would be read by the next import.
 fn refuse_inside(arguments: &ImportArguments) -> anyhow::Result<()> {
     let (root, out) = (&arguments.directory, &arguments.results);
-    let existing = out.ancestors().find_map(|path| path.canonicalize().ok());
-    let is_inside = root
-        .canonicalize()
-        .is_ok_and(|root| existing.is_some_and(|out| out.starts_with(root)));
-    if is_inside {
+    if is_inside(root, out) {
         return Err(anyhow::Error::new(WrongArguments(format!(
             "{}: lies in the archive that is imported; give a folder elsewhere with --results",
             out.display()
         ))));
     }
     Ok(())
+}
+
+/// Whether a path, which need not be there yet, is in a folder or is that folder.
+fn is_inside(folder: &Path, path: &Path) -> bool {
+    let (Ok(folder), Ok(path)) = (folder.canonicalize(), std::path::absolute(path)) else {
+        return false;
+    };
+    let existing = path.ancestors().find_map(|path| path.canonicalize().ok());
+    existing.is_some_and(|path| path.starts_with(folder))
 }
 
 /// What was imported, in numbers.
@@ -155,5 +161,38 @@ impl Summary {
             let _ = writeln!(text, "what was altered: fwdlab lint {directory}");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn paths_that_are_not_there_yet_are_inside_as_well() {
+        let scratch = tempfile::tempdir().unwrap();
+        let archive = scratch.path().join("archive");
+        fs::create_dir_all(archive.join("P")).unwrap();
+        fs::create_dir(scratch.path().join("archive-2")).unwrap();
+        symlink(&archive, scratch.path().join("link")).unwrap();
+        for (path, expected) in [
+            ("archive", true),
+            ("archive/P", true),
+            ("archive/new/newer", true),
+            ("archive-2/../archive/new", true),
+            ("link/new", true),
+            ("archive-2", false),
+            ("archive-3/new", false),
+            ("", false),
+        ] {
+            let path = scratch.path().join(path);
+            assert_eq!(is_inside(&archive, &path), expected, "{}", path.display());
+        }
+        assert!(is_inside(Path::new("."), Path::new("new/newer")));
+        assert!(!is_inside(&archive, Path::new("new")));
+        assert!(!is_inside(&archive.join("missing"), &archive));
     }
 }

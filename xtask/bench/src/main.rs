@@ -11,6 +11,7 @@
     reason = "a command-line program talks to its terminal"
 )]
 
+mod archive;
 mod bench;
 mod counter;
 mod figure;
@@ -46,6 +47,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// The archive: import and lint beside the shell script that they do the work of
+    Archive(archive::Settings),
     /// The generator: its rate beside trafgen's, its cost, its pacing
     Gen(generator::Settings),
     /// The harness: what it costs the rate that it measures, and how fast it switches
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<()> {
     let bench = Bench::open()?;
     let (name, figures) = match &arguments.command {
+        Command::Archive(settings) => ("archive", archive::run(&bench, settings)?),
         Command::Gen(settings) => ("gen", generator::run(&bench, settings)?),
         Command::Lab(settings) => ("lab", harness::run(&bench, settings)?),
         Command::Ministat(settings) => ("ministat", ministat::run(&bench, settings)?),

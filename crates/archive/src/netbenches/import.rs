@@ -345,3 +345,187 @@ const fn ending(ending: Ending) -> &'static str {
         Ending::Cut => "cut",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A folder of files; folders above them are made.
+    fn archive(files: &[(&str, String)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    /// Of the only folder of results in it.
+    fn imported(files: &[(&str, String)]) -> Imported {
+        let root = archive(files);
+        let tree = ArchiveTree::read(root.path()).unwrap();
+        let [folder] = &tree.folders[..] else {
+            panic!("{:?}", tree.folders);
+        };
+        Imported::of(&tree, folder)
+    }
+
+    /// A log of forty seconds at one rate.
+    fn receiver(rate_pps: u64) -> String {
+        let lines = (0..40).map(|second| {
+            format!(
+                "{second:03}.000000 main_thread [1441] {rate_pps} pps ({rate_pps} pkts in 1000000 usec)\n"
+            )
+        });
+        "CMD: pkt-gen -f rx -i ix1\n".to_owned() + &lines.collect::<String>()
+    }
+
+    fn runs(rates_pps: &[u64]) -> Vec<(String, String)> {
+        let runs = (1..).zip(rates_pps);
+        runs.map(|(run, rate)| (format!("bench.x.{run}.receiver"), receiver(*rate)))
+            .collect()
+    }
+
+    fn published(rates_pps: &[u64], dataset: &str) -> (DatasetOrigin, Vec<Option<f64>>) {
+        let mut files = runs(rates_pps);
+        files.push(("x.pps".to_owned(), dataset.to_owned()));
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.clone()))
+            .collect();
+        let imported = imported(&files);
+        let dataset = imported.results.variants[0].dataset.as_ref().unwrap();
+        let of_runs = imported.runs.iter().map(|run| run.published_pps);
+        (dataset.origin, of_runs.collect())
+    }
+
+    #[test]
+    fn each_run_has_the_number_that_was_published_of_it() {
+        let rates = [100, 200, 300];
+        let exact = published(&rates, "100\n200\n300\n");
+        let all = vec![Some(100.0), Some(200.0), Some(300.0)];
+        assert_eq!(exact, (DatasetOrigin::Logs, all));
+        for (dataset, of_runs) in [
+            ("100\n300\n", [Some(100.0), None, Some(300.0)]),
+            ("100\n999\n300\n", [Some(100.0), None, Some(300.0)]),
+            ("999\n200\n300\n", [None, Some(200.0), Some(300.0)]),
+            ("999\n", [None, None, None]),
+            ("", [None, None, None]),
+        ] {
+            let expected = (DatasetOrigin::Altered, of_runs.to_vec());
+            assert_eq!(published(&rates, dataset), expected, "{dataset:?}");
+        }
+        // No number counts twice.
+        let twice = published(&[100, 100], "100\n").1;
+        assert_eq!(twice, [Some(100.0), None]);
+    }
+
+    #[test]
+    fn runs_are_in_the_order_of_the_dataset_which_is_that_of_their_names() {
+        let rates: Vec<u64> = (1..=10).map(|run| run * 100).collect();
+        let (origin, of_runs) = published(
+            &rates,
+            "100\n1000\n200\n300\n400\n500\n600\n700\n800\n900\n",
+        );
+        assert_eq!(origin, DatasetOrigin::Logs);
+        assert_eq!(of_runs[1], Some(1000.0));
+        assert!(of_runs.iter().all(Option::is_some));
+    }
+
+    #[test]
+    fn logs_give_both_observations() {
+        let imported = imported(&[
+            ("bench.x.1.receiver", receiver(700)),
+            ("bench.x.1.sender", receiver(900).replace("-f rx", "-f tx")),
+            ("bench.x.2.receiver", "CMD: pkt-gen -f rx -i ix1\n".into()),
+        ]);
+        let [whole, empty] = &imported.runs[..] else {
+            panic!("{:?}", imported.runs);
+        };
+        assert_eq!(whole.archive_pps, Some(700.0));
+        assert_eq!(whole.forwarded_pps, Some(700.0));
+        assert_eq!(whole.forwarded_median_pps, Some(700.0));
+        assert_eq!(whole.offered_pps, Some(900.0));
+        assert_eq!((whole.published_pps, whole.stalls), (None, 0));
+        assert_eq!((empty.archive_pps, empty.forwarded_pps), (None, None));
+        assert_eq!(empty.senders, [""; 0]);
+        let name = imported.results.variants[0].name.clone();
+        assert_eq!(imported.observations, [(name, "700\n".to_owned())]);
+    }
+
+    #[test]
+    fn profiles_are_no_runs_and_datasets_without_logs_are_variants() {
+        let imported = imported(&[
+            ("P/N/T/results/L/PMC/bench.x.receiver", receiver(700)),
+            ("P/N/T/results/L/RAW/bench.x.1.receiver", receiver(800)),
+            ("P/N/T/results/L/RAW.8rx/bench.x.1.receiver", receiver(900)),
+            ("P/N/T/results/L/y.inet6.pps", "5\n".into()),
+        ]);
+        let variants = &imported.results.variants;
+        let names: Vec<_> = variants
+            .iter()
+            .map(|variant| variant.name.as_str())
+            .collect();
+        assert_eq!(names, ["x", "x-raw.8rx", "y.inet6"]);
+        assert_eq!(variants[2].family, Some(AddressFamily::Inet6));
+        let dataset = variants[2].dataset.as_ref().unwrap();
+        assert_eq!(dataset.origin, DatasetOrigin::NoLogs);
+        assert_eq!(dataset.published_pps, [5.0]);
+        let rates: Vec<_> = imported.runs.iter().map(|run| run.archive_pps).collect();
+        assert_eq!(rates, [Some(800.0), Some(900.0)]);
+        assert_eq!(imported.results.label.as_deref(), Some("L"));
+    }
+
+    #[test]
+    fn settings_are_taken_and_secrets_are_not() {
+        const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        let imported = imported(&[
+            (
+                "T/results/L/bench.x.info",
+                "IMAGE=\"\"\nCFG=\"x\"\nPKTGEN=\"\"\nUNAME=\"\"".into(),
+            ),
+            ("T/results/L/bench.x.1.receiver", receiver(700)),
+            (
+                "T/configs/x/etc/sysctl.conf",
+                "net.inet.ip.forwarding=1\n".into(),
+            ),
+            (
+                "T/configs/x/etc/rc.conf",
+                format!("gateway_enable=YES\nwireguard_keys=\"{KEY}\"\n"),
+            ),
+            ("T/configs/x/etc/local/openvpn/dut.key", "hidden".into()),
+        ]);
+        let settings = &imported.results.variants[0].settings;
+        assert_eq!(settings["etc/sysctl.conf"]["net.inet.ip.forwarding"], "1");
+        let text = format!("{imported:?}");
+        assert!(!text.contains(KEY) && !text.contains("hidden"), "{text}");
+    }
+
+    #[test]
+    fn names_are_given_once() {
+        let mut names = Names::default();
+        let given = ["a", "A", "a-2", "a", "", "."].map(|label| names.of(label));
+        let given = given.each_ref().map(VariantName::as_str);
+        assert_eq!(given, ["a", "a-2", "a-2-2", "a-3", "variant", "variant-2"]);
+    }
+
+    #[test]
+    fn a_key_names_its_family_in_a_part_of_it() {
+        for (key, family) in [
+            ("x.inet", Some(AddressFamily::Inet)),
+            ("x.inet4", Some(AddressFamily::Inet)),
+            ("x.inet6", Some(AddressFamily::Inet6)),
+            ("inet6.x", Some(AddressFamily::Inet6)),
+            ("inet.inet6", Some(AddressFamily::Inet6)),
+            ("xinet6", None),
+            ("x-inet6", None),
+            ("inet64", None),
+            ("", None),
+        ] {
+            assert_eq!(family_of_key(key), family, "{key}");
+        }
+    }
+}
