@@ -22,16 +22,15 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             continue;
         };
         if content.values.is_empty() {
-            let name = folder.name(dataset.file);
-            let finding = folder.finding(&DATASET_EMPTY, format!("{name} holds no value"));
-            findings.push(finding.with(folder.published(dataset.file, None, "no value")));
+            findings.push(empty(folder, dataset));
+            continue;
         }
         match dataset.origin {
             Origin::Altered { group, median } => {
                 Altered::of(folder, dataset, content, group, median).lint(findings);
             }
             Origin::OtherLogs { group, .. } => renamed(folder, dataset, group, findings),
-            Origin::NoLogs if has_logs && !content.values.is_empty() => {
+            Origin::NoLogs if has_logs => {
                 let name = folder.name(dataset.file);
                 let sentence = format!(
                     "{name} has {} values and no log, while others of its folder have theirs",
@@ -46,6 +45,25 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             }
             Origin::NoLogs | Origin::Logs { .. } => {}
         }
+    }
+}
+
+/// A dataset without a value; its logs may have some.
+fn empty(folder: Folder<'_>, dataset: &PublishedDataset) -> Finding {
+    let name = folder.name(dataset.file);
+    let finding = folder.finding(&DATASET_EMPTY, format!("{name} holds no value"));
+    let finding = finding.with(folder.published(dataset.file, None, "no value"));
+    let group = dataset.origin.group();
+    let mut runs = group
+        .iter()
+        .flat_map(|&group| &folder.folder.groups[group].runs);
+    let first = runs.find_map(|run| {
+        let log = run.received(&folder.tree.files)?;
+        Some((run.receiver?, log.published.averaged.as_deref()?))
+    });
+    match first {
+        Some((receiver, value)) => finding.with(folder.derived(receiver, None, value)),
+        None => finding,
     }
 }
 

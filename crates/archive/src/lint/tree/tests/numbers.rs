@@ -102,6 +102,14 @@ fn a_dataset_without_a_value_is_found() {
     let sample = Sample::sound();
     sample.write("other.pps", "");
     assert_eq!(sample.found(), ["L112\npublished other.pps: no value"]);
+    sample.remove("other.pps");
+    // Its logs would give values.
+    sample.write("on.pps", "");
+    sample.text("", &[("off", &OFF)]);
+    assert_eq!(
+        sample.found(),
+        ["L112\npublished on.pps: no value\nderived RAW/bench.on.1.receiver: 1101000"]
+    );
 }
 
 #[test]
