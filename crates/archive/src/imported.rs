@@ -265,8 +265,7 @@ mod tests {
         let archive = tempfile::tempdir().unwrap();
         fs::write(archive.path().join("x.pps"), "10\n20\n").unwrap();
         let tree = ArchiveTree::read(archive.path()).unwrap();
-        let folders = tree.folders.iter();
-        let imported = folders.map(|folder| Imported::of(&tree, folder)).collect();
+        let imported = Imported::all(&tree);
         (archive, tree, imported)
     }
 

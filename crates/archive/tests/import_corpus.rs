@@ -22,8 +22,7 @@ struct Import {
 impl Import {
     fn of(archive: &Path) -> Self {
         let tree = ArchiveTree::read(archive).expect("the archive can be listed");
-        let folders = tree.folders.iter();
-        let imported: Vec<_> = folders.map(|folder| Imported::of(&tree, folder)).collect();
+        let imported = Imported::all(&tree);
         let out = tempfile::tempdir().expect("a temporary folder");
         let account = write_import(out.path(), &tree, &imported).expect("it can be written");
         Self {

@@ -62,13 +62,11 @@ fn the_summary_says_what_was_read_and_what_was_not() {
     write(&root, &format!("{RESULTS}/bench.z.1.receiver"), "no log\n");
     let output = import(&root, &out, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let expected = format!(
-        "\
+    let expected = "\
 9 files: 6 read, 2 left, 1 wrong
   left 1: a picture
   left 1: a key or certificate: never read further, never copied
-",
-    );
+";
     assert_eq!(printed(&output), expected);
     let files = fs::read_to_string(out.join("files.jsonl")).unwrap();
     assert_eq!(files.lines().count(), 9);

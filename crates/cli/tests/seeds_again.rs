@@ -40,16 +40,13 @@ fn fwdlab(arguments: &[&Path]) {
 }
 
 fn seed(folder: &Path, number: &str) -> String {
-    let mut entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let path = entries
-        .find(|path| {
-            let name = path.file_name().unwrap().to_string_lossy();
-            name.starts_with(&format!("{number}_"))
-        })
-        .unwrap();
-    fs::read_to_string(path).unwrap()
+    let mut entries = fs::read_dir(folder).expect("the seeds can be listed");
+    let path = entries.find_map(|entry| {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name()?.to_string_lossy();
+        name.starts_with(&format!("{number}_")).then_some(path)
+    });
+    fs::read_to_string(path.expect("there is a text of that number")).expect("it is text")
 }
 
 /// The lines that are in one text alone. Lines are changed one by one here, or added one by one.
@@ -87,7 +84,11 @@ fn listed(page: &str, number: &str) -> Vec<Change> {
             Some(text.to_owned())
         };
         assert!(!cells[4].is_empty(), "{row}: no reason");
-        (cells[1].parse().unwrap(), code(cells[2]), code(cells[3]))
+        (
+            cells[1].parse().expect("a line"),
+            code(cells[2]),
+            code(cells[3]),
+        )
     })
     .collect()
 }
