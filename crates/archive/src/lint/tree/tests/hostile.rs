@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{Index, select};
 
 use crate::lint::tree::sample::{OFF, OFFERED_PPS, Sample, receiver, sender};
 
@@ -62,10 +62,15 @@ fn damage_in_any_file_stops_nothing() {
     );
     sample.write("off.equilibrium", "1\n");
     assert_eq!(sample.found(), [""; 0]);
-    let damage = (select(&FORMS[..]), 0.0..1.0, any::<Vec<u8>>(), 0..100_usize);
-    proptest!(ProptestConfig::with_cases(128), |((name, share, bytes, left_out) in damage)| {
+    let damage = (
+        select(&FORMS[..]),
+        any::<Index>(),
+        any::<Vec<u8>>(),
+        0..100_usize,
+    );
+    proptest!(ProptestConfig::with_cases(128), |((name, at, bytes, left_out) in damage)| {
         let sound = fs::read(sample.path(name)).unwrap();
-        let at = (share * sound.len() as f64) as usize;
+        let at = at.index(sound.len() + 1);
         let mut damaged = sound[..at].to_vec();
         damaged.extend(bytes);
         damaged.extend(sound.iter().skip(at + left_out));
@@ -128,7 +133,7 @@ fn what_may_not_be_read_is_a_finding() {
     let sample = Sample::sound();
     sample.write("other.data", "a 1\n");
     sample.write("closed/other.data", "a 1\n");
-    let none = fs::Permissions::from_mode(0);
+    let none = fs::Permissions::from_mode(0o000);
     fs::set_permissions(sample.path("other.data"), none.clone()).unwrap();
     fs::set_permissions(sample.path("closed"), none).unwrap();
     let found = sample.found();
