@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use fwdlab_archive::netbenches::{ArchiveTree, Imported, Origin, Outcome};
 use fwdlab_archive::{ImportAccount, write_import};
+use fwdlab_report::format::{count, counted};
 use fwdlab_report::one_line;
 use serde::Serialize;
 
@@ -118,11 +119,14 @@ impl Summary {
         let all = files.read + files.skipped + files.failed;
         let _ = writeln!(
             text,
-            "{all} files: {} read, {} left, {} wrong",
-            files.read, files.skipped, files.failed
+            "{}: {} read, {} left, {} wrong",
+            counted(all as u64, "file"),
+            count(files.read as u64),
+            count(files.skipped as u64),
+            count(files.failed as u64)
         );
-        for (reason, count) in &self.skipped {
-            let _ = writeln!(text, "  left {count}: {reason}");
+        for (reason, files) in &self.skipped {
+            let _ = writeln!(text, "  left {}: {reason}", count(*files as u64));
         }
         let failed = tree.files.iter().filter_map(|file| match &file.outcome {
             Outcome::Failed(problem) => Some((file, problem)),
@@ -143,15 +147,15 @@ impl Summary {
         let datasets = &self.datasets;
         let _ = writeln!(
             text,
-            "{} runs in {} folders of results\n\
-             {} datasets that logs give digit for digit, {} of them under another name; \
+            "{} in {}\n\
+             {} that logs give digit for digit, {} of them under another name; \
              {} that logs do not give; {} without logs",
-            self.account.runs,
-            self.account.folders,
-            datasets.from_logs + datasets.renamed,
-            datasets.renamed,
-            datasets.altered,
-            datasets.without_logs
+            counted(self.account.runs as u64, "run"),
+            counted(self.account.folders as u64, "results folder"),
+            counted((datasets.from_logs + datasets.renamed) as u64, "dataset"),
+            count(datasets.renamed as u64),
+            count(datasets.altered as u64),
+            count(datasets.without_logs as u64)
         );
         let _ = writeln!(text, "written to {}", arguments.results.display());
         if self.account.folders == 0 {

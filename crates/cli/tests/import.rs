@@ -62,11 +62,20 @@ fn the_summary_says_what_was_read_and_what_was_not() {
     write(&root, &format!("{RESULTS}/bench.z.1.receiver"), "no log\n");
     let output = import(&root, &out, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let expected = "\
+    let expected = format!(
+        "\
 9 files: 6 read, 2 left, 1 wrong
-  left 1: a picture
   left 1: a key or certificate: never read further, never copied
-";
+  left 1: a picture
+  wrong: {RESULTS}/bench.z.1.receiver:1: no log of pkt-gen (\"no log\"); give the log of a sender or receiver
+5 runs in 1 results folder
+1 dataset that logs give digit for digit, 0 of them under another name; 1 that logs do not give; 0 without logs
+written to {}
+what was altered: fwdlab lint {}
+",
+        out.display(),
+        root.display()
+    );
     assert_eq!(printed(&output), expected);
     let files = fs::read_to_string(out.join("files.jsonl")).unwrap();
     assert_eq!(files.lines().count(), 9);

@@ -222,7 +222,7 @@ fn peak_bytes(bench: &Bench, mut command: Command) -> Result<f64> {
     Ok(peak)
 }
 
-/// `VmHWM:`, and behind a tab `123456 kB`.
+/// `VmHWM: 123456 kB`.
 fn peak_of_status(status: &str) -> Option<f64> {
     let line = status
         .lines()

@@ -300,7 +300,7 @@ fn published_of_runs(
         let derived: f64 = run.received(files)?.published.with(median)?.parse().ok()?;
         let at = published[next..]
             .iter()
-            .position(|value| value.to_bits() == derived.to_bits())?;
+            .position(|value| value.total_cmp(&derived).is_eq())?;
         next += at + 1;
         Some(derived)
     };
