@@ -154,10 +154,10 @@ impl<'a> Folded<'a> {
         }
         let fit = if name.is_empty() {
             UNNAMED.into()
-        } else if name.contains(|char: char| char == ';' || char.is_control()) {
+        } else if !name.bytes().all(is_fit) {
             let replace = |char: char| match char {
                 ';' => ':',
-                char if char.is_control() => '?',
+                char if char.is_ascii_control() => '?',
                 char => char,
             };
             name.chars().map(replace).collect::<String>().into()
@@ -261,12 +261,17 @@ impl<'a> Folded<'a> {
     }
 }
 
+/// Whether a byte may stand in the name of a frame.
+fn is_fit(byte: u8) -> bool {
+    byte != b';' && !byte.is_ascii_control()
+}
+
 /// The stack and the samples of a line.
 fn parse_line(line: &str) -> Option<(&str, u64)> {
     let (stack, samples) = line.rsplit_once(' ')?;
     let is_number = samples.bytes().all(|byte| byte.is_ascii_digit());
     let has_names = stack.split(';').all(|frame| !frame.is_empty());
-    let is_printed = !stack.contains(char::is_control);
+    let is_printed = stack.bytes().all(|byte| byte == b';' || is_fit(byte));
     if !(is_number && has_names && is_printed) {
         return None;
     }

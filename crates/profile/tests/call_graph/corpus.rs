@@ -113,12 +113,34 @@ fn every_graph_is_read_to_its_last_byte() {
         };
         count(&mut endings, ending);
     }
-    assert_eq!(lines(&endings), "");
-    assert_eq!(lines(&events), "");
-    assert_eq!(lines(&sections), "");
-    assert_eq!((frames, depth_most), (0, 15));
-    assert_eq!((samples, read_samples), (0, 0));
-    assert_eq!(shares_missing.join(" "), "");
+    assert_eq!(lines(&endings), "15 Torn\n1 TreeOpen\n31 whole\n");
+    assert_eq!(
+        lines(&events),
+        "\
+7 BU_CPU_CLK_UNHALTED
+9 CPU_CLK_UNHALTED_CORE
+15 cpu_clk_unhalted.core_p
+14 cpu_clk_unhalted.thread
+2 ls_not_halted_cyc
+"
+    );
+    assert_eq!(
+        lines(&sections),
+        "\
+2 of 1 sections
+22 of 2 sections
+3 of 3 sections
+16 of 4 sections
+4 of 8 sections
+"
+    );
+    assert_eq!((frames, depth_most), (215_032, 15));
+    assert_eq!((samples, read_samples), (3_465_580, 3_420_337));
+    assert_eq!(
+        shares_missing.join(" "),
+        "0.0042 0.0872 0.0281 0.0089 0.0539 0.0090 0.0726 0.0266 \
+         0.0707 0.0753 0.0720 0.1417 0.0925 0.0467 0.0981 0.0491"
+    );
 }
 
 #[test]
@@ -177,9 +199,20 @@ fn published_stacks_are_made_again_byte_for_byte() {
             );
         }
     }
-    assert_eq!(lines(&made), "");
-    assert_eq!(of_truncated, 0);
-    assert_eq!(lines(&right), "");
+    assert_eq!(
+        lines(&made),
+        "1 .folded as published\n17 .stack as published\n"
+    );
+    assert_eq!(of_truncated, 6);
+    assert_eq!(
+        lines(&right),
+        "\
+16 hold a stack twice
+2 hold none twice
+1 lose none
+17 lose samples
+"
+    );
 }
 
 #[test]
@@ -209,8 +242,26 @@ fn idle_profiles_are_told() {
         count(&mut leaves, leaf_samples[0].0);
     }
     let above = |bound| shares.iter().filter(|share| **share > bound).count();
-    assert_eq!([0.9, 0.5, 0.1].map(above), [7, 7, 0]);
-    assert_eq!(lines(&leaves), "");
+    assert_eq!([0.9, 0.5, 0.1].map(above), [7, 7, 16]);
+    assert_eq!(
+        lines(&leaves),
+        "\
+1 __rw_rlock
+3 eth_tx
+1 ether_output
+2 iflib_completed_tx_reclaim
+6 iflib_encap
+2 iflib_simple_transmit
+5 iflib_txq_drain
+1 igb_mq_start_locked
+1 lock_delay
+1 memcpy_erms
+6 rn_match
+1 rxd_frag_to_sd
+16 sched_idletd
+1 service_iq_fl
+"
+    );
 }
 
 #[test]
@@ -247,6 +298,15 @@ fn what_pmcstat_counted_tells_of_sections_that_are_missing() {
             count(&mut kinds, "of a graph without most of its sections");
         }
     }
-    assert_eq!(lines(&kinds), "");
-    assert_eq!(shares_missing.join(" "), "");
+    assert_eq!(
+        lines(&kinds),
+        "\
+5 empty
+2 of a graph without most of its sections
+16 of a whole graph
+15 without a graph
+"
+    );
+    // By their sums less than a tenth: the sections of the other CPUs are not there.
+    assert_eq!(shares_missing.join(" "), "0.872 0.882");
 }

@@ -8,7 +8,8 @@ use fwdlab_profile::{CallGraph, Frame};
 pub(crate) fn printed(graph: &CallGraph) -> String {
     let mut text = String::new();
     for section in graph.sections() {
-        let Ok(()) = writeln!(text, "@ {} [{} samples]\n", section.event, section.samples);
+        writeln!(text, "@ {} [{} samples]\n", section.event, section.samples)
+            .expect("a string takes all");
         print_frames(&mut text, section.samples, graph.frames(section));
     }
     text
@@ -42,14 +43,15 @@ pub(crate) fn print_frames<'a>(
             )
         };
         let count = format!("[{}] ", frame.samples);
-        let Ok(()) = write!(
+        write!(
             text,
             "{indent}{percentage}%  {count:<11}{indent}{}",
             frame.symbol
-        );
+        )
+        .expect("a string takes all");
         if frame.object != object {
             object = frame.object;
-            let Ok(()) = write!(text, " @ {}", object.unwrap_or_default());
+            write!(text, " @ {}", object.unwrap_or_default()).expect("a string takes all");
         }
         text.push('\n');
         wholes.push(frame.samples);

@@ -84,7 +84,7 @@ fn text_of(sections: &[(String, Vec<Tree>)]) -> String {
     let mut text = String::new();
     for (event, trees) in sections {
         let samples = trees.iter().map(Tree::samples).sum();
-        let Ok(()) = writeln!(text, "@ {event} [{samples} samples]\n");
+        writeln!(text, "@ {event} [{samples} samples]\n").expect("a string takes all");
         print_frames(&mut text, samples, frames_of(trees).into_iter());
     }
     text
@@ -135,7 +135,7 @@ fn print_stack(printed: &mut String, stack: &[&str], count: &str) {
         .rev()
         .map(|name| name.replace(';', ":"))
         .collect();
-    let Ok(()) = writeln!(printed, "{} {count}", names.join(";"));
+    writeln!(printed, "{} {count}", names.join(";")).expect("a string takes all");
 }
 
 proptest! {

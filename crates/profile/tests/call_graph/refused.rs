@@ -3,7 +3,9 @@
 use fwdlab_profile::{CallGraph, CallGraphError, Folded};
 
 fn refusal(text: &[u8]) -> String {
-    CallGraph::parse(text).unwrap_err().to_string()
+    CallGraph::parse(text)
+        .expect_err("no call graph")
+        .to_string()
 }
 
 #[test]

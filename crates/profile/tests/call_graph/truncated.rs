@@ -20,8 +20,8 @@ const GRAPH: &str = "\
 ";
 
 fn cut(behind: &str) -> CallGraph<'static> {
-    let length = GRAPH.find(behind).unwrap() + behind.len();
-    CallGraph::parse(&GRAPH.as_bytes()[..length]).unwrap()
+    let length = GRAPH.find(behind).expect("it is in there") + behind.len();
+    CallGraph::parse(&GRAPH.as_bytes()[..length]).expect("a beginning of a graph")
 }
 
 #[test]
