@@ -1,5 +1,3 @@
-use fwdlab_sys::in_huge_pages;
-
 use super::inet::zeros;
 use super::{FibError, Ipv6Prefix, NextHopId, prefetch, sorted};
 
@@ -43,8 +41,7 @@ const VECTOR: usize = 64;
 /// longer than the 64 bits of root and range, a range leads to a level that goes on with the next 48.
 ///
 /// So a table of few routes costs two memory accesses, and one of a million four, of which two miss the
-/// caches: whether its prefixes are spread over 2000::/3 or fill a single /32. Those two are in huge pages,
-/// so that they do not miss the cache of page addresses as well. Nothing is expanded; a
+/// caches: whether its prefixes are spread over 2000::/3 or fill a single /32. Nothing is expanded; a
 /// prefix adds at most two ranges to each of at most three levels. Memory: 256 KiB, and for a million
 /// prefixes of up to 64 bits about 25 bytes each, of 128 bits about 230.
 #[derive(Clone, Debug)]
@@ -168,8 +165,6 @@ impl Inet6Fib {
             fib.root[cell] = fib.level(before, inside, ROOT_BITS);
             (before, rest) = (inside.last().map_or(before, |start| start.1), behind);
         }
-        fib.cells = in_huge_pages(&fib.cells);
-        fib.ranges = in_huge_pages(&fib.ranges);
         Ok(fib)
     }
 
