@@ -32,12 +32,15 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
             ))
             .into());
         }
-        if let Some((folders, of_published)) = published {
-            published_folders += folders;
-            findings.extend(of_published);
-        }
         directories.extend(found.directories);
-        findings.extend(found.findings);
+        match published {
+            // What cannot be read was met by both who looked for something there.
+            Some((folders, of_published)) => {
+                published_folders += folders;
+                findings.extend(of_published);
+            }
+            None => findings.extend(found.findings),
+        }
     }
     directories.sort();
     directories.dedup();

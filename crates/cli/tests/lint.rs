@@ -5,10 +5,13 @@ mod shared;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
-use shared::fwdlab;
+use shared::{FWDLAB, NOBODY, fwdlab};
 use testkit::text;
 
 /// What may be so on any machine: a load that moved or held a variant, a verdict that hangs on disturbed
@@ -196,4 +199,43 @@ fn the_exit_code_is_what_was_asked_for() {
     for form in ["--json", "--sarif", "--github"] {
         assert_eq!(code(&[form]), Some(1), "{form}");
     }
+}
+
+#[test]
+fn what_may_not_be_read_is_a_finding() {
+    testkit::require_root!();
+    let scratch = tempfile::tempdir().unwrap();
+    let program = scratch.path().join("fwdlab");
+    fs::copy(FWDLAB, &program).unwrap();
+    fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let results = scratch.path().join("archive/results/label");
+    fs::create_dir_all(results.join("closed")).unwrap();
+    fs::write(results.join("on.pps"), "10\n20\n30\n").unwrap();
+    fs::write(results.join("off.pps"), "10\n20\n30\n").unwrap();
+    for secret in ["off.pps", "closed"] {
+        fs::set_permissions(results.join(secret), fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    let output = Command::new(&program)
+        .args(["lint", "archive", "--json"])
+        .current_dir(scratch.path())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let found: Vec<(&str, &str)> = findings
+        .iter()
+        .map(|finding| {
+            let path = finding["evidence"][0]["path"].as_str().unwrap();
+            (finding["code"].as_str().unwrap(), path)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("L901", "archive/results/label/closed"),
+            ("L901", "archive/results/label/off.pps")
+        ]
+    );
 }

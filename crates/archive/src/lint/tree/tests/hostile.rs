@@ -1,7 +1,7 @@
 //! Trees that were damaged, or made to do harm: whatever is in them is a finding, and nothing stops the others.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -123,24 +123,4 @@ fn symbolic_links_lead_nowhere() {
     symlink("/dev/zero", sample.path("RAW/bench.off.6.receiver")).unwrap();
     symlink("nowhere", sample.path("nowhere.pps")).unwrap();
     assert_eq!(sample.found(), [""; 0]);
-}
-
-#[test]
-fn what_may_not_be_read_is_a_finding() {
-    if testkit::is_root() {
-        testkit::skip!("root may read everything");
-    }
-    let sample = Sample::sound();
-    sample.write("other.data", "a 1\n");
-    sample.write("closed/other.data", "a 1\n");
-    let none = fs::Permissions::from_mode(0o000);
-    fs::set_permissions(sample.path("other.data"), none.clone()).unwrap();
-    fs::set_permissions(sample.path("closed"), none).unwrap();
-    let found = sample.found();
-    fs::set_permissions(sample.path("closed"), fs::Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(found.len(), 2, "{found:?}");
-    assert!(
-        found.iter().all(|found| found.starts_with("L901\n")),
-        "{found:?}"
-    );
 }
