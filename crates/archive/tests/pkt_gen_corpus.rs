@@ -8,22 +8,6 @@ use fwdlab_archive::pkt_gen::{
     PktGenError, PktGenLog, PublishedMedian, Role, Sample, published_observation, steady_state,
 };
 
-/// Every file below a folder.
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("the folder can be read")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    entries.sort();
-    for entry in entries {
-        if entry.is_dir() {
-            files(&entry, found);
-        } else {
-            found.push(entry);
-        }
-    }
-}
-
 /// What a log's file name says: `bench.<key>.<iteration>.<role>`, without the iteration under `PMC`.
 struct Name {
     key: String,
@@ -48,8 +32,7 @@ fn name(path: &Path) -> Option<Name> {
 }
 
 fn logs(archive: &Path) -> Vec<(PathBuf, Name)> {
-    let mut found = Vec::new();
-    files(archive, &mut found);
+    let found = testkit::files_below(archive);
     let named = found.into_iter().map(|path| (name(&path), path));
     named
         .filter_map(|(name, path)| Some((path, name?)))

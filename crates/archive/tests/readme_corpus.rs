@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fwdlab_archive::netbenches::readme::facts::{
     label_contradictions, link_contradictions, mask_contradictions, title_contradiction,
@@ -13,22 +13,6 @@ use fwdlab_archive::netbenches::readme::{
     Candidate, DatasetIndex, Printing, PublishedReadme, RowBacking,
 };
 use fwdlab_stats::ministat::parse_points;
-
-/// Every file below a folder.
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("the folder can be read")
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
-    entries.sort();
-    for entry in entries {
-        if entry.is_dir() {
-            files(&entry, found);
-        } else {
-            found.push(entry);
-        }
-    }
-}
 
 struct Dataset {
     place: String,
@@ -45,8 +29,7 @@ struct Corpus {
 /// Datasets are called `.pps`, `.data`, `.equilibrium` or nothing at all, so it is whatever holds one
 /// number in every line.
 fn corpus(root: &Path) -> Corpus {
-    let mut paths = Vec::new();
-    files(root, &mut paths);
+    let paths = testkit::files_below(root);
     let mut corpus = Corpus {
         datasets: Vec::new(),
         readmes: Vec::new(),
@@ -302,8 +285,7 @@ const SEEDS: [&str; 5] = [
 #[test]
 fn the_seeds_are_exact_and_hold_what_was_known_to_be_wrong() {
     let archive = testkit::require_shared!("corpus/netbenches");
-    let mut seeds = Vec::new();
-    files(&testkit::require_shared!("seeds"), &mut seeds);
+    let seeds = testkit::files_below(&testkit::require_shared!("seeds"));
     let corpus = corpus(&archive);
     let index = corpus.index();
     assert_eq!(seeds.len(), SEEDS.len());

@@ -103,6 +103,26 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Every file below a folder: those of a folder by name, its folders' where these stand among them.
+///
+/// # Panics
+/// Where a folder cannot be listed.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the folder can be read")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    entries.sort();
+    let below = |entry: PathBuf| {
+        if entry.is_dir() {
+            files_below(&entry)
+        } else {
+            vec![entry]
+        }
+    };
+    entries.into_iter().flat_map(below).collect()
+}
+
 /// Runs a command that has to work.
 ///
 /// # Panics

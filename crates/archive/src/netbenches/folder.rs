@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::file::{ArchiveFile, Content, Dataset, Outcome};
-use super::kind::FileKind;
 use super::log::LogFacts;
 use super::log_name::{BenchName, Role};
 use super::place::ArchivePlace;
@@ -163,16 +162,6 @@ impl ResultsFolder {
             _ => None,
         });
         texts.min_by_key(|(file, _)| !file.path.ends_with("README.md"))
-    }
-
-    /// The files of a kind, in the order of their paths.
-    pub fn files_of<'a>(
-        &'a self,
-        files: &'a [ArchiveFile],
-        kind: FileKind,
-    ) -> impl Iterator<Item = &'a ArchiveFile> {
-        let members = self.members.iter().map(|&index| &files[index]);
-        members.filter(move |file| file.kind == kind)
     }
 }
 
