@@ -14,6 +14,7 @@ use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
 use crate::load::{parse_json, read_json};
 use crate::netbenches::{ArchiveTree, Imported, imported_file};
+use crate::parallel::{FEW, parallel};
 use crate::replacement::Replacement;
 
 /// Whose folder it is, and what became of the files: written last.
@@ -119,24 +120,28 @@ fn refuse_something_else(out: &Path) -> Result<(), ArchiveError> {
 fn write_folders(new: &Path, imported: &[Imported]) -> Result<(), ArchiveError> {
     fs::create_dir_all(new).map_err(ArchiveError::io(new, "create the folder"))?;
     let mut taken = BTreeSet::new();
-    for folder in imported {
-        let dir = new.join(place(Path::new(&folder.results.source), &mut taken));
-        fs::create_dir_all(&dir).map_err(ArchiveError::io(&dir, "create the folder"))?;
-        let mut runs = String::new();
-        for run in &folder.runs {
-            push_line(&mut runs, run);
-        }
-        let fixed = [
-            (IMPORTED.to_owned(), json(&folder.results)),
-            (RUNS.to_owned(), runs),
-        ];
-        let observations = folder
-            .observations
-            .iter()
-            .map(|(variant, text)| (format!("{variant}.pps"), text.clone()));
-        for (name, text) in fixed.into_iter().chain(observations) {
-            write(&dir.join(name), &text)?;
-        }
+    let places: Vec<(PathBuf, &Imported)> = imported
+        .iter()
+        .map(|folder| {
+            let source = Path::new(&folder.results.source);
+            (new.join(place(source, &mut taken)), folder)
+        })
+        .collect();
+    parallel(&places, FEW, |(dir, folder)| write_folder(dir, folder))
+        .into_iter()
+        .collect()
+}
+
+fn write_folder(dir: &Path, folder: &Imported) -> Result<(), ArchiveError> {
+    fs::create_dir_all(dir).map_err(ArchiveError::io(dir, "create the folder"))?;
+    let mut runs = String::new();
+    for run in &folder.runs {
+        push_line(&mut runs, run);
+    }
+    write(&dir.join(IMPORTED), &json(&folder.results))?;
+    write(&dir.join(RUNS), &runs)?;
+    for (variant, text) in &folder.observations {
+        write(&dir.join(format!("{variant}.pps")), text)?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ mod lock;
 mod name;
 pub mod netbenches;
 mod observations;
+mod parallel;
 pub mod pkt_gen;
 mod pps;
 mod replacement;

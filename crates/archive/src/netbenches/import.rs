@@ -18,6 +18,7 @@ use super::log::LogFacts;
 use super::published_text::{Sources, made_again};
 use super::readme::DatasetIndex;
 use super::tree::ArchiveTree;
+use crate::parallel::{FEW, parallel};
 use crate::pkt_gen::{Ending, PublishedMedian};
 
 /// What pkt-gen's sizes leave out of a frame.
@@ -49,10 +50,7 @@ impl Imported {
             datasets: &datasets,
             index: &index,
         };
-        let folders = tree.folders.iter();
-        folders
-            .map(|folder| Self::of(tree, folder, sources))
-            .collect()
+        parallel(&tree.folders, FEW, |folder| Self::of(tree, folder, sources))
     }
 
     fn of(tree: &ArchiveTree, folder: &ResultsFolder, sources: Sources<'_>) -> Self {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Bound;
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use super::config_file::SettingValue;
 use super::config_set::ConfigSet;
@@ -14,6 +13,7 @@ use super::import::Settings;
 use super::kind::{FileKind, is_configurations};
 use super::place::{ArchivePlace, label_depth};
 use super::walk::walk;
+use crate::parallel::{FEW, MANY, parallel};
 
 /// The archive, or any part of it.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl ArchiveTree {
     /// As [`Self::read`].
     pub fn read_without(root: &Path, apart: &[PathBuf]) -> io::Result<Self> {
         let found = walk(root, apart)?;
-        let mut files: Vec<ArchiveFile> = parallel(&found.files, |file| {
+        let mut files: Vec<ArchiveFile> = parallel(&found.files, MANY, |file| {
             let (kind, outcome) = read(root, &file.path, FileKind::of(&file.path), file.bytes);
             ArchiveFile {
                 path: file.path.clone(),
@@ -64,14 +64,14 @@ impl ArchiveTree {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         // The root may itself be a part of the archive, whose path says which.
         let absolute = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let folders = by_folder(&absolute, &files);
-        let folders = folders.into_iter().map(|(path, members)| {
-            let place = ArchivePlace::of(&absolute.join(&path));
-            ResultsFolder::new(path, place, members, &files)
+        let members: Vec<_> = by_folder(&absolute, &files).into_iter().collect();
+        let folders = parallel(&members, FEW, |(path, members)| {
+            let place = ArchivePlace::of(&absolute.join(path));
+            ResultsFolder::new(path.clone(), place, members.clone(), &files)
         });
         Ok(Self {
             root: root.to_owned(),
-            folders: folders.collect(),
+            folders,
             sets: sets(&files),
             files,
         })
@@ -89,10 +89,16 @@ impl ArchiveTree {
                 _ => None,
             });
         let name = info.filter(|name| !name.is_empty()).unwrap_or(&group.key);
-        let mut named = self.sets.iter().filter(|(path, _)| {
-            path.file_name().is_some_and(|set| set == name)
-                && path.parent().and_then(Path::parent) == Some(topic)
-        });
+        // What lies below a folder stands right behind it.
+        let below = self
+            .sets
+            .range::<Path, _>((Bound::Included(topic), Bound::Unbounded));
+        let mut named = below
+            .take_while(|(path, _)| path.starts_with(topic))
+            .filter(|(path, _)| {
+                path.file_name().is_some_and(|set| set == name)
+                    && path.parent().and_then(Path::parent) == Some(topic)
+            });
         // The first is that in `configs`, where others lie in `configs.…`, too.
         let (path, members) = named.next()?;
         let mut set = ConfigSet::default();
@@ -192,39 +198,4 @@ fn is_of_results(kind: FileKind) -> bool {
         kind,
         FileKind::Bench(_) | FileKind::Dataset | FileKind::EquilibriumValues
     )
-}
-
-/// `of` of every item, in their order.
-fn parallel<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    /// What one thread takes at a time: enough that they hardly meet, few enough that they end together.
-    const BATCH: usize = 32;
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let start = next.fetch_add(BATCH, Ordering::Relaxed);
-            let Some(batch) = items.get(start..items.len().min(start + BATCH)) else {
-                break;
-            };
-            if batch.is_empty() {
-                break;
-            }
-            done.push((start, batch.iter().map(&of).collect::<Vec<R>>()));
-        }
-        done
-    };
-    let mut done: Vec<(usize, Vec<R>)> = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut done = work();
-        for other in others {
-            match other.join() {
-                Ok(others) => done.extend(others),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        done
-    });
-    done.sort_by_key(|(start, _)| *start);
-    done.into_iter().flat_map(|(_, batch)| batch).collect()
 }

@@ -16,20 +16,24 @@ use std::path::PathBuf;
 
 use crate::lint::{Evidence, Finding, Rule};
 use crate::netbenches::{ArchiveFile, ArchiveTree, ResultsFolder};
+use crate::parallel::{FEW, parallel};
 
 /// Holds everything that is published in a tree against what it was made of.
 #[must_use]
 pub fn lint_tree(tree: &ArchiveTree) -> Vec<Finding> {
     let mut findings = Vec::new();
     files::lint_files(tree, &mut findings);
-    for folder in &tree.folders {
+    let of_folders = parallel(&tree.folders, FEW, |folder| {
+        let mut findings = Vec::new();
         let folder = Folder { tree, folder };
         numbers::lint_numbers(folder, &mut findings);
         tables::lint_tables(folder, &mut findings);
         logs::lint_logs(folder, &mut findings);
         profiles::lint_profiles(folder, &mut findings);
-    }
-    texts::lint_texts(tree, &mut findings);
+        findings
+    });
+    findings.extend(of_folders.into_iter().flatten());
+    findings.extend(texts::lint_texts(tree));
     findings
 }
 

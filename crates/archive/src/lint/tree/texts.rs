@@ -20,26 +20,32 @@ use crate::netbenches::readme::{
     BlockBacking, DatasetIndex, DepartureKind, Printing, PublishedReadme, ReadmeBlock, RowBacking,
 };
 use crate::netbenches::{ArchiveTree, Content, Outcome, TreeDataset, place};
+use crate::parallel::{FEW, parallel};
 
 /// Offered loads of two arms that lie further apart than this may be what their effect is of.
 const OFFERED_APART: f64 = 0.01;
 
-pub(super) fn lint_texts(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
+pub(super) fn lint_texts(tree: &ArchiveTree) -> Vec<Finding> {
     let datasets = TreeDataset::all(tree);
     let index = DatasetIndex::new(datasets.iter().map(TreeDataset::candidate));
-    for file in &tree.files {
-        if let Outcome::Read(Content::Readme(readme)) = &file.outcome {
-            let text = Text {
-                tree,
-                datasets: &datasets,
-                index: &index,
-                path: &file.path,
-                place: place(file.path.parent().unwrap_or(Path::new(""))),
-                readme,
-            };
-            text.lint(findings);
-        }
-    }
+    let texts = tree.files.iter().filter_map(|file| match &file.outcome {
+        Outcome::Read(Content::Readme(readme)) => Some(Text {
+            tree,
+            datasets: &datasets,
+            index: &index,
+            path: &file.path,
+            place: place(file.path.parent().unwrap_or(Path::new(""))),
+            readme,
+        }),
+        _ => None,
+    });
+    let texts: Vec<Text<'_>> = texts.collect();
+    let findings = parallel(&texts, FEW, |text| {
+        let mut findings = Vec::new();
+        text.lint(&mut findings);
+        findings
+    });
+    findings.into_iter().flatten().collect()
 }
 
 /// A text in its tree.
@@ -93,7 +99,7 @@ impl Text<'_> {
 
     /// What its rows were made of.
     fn rows(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
-        let has_datasets = self.datasets.iter().any(|known| known.place == self.place);
+        let has_datasets = self.index.has_place(&self.place);
         for (row, backed) in block.block.rows.iter().zip(&backing.rows) {
             let shown = shown(row);
             match backed {

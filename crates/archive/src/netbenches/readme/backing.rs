@@ -1,6 +1,7 @@
 //! Which dataset each row of a block was made of.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use fwdlab_stats::ministat::{Dialect, PublishedBlock, PublishedRow, general};
 
@@ -22,6 +23,8 @@ pub struct Candidate<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct DatasetIndex<'a> {
     candidates: Vec<Candidate<'a>>,
+    /// The folders that they lie in.
+    places: HashSet<&'a str>,
     /// Their positions, by what every dialect prints alike: count, minimum and maximum.
     by_range: HashMap<(usize, String, String), Vec<usize>>,
     /// Their positions, by their path without `.pps`.
@@ -78,6 +81,7 @@ impl<'a> DatasetIndex<'a> {
         for candidate in candidates {
             let position = index.candidates.len();
             index.candidates.push(candidate);
+            index.places.insert(candidate.place);
             let path = format!("{}/{}", candidate.place, stem(candidate.name));
             index.by_path.entry(path).or_insert(position);
             let values = candidate.values;
@@ -95,6 +99,11 @@ impl<'a> DatasetIndex<'a> {
     /// The dataset of that position: the order they were given in.
     pub fn candidate(&self, position: usize) -> Option<&Candidate<'a>> {
         self.candidates.get(position)
+    }
+
+    /// Whether a dataset lies in a folder, not below it.
+    pub fn has_place(&self, place: &str) -> bool {
+        self.places.contains(place)
     }
 
     /// The dataset that a label is the path of, as seen from the README's folder; with or without
@@ -169,29 +178,30 @@ impl<'a> DatasetIndex<'a> {
         let Some(positions) = self.by_range.get(&key) else {
             return RowBacking::None;
         };
-        let backs =
-            |position: &&usize| !row.dialects(self.candidates[**position].values).is_empty();
         let label = row.label.as_deref().map(plain_spaces);
         let named = label.and_then(|label| self.named(label.trim(), place));
-        let rank = |position: &usize| {
-            let candidate = &self.candidates[*position];
-            let is_named = named == Some(*position);
+        let rank = |position: usize| {
+            let candidate = &self.candidates[position];
+            let is_named = named == Some(position);
             let is_here = candidate.place == place;
             (is_named, is_here, shared_folders(candidate.place, place))
         };
-        let ranked: Vec<_> = positions
+        let mut ranked: Vec<_> = positions
             .iter()
-            .filter(backs)
-            .map(|position| (rank(position), *position))
+            .map(|&position| (rank(position), position))
             .collect();
-        let Some((best, _)) = ranked.iter().max_by_key(|(rank, _)| *rank) else {
+        ranked.sort_by_key(|&(rank, _)| Reverse(rank));
+        // Of many copies those farther away are not even looked at.
+        let backs = |position: usize| !row.dialects(self.candidates[position].values).is_empty();
+        let mut equals = ranked.chunk_by(|(one, _), (other, _)| one == other);
+        let nearest = equals.find_map(|equals| {
+            let positions = equals.iter().map(|&(_, position)| position);
+            let backing: Vec<usize> = positions.filter(|&position| backs(position)).collect();
+            (!backing.is_empty()).then_some((equals[0].0, backing))
+        });
+        let Some((best, nearest)) = nearest else {
             return RowBacking::None;
         };
-        let nearest: Vec<usize> = ranked
-            .iter()
-            .filter(|(rank, _)| rank == best)
-            .map(|(_, position)| *position)
-            .collect();
         match nearest.as_slice() {
             [position] if best.1 => RowBacking::SameFolder(*position),
             [position] => RowBacking::Elsewhere(*position),
