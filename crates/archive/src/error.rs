@@ -146,6 +146,15 @@ pub enum ArchiveError {
         /// The folder.
         dir: PathBuf,
     },
+    /// A folder to write an audit to holds something else.
+    #[error(
+        "{}: holds something that is no earlier audit; give a folder that is new or empty",
+        dir.display()
+    )]
+    NoAudit {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// A file was written by a later version.
     #[error(
         "{place}: written by a later fwdlab (schema {schema}, this one reads up to {supported}); \

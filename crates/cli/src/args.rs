@@ -18,6 +18,7 @@ use fwdlab_packet::{MacAddress, PacketError};
 use fwdlab_stats::ministat::Dialect;
 use fwdlab_traffic::FLOWS_MAX;
 
+use crate::audit::AuditArguments;
 use crate::export::ExportCommand;
 use crate::ls::LsArguments;
 use crate::query::QueryArguments;
@@ -32,7 +33,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "report", "analyze", "compare", "lint", "ministat", "ls", "query",
         ],
     ),
-    ("Archive", &["import", "export"]),
+    ("Archive", &["import", "audit", "export"]),
     ("Traffic", &["gen", "sink"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -96,6 +97,8 @@ pub(crate) enum Command {
     Lint(LintArguments),
     /// Take in results that others have published, with everything reckoned again from their logs
     Import(ImportArguments),
+    /// Judge results that others have published again: their verdicts by every method, their noise
+    Audit(AuditArguments),
     /// Look for what would spoil a measurement here, and measure how much noise the lab has
     Doctor(DoctorArguments),
     /// Put back what a run that was killed has left changed

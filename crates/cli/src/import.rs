@@ -21,7 +21,7 @@ const PROBLEMS_SHOWN: usize = 20;
 pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Code> {
     let ArchiveForm::Netbenches = arguments.form;
     let root = &arguments.directory;
-    refuse_inside(arguments)?;
+    refuse_inside(root, &arguments.results, "--results")?;
     let tree = ArchiveTree::read(root)
         .with_context(|| format!("{}: cannot be listed; give a folder", root.display()))
         .map_err(|error| anyhow::Error::new(WrongArguments(format!("{error:#}"))))?;
@@ -41,11 +41,10 @@ pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Code> {
 }
 
 /// What is written there would be read by the next import.
-fn refuse_inside(arguments: &ImportArguments) -> anyhow::Result<()> {
-    let (root, out) = (&arguments.directory, &arguments.results);
+pub(crate) fn refuse_inside(root: &Path, out: &Path, option: &str) -> anyhow::Result<()> {
     if is_inside(root, out) {
         return Err(anyhow::Error::new(WrongArguments(format!(
-            "{}: lies in the archive that is imported; give a folder elsewhere with --results",
+            "{}: lies in the archive that is read; give a folder elsewhere with {option}",
             out.display()
         ))));
     }

@@ -3,6 +3,7 @@
 
 mod analyze;
 mod args;
+mod audit;
 mod catalogue;
 mod compare;
 mod completions;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Analyze(arguments) => analyze::analyze(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Import(arguments) => import::import(&arguments),
+        Command::Audit(arguments) => audit::audit(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),
         Command::Ministat(arguments) => ministat::ministat(&arguments),

@@ -9,6 +9,7 @@ use fwdlab_archive::export::Export;
 use fwdlab_archive::lint::{Finding, Rule};
 use serde::Serialize;
 
+use crate::audit::AuditReport;
 use crate::catalogue;
 use crate::compare::CompareReport;
 use crate::error::ReportError;
@@ -123,6 +124,20 @@ pub fn findings_github(findings: &[Finding]) -> String {
 #[must_use]
 pub fn explanation(rule: &Rule, width: usize) -> String {
     crate::findings::explanation(rule, width)
+}
+
+/// What `fwdlab audit` prints, for a terminal of `width` columns.
+#[must_use]
+pub fn audited(report: &AuditReport, width: usize, colour: bool) -> String {
+    crate::audit::terminal(report, width, colour)
+}
+
+/// What `fwdlab audit --json` prints, and `audit.json`.
+///
+/// # Errors
+/// [`ReportError::Json`].
+pub fn audited_json(report: &AuditReport) -> Result<String, ReportError> {
+    pretty(report)
 }
 
 /// What `fwdlab ls` prints; lines are cut at `width` columns, where there is one.

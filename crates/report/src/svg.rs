@@ -198,8 +198,24 @@ impl Svg {
         self.line(&class, (x, ends.0), (x, ends.1));
     }
 
+    /// How far the values of one point go left and right; what most of them keep to is thick.
+    pub(crate) fn span(&mut self, mark: Mark, y: f64, ends: (f64, f64), thick: bool) {
+        let class = if thick { "whisker" } else { "trace" };
+        let class = format!("{class} {}", mark.class());
+        self.line(&class, (ends.0, y), (ends.1, y));
+    }
+
+    /// A thick line through many points.
+    pub(crate) fn curve(&mut self, mark: Mark, points: &[(f64, f64)]) {
+        self.polyline("whisker", mark, points);
+    }
+
     /// A thin line through the points of one variant.
     pub(crate) fn trace(&mut self, mark: Mark, points: &[(f64, f64)]) {
+        self.polyline("trace", mark, points);
+    }
+
+    fn polyline(&mut self, class: &str, mark: Mark, points: &[(f64, f64)]) {
         if points.len() < 2 {
             return;
         }
@@ -208,7 +224,7 @@ impl Svg {
             .map(|(x, y)| format!("{},{}", number(*x), number(*y)))
             .collect();
         self.line_of_xml(&format!(
-            "<polyline class=\"trace {}\" points=\"{}\"/>",
+            "<polyline class=\"{class} {}\" points=\"{}\"/>",
             mark.class(),
             points.join(" ")
         ));

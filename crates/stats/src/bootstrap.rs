@@ -5,6 +5,7 @@ use crate::error::{StatsError, require_sample, significance};
 use crate::generator::Generator;
 use crate::hodges_lehmann::Interval;
 use crate::permutation::Draws;
+use crate::spread::sorted_quantile;
 
 /// The BCa bootstrap interval of a statistic of one sample or several independent ones.
 ///
@@ -92,7 +93,7 @@ pub fn bca_interval(
     let end = |probability: f64| {
         let z = bias + normal_upper_quantile(1.0 - probability);
         let level = normal_upper_tail(-(bias + z / (1.0 - acceleration * z)));
-        quantile(&drawn, level)
+        sorted_quantile(&drawn, level)
     };
     Ok(Interval {
         lower: end(alpha / 2.0),
@@ -160,20 +161,6 @@ fn acceleration(
     } else {
         Ok(0.0)
     }
-}
-
-/// The quantile of sorted values, interpolated between neighbours.
-pub(crate) fn quantile(sorted: &[f64], level: f64) -> f64 {
-    let last = sorted.len() - 1;
-    let place = level.clamp(0.0, 1.0) * last as f64;
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a place lies within the values"
-    )]
-    let before = (place.floor() as usize).min(last);
-    let after = (before + 1).min(last);
-    sorted[before] + (sorted[after] - sorted[before]) * (place - before as f64)
 }
 
 #[cfg(test)]

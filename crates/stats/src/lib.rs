@@ -9,6 +9,7 @@ mod block_effect;
 mod bootstrap;
 mod ceiling;
 mod control;
+mod correlation;
 mod covariate;
 mod dunnett;
 mod error;
@@ -32,6 +33,7 @@ mod multiplicity;
 mod order;
 mod permutation;
 mod power;
+mod practice;
 mod rank_null;
 mod shift_test;
 mod sign_flip;
@@ -48,6 +50,7 @@ pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio,
 pub use bootstrap::bca_interval;
 pub use ceiling::{VariantObservations, ceiling_warnings};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
+pub use correlation::{correlation, critical_correlation};
 pub use covariate::{
     AdjustedEffect, ArmsCovariate, BlocksCovariate, CovariateArm, FTest, SLOPE_INTERVAL_MAX, Slope,
     Trust, covariate_of_arms, covariate_of_blocks,
@@ -75,12 +78,13 @@ pub use multiplicity::holm_adjusted;
 pub use order::{ORDER_LEVEL, OrderEffect, OrderEffects, OrderedSlice, order_effects};
 pub use permutation::{Draws, PERMUTATION_EXACT_MAX, PermutationTest, Stratum};
 pub use power::{DETECTION_POWER, METHODS_WITH_POWER, PowerAnalysis, SIZE_MAX};
+pub use practice::Practice;
 pub use shift_test::ShiftTest;
 pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
 pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
 pub use spread::{
-    PooledSpread, RateComponents, Spread, VarianceComponents, median, quartiles, rate_components,
-    variance_components,
+    PooledSpread, RateComponents, Spread, VarianceComponents, median, quantiles, quartiles,
+    rate_components, variance_components,
 };
 pub use student::StudentSample;
 pub use trend::{TREND_LEVEL, Trend, trend, trend_warning};

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::bootstrap::quantile;
 use crate::distribution::chi_squared_lower_quantile;
 use crate::error::{StatsError, require_finite, significance};
 use crate::student::StudentSample;
@@ -34,12 +33,46 @@ pub fn median(values: &[f64]) -> Option<f64> {
 /// # Source
 /// Hyndman and Fan 1996, definition 7, as R and numpy have it by default.
 pub fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
+    let [first, third] = quantiles(values, [0.25, 0.75])?;
+    Some((first, third))
+}
+
+/// What so large a part of the values is below, each interpolated between its neighbours.
+///
+/// Shape: any order, finite; levels from 0 to 1. `None` without values.
+///
+/// # Source
+/// Hyndman and Fan 1996, definition 7, as R and numpy have it by default.
+///
+/// # Examples
+/// ```
+/// use fwdlab_stats::quantiles;
+/// assert_eq!(quantiles(&[4.0, 1.0, 3.0, 2.0], [0.1, 0.5, 1.0]), Some([1.3, 2.5, 4.0]));
+/// ```
+pub fn quantiles<const LEVELS: usize>(
+    values: &[f64],
+    levels: [f64; LEVELS],
+) -> Option<[f64; LEVELS]> {
     if values.is_empty() {
         return None;
     }
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    Some((quantile(&sorted, 0.25), quantile(&sorted, 0.75)))
+    Some(levels.map(|level| sorted_quantile(&sorted, level)))
+}
+
+/// The quantile of sorted values, interpolated between neighbours.
+pub(crate) fn sorted_quantile(sorted: &[f64], level: f64) -> f64 {
+    let last = sorted.len() - 1;
+    let place = level.clamp(0.0, 1.0) * last as f64;
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a place lies within the values"
+    )]
+    let before = (place.floor() as usize).min(last);
+    let after = (before + 1).min(last);
+    sorted[before] + (sorted[after] - sorted[before]) * (place - before as f64)
 }
 
 /// How far values scatter, by two measures.

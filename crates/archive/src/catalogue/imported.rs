@@ -102,10 +102,7 @@ fn started(variant: &ImportedVariant) -> Option<String> {
 
 /// The day on which the kernel was built, as `uname -a` has it: `Fri Sep  8 00:32:53 CEST 2017`.
 fn built(uname: &str) -> Option<String> {
-    let words: Vec<&str> = uname.split_ascii_whitespace().collect();
-    let second = words
-        .windows(6)
-        .find_map(|words| PrintedTime::parse(&words.join(" "))?.epoch_s)?;
+    let second = Uname::parse(uname)?.built_s()?;
     let time = Timestamp::from_second(second).ok()?.to_string();
     Some(time.split('T').next().unwrap_or_default().to_owned())
 }

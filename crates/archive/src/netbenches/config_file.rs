@@ -116,7 +116,7 @@ pub struct Setting {
 }
 
 /// What a setting is set to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum SettingValue {
     /// The text, quotes taken off.
     Text(String),

@@ -12,7 +12,7 @@ pub struct ConfigSet {
 }
 
 /// Which setting of which machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SettingKey<'a> {
     /// The part of the path that says whose it is: nothing, `dut`, `refendpoint`, a jail's folder.
     pub machine: &'a str,
@@ -103,6 +103,24 @@ impl ConfigSet {
             }
         }
         settings
+    }
+}
+
+impl ConfigSet {
+    /// The same for sets that [`differences`] finds none between.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let settings = self.settings().into_iter();
+        let settings: Vec<_> = settings
+            .map(|(key, setting)| (key, setting.value))
+            .collect();
+        let nothing = Fingerprint::of(Vec::<&[u8]>::new());
+        let rests: Vec<_> = self
+            .files
+            .iter()
+            .filter(|(_, file)| file.kind.dialect().is_none() || file.rest != nothing)
+            .map(|(path, file)| (path, file.rest))
+            .collect();
+        Fingerprint::of((settings, rests))
     }
 }
 

@@ -58,6 +58,18 @@ impl<'a> TreeDataset<'a> {
         }
     }
 
+    /// The folder of results that it is of.
+    #[must_use]
+    pub fn folder(&self) -> &'a ResultsFolder {
+        self.folder
+    }
+
+    /// The median that it was made with, as far as can be seen.
+    #[must_use]
+    pub fn median(&self) -> PublishedMedian {
+        self.median
+    }
+
     /// The runs that it was made of.
     #[must_use]
     pub fn group(&self) -> Option<&'a RunGroup> {

@@ -1,5 +1,8 @@
 //! `bench.….info`: what a bench ran on.
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 use super::assignments::{Assignment, AssignmentError, Assignments, Dialect};
 use super::time::PrintedTime;
 use super::uname::Uname;
@@ -165,6 +168,15 @@ impl BenchInfo {
     pub fn configuration_name(&self) -> Option<&str> {
         let path = self.configuration.as_deref()?;
         path.rsplit('/').find(|part| !part.is_empty())
+    }
+
+    /// When the runs were made, or where only that is known, when their kernel was built.
+    #[must_use]
+    pub fn year(&self) -> Option<i16> {
+        let started = self.start.as_ref().and_then(|start| start.epoch_s);
+        let second = started.or_else(|| self.uname.as_ref()?.built_s())?;
+        let time = Timestamp::from_second(second).ok()?;
+        Some(time.to_zoned(TimeZone::UTC).year())
     }
 }
 

@@ -133,9 +133,13 @@ impl ArchiveTree {
 /// Which files belong to which folder of results, by its path below the root.
 fn by_folder(root: &Path, files: &[ArchiveFile]) -> BTreeMap<PathBuf, Vec<usize>> {
     let mut folders: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
-    for (index, file) in files.iter().enumerate() {
-        let folder = results_folder(root, &file.path);
-        folders.entry(folder).or_default().push(index);
+    let mut next = 0;
+    // Files that lie together belong together.
+    for lying_together in files.chunk_by(|one, other| one.path.parent() == other.path.parent()) {
+        let folder = results_folder(root, &lying_together[0].path);
+        let indexes = next..next + lying_together.len();
+        next = indexes.end;
+        folders.entry(folder).or_default().extend(indexes);
     }
     folders.retain(|_, members| {
         members

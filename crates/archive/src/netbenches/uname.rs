@@ -1,5 +1,7 @@
 //! What `uname -a` prints.
 
+use super::time::PrintedTime;
+
 /// A system, as far as `uname -a` tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uname {
@@ -79,6 +81,18 @@ impl Uname {
                 .iter()
                 .find_map(|word| OsRevision::parse(word.trim_end_matches(':'))),
         })
+    }
+}
+
+impl Uname {
+    /// The second since 1970 at which its kernel was built; `None` where the line does not say.
+    #[must_use]
+    pub fn built_s(&self) -> Option<i64> {
+        let words: Vec<&str> = self.text.split_ascii_whitespace().collect();
+        // `Fri Sep  8 00:32:53 CEST 2017`.
+        words
+            .windows(6)
+            .find_map(|words| PrintedTime::parse(&words.join(" "))?.epoch_s)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The rate of a log while nothing starts and nothing ends.
 
-use fwdlab_stats::median;
+use fwdlab_stats::{Spread, lag_1_autocorrelation, median};
 
 use super::{PktGenLog, Sample};
 
@@ -26,6 +26,10 @@ pub struct SteadyState {
     pub packets: u64,
     /// The median of their rates, in packets per second; stalls hardly move it.
     pub median_pps: f64,
+    /// The standard deviation of their rates, in packets per second; 0 for one sample.
+    pub deviation_pps: f64,
+    /// The correlation of each rate with the next one; none where they are few, or do not vary.
+    pub autocorrelation: Option<f64>,
     /// How many of them are below half the rate of the blast.
     pub stalls: usize,
 }
@@ -76,6 +80,11 @@ pub fn steady_state(log: &PktGenLog) -> Option<SteadyState> {
             .iter()
             .fold(0, |sum: u64, sample| sum.saturating_add(sample.packets)),
         median_pps: median(&rates)?,
+        deviation_pps: Spread::new(&rates)
+            .ok()?
+            .map_or(0.0, |spread| spread.standard_deviation),
+        autocorrelation: lag_1_autocorrelation(&[rates.iter().copied().map(Some).collect()])
+            .ok()?,
         stalls: rates.iter().filter(|rate| **rate < half).count(),
     })
 }

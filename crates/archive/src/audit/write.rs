@@ -1,0 +1,108 @@
+//! An audit's report, on disk.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::durable::entries;
+use crate::error::ArchiveError;
+use crate::load::read_json;
+use crate::replacement::Replacement;
+
+const README: &str = "README.md";
+/// By which an earlier audit is known.
+const MARK: &str = "audit.json";
+const PLOTS: &str = "plots";
+
+/// What an `audit.json` has, whatever else it says.
+#[derive(Deserialize)]
+struct Mark {
+    #[serde(rename = "schema")]
+    _schema: u32,
+    #[serde(rename = "verdicts")]
+    _verdicts: IgnoredAny,
+}
+
+/// Writes the files of an audit into a new or empty folder, or in place of an earlier audit, which stays whole
+/// until the new one is.
+///
+/// # Errors
+/// What the system refuses, and a folder that holds something else, which is left as it is.
+pub fn write_audit(
+    out: &Path,
+    readme: &str,
+    json: &str,
+    plots: &BTreeMap<&str, String>,
+) -> Result<(), ArchiveError> {
+    fs::create_dir_all(out).map_err(ArchiveError::io(out, "create the folder"))?;
+    let replacement = Replacement::begin(out, &[README, PLOTS, MARK])?;
+    let is_earlier = read_json::<Mark>(&out.join(MARK)).is_ok();
+    if !is_earlier && !entries(out)?.is_empty() {
+        return Err(ArchiveError::NoAudit {
+            dir: out.to_owned(),
+        });
+    }
+    replacement.with(|new| {
+        let write = |path: &Path, text: &str| {
+            fs::write(path, text).map_err(ArchiveError::io(path, "write the file"))
+        };
+        let folder = new.join(PLOTS);
+        fs::create_dir(&folder).map_err(ArchiveError::io(&folder, "create the folder"))?;
+        for (name, text) in plots {
+            write(&folder.join(name), text)?;
+        }
+        write(&new.join(README), readme)?;
+        write(&new.join(MARK), json)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const JSON: &str = "{\"schema\":1,\"verdicts\":{}}";
+
+    fn names(folder: &Path) -> Vec<String> {
+        let paths = entries(folder).unwrap().into_iter();
+        let name = |path: PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+        paths.map(name).collect()
+    }
+
+    #[test]
+    fn an_audit_takes_the_place_of_an_earlier_one() {
+        let out = tempfile::tempdir().unwrap();
+        let plots =
+            |names: &[&'static str]| names.iter().map(|name| (*name, String::new())).collect();
+        write_audit(out.path(), "first", JSON, &plots(&["a.svg", "b.svg"])).unwrap();
+        fs::write(out.path().join("notes"), "mine").unwrap();
+        write_audit(out.path(), "second", JSON, &plots(&["b.svg"])).unwrap();
+        assert_eq!(names(out.path()), [README, MARK, "notes", PLOTS]);
+        assert_eq!(names(&out.path().join(PLOTS)), ["b.svg"]);
+        assert_eq!(
+            fs::read_to_string(out.path().join(README)).unwrap(),
+            "second"
+        );
+    }
+
+    #[test]
+    fn a_folder_with_something_else_in_it_is_refused_and_left_as_it_is() {
+        for (name, text) in [
+            (README, "mine"),
+            (MARK, "{}"),
+            (MARK, "no JSON"),
+            (PLOTS, ""),
+        ] {
+            let out = tempfile::tempdir().unwrap();
+            fs::write(out.path().join(name), text).unwrap();
+            let refused = write_audit(out.path(), "new", JSON, &BTreeMap::new());
+            assert!(matches!(refused, Err(ArchiveError::NoAudit { .. })));
+            assert_eq!(fs::read_to_string(out.path().join(name)).unwrap(), text);
+            assert_eq!(names(out.path()), [name]);
+        }
+    }
+}
