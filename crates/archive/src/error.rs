@@ -46,7 +46,7 @@ pub enum ArchiveError {
     /// The disk or the quota is full. Nothing that was recorded is lost.
     #[error(
         "{}: the disk is full (cannot {action}: {source}); make room and run the same command \
-         again, it goes on where it stopped", path.display()
+         again, nothing that was recorded is lost", path.display()
     )]
     DiskFull {
         /// The file that could not be written.
@@ -135,6 +135,14 @@ pub enum ArchiveError {
         /// Where.
         place: Place,
         /// What is missing or unknown.
+        what: String,
+    },
+    /// A file of an import does not hold what it should.
+    #[error("{place}: {what}; import the archive again, in place of this import")]
+    DamagedImport {
+        /// Where.
+        place: Place,
+        /// What is wrong.
         what: String,
     },
     /// A folder that an import was to be written into has something else in it.
@@ -272,6 +280,16 @@ impl ArchiveError {
         match self {
             Self::DiskFull { action, source, .. } | Self::Io { action, source, .. } => {
                 Self::io(path, action)(source)
+            }
+            other => other,
+        }
+    }
+
+    /// The same error about a file of an import, which no run goes on from.
+    pub(crate) fn of_import(self) -> Self {
+        match self {
+            Self::Damaged { place, what } | Self::OtherForm { place, what } => {
+                Self::DamagedImport { place, what }
             }
             other => other,
         }

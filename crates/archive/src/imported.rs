@@ -218,14 +218,16 @@ pub fn is_imported(dir: &Path) -> bool {
 /// # Errors
 /// What cannot be read, and what is not of this form.
 pub fn load_imported(dir: &Path) -> Result<(ImportedResults, Vec<ImportedRun>), ArchiveError> {
-    let results: ImportedResults = read_json(&dir.join(IMPORTED))?;
+    let results: ImportedResults =
+        read_json(&dir.join(IMPORTED)).map_err(ArchiveError::of_import)?;
     let path = dir.join(RUNS);
     let text = fs::read_to_string(&path).map_err(ArchiveError::io(&path, "read the file"))?;
     let runs = text
         .lines()
         .enumerate()
         .map(|(index, line)| parse_json(&Place::line(&path, index + 1), line.as_bytes()));
-    Ok((results, runs.collect::<Result<_, _>>()?))
+    let runs = runs.collect::<Result<_, _>>();
+    Ok((results, runs.map_err(ArchiveError::of_import)?))
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_stats::median;
-
 use crate::pkt_gen::{
     Command, Ending, Noise, PktGenError, PktGenLog, PublishedMedian, Role, Sample, SteadyState,
     Summary, UnknownLine, published_observation, steady_state,
@@ -65,8 +63,6 @@ pub struct SampleCounts {
     pub empty_inside: usize,
     /// The line of the first of these.
     pub first_empty_inside: Option<usize>,
-    /// Below half the median of those that are not empty, first and last of these left out.
-    pub low: usize,
 }
 
 impl SampleCounts {
@@ -78,25 +74,12 @@ impl SampleCounts {
             .position(full)
             .zip(samples.iter().rposition(full))
             .map_or(&samples[..0], |(first, last)| &samples[first..=last]);
-        let rates: Vec<f64> = inside
-            .iter()
-            .filter(|sample| full(sample) && sample.interval_us > 0)
-            .map(Sample::rate_pps)
-            .collect();
-        let half = median(&rates).unwrap_or_default() / 2.0;
-        let core = rates.len().saturating_sub(2);
         let first_empty_inside = inside.iter().find(is_empty).map(|sample| sample.line);
         Self {
             all: samples.len(),
             empty: samples.iter().filter(is_empty).count(),
             empty_inside: inside.iter().filter(is_empty).count(),
             first_empty_inside,
-            low: rates
-                .iter()
-                .skip(1)
-                .take(core)
-                .filter(|rate| **rate < half)
-                .count(),
         }
     }
 }
@@ -160,7 +143,6 @@ mod tests {
                 empty: 4,
                 empty_inside: 1,
                 first_empty_inside: Some(6),
-                low: 1,
             }
         );
         assert_eq!(log(&[0, 0]).samples.empty_inside, 0);

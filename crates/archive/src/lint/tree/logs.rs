@@ -82,7 +82,7 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
             &LOG_CUT,
             format!("{name} ends in the middle, and the archive's script {observation}"),
             Some(log.lines),
-            "neither Terminated nor Received".into(),
+            "(the log ends here)".into(),
         ),
         _ => {}
     }

@@ -41,7 +41,7 @@ fn a_log_that_ends_in_the_middle_is_found_and_one_that_was_terminated_is_not() {
     let log = without_summary(&receiver(&[OFF[2]; 30]));
     assert_eq!(
         with(RECEIVER, &log),
-        ["L404\npublished RAW/bench.off.3.receiver:39: neither Terminated nor Received"]
+        ["L404\npublished RAW/bench.off.3.receiver:39: (the log ends here)"]
     );
     assert_eq!(with(RECEIVER, log + "Terminated\n"), [""; 0]);
 }
