@@ -1,6 +1,6 @@
 //! What the catalogue takes of results that others published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fwdlab_model::VariantName;
 use fwdlab_model::imported::{ImportedResults, ImportedRun, ImportedVariant};
@@ -17,26 +17,27 @@ impl Entry {
     /// logs are there. Runs that were profiled are left out.
     #[must_use]
     pub fn of_imported(results: &ImportedResults, runs: &[ImportedRun]) -> Vec<Self> {
-        let mut systems: Vec<(Option<&str>, Vec<&ImportedVariant>)> = Vec::new();
+        let mut systems: Vec<(System<'_>, Vec<&ImportedVariant>)> = Vec::new();
         for variant in &results.variants {
-            let uname = uname(variant);
-            match systems.iter_mut().find(|(known, _)| *known == uname) {
+            let system = System::of(variant);
+            match systems.iter_mut().find(|(known, _)| *known == system) {
                 Some((_, variants)) => variants.push(variant),
-                None => systems.push((uname, vec![variant])),
+                None => systems.push((system, vec![variant])),
             }
         }
         let mut of_variants: BTreeMap<&VariantName, Vec<&ImportedRun>> = BTreeMap::new();
         for run in runs.iter().filter(|run| !run.is_profiled) {
             of_variants.entry(&run.variant).or_default().push(run);
         }
-        let entry = |(uname, variants): (Option<&str>, Vec<&ImportedVariant>)| {
+        let entry = |(System { uname, image }, variants): (System<'_>, Vec<&ImportedVariant>)| {
+            let image = told_apart_without(image, &variants);
             let variants: Vec<EntryVariant> = variants
                 .iter()
                 .map(|variant| {
                     let runs = of_variants
                         .get(&variant.name)
                         .map_or(&[][..], Vec::as_slice);
-                    entry_variant(variant, runs)
+                    entry_variant(variant, image, runs)
                 })
                 .collect();
             let most = variants
@@ -68,9 +69,9 @@ impl Entry {
                 variants,
             }
         };
-        let with_start = |(uname, variants): (Option<&str>, Vec<&ImportedVariant>)| {
+        let with_start = |(system, variants): (System<'_>, Vec<&ImportedVariant>)| {
             let start = variants.iter().filter_map(|variant| started(variant)).min();
-            let mut entry = entry((uname, variants));
+            let mut entry = entry((system, variants));
             // The kernel was built before it was measured; that is near enough where nothing is nearer.
             entry.date = start.or(entry.date);
             entry
@@ -79,8 +80,21 @@ impl Entry {
     }
 }
 
-fn uname(variant: &ImportedVariant) -> Option<&str> {
-    variant.description.as_ref()?.uname.as_deref()
+/// What was measured: a kernel that was patched may be called as before, but is of another image.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct System<'a> {
+    uname: Option<&'a str>,
+    image: Option<&'a str>,
+}
+
+impl<'a> System<'a> {
+    fn of(variant: &'a ImportedVariant) -> Self {
+        let description = variant.description.as_ref();
+        Self {
+            uname: description.and_then(|description| description.uname.as_deref()),
+            image: description.and_then(|description| description.image.as_deref()),
+        }
+    }
 }
 
 /// The release and the state of its source: `FreeBSD 11.1-RELEASE-p1 r322489M`.
@@ -107,7 +121,11 @@ fn built(uname: &str) -> Option<String> {
     Some(time.split('T').next().unwrap_or_default().to_owned())
 }
 
-fn entry_variant(variant: &ImportedVariant, runs: &[&ImportedRun]) -> EntryVariant {
+fn entry_variant(
+    variant: &ImportedVariant,
+    image: Option<&str>,
+    runs: &[&ImportedRun],
+) -> EntryVariant {
     let of_logs: Vec<(f64, Option<f64>)> = runs
         .iter()
         .filter_map(|run| Some((run.archive_pps?, run.offered_pps)))
@@ -123,8 +141,8 @@ fn entry_variant(variant: &ImportedVariant, runs: &[&ImportedRun]) -> EntryVaria
     };
     let levels = variant.settings.values().flatten();
     EntryVariant {
-        name: variant.name.to_string(),
-        label: variant.key.clone(),
+        name: short_name(variant, image).to_owned(),
+        label: without_image(&variant.key, image).to_owned(),
         is_control: false,
         levels: levels
             .map(|(name, value)| (name.clone(), value.clone()))
@@ -142,6 +160,36 @@ fn entry_variant(variant: &ImportedVariant, runs: &[&ImportedRun]) -> EntryVaria
             )
             .collect(),
     }
+}
+
+/// The name of a variant among those of its image: `forwarding` for `311848.forwarding`, so that it is the same in
+/// all of them.
+fn without_image<'a>(name: &'a str, image: Option<&str>) -> &'a str {
+    let rest = image
+        .filter(|image| !image.is_empty())
+        .and_then(|image| name.strip_prefix(image)?.strip_prefix(['.', '-']));
+    rest.filter(|rest| !rest.is_empty()).unwrap_or(name)
+}
+
+/// The same of its name in files, whose characters are fewer.
+fn short_name<'a>(variant: &'a ImportedVariant, image: Option<&str>) -> &'a str {
+    let image = image.map(VariantName::from_label);
+    without_image(
+        variant.name.as_str(),
+        image.as_ref().map(VariantName::as_str),
+    )
+}
+
+/// The image, where the names of its variants are told apart without it.
+fn told_apart_without<'a>(
+    image: Option<&'a str>,
+    variants: &[&ImportedVariant],
+) -> Option<&'a str> {
+    let names: BTreeSet<&str> = variants
+        .iter()
+        .map(|variant| short_name(variant, image))
+        .collect();
+    image.filter(|_| names.len() == variants.len())
 }
 
 #[cfg(test)]
@@ -211,5 +259,48 @@ mod tests {
         assert_eq!(rates(first), [(1, 1.0, Some(9.0)), (2, 2.0, Some(9.0))]);
         assert_eq!(rates(second), [(1, 3.5, None), (2, 4.5, None)]);
         assert_eq!((second.date.as_ref(), second.blocks), (None, 2));
+    }
+
+    #[test]
+    fn a_variant_has_one_name_in_all_images() {
+        let variant = |name: &str, key: &str, image: &str| {
+            format!(
+                r#"{{"name":"{name}","key":"{key}","family":null,"description":{{"image":"{image}",
+                "uname":"{UNAME}"}},"dataset":null,"flows":null,"frame_size_bytes":null,"settings":{{}}}}"#
+            )
+        };
+        let entries_of = |variants: &[String]| {
+            let results: ImportedResults = serde_json::from_str(&format!(
+                r#"{{"schema":1,"source":"s","platform":"p","nic":"n","topic":"t","label":"l","title":null,
+                "lab":[],"files":[],"variants":[{}]}}"#,
+                variants.join(",")
+            ))
+            .unwrap();
+            let entries = Entry::of_imported(&results, &[]);
+            let names = entries.iter().map(|entry| {
+                let variants = entry.variants.iter();
+                variants
+                    .map(|variant| format!("{} {}", variant.name, variant.label))
+                    .collect::<Vec<_>>()
+            });
+            names.collect::<Vec<_>>()
+        };
+        let names = entries_of(&[
+            variant("main_n1.pf.inet4", "MAIN_n1.pf.inet4", "MAIN_n1"),
+            variant("main_n1.forwarding", "MAIN_n1.forwarding", "MAIN_n1"),
+            variant("main_n2.pf.inet4", "MAIN_n2.pf.inet4", "MAIN_n2"),
+            variant("pf", "pf", ""),
+        ]);
+        assert_eq!(
+            names,
+            [
+                vec!["pf.inet4 pf.inet4", "forwarding forwarding"],
+                vec!["pf.inet4 pf.inet4"],
+                vec!["pf pf"],
+            ]
+        );
+        // What would have the same name keeps its own.
+        let names = entries_of(&[variant("x.pf", "x.pf", "x"), variant("pf", "pf", "x")]);
+        assert_eq!(names, [vec!["x.pf x.pf", "pf pf"]]);
     }
 }

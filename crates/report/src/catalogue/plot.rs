@@ -204,7 +204,7 @@ fn draw_panel(
     let protocol = match family {
         "inet" => AddressFamily::Inet.protocol(),
         "inet6" => AddressFamily::Inet6.protocol(),
-        other => other,
+        _ => "Address family not known",
     };
     let heading = format!("{protocol}: forwarding rate in {unit}");
     svg.text("strong", Anchor::Start, MARGIN, top + 16.0, &heading);
@@ -272,7 +272,7 @@ fn draw_marks(svg: &mut Svg, axis: &Axis, bottom: f64) -> f64 {
         .iter()
         .map(|(_, text)| text_width(text, SMALL_FONT))
         .fold(0.0, f64::max);
-    let needed = if is_time { widest } else { widest.min(96.0) } + 8.0;
+    let needed = if is_time { widest } else { widest.min(104.0) } + 8.0;
     let every = (needed / slot).ceil().max(1.0);
     let mut lines_most = 1;
     for (index, (x, text)) in marks.iter().enumerate() {
@@ -281,9 +281,9 @@ fn draw_marks(svg: &mut Svg, axis: &Axis, bottom: f64) -> f64 {
             continue;
         }
         let room = (slot * every - 8.0).max(needed - 8.0);
-        let lines = wrap(text, SMALL_FONT, room, 2);
+        let lines = wrap(text, SMALL_FONT, room, 3);
         lines_most = lines_most.max(lines.len());
-        for (line, y) in lines.iter().zip([17.0, 30.0]) {
+        for (line, y) in lines.iter().zip([17.0, 30.0, 43.0]) {
             svg.titled_text("small", Anchor::Middle, *x, bottom + y, line, text);
         }
     }
