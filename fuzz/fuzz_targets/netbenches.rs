@@ -3,8 +3,8 @@
 #![no_main]
 
 use fwdlab_archive::netbenches::{
-    Assignments, BenchInfo, ConfigSet, Dialect, EquilibriumLog, LabConfig, PktGenConfig, Secret,
-    Table, differences, parse_rates_mbps,
+    Assignments, BenchInfo, BenchName, ConfigSet, Dialect, EquilibriumLog, LabConfig, PktGenConfig,
+    PrintedTime, Secret, Table, Uname, differences, parse_rates_mbps,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -30,6 +30,13 @@ fuzz_target!(|text: &[u8]| {
     let _ = BenchInfo::parse(text);
     let _ = LabConfig::parse(text);
     let _ = PktGenConfig::parse(text);
+    if let Ok(line) = str::from_utf8(text) {
+        let _ = Uname::parse(line).and_then(|uname| uname.built_s());
+        let _ = PrintedTime::parse(line);
+        if let Some(name) = BenchName::parse(line) {
+            assert!(line.contains(name.stem));
+        }
+    }
 
     let mut set = ConfigSet::default();
     set.read("etc/rc.conf", text);

@@ -20,6 +20,7 @@ use fwdlab_traffic::FLOWS_MAX;
 
 use crate::audit::AuditArguments;
 use crate::export::ExportCommand;
+use crate::flame::FlameCommand;
 use crate::ls::LsArguments;
 use crate::query::QueryArguments;
 use crate::schema::FileKind;
@@ -34,6 +35,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     ("Archive", &["import", "audit", "export"]),
+    ("Profiles", &["flame"]),
     ("Traffic", &["gen", "sink"]),
     ("Files and shells", &["schema", "completions"]),
 ];
@@ -113,6 +115,9 @@ pub(crate) enum Command {
     /// Lay results out in the form of others
     #[command(subcommand, disable_help_subcommand = true)]
     Export(ExportCommand),
+    /// Fold profiles that others took
+    #[command(subcommand, disable_help_subcommand = true)]
+    Flame(FlameCommand),
     /// Send frames of many flows from an interface of this machine, see docs/gen-and-sink.md
     Gen(GenArguments),
     /// Count and verify, at an interface of this machine, the frames that `fwdlab gen` sends

@@ -13,6 +13,7 @@ mod doctor;
 mod exit;
 mod experiment;
 mod export;
+mod flame;
 mod generate;
 mod import;
 mod lint;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Ls(arguments) => ls::ls(&arguments),
         Command::Query(arguments) => query::query(&arguments),
         Command::Export(command) => export::export(&command),
+        Command::Flame(command) => flame::flame(&command),
         Command::Gen(arguments) => generate::generate(&arguments),
         Command::Sink(arguments) => sink::sink(&arguments),
         Command::Schema { file } => schema::schema(file),

@@ -1,0 +1,129 @@
+//! What `fwdlab flame fold` prints of profiles that others took.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod shared;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use shared::fwdlab;
+
+const GRAPH: &str = "@ cpu_clk [20 samples]\n\n\
+    60.00%  [12]       ip_input @ /boot/kernel/kernel\n \
+    75.00%  [9]         ether_demux\n\n\
+    40.00%  [8]        ixgbe_rxd @ /boot/kernel/if_ix.ko\n \
+    100.0%  [8]         iflib_rxeof @ /boot/kernel/kernel\n\n";
+
+fn fold(arguments: &[&str]) -> Command {
+    fwdlab(&[&["flame", "fold"], arguments].concat())
+}
+
+fn printed(output: &Output) -> (Option<i32>, &str, &str) {
+    (
+        output.status.code(),
+        str::from_utf8(&output.stdout).unwrap(),
+        str::from_utf8(&output.stderr).unwrap(),
+    )
+}
+
+#[test]
+fn a_graph_is_folded_as_the_scripts_do_or_whole() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("x.graph");
+    fs::write(&path, GRAPH).unwrap();
+    let path = path.to_str().unwrap();
+    for (options, expected) in [
+        (&[][..], "ether_demux;ip_input 9\niflib_rxeof;ixgbe_rxd 8\n"),
+        (
+            &["--whole"],
+            "ether_demux;ip_input 9\niflib_rxeof;ixgbe_rxd 8\nip_input 3\n",
+        ),
+        (
+            &["--objects"],
+            "kernel`ether_demux;kernel`ip_input 9\nkernel`iflib_rxeof;if_ix.ko`ixgbe_rxd 8\nkernel`ip_input 3\n",
+        ),
+    ] {
+        let output = fold(&[&[path], options].concat()).output().unwrap();
+        assert_eq!(printed(&output), (Some(0), expected, ""));
+    }
+    // What was printed folds to itself, from standard input as well.
+    let folded = scratch.path().join("x.stack");
+    fs::write(&folded, "b;a 1\nb;a 2\n").unwrap();
+    let input = fs::File::open(&folded).unwrap();
+    let output = fold(&["--whole", "-", path]).stdin(input).output().unwrap();
+    let expected = "b;a 3\nether_demux;ip_input 9\niflib_rxeof;ixgbe_rxd 8\nip_input 3\n";
+    assert_eq!(printed(&output), (Some(0), expected, ""));
+}
+
+#[test]
+fn what_is_truncated_or_no_profile_is_said() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| {
+        let path = scratch.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let cut = path("cut.graph", &GRAPH[..GRAPH.find("40.00%").unwrap() + 20]);
+    let output = fold(&[&cut]).output().unwrap();
+    let (code, stacks, told) = printed(&output);
+    assert_eq!(code, Some(1));
+    assert!(stacks.contains("ether_demux;ip_input 9"), "{stacks}");
+    assert!(
+        told.contains("truncated: 40.0 % of its samples are missing"),
+        "{told}"
+    );
+    for (name, text, expected) in [
+        ("empty", "", "empty: it is empty; give a call graph"),
+        (
+            "prose",
+            "no profile\n",
+            "line 1: expected \"frame;frame;frame N\"",
+        ),
+        ("head", "@ x\n", "line 1: expected an event and its samples"),
+    ] {
+        let output = fold(&[&path(name, text)]).output().unwrap();
+        let (code, stacks, told) = printed(&output);
+        assert_eq!((code, stacks), (Some(2), ""));
+        assert!(told.contains(expected), "{told}");
+    }
+    let output = fold(&["/nowhere"]).output().unwrap();
+    assert_eq!(printed(&output).0, Some(2));
+}
+
+/// Every folded file that was published beside its graph, byte for byte.
+#[test]
+fn published_stacks_come_out_of_their_graphs() {
+    let root = testkit::require_shared!("corpus/netbenches");
+    let mut stacks = Vec::new();
+    find(&root, &mut stacks);
+    let mut compared = 0;
+    for stack in stacks {
+        let graph = stack.with_extension("graph");
+        if !graph.is_file() {
+            continue;
+        }
+        let output = fold(&[graph.to_str().unwrap()]).output().unwrap();
+        assert!(
+            output.stdout == fs::read(&stack).unwrap(),
+            "{}",
+            graph.display()
+        );
+        compared += 1;
+    }
+    assert!(compared >= 10, "{compared}");
+}
+
+fn find(folder: &Path, stacks: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            find(&path, stacks);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "stack" || extension == "folded")
+        {
+            stacks.push(path);
+        }
+    }
+}
