@@ -56,6 +56,11 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
         "the forwarder the router is compared with",
     ),
     (
+        Program("perf"),
+        "linux-perf",
+        "records what the tests fold",
+    ),
+    (
         Program("ministat"),
         "ministat",
         "the ministat ours is compared with",

@@ -74,7 +74,12 @@ fn what_is_truncated_or_no_profile_is_said() {
         "{told}"
     );
     for (name, text, expected) in [
-        ("empty", "", "empty: it is empty; give a call graph"),
+        ("empty", "", "empty: it is empty; give what perf script"),
+        (
+            "torn",
+            "nc 7 1.0: c: \n\tno hex\n",
+            "line 2: expected an address",
+        ),
         (
             "prose",
             "no profile\n",
@@ -89,6 +94,72 @@ fn what_is_truncated_or_no_profile_is_said() {
     }
     let output = fold(&["/nowhere"]).output().unwrap();
     assert_eq!(printed(&output).0, Some(2));
+}
+
+#[test]
+fn what_perf_script_prints_is_folded() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("perf.txt");
+    let sample = "nc 7 [001] 12.5: 1000 cycles: \n\
+        \tffffffff81 ip_forward+0x40 ([kernel.kallsyms])\n\
+        \tffffffff80 ip_rcv+0x31 ([kernel.kallsyms])\n\n";
+    fs::write(&path, sample.repeat(3)).unwrap();
+    let path = path.to_str().unwrap();
+    let output = fold(&[path]).output().unwrap();
+    assert_eq!(printed(&output), (Some(0), "nc;ip_rcv;ip_forward 3\n", ""));
+    let lost = scratch.path().join("lost.txt");
+    fs::write(
+        &lost,
+        format!("{sample}nc 7 [001] 13.0: PERF_RECORD_LOST lost 2\n"),
+    )
+    .unwrap();
+    let input = fs::File::open(&lost).unwrap();
+    let output = fold(&["--objects", "-"]).stdin(input).output().unwrap();
+    let (code, stacks, told) = printed(&output);
+    let expected = "nc;[kernel.kallsyms]`ip_rcv;[kernel.kallsyms]`ip_forward 1\n";
+    assert_eq!((code, stacks), (Some(1), expected));
+    assert!(
+        told.contains("standard input: 2 of 3 samples were lost"),
+        "{told}"
+    );
+}
+
+/// perf's own samples of this machine, where there is a perf.
+#[test]
+fn no_sample_of_a_real_recording_is_lost() {
+    testkit::require_tool!("perf");
+    let scratch = tempfile::tempdir().unwrap();
+    let recording = scratch.path().join("perf.data");
+    let status = Command::new("perf")
+        .args(["record", "-q", "-g", "-e", "cpu-clock", "-F", "999", "-o"])
+        .arg(&recording)
+        .args([
+            "--",
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done",
+        ])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let script = Command::new("perf")
+        .args(["script", "-i"])
+        .arg(&recording)
+        .output()
+        .unwrap();
+    let samples = String::from_utf8_lossy(&script.stdout);
+    let samples = samples
+        .lines()
+        .filter(|line| line.contains("cpu-clock"))
+        .count();
+    let text = scratch.path().join("perf.txt");
+    fs::write(&text, &script.stdout).unwrap();
+    let output = fold(&[text.to_str().unwrap()]).output().unwrap();
+    let (code, stacks, told) = printed(&output);
+    assert_eq!((code, told), (Some(0), ""));
+    let counts = stacks.lines().map(|line| line.rsplit_once(' ').unwrap().1);
+    let counted: usize = counts.map(|count| count.parse::<usize>().unwrap()).sum();
+    assert!(samples > 0 && counted == samples, "{counted} of {samples}");
 }
 
 /// Every folded file that was published beside its graph, byte for byte.

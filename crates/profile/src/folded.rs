@@ -90,6 +90,22 @@ impl<'a> Folded<'a> {
         Self::default()
     }
 
+    /// The same, without what it was read from.
+    #[must_use]
+    pub fn into_owned(self) -> Folded<'static> {
+        let owned = |name: Cow<'a, str>| Cow::Owned(name.into_owned());
+        Folded {
+            names: self.names.into_iter().map(owned).collect(),
+            indices: self
+                .indices
+                .into_iter()
+                .map(|(name, index)| (owned(name), index))
+                .collect(),
+            frames: self.frames,
+            stacks: self.stacks,
+        }
+    }
+
     /// Reads folded stacks, in the order of the text.
     ///
     /// Shape: the bytes of the file; line ends of either kind. No line is no stack.

@@ -4,6 +4,7 @@
 mod call_graph;
 mod folded;
 mod idle;
+mod perf_script;
 mod statistics;
 mod text;
 
@@ -12,4 +13,5 @@ pub use call_graph::{
 };
 pub use folded::{Folded, FoldedError, Stack};
 pub use idle::is_idle;
+pub use perf_script::{PerfScript, PerfScriptError};
 pub use statistics::{ConversionStatistics, StatisticsError};

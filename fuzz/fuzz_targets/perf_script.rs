@@ -1,0 +1,23 @@
+//! What `perf script` prints: folded or refused with one of its lines, and what is folded reads back.
+#![no_main]
+
+use fwdlab_profile::{Folded, FrameNames, PerfScript, PerfScriptError};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &[u8]| {
+    for names in [FrameNames::Symbols, FrameNames::ObjectsAndSymbols] {
+        match PerfScript::read(text, names) {
+            Ok(script) => {
+                let folded = script.folded.to_string();
+                let again = Folded::parse(folded.as_bytes()).expect("as written");
+                assert_eq!(again.to_string(), folded);
+            }
+            Err(PerfScriptError::Line { line, .. }) => {
+                let lines = text.split(|&byte| byte == b'\n').count() as u64;
+                assert!((1..=lines).contains(&line));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    let _ = PerfScript::is_begun_by(text);
+});
