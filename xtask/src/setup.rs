@@ -55,11 +55,7 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
         "dpdk-dev",
         "the forwarder the router is compared with",
     ),
-    (
-        Program("perf"),
-        "linux-perf",
-        "records what the tests fold",
-    ),
+    (Program("perf"), "linux-perf", "records what the tests fold"),
     (
         Program("ministat"),
         "ministat",

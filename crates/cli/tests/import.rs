@@ -241,3 +241,54 @@ fn where_nothing_may_be_written_the_earlier_import_stays() {
     assert_eq!(fs::read(&y).unwrap(), earlier);
     assert_eq!(fs::read(&account).unwrap(), before);
 }
+
+/// Wherever a key stands, it is in no file of the import and in no message.
+#[test]
+fn keys_are_neither_kept_nor_quoted() {
+    const KEY: &str = "kKJh8sBqJtq2PUK1yYcXQ0vTn3kTf5Z3j0b8f9pV2lM=";
+    let scratch = tempfile::tempdir().unwrap();
+    let (root, out) = (scratch.path().join("archive"), scratch.path().join("out"));
+    archive(&root);
+    let assigned = format!("PrivateKey = {KEY}\n");
+    let association = format!("add 1.2.3.4 1.2.3.5 esp 0x1000 -E aes-cbc \"{KEY}\";\n");
+    for (path, text) in [
+        ("README.md", format!("# Impact of x\n\n{assigned}")),
+        ("notes.md", association),
+        ("bench.k.1.receiver", assigned.clone()),
+        ("bench.k.1.pmc.graph", assigned.clone()),
+        ("bench.k.equilibrium", assigned.clone()),
+        ("bench.k.info", assigned),
+        (
+            "../../configs/x/etc/rc.conf",
+            format!(
+                "ifconfig_em0_alias0=\"inet vhid 1 advskew 100 pass {KEY} alias 192.168.1.1/32\"\n"
+            ),
+        ),
+        (
+            "../../configs/y/etc/sysctl.conf",
+            format!("net.inet.tcp.md5_key={KEY}\n"),
+        ),
+    ] {
+        write(&root, &format!("{RESULTS}/{path}"), &text);
+    }
+    let output = import(&root, &out, &[]);
+    let mut all = [output.stdout, output.stderr].concat();
+    let mut folders = vec![out];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                all.extend(fs::read(path).unwrap());
+            }
+        }
+    }
+    for arguments in [&["lint"][..], &["lint", "--json"]] {
+        let output = fwdlab(&[arguments, &[root.to_str().unwrap()]].concat())
+            .output()
+            .unwrap();
+        all.extend([output.stdout, output.stderr].concat());
+    }
+    assert!(!String::from_utf8_lossy(&all).contains(&KEY[..20]));
+}

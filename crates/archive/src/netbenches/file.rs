@@ -227,13 +227,25 @@ pub(super) fn read(root: &Path, path: &Path, kind: FileKind, bytes: u64) -> (Fil
         Ok(text) => text,
         Err(problem) => return (kind, Outcome::Failed(problem)),
     };
-    match content(path, kind, &text) {
+    match content(path, kind, &text).map_err(|problem| (kind, problem)) {
         Ok((kind, Content::Configuration(file))) if file.secret.is_some() => {
             (kind, Outcome::Skipped(Skip::Secret))
         }
+        // Texts are kept, and messages quote what they are about.
+        Ok((kind, Content::Readme(_))) | Err((kind, _)) if holds_key(&text) => {
+            (kind, Outcome::Skipped(Skip::Secret))
+        }
         Ok((kind, content)) => (kind, Outcome::Read(content)),
-        Err(problem) => (kind, Outcome::Failed(problem)),
+        Err((kind, problem)) => (kind, Outcome::Failed(problem)),
     }
+}
+
+/// Whether a text that is no configuration holds a key; a certificate alone is none.
+fn holds_key(text: &[u8]) -> bool {
+    matches!(
+        Secret::of_content(text),
+        Some(Secret::PrivateKey | Secret::SharedKey)
+    )
 }
 
 fn skipped_by_kind(kind: FileKind) -> Option<Skip> {

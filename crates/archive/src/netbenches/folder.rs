@@ -124,7 +124,7 @@ impl ResultsFolder {
         files: &[ArchiveFile],
     ) -> Self {
         let groups = groups(&path, &members, files);
-        let datasets = datasets(&members, files, &groups);
+        let datasets = datasets(&path, &members, files, &groups);
         Self {
             path,
             place,
@@ -275,6 +275,7 @@ fn groups(folder: &Path, members: &[usize], files: &[ArchiveFile]) -> Vec<RunGro
 }
 
 fn datasets(
+    folder: &Path,
     members: &[usize],
     files: &[ArchiveFile],
     groups: &[RunGroup],
@@ -293,8 +294,11 @@ fn datasets(
         let Outcome::Read(Content::Dataset(dataset)) = &files[file].outcome else {
             return None;
         };
-        let name = dataset_name(&file_name(&files[file].path)).to_owned();
-        let origin = origin(&name, dataset, groups, &made);
+        let path = &files[file].path;
+        let name = dataset_name(&file_name(path)).to_owned();
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let within = parent.strip_prefix(folder).unwrap_or(parent);
+        let origin = origin(&name, within, dataset, groups, &made);
         Some(PublishedDataset { file, name, origin })
     });
     datasets.collect()
@@ -308,8 +312,25 @@ fn dataset_name(name: &str) -> &str {
         .unwrap_or(name)
 }
 
+/// A path without the folders in its end that logs are put into: `RAW`, `raw`, `RAW.8rx`, `PMC`.
+fn without_raw(path: &Path) -> &Path {
+    let mut path = path;
+    while let Some(name) = path.file_name() {
+        let name = name.to_string_lossy().to_ascii_uppercase();
+        if !(name == "RAW" || name == "PMC" || name.starts_with("RAW.")) {
+            break;
+        }
+        path = path.parent().unwrap_or(Path::new(""));
+    }
+    path
+}
+
+/// Where a dataset's numbers are from.
+///
+/// Shape: `within` is the folder that it lies in, below that of the results.
 fn origin(
     name: &str,
+    within: &Path,
     dataset: &Dataset,
     groups: &[RunGroup],
     made: &[(usize, PublishedMedian, Vec<String>)],
@@ -320,7 +341,11 @@ fn origin(
         .map(str::trim)
         .filter(|line| !line.is_empty())
         .collect();
-    let is_of_name = |group: usize| groups[group].key == name;
+    // Sub-folders may have measured the same names, each in its own way.
+    let is_of_name = |group: usize| {
+        let group = &groups[group];
+        group.key == name && without_raw(&group.folder) == without_raw(within)
+    };
     let exact = |wanted: bool| {
         let mut made = made.iter();
         made.find(|(group, _, lines)| {
@@ -334,7 +359,18 @@ fn origin(
     if let Some(&(group, median, _)) = exact(false) {
         return Origin::OtherLogs { group, median };
     }
-    let of_name = made.iter().filter(|(group, _, _)| is_of_name(*group));
+    // Of `RAW.1rx` and `RAW.8rx` one may have been kept, and the dataset be of the other.
+    let is_of_its_own = |group: usize| {
+        let folder = &groups[group].folder;
+        folder == within
+            || folder.as_path() == without_raw(folder)
+            || folder
+                .file_name()
+                .is_some_and(|name| name.eq_ignore_ascii_case("RAW"))
+    };
+    let of_name = made
+        .iter()
+        .filter(|(group, _, _)| is_of_name(*group) && is_of_its_own(*group));
     let agreeing = |lines: &[String]| {
         lines
             .iter()

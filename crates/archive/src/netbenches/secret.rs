@@ -145,7 +145,7 @@ fn of_setting_name(name: &str) -> Option<Secret> {
         .filter_map(|parts| match parts.concat().as_str() {
             "privatekey" => Some(Secret::PrivateKey),
             "presharedkey" | "psk" | "authkey" | "password" | "passwd" | "passphrase"
-            | "secret" | "wepkey" => Some(Secret::SharedKey),
+            | "secret" | "wepkey" | "md5key" => Some(Secret::SharedKey),
             _ => None,
         });
     secrets.min()
@@ -153,7 +153,10 @@ fn of_setting_name(name: &str) -> Option<Secret> {
 
 /// What words of a line say, or are.
 fn of_words(line: &[u8]) -> Option<Secret> {
+    // Of CARP: `vhid 1 pass …`. `pass` alone is pf's.
+    let is_carp = words(line).any(|word| word == b"vhid");
     let secrets = words(line).filter_map(|word| match word {
+        b"pass" if is_carp => Some(Secret::SharedKey),
         b"private-key" => Some(Secret::PrivateKey),
         b"preshared-key" | b"wepkey" | b"authkey" => Some(Secret::SharedKey),
         // Nothing tells whether such a key is public.

@@ -124,13 +124,19 @@ impl TailsSection {
     }
 }
 
-/// Each value against the median of the others, in percent.
+/// Each value against the median of the others, in percent; two values or more.
 fn off_the_others(values: &[f64]) -> Vec<f64> {
-    let off = (0..values.len()).filter_map(|index| {
-        let mut others = values.to_vec();
-        let value = others.swap_remove(index);
-        let middle = median(&others).filter(|middle| *middle > 0.0)?;
-        Some((value / middle - 1.0) * 100.0)
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let others = sorted.len().saturating_sub(1);
+    if others == 0 {
+        return Vec::new();
+    }
+    let off = sorted.iter().enumerate().filter_map(|(index, value)| {
+        // As if it was taken out of the row.
+        let other = |place: usize| sorted[place + usize::from(place >= index)];
+        let middle = f64::midpoint(other((others - 1) / 2), other(others / 2));
+        (middle > 0.0).then(|| (value / middle - 1.0) * 100.0)
     });
     off.collect()
 }

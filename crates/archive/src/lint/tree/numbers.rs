@@ -1,8 +1,10 @@
 //! Datasets against the logs of their runs.
 
+use std::collections::BTreeSet;
+
 use crate::lint::{
-    DATASET_EMPTY, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_OVERWRITTEN, VALUE_NOT_DERIVED,
-    VALUE_REMOVED, VALUE_REPLACED, VALUES_REORDERED,
+    DATASET_EMPTY, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_MISSING, RUN_OVERWRITTEN,
+    VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_REORDERED,
 };
 use crate::netbenches::{Content, Dataset, Origin, Outcome, PublishedDataset, Run};
 use crate::pkt_gen::PublishedMedian;
@@ -26,6 +28,8 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             continue;
         }
         match dataset.origin {
+            // What a log that does not read would give is not known.
+            Origin::Altered { group, .. } if has_unread_log(folder, group) => {}
             Origin::Altered { group, median } => {
                 Altered::of(folder, dataset, content, group, median).lint(findings);
             }
@@ -46,6 +50,11 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             Origin::NoLogs | Origin::Logs { .. } => {}
         }
     }
+}
+
+fn has_unread_log(folder: Folder<'_>, group: usize) -> bool {
+    let mut runs = folder.folder.groups[group].runs.iter();
+    runs.any(|run| run.receiver.is_some() && run.received(&folder.tree.files).is_none())
 }
 
 /// A dataset without a value; its logs may have some.
@@ -104,8 +113,8 @@ const OPPOSITES: &[(&str, &str)] = &[
     ("inet4", "inet6"),
 ];
 
-/// The words in which two names say the opposite. What else they say is not looked at: a name that is turned
-/// round is often completed, too (`on_default`, `off` for `off_default`, `on`).
+/// The words in which two names of the same say the opposite. A name that is turned round is often completed,
+/// too (`on_default`, `off` for `off_default`, `on`).
 fn opposite<'a>(name: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
     let words = |name: &'a str| name.split(['.', '_', '-']).filter(|word| !word.is_empty());
     let differ = |one: &str, two: &str| {
@@ -117,7 +126,13 @@ fn opposite<'a>(name: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
         let found = words(other).find(|other| differ(word, other))?;
         let is_plain =
             !words(other).any(|other| other == word) && !words(name).any(|name| name == found);
-        is_plain.then_some((word, found))
+        // Another subject is another name: `tso_on`, `lro_off`.
+        let rest = |name, word: &str| -> BTreeSet<&str> {
+            words(name)
+                .filter(|other| *other != word && *other != "default")
+                .collect()
+        };
+        (is_plain && rest(name, word) == rest(other, found)).then_some((word, found))
     })
 }
 
@@ -135,6 +150,8 @@ struct Altered<'a> {
     common: usize,
     /// The median of the values that both have.
     usual: f64,
+    /// Whether a run has a sender's log and no receiver's.
+    misses_logs: bool,
 }
 
 impl<'a> Altered<'a> {
@@ -185,6 +202,10 @@ impl<'a> Altered<'a> {
             first_apart,
             usual: fwdlab_stats::median(&common).unwrap_or_default(),
             common: common.len(),
+            misses_logs: folder.folder.groups[group]
+                .runs
+                .iter()
+                .any(|run| run.receiver.is_none()),
         }
     }
 
@@ -198,11 +219,15 @@ impl<'a> Altered<'a> {
             self.none_derived(&name, findings);
             return;
         }
+        if self.misses_logs && !self.only_derived.is_empty() {
+            // Which value is of which run cannot be told.
+            return;
+        }
         let mut derived = self.only_derived.iter();
         for &(line, published) in &self.only_published {
             let Some(&(run, value)) = derived.next() else {
-                let sentence = format!("{name} has {published}, which no log of its runs gives");
-                let finding = self.folder.finding(&VALUE_NOT_DERIVED, sentence);
+                let sentence = format!("{name} has {published}, and no log of that run is there");
+                let finding = self.folder.finding(&RUN_MISSING, sentence);
                 findings.push(finding.with(self.folder.published(
                     self.dataset.file,
                     Some(line),
@@ -266,10 +291,13 @@ impl<'a> Altered<'a> {
     }
 
     fn none_derived(&self, name: &str, findings: &mut Vec<Finding>) {
+        let logs = match self.only_derived.len() {
+            0 => "its logs give none".to_owned(),
+            count => format!("the {count} logs of its runs give none"),
+        };
         let sentence = format!(
-            "{name} has {} values, of which the {} logs of its runs give none",
-            self.only_published.len(),
-            self.only_derived.len()
+            "{name} has {} values, of which {logs}",
+            self.only_published.len()
         );
         let mut finding = self.folder.finding(&VALUE_NOT_DERIVED, sentence);
         if let Some(&(line, published)) = self.only_published.first() {
@@ -315,6 +343,8 @@ mod tests {
             ("simple_tx_on_prefetch_off", "tx_on_prefetch_off", None),
             ("r1.forwarding", "forwarding", None),
             ("only", "office", None),
+            ("tso_on", "lro_off", None),
+            ("6rd.inet6", "inet", None),
         ] {
             assert_eq!(opposite(name, other), expected, "{name} {other}");
         }

@@ -78,8 +78,10 @@ struct Wrong<'a> {
 /// A row whose key is the name of a dataset.
 fn of_its_name<'a>(row: &'a Row, shown: &[&'a Shown<'a>]) -> Option<Wrong<'a>> {
     let key = row.keys.join(".");
-    let own = *shown.iter().find(|shown| shown.name == key)?;
-    if own.agrees(row)? {
+    let mut of_name = shown.iter().filter(|shown| shown.name == key);
+    let own = *of_name.next()?;
+    // Of several of the name nothing tells which the row should be of.
+    if own.agrees(row)? || of_name.next().is_some() {
         return None;
     }
     let mut others = shown.iter().filter(|other| other.file != own.file);

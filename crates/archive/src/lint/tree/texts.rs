@@ -9,7 +9,7 @@ use fwdlab_stats::{
 
 use crate::lint::{
     BLOCK_ALTERED, Evidence, Finding, LABEL_OF_ANOTHER, LINK_OF_ANOTHER, MASKS_DISAGREE,
-    OFFERED_LOAD_MOVED, OTHER_TITLE, ROW_NOT_DERIVED, ROW_OF_ANOTHER_FOLDER, Rule,
+    OFFERED_LOAD_MOVED, OTHER_TITLE, ROW_NOT_DERIVED, ROW_NOT_FOUND, ROW_OF_ANOTHER_FOLDER, Rule,
     TEXT_NOT_OF_TABLE, VERDICT_FLIPS,
 };
 use crate::netbenches::readme::facts::{
@@ -18,8 +18,9 @@ use crate::netbenches::readme::facts::{
 };
 use crate::netbenches::readme::{
     BlockBacking, DatasetIndex, DepartureKind, Printing, PublishedReadme, ReadmeBlock, RowBacking,
+    plain_spaces,
 };
-use crate::netbenches::{ArchiveTree, Content, Outcome, TreeDataset, place};
+use crate::netbenches::{ArchivePlace, ArchiveTree, Content, Outcome, TreeDataset, place};
 use crate::parallel::{FEW, parallel};
 
 /// Offered loads of two arms that lie further apart than this may be what their effect is of.
@@ -104,14 +105,30 @@ impl Text<'_> {
             let shown = shown(row);
             match backed {
                 RowBacking::None if has_datasets => {
-                    let sentence = format!("no dataset gives the row of {shown}");
-                    let finding = self.finding(&ROW_NOT_DERIVED, sentence);
-                    findings.push(finding.with(self.says(row.line, row.figures.join(" "))));
+                    let says = self.says(row.line, row.figures.join(" "));
+                    findings.push(match self.named_here(row) {
+                        Some(named) => {
+                            let name = &self.datasets[named].name;
+                            let sentence = format!("{name} does not give the row of {shown}");
+                            let finding = self.finding(&ROW_NOT_DERIVED, sentence);
+                            finding.with(says).with(self.dataset(named, name))
+                        }
+                        None => {
+                            let sentence =
+                                format!("no dataset that was looked at gives the row of {shown}");
+                            self.finding(&ROW_NOT_FOUND, sentence).with(says)
+                        }
+                    });
                 }
                 RowBacking::Elsewhere(position) => {
                     let known = &self.datasets[*position];
+                    let whose = if self.is_of_this_machine(known) {
+                        "another session"
+                    } else {
+                        "another machine"
+                    };
                     let sentence = format!(
-                        "the row of {shown} is of {}/{}: another session, and maybe another machine",
+                        "the row of {shown} is of {}/{}: {whose}",
                         known.place, known.name
                     );
                     let finding = self
@@ -123,6 +140,21 @@ impl Text<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// The dataset of the text's own folder that a row's label is the name of.
+    fn named_here(&self, row: &PublishedRow) -> Option<usize> {
+        let label = plain_spaces(row.label.as_deref()?);
+        let named = self.index.named(label.trim(), &self.place)?;
+        (self.datasets[named].place == self.place).then_some(named)
+    }
+
+    fn is_of_this_machine(&self, known: &TreeDataset<'_>) -> bool {
+        let root = self.tree.root.canonicalize();
+        let root = root.as_deref().unwrap_or(&self.tree.root);
+        let own = ArchivePlace::of(&root.join(self.path));
+        let place = &known.folder().place;
+        (&own.platform, &own.nic) == (&place.platform, &place.nic)
     }
 
     fn labels(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {

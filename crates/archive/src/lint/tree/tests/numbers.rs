@@ -24,7 +24,45 @@ fn a_value_beyond_those_of_the_logs_is_found() {
     values.push(1_003_500);
     assert_eq!(
         published_as(&values).found(),
-        ["L101\npublished off.pps:6: 1003500"]
+        ["L104\npublished off.pps:6: 1003500"]
+    );
+}
+
+#[test]
+fn nothing_is_said_of_what_a_log_that_does_not_read_would_give() {
+    let sample = Sample::sound();
+    sample.write("RAW/bench.off.2.receiver", "no log\n");
+    let found = sample.found();
+    assert!(
+        found.iter().all(|found| found.starts_with("L902")),
+        "{found:?}"
+    );
+    // Without the log its value cannot be traced; the others can.
+    sample.remove("RAW/bench.off.2.receiver");
+    let found: Vec<String> = sample.found();
+    assert!(
+        found[0].starts_with("L104\npublished off.pps:2: 1004000"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn sub_folders_may_have_the_same_names() {
+    let sample = Sample::sound();
+    for (folder, rates) in [("1rx", &OFF), ("8rx", &ON)] {
+        let lines: String = rates.iter().map(|rate| format!("{}\n", rate + 7)).collect();
+        sample.write(&format!("{folder}/off.pps"), &lines);
+        sample.write(&format!("{folder}/x.pps"), lines);
+    }
+    // Neither is of the logs of the folder above, and neither table is of one of them alone.
+    sample.write(
+        "8rx.data",
+        "#index median minimum maximum\nx 1103007 1101007 1105007\n",
+    );
+    let found = sample.found();
+    assert!(
+        found.iter().all(|found| found.starts_with("L113")),
+        "{found:?}"
     );
 }
 

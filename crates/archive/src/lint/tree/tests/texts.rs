@@ -8,7 +8,15 @@ fn a_row_that_no_dataset_gives_is_found() {
     sample.text("", &[("off", &values), ("on", &ON)]);
     assert_eq!(
         sample.found(),
-        ["L115\npublished README.md:13: 1001000 1005000 1003100 1003020 1581.7712"]
+        ["L115\n\
+          published README.md:13: 1001000 1005000 1003100 1003020 1581.7712\n\
+          derived off.pps: off.pps"]
+    );
+    // A label that is none of the folder's names may be of a folder that was not looked at.
+    sample.text("", &[("../r1/off", &values), ("on", &ON)]);
+    assert_eq!(
+        sample.found(),
+        ["L117\npublished README.md:13: 1001000 1005000 1003100 1003020 1581.7712"]
     );
     // Without datasets beside it nothing is said of where its rows are from.
     for name in ["off.pps", "on.pps", "gnuplot.data"] {

@@ -72,6 +72,7 @@ pub fn label_contradictions(
         } else if let Some(contradiction) = contradiction(&row.label, row.name) {
             found.push(about_row(row.line, &row.label, contradiction));
         } else if family(&row.label).is_none()
+            && has_one_family(&rows)
             && let Some(said) = announced_family(block)
             && let Some(contradiction) = contradiction(&said.text, row.name)
             && contradiction.kind == ContradictionKind::AddressFamily
@@ -100,6 +101,13 @@ fn labelled_rows<'a>(
         })
     })
     .collect()
+}
+
+/// Whether the rows are all of one address family; where they are not, none is announced for them.
+fn has_one_family(rows: &[Row<'_>]) -> bool {
+    let mut families = rows.iter().filter_map(|row| family(row.name));
+    let first = families.next();
+    families.all(|other| Some(other) == first)
 }
 
 /// The caption or the innermost heading, where it names an address family for the whole block.
