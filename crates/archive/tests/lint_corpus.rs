@@ -80,7 +80,7 @@ const ERRORS: [&str; 29] = [
     "L114 Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls/results/fbsd.2017/gnuplot.data:3: gnuplot.data has for 311703 figures that are not those of 311703.pps",
     "L114 Xeon_E5-2650v4_2x12Cores/Intel_82599ES/hw.ix.num_queues/results/fbsd11.1-yandex/gnuplot.data:17: gnuplot.data has for 16 figures that are not those of 16.pps",
     "L114 Xeon_E5-2697Av4_16Cores/Chelsio_T580/firewalls/results/main-vs-stable13/STABLE13.data:2: STABLE13.data has for STABLE13.forwarding.inet4 figures that are not those of STABLE13.forwarding.inet4.pps",
-    "L115 Atom_C2558_4Cores/Intel_i350/hw.igb.num_queues/results/fbsd11-routing.r287531/README.md:27: no dataset gives the row of \"pps.1\"",
+    "L115 Atom_C2558_4Cores/Intel_i350/hw.igb.num_queues/results/fbsd11-routing.r287531/README.md:27: pps.1 does not give the row of \"pps.1\"",
     "L201 AMD_GX-412TC_4Cores/Intel_i210AT/firewalls/results/fbsd.2016/ipfw.data:2: ipfw.data has for 293069 the figures of RAW/293069.pf-statefull.pps, not of RAW/293069.ipfw-statefull.pps, and so in 55 rows",
     "L201 Xeon_E5-2650_8Cores/Chelsio_T540-CR/firewalls/results/fbsd12-head.r317849.VIMAGE/ipfw.data:2: ipfw.data has for 317849 the figures of 317849.pf-statefull.pps, not of 317849.ipfw-statefull.pps, and so in 2 rows",
     "L202 AMD_Ryzen7-Pro-8845HS_8Cores/Intel_X710/icmp_drop_redirect/results/fbsd15-n302145/off_default.inet4.pps: off_default.inet4.pps holds what the logs of on_default.inet4 give: its name says off, theirs on",

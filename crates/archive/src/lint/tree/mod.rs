@@ -1,6 +1,7 @@
 //! The rules on published results of others: every number against the logs that lie beside it, every text
 //! against the numbers that it shows.
 
+mod equilibrium;
 mod files;
 mod logs;
 mod numbers;
@@ -27,6 +28,7 @@ pub fn lint_tree(tree: &ArchiveTree) -> Vec<Finding> {
         let mut findings = Vec::new();
         let folder = Folder { tree, folder };
         numbers::lint_numbers(folder, &mut findings);
+        equilibrium::lint_equilibrium(folder, &mut findings);
         tables::lint_tables(folder, &mut findings);
         logs::lint_logs(folder, &mut findings);
         profiles::lint_profiles(folder, &mut findings);

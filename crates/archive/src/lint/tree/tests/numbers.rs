@@ -198,3 +198,43 @@ fn ministats_old_median_is_not_an_altered_value() {
     sample.publish(&[("off", &OFF.map(|rate| rate + 100)), ("on", &ON)]);
     assert_eq!(sample.found(), [""; 0]);
 }
+
+#[test]
+fn throughputs_are_held_against_the_searches_that_found_them() {
+    let log = |mbps: u64, maximum: u64| {
+        format!(
+            "Benchmark tool using equilibrium throughput method\n\
+             - Benchmark mode: Throughput (pps) for Router\n\
+             Iteration 1\n  - Offering load = 500 Mb/s\n  - Step = 250 Mb/s\n\
+             Estimated Equilibrium Ethernet throughput= {mbps} Mb/s (maximum value seen: {maximum} Mb/s)\n"
+        )
+    };
+    let sample = Sample::sound();
+    let searched = [(56, 58), (55, 55), (55, 57)];
+    for (run, (mbps, maximum)) in searched.into_iter().enumerate() {
+        sample.write(&format!("bench.vpn.{}.sender", run + 1), log(mbps, maximum));
+    }
+    sample.write("vpn.equilibrium", "56\n55\n55\n");
+    sample.write("vpn.equilibrium.max", "58\n55\n57\n");
+    let found = |sample: &Sample| -> Vec<String> {
+        let found = sample.found().into_iter();
+        found
+            .filter(|found| found.contains("equilibrium"))
+            .collect()
+    };
+    assert_eq!(found(&sample), [""; 0]);
+    sample.write("vpn.equilibrium", "56\n900\n55\n");
+    assert_eq!(
+        found(&sample),
+        ["L103\npublished vpn.equilibrium:2: 900\nderived bench.vpn.2.sender:6: 55 Mb/s"]
+    );
+    sample.write("vpn.equilibrium.max", "1\n2\n3\n");
+    let none = "L101\npublished vpn.equilibrium.max: 1 Mb/s\nderived bench.vpn.1.sender:6: 58 Mb/s";
+    assert_eq!(found(&sample)[1], none);
+    // A search that found nothing leaves open what its value should be.
+    sample.write(
+        "bench.vpn.3.sender",
+        "Benchmark tool using equilibrium throughput method\nIteration 1\n",
+    );
+    assert_eq!(found(&sample), [""; 0]);
+}
