@@ -4,7 +4,6 @@
 mod shared;
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use shared::fwdlab;
@@ -166,10 +165,14 @@ fn no_sample_of_a_real_recording_is_lost() {
 #[test]
 fn published_stacks_come_out_of_their_graphs() {
     let root = testkit::require_shared!("corpus/netbenches");
-    let mut stacks = Vec::new();
-    find(&root, &mut stacks);
     let mut compared = 0;
-    for stack in stacks {
+    for stack in testkit::files_below(&root) {
+        if !stack
+            .extension()
+            .is_some_and(|ending| ending == "stack" || ending == "folded")
+        {
+            continue;
+        }
         let graph = stack.with_extension("graph");
         if !graph.is_file() {
             continue;
@@ -183,18 +186,4 @@ fn published_stacks_come_out_of_their_graphs() {
         compared += 1;
     }
     assert!(compared >= 10, "{compared}");
-}
-
-fn find(folder: &Path, stacks: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            find(&path, stacks);
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "stack" || extension == "folded")
-        {
-            stacks.push(path);
-        }
-    }
 }

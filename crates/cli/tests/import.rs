@@ -273,16 +273,8 @@ fn keys_are_neither_kept_nor_quoted() {
     }
     let output = import(&root, &out, &[]);
     let mut all = [output.stdout, output.stderr].concat();
-    let mut folders = vec![out];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                all.extend(fs::read(path).unwrap());
-            }
-        }
+    for file in testkit::files_below(&out) {
+        all.extend(fs::read(file).unwrap());
     }
     for arguments in [&["lint"][..], &["lint", "--json"]] {
         let output = fwdlab(&[arguments, &[root.to_str().unwrap()]].concat())

@@ -159,6 +159,11 @@ impl Svg {
         ));
     }
 
+    /// A rectangle in the colour of a variant.
+    pub(crate) fn bar(&mut self, mark: Mark, x: f64, y: f64, width: f64, height: f64) {
+        self.rect(&format!("dot {}", mark.class()), x, y, width, height);
+    }
+
     pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         self.line_of_xml(&format!(
             "<line class=\"{class}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>",

@@ -104,9 +104,7 @@ impl ConfigSet {
         }
         settings
     }
-}
 
-impl ConfigSet {
     /// The same for sets that [`differences`] finds none between.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         let settings = self.settings().into_iter();

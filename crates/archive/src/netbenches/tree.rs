@@ -20,6 +20,8 @@ use crate::parallel::{FEW, MANY, parallel};
 pub struct ArchiveTree {
     /// Where it is.
     pub root: PathBuf,
+    /// The same from the file system's root on, whose folders may say which part of the archive it is.
+    absolute: PathBuf,
     /// Every file, by its path.
     pub files: Vec<ArchiveFile>,
     /// Every folder of results, by its path.
@@ -62,7 +64,6 @@ impl ArchiveTree {
             outcome: Outcome::of_unwalked(why),
         }));
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        // The root may itself be a part of the archive, whose path says which.
         let absolute = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let members: Vec<_> = by_folder(&absolute, &files).into_iter().collect();
         let folders = parallel(&members, FEW, |(path, members)| {
@@ -71,10 +72,19 @@ impl ArchiveTree {
         });
         Ok(Self {
             root: root.to_owned(),
+            absolute,
             folders,
             sets: sets(&files),
             files,
         })
+    }
+
+    /// What the path of something in the tree says of it.
+    ///
+    /// Shape: `path` is below the root.
+    #[must_use]
+    pub fn place(&self, path: &Path) -> ArchivePlace {
+        ArchivePlace::of(&self.absolute.join(path))
     }
 
     /// The configuration set of a group of runs: `configs/<set>` beside the results, where its `.info`

@@ -3,7 +3,7 @@
 use super::AuditReport;
 use super::noise::{NoiseRow, NoiseSection};
 use super::quantiles::Quantiles;
-use super::verdicts::{MethodTally, VerdictsSection};
+use super::verdicts::{MethodTally, VerdictsSection, WordTally};
 use crate::format::{count, counted, part, short};
 use crate::labels::shortened;
 use crate::svg::{Anchor, Fill, Mark, Scale, Svg, text_width};
@@ -66,11 +66,7 @@ fn verdicts(section: &VerdictsSection) -> String {
         (false, "Judged one by one"),
         (true, "Judged together, block by block"),
     ] {
-        let tallies: Vec<&MethodTally> = section
-            .methods
-            .iter()
-            .filter(|tally| tally.is_corrected == is_corrected)
-            .collect();
+        let tallies: Vec<&MethodTally> = section.tallies(is_corrected).collect();
         if !tallies.is_empty() {
             y = methods(&mut svg, heading, &tallies, y + 14.0);
         }
@@ -102,20 +98,17 @@ fn words(svg: &mut Svg, section: &VerdictsSection, top: f64) -> f64 {
     );
     let mut y = top + 22.0;
     for (said, is_said) in [("a difference is said", true), ("none is proven", false)] {
-        let count_of = |index: usize| {
-            let tally = &section.words[index];
-            if is_said { tally.said } else { tally.unsaid }
-        };
-        let all: usize = (0..section.words.len()).map(count_of).sum();
+        let count_of = |tally: &WordTally| if is_said { tally.said } else { tally.unsaid };
+        let all: usize = section.words.iter().map(count_of).sum();
         svg.text("", Anchor::End, PLOT_LEFT - 10.0, y + 11.0, said);
         let mut before = 0;
         for (index, tally) in (0_u32..).zip(&section.words) {
-            let some = count_of(index as usize);
+            let some = count_of(tally);
             let [from, to] = [before, before + some]
                 .map(|edge| scale.pixel(edge as f64 / all.max(1) as f64 * 100.0));
             before += some;
             if some > 0 {
-                svg.rect(&format!("dot {}", colour(index)), from, y, to - from, BAR);
+                svg.bar(Mark::Variant(index), from, y, to - from, BAR);
                 let title = format!(
                     "{}: {} of {}",
                     tally.verdict,
@@ -175,13 +168,7 @@ fn methods(svg: &mut Svg, heading: &str, tallies: &[&MethodTally], top: f64) -> 
             let percent = some as f64 / all as f64 * 100.0;
             let at = y + f64::from(index) * 12.0 + 1.0;
             let end = scale.pixel(percent);
-            svg.rect(
-                &format!("dot {}", colour(index)),
-                PLOT_LEFT,
-                at,
-                end - PLOT_LEFT,
-                8.0,
-            );
+            svg.bar(Mark::Variant(index), PLOT_LEFT, at, end - PLOT_LEFT, 8.0);
             let text = format!("{} ({some} of {all})", part(percent));
             svg.text("small", Anchor::Start, end + 6.0, at + 8.0, &text);
         }
@@ -202,13 +189,9 @@ fn percent_axis(svg: &mut Svg, y: f64) -> f64 {
     y + 32.0
 }
 
-fn colour(index: u32) -> &'static str {
-    ["c0", "c1", "c2", "c3", "c4", "c5"][index as usize % 6]
-}
-
 /// Returns where the next one begins.
 fn legend_entry(svg: &mut Svg, index: u32, text: &str, x: f64, y: f64) -> f64 {
-    svg.rect(&format!("dot {}", colour(index)), x, y - 9.0, 10.0, 10.0);
+    svg.bar(Mark::Variant(index), x, y - 9.0, 10.0, 10.0);
     svg.text("", Anchor::Start, x + 15.0, y, text);
     x + 15.0 + text_width(text, FONT) + 16.0
 }
@@ -271,10 +254,7 @@ fn groups(noise: &NoiseSection) -> String {
     );
     let mut y = top + ROW / 2.0;
     range(&mut svg, &scale, &noise.all, "all", 0, y);
-    for ((_, members), (kind, mark)) in kinds
-        .iter()
-        .zip(kinds.iter().map(|(kind, _)| kind).zip(1..))
-    {
+    for ((kind, members), mark) in kinds.iter().zip(1..) {
         if members.is_empty() {
             continue;
         }

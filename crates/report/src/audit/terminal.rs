@@ -40,8 +40,8 @@ fn write_methods(text: &mut String, section: &VerdictsSection) {
     };
     let cell = |some: usize, all: usize| format!("{some} of {all}");
     for (is_corrected, heading) in [(false, "one by one"), (true, "a block's together")] {
-        let mut tallies = section.methods.iter();
-        if !tallies.any(|tally| tally.is_corrected == is_corrected) {
+        let mut tallies = section.tallies(is_corrected).peekable();
+        if tallies.peek().is_none() {
             continue;
         }
         let _ = writeln!(
@@ -49,16 +49,14 @@ fn write_methods(text: &mut String, section: &VerdictsSection) {
             "\n  {heading:<widest$}  {:>16}  {:>16}",
             "of said, finds", "of others, finds"
         );
-        for tally in &section.methods {
-            if tally.is_corrected == is_corrected {
-                let _ = writeln!(
-                    text,
-                    "  {:<widest$}  {:>16}  {:>16}",
-                    tally.method,
-                    cell(tally.said_kept, tally.said),
-                    cell(tally.unsaid_found, tally.unsaid)
-                );
-            }
+        for tally in tallies {
+            let _ = writeln!(
+                text,
+                "  {:<widest$}  {:>16}  {:>16}",
+                tally.method,
+                cell(tally.said_kept, tally.said),
+                cell(tally.unsaid_found, tally.unsaid)
+            );
         }
     }
 }

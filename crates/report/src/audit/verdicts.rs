@@ -14,7 +14,7 @@ use crate::sections::{interval_section, method_sections};
 pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// For max-T alone; permutations of five runs a side are counted, not drawn.
-pub(super) const DRAWS: Draws = Draws {
+const DRAWS: Draws = Draws {
     seed: 1,
     count: 1999,
 };
@@ -123,6 +123,14 @@ impl VerdictsSection {
             words: words(&comparisons),
             comparisons,
         }
+    }
+}
+
+impl VerdictsSection {
+    /// The methods that correct for the number of comparisons, or those that do not.
+    pub(super) fn tallies(&self, is_corrected: bool) -> impl Iterator<Item = &MethodTally> {
+        let tallies = self.methods.iter();
+        tallies.filter(move |tally| tally.is_corrected == is_corrected)
     }
 }
 

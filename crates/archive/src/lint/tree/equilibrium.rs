@@ -1,16 +1,14 @@
 //! Published throughputs against the searches that found them.
 
 use crate::lint::{Evidence, Finding, VALUE_NOT_DERIVED, VALUE_REPLACED};
-use crate::netbenches::{Content, Estimate, FileKind, Outcome, Run, RunGroup};
+use crate::netbenches::{Content, Estimate, Outcome, Run, RunGroup};
 
 use super::Folder;
 
 pub(super) fn lint_equilibrium(folder: Folder<'_>, findings: &mut Vec<Finding>) {
     for &index in &folder.folder.members {
         let file = folder.file(index);
-        let (FileKind::EquilibriumValues, Outcome::Read(Content::EquilibriumValues(values))) =
-            (file.kind, &file.outcome)
-        else {
+        let Outcome::Read(Content::EquilibriumValues(values)) = &file.outcome else {
             continue;
         };
         let name = file.path.file_name().unwrap_or_default().to_string_lossy();

@@ -20,7 +20,7 @@ use crate::netbenches::readme::{
     BlockBacking, DatasetIndex, DepartureKind, Printing, PublishedReadme, ReadmeBlock, RowBacking,
     plain_spaces,
 };
-use crate::netbenches::{ArchivePlace, ArchiveTree, Content, Outcome, TreeDataset, place};
+use crate::netbenches::{ArchiveTree, Content, Outcome, TreeDataset, place};
 use crate::parallel::{FEW, parallel};
 
 /// Offered loads of two arms that lie further apart than this may be what their effect is of.
@@ -150,9 +150,7 @@ impl Text<'_> {
     }
 
     fn is_of_this_machine(&self, known: &TreeDataset<'_>) -> bool {
-        let root = self.tree.root.canonicalize();
-        let root = root.as_deref().unwrap_or(&self.tree.root);
-        let own = ArchivePlace::of(&root.join(self.path));
+        let own = self.tree.place(self.path);
         let place = &known.folder().place;
         (&own.platform, &own.nic) == (&place.platform, &place.nic)
     }

@@ -55,6 +55,7 @@ pub fn label_contradictions(
     place: &str,
 ) -> Vec<LabelContradiction> {
     let rows = labelled_rows(block, backing, index);
+    let announced = announced_family(block).filter(|_| has_one_family(&rows));
     let mut found: Vec<LabelContradiction> = exchanged(&rows, place);
     for row in &rows {
         if found.iter().any(|known| known.row == row.row) {
@@ -72,8 +73,7 @@ pub fn label_contradictions(
         } else if let Some(contradiction) = contradiction(&row.label, row.name) {
             found.push(about_row(row.line, &row.label, contradiction));
         } else if family(&row.label).is_none()
-            && has_one_family(&rows)
-            && let Some(said) = announced_family(block)
+            && let Some(said) = &announced
             && let Some(contradiction) = contradiction(&said.text, row.name)
             && contradiction.kind == ContradictionKind::AddressFamily
         {
