@@ -21,6 +21,7 @@ mod peer;
 mod prefetch;
 mod process;
 mod slots;
+mod stack_sampler;
 mod sync;
 mod user_namespace;
 
@@ -46,6 +47,10 @@ pub use peer::peer_process;
 pub use prefetch::prefetch_read;
 pub use process::{
     Process, bind_to_this_thread, kernel_threads, kill_process_group, pin_kernel_thread,
+};
+pub use stack_sampler::{
+    Sampled, SampledEvent, SamplerSwitch, Samples, StackSample, StackSampler, monotonic_ns,
+    this_thread,
 };
 pub use user_namespace::{NoUserNamespace, enter_user_namespace, is_in_user_namespace};
 

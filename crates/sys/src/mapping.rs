@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// A piece of shared memory, unmapped when its value goes.
 ///
@@ -72,6 +72,20 @@ impl Mapping {
         // SAFETY: the word lies inside the mapping, which lives as long as `self` is borrowed; it is
         // aligned, because mappings start at a page; and any four bytes are a valid word.
         unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(offset).cast()) }
+    }
+
+    /// A long word that both sides read and write.
+    ///
+    /// # Panics
+    /// Where the word is not inside the memory or not aligned.
+    pub(crate) fn long_word(&self, offset: usize) -> &AtomicU64 {
+        self.check(offset, size_of::<AtomicU64>());
+        assert!(
+            offset.is_multiple_of(align_of::<AtomicU64>()),
+            "an aligned word"
+        );
+        // SAFETY: as in `word`.
+        unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(offset).cast()) }
     }
 
     /// Writes bytes to a place that the kernel leaves to this process at the moment.
