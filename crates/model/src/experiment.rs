@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use crate::diagnostic::{Diagnostics, Source, Span, nearest};
 use crate::document::{Reading, Table, Value};
+use crate::profile::{PROFILE_KEYS, Profiling, profiling};
 use crate::resolved::{Design, Order};
 use crate::traffic::{TRAFFIC_KEYS, TrafficEntry};
 use crate::words::{AddressFamily, Level};
@@ -22,6 +23,7 @@ pub(crate) const FILE_KEYS: &[&str] = &[
     "comparison",
     "traffic",
     "design",
+    "profile",
     "reference",
 ];
 pub(crate) const FACTOR_KEYS: &[&str] = &["name", "description", "levels", "default"];
@@ -80,6 +82,7 @@ pub(crate) struct ExperimentFile {
     pub(crate) design: Design,
     /// Whether the first baseline is measured a second time.
     pub(crate) control: bool,
+    pub(crate) profiling: Option<Profiling>,
     pub(crate) references: Vec<ReferenceEntry>,
 }
 
@@ -172,6 +175,13 @@ impl ExperimentFile {
             .collect();
         let traffic = file.table(reading, "traffic", TRAFFIC_KEYS);
         let design = file.table(reading, "design", DESIGN_KEYS);
+        let control = design
+            .as_ref()
+            .and_then(|table| table.boolean(reading, "control"));
+        let design = design_of(reading, design.as_ref());
+        let profiling = file
+            .table(reading, "profile", PROFILE_KEYS)
+            .and_then(|table| profiling(reading, &table));
         Some(Self {
             source: Arc::clone(source),
             question: file
@@ -186,10 +196,9 @@ impl ExperimentFile {
             excludes,
             comparisons,
             traffic: TrafficEntry::read(reading, traffic.as_ref()),
-            design: design_of(reading, design.as_ref()),
-            control: design
-                .and_then(|table| table.boolean(reading, "control"))
-                .unwrap_or(true),
+            design,
+            control: control.unwrap_or(true),
+            profiling,
             references,
         })
     }

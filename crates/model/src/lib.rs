@@ -10,6 +10,7 @@ pub mod knob;
 mod lab_file;
 mod mechanism;
 pub mod plan;
+pub mod profile;
 pub mod record;
 mod references;
 pub mod resolve;
@@ -25,6 +26,9 @@ pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use knob::{Knob, KnobLevels};
 pub use mechanism::devices;
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
+pub use profile::{
+    CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
+};
 pub use record::{
     BlockRecord, Conservation, Environment, FamilyLoad, InvalidReason, LabNoise, LoadRecord,
     Placement, QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::profile::ProfileRecord;
 use crate::words::{AddressFamily, LoadRegime, VariantName};
 
 /// Version of the records' form; readers refuse a newer one.
@@ -67,6 +68,9 @@ pub struct TrialRecord {
     pub steal_s: f64,
     /// Median over its slices of the calibration loop's shortest time, in nanoseconds.
     pub calibration_ns: f64,
+    /// What is known of its profile, where one was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Box<ProfileRecord>>,
     /// Empty where the trial is valid.
     pub invalid: Vec<InvalidReason>,
 }
@@ -621,6 +625,7 @@ mod tests {
             pooled_pps: 1.0,
             steal_s: 0.0,
             calibration_ns: 1.0,
+            profile: None,
             invalid: invalid
                 .then_some(InvalidReason::Unaccounted { frames: 1 })
                 .into_iter()

@@ -208,6 +208,7 @@ fn resolve(
             },
             ..file.design
         },
+        profiling: file.profiling,
         lab: lab_of(lab, bindings?),
         references,
     };

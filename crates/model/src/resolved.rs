@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::knob::Knob;
+use crate::profile::Profiling;
 use crate::words::{AddressFamily, Level, LoadRegime, VariantName};
 
 /// An experiment whose defaults, variants, comparisons and lab are all settled.
@@ -29,6 +30,9 @@ pub struct Resolved {
     pub traffic: Traffic,
     /// How often, how long and in what order.
     pub design: Design,
+    /// The profiles that are taken, where any are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiling: Option<Profiling>,
     /// Where it is measured and how each factor is set there.
     pub lab: Lab,
     /// Earlier data that the report shows beside the results.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::knob::Knob;
 use crate::words::AddressFamily;
-use crate::{experiment, lab_file, mechanism, traffic, variants};
+use crate::{experiment, lab_file, mechanism, profile, traffic, variants};
 
 /// The schema of experiment files, in draft 2020-12.
 #[must_use]
@@ -59,6 +59,7 @@ pub fn experiment() -> Value {
                 ),
                 ("traffic", traffic_table()),
                 ("design", design()),
+                ("profile", profile()),
                 (
                     "reference",
                     tables("Earlier data, shown beside the results.", 0, reference()),
@@ -306,6 +307,29 @@ fn load() -> Value {
         "description": "What is asked of the generator; by default what the lab declares.",
         "anyOf": [words("A regime without a number.", traffic::LOADS), paced],
     })
+}
+
+fn profile() -> Value {
+    described(
+        "Profiles: stacks sampled under the load, of every variant.",
+        table(
+            &[
+                (
+                    "every",
+                    words("Where in a block they are taken.", profile::EVERY),
+                ),
+                (
+                    "slice_ms",
+                    integer("Length of a slice with samples.", &experiment::SLICE_MS),
+                ),
+                (
+                    "frequency_hz",
+                    integer("Samples a second.", &profile::FREQUENCY_HZ),
+                ),
+            ],
+            &["every"],
+        ),
+    )
 }
 
 fn design() -> Value {
@@ -687,6 +711,7 @@ mod tests {
             "/experiment/properties/traffic/properties/load/anyOf/1",
         ),
         (experiment::DESIGN_KEYS, "/experiment/properties/design"),
+        (profile::PROFILE_KEYS, "/experiment/properties/profile"),
         (
             experiment::REFERENCE_KEYS,
             "/experiment/properties/reference/items",
