@@ -1,7 +1,7 @@
 //! What `perf script` prints: folded or refused with one of its lines, and what is folded reads back.
 #![no_main]
 
-use fwdlab_profile::{Folded, FrameNames, PerfScript, PerfScriptError};
+use fwdlab_profile::{Folded, FrameNames, PerfScript, PrintedError};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
@@ -12,7 +12,7 @@ fuzz_target!(|text: &[u8]| {
                 let again = Folded::parse(folded.as_bytes()).expect("as written");
                 assert_eq!(again.to_string(), folded);
             }
-            Err(PerfScriptError::Line { line, .. }) => {
+            Err(PrintedError::Line { line, .. }) => {
                 let lines = text.split(|&byte| byte == b'\n').count() as u64;
                 assert!((1..=lines).contains(&line));
             }

@@ -58,6 +58,14 @@ impl<'f> Stack<'f> {
     }
 }
 
+impl Stack<'_> {
+    /// Whether its CPU had nothing to do.
+    fn is_idle(&self) -> bool {
+        self.frames().next_back().is_some_and(crate::is_sleeping)
+            || self.frames().any(crate::is_idle)
+    }
+}
+
 /// Why a text is no folded stacks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FoldedError {
@@ -272,8 +280,23 @@ impl<'a> Folded<'a> {
     #[must_use]
     pub fn idle_share(&self) -> Option<f64> {
         let samples = self.samples();
-        let idle = self.samples_through(crate::is_idle);
-        (samples > 0).then(|| idle as f64 / samples as f64)
+        (samples > 0).then(|| self.idle_samples() as f64 / samples as f64)
+    }
+
+    /// The samples that were taken while a CPU had nothing to do.
+    #[must_use]
+    pub fn idle_samples(&self) -> u64 {
+        let add = |sum: u64, stack: Stack<'_>| sum.saturating_add(stack.samples);
+        self.stacks().filter(Stack::is_idle).fold(0, add)
+    }
+
+    /// The stacks that were taken while a CPU had something to do.
+    #[must_use]
+    pub fn without_idle(mut self) -> Self {
+        let is_idle: Vec<bool> = self.stacks().map(|stack| stack.is_idle()).collect();
+        let mut is_idle = is_idle.into_iter();
+        self.stacks.retain(|_| is_idle.next() == Some(false));
+        self
     }
 }
 

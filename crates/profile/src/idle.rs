@@ -31,9 +31,53 @@ pub fn is_idle(frame: &str) -> bool {
     IDLE.contains(&symbol)
 }
 
+/// Functions in which Linux sleeps, on x86 and ARM.
+const SLEEPING: &[&str] = &[
+    "acpi_idle_do_entry",
+    "acpi_processor_ffh_cstate_enter",
+    "acpi_safe_halt",
+    "arch_cpu_idle",
+    "cpu_do_idle",
+    "cpu_idle_poll",
+    "cpuidle_enter",
+    "cpuidle_enter_state",
+    "default_idle",
+    "default_idle_call",
+    "do_idle",
+    "haltpoll_enter_idle",
+    "intel_idle",
+    "intel_idle_irq",
+    "intel_idle_s2idle",
+    "mwait_idle",
+    "mwait_idle_with_hints",
+    "native_halt",
+    "native_safe_halt",
+    "poll_idle",
+    "pv_native_safe_halt",
+];
+
+/// Whether a sample that was taken in this function says that its CPU had nothing to do.
+///
+/// Linux's names. An interrupt's stack stands on that of the thread it interrupted there, and much is forwarded
+/// in interrupts: so the function itself counts, not what called it.
+///
+/// # Source
+/// Linux: `kernel/sched/idle.c`, `drivers/cpuidle`, `drivers/idle/intel_idle.c`, `arch/x86/kernel/process.c`.
+#[must_use]
+pub fn is_sleeping(leaf: &str) -> bool {
+    let symbol = leaf.rsplit('`').next().unwrap_or(leaf);
+    SLEEPING.contains(&symbol)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn linux_sleeps_in_the_function_itself() {
+        assert!(is_sleeping("pv_native_safe_halt") && is_sleeping("[kernel.kallsyms]`intel_idle"));
+        assert!(!is_sleeping("net_rx_action"));
+    }
 
     #[test]
     fn idle_is_who_sleeps_and_not_who_wakes() {

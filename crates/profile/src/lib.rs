@@ -2,16 +2,32 @@
 #![forbid(unsafe_code)]
 
 mod call_graph;
+mod comparison;
+mod draw;
+mod dtrace;
 mod folded;
+mod forwarding;
 mod idle;
+mod kernel_symbols;
 mod perf_script;
+mod pprof;
+mod stacks;
 mod statistics;
 mod text;
 
 pub use call_graph::{
     CallGraph, CallGraphError, Frame, FrameNames, LastLine, Section, SectionShortfall, Truncation,
 };
+pub use comparison::{
+    Comparison, ComparisonError, CostDifference, CostInterval, FrameDifference, Noise, ProfilePair,
+    Profiled, compare_lone_profiles, compare_profiles,
+};
+pub use draw::{Caption, CostUnit, DrawError, Width, difference_graph, flame_graph};
+pub use dtrace::Dtrace;
 pub use folded::{Folded, FoldedError, Stack};
-pub use idle::is_idle;
-pub use perf_script::{PerfScript, PerfScriptError};
+pub use forwarding::is_forwarding;
+pub use idle::{is_idle, is_sleeping};
+pub use kernel_symbols::{KernelFunction, KernelSymbols, KernelSymbolsError};
+pub use perf_script::PerfScript;
 pub use statistics::{ConversionStatistics, StatisticsError};
+pub use text::PrintedError;

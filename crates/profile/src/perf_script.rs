@@ -1,14 +1,14 @@
 //! What Linux's `perf script` prints, folded while it is read.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::io::{self, BufRead, Read as _};
+use std::io::BufRead;
 
-use crate::text::quoted;
+use crate::stacks::Stacks;
+use crate::text::{PrintedError, each_line, quoted};
 use crate::{Folded, FrameNames};
 
-/// No line of `perf script` is nearly as long; whatever is, is read no further.
-const LINE_BYTES_MAX: u64 = 1 << 20;
+/// Whose text it is, for an error.
+const PROGRAM: &str = "perf script";
 /// What a function without a symbol is called.
 const UNKNOWN: &str = "[unknown]";
 
@@ -37,7 +37,7 @@ const UNKNOWN: &str = "[unknown]";
 ///             \tffffffff80 ip_rcv+0x31 ([kernel.kallsyms])\n\n";
 /// let script = PerfScript::read(text.as_bytes(), FrameNames::Symbols)?;
 /// assert_eq!(script.folded.to_string(), "nc;ip_rcv;ip_forward 1\n");
-/// # Ok::<(), fwdlab_profile::PerfScriptError>(())
+/// # Ok::<(), fwdlab_profile::PrintedError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct PerfScript {
@@ -45,30 +45,6 @@ pub struct PerfScript {
     pub folded: Folded<'static>,
     /// How many samples were lost, as far as the text tells: `perf script --show-lost-events`.
     pub lost_samples: u64,
-}
-
-/// Why a text is not what `perf script` prints.
-#[derive(Debug, thiserror::Error)]
-pub enum PerfScriptError {
-    /// A line is neither of a process nor of a function.
-    #[error("line {line}: expected {expected} ({found:?}); give what perf script prints")]
-    Line {
-        /// The line, from 1.
-        line: u64,
-        /// What should stand there.
-        expected: &'static str,
-        /// How it begins.
-        found: String,
-    },
-    /// A line goes on for ever.
-    #[error("line {line}: longer than 1 MiB; give what perf script prints")]
-    TooLong {
-        /// The line, from 1.
-        line: u64,
-    },
-    /// It cannot be read.
-    #[error("cannot be read: {0}")]
-    Io(#[from] io::Error),
 }
 
 impl PerfScript {
@@ -89,64 +65,34 @@ impl PerfScript {
     /// it.
     ///
     /// # Errors
-    /// [`PerfScriptError`].
-    pub fn read(mut text: impl BufRead, names: FrameNames) -> Result<Self, PerfScriptError> {
-        let mut reader = Reader::new(names);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let read = text
-                .by_ref()
-                .take(LINE_BYTES_MAX)
-                .read_until(b'\n', &mut line)?;
-            if read == 0 {
-                break;
-            }
-            reader.line += 1;
-            if read as u64 == LINE_BYTES_MAX && line.last() != Some(&b'\n') {
-                return Err(PerfScriptError::TooLong { line: reader.line });
-            }
-            reader.take(&line)?;
-        }
+    /// [`PrintedError`].
+    pub fn read(text: impl BufRead, names: FrameNames) -> Result<Self, PrintedError> {
+        let mut reader = Reader {
+            names,
+            process: None,
+            stacks: Stacks::default(),
+            lost_samples: 0,
+        };
+        each_line(PROGRAM, text, |number, line| reader.take(number, line))?;
         reader.end_sample();
-        Ok(reader.finish())
+        Ok(Self {
+            folded: reader.stacks.finish(),
+            lost_samples: reader.lost_samples,
+        })
     }
 }
 
 /// What was read so far.
 struct Reader {
-    line: u64,
     names: FrameNames,
-    /// Names of frames, each once.
-    frames: Vec<String>,
-    by_name: HashMap<String, u32>,
-    /// The same by what their lines hold behind the address, so that a line is taken apart once.
-    by_text: HashMap<Box<[u8]>, u32>,
-    processes: HashMap<Box<[u8]>, u32>,
-    /// The stack that is being read, from the function to the root.
-    open: Vec<u32>,
+    /// The process whose sample is being read.
     process: Option<u32>,
-    samples: HashMap<Box<[u32]>, u64>,
+    stacks: Stacks,
     lost_samples: u64,
 }
 
 impl Reader {
-    fn new(names: FrameNames) -> Self {
-        Self {
-            line: 0,
-            names,
-            frames: Vec::new(),
-            by_name: HashMap::new(),
-            by_text: HashMap::new(),
-            processes: HashMap::new(),
-            open: Vec::new(),
-            process: None,
-            samples: HashMap::new(),
-            lost_samples: 0,
-        }
-    }
-
-    fn take(&mut self, line: &[u8]) -> Result<(), PerfScriptError> {
+    fn take(&mut self, number: u64, line: &[u8]) -> Result<(), PrintedError> {
         let line = line.trim_ascii_end();
         match line.first() {
             None => self.end_sample(),
@@ -154,12 +100,14 @@ impl Reader {
             Some(b' ' | b'\t') => {
                 let function = function(line)
                     .filter(|_| self.process.is_some())
-                    .ok_or_else(|| self.wrong("an address and a function below a process", line))?;
-                let frame = match self.by_text.get(function) {
-                    Some(&frame) => frame,
-                    None => self.new_frame(function),
-                };
-                self.open.push(frame);
+                    .ok_or_else(|| {
+                        wrong(number, "an address and a function below a process", line)
+                    })?;
+                let names = self.names;
+                let frame = self
+                    .stacks
+                    .name(function, |function| frame_name(function, names));
+                self.stacks.push(frame);
             }
             Some(_) => {
                 // perf leaves no line between samples without functions.
@@ -169,72 +117,27 @@ impl Reader {
                     return Ok(());
                 }
                 let name = process_name(line)
-                    .ok_or_else(|| self.wrong("a process, its number and an event", line))?;
-                let process = match self.processes.get(name) {
-                    Some(&process) => process,
-                    None => {
-                        let process = self.named(&String::from_utf8_lossy(name));
-                        self.processes.insert(name.into(), process);
-                        process
-                    }
-                };
-                self.process = Some(process);
+                    .ok_or_else(|| wrong(number, "a process, its number and an event", line))?;
+                self.process = Some(self.stacks.name(name, |name| name.into()));
             }
         }
         Ok(())
     }
 
-    fn wrong(&self, expected: &'static str, line: &[u8]) -> PerfScriptError {
-        PerfScriptError::Line {
-            line: self.line,
-            expected,
-            found: quoted(&String::from_utf8_lossy(line)),
-        }
-    }
-
     fn end_sample(&mut self) {
-        let Some(process) = self.process.take() else {
-            return;
-        };
-        self.open.push(process);
-        match self.samples.get_mut(self.open.as_slice()) {
-            Some(samples) => *samples += 1,
-            None => {
-                self.samples.insert(self.open.as_slice().into(), 1);
-            }
+        if let Some(process) = self.process.take() {
+            self.stacks.push(process);
+            self.stacks.end(1);
         }
-        self.open.clear();
     }
+}
 
-    fn new_frame(&mut self, function: &[u8]) -> u32 {
-        let frame = self.named(&frame_name(&String::from_utf8_lossy(function), self.names));
-        self.by_text.insert(function.into(), frame);
-        frame
-    }
-
-    fn named(&mut self, name: &str) -> u32 {
-        if let Some(&known) = self.by_name.get(name) {
-            return known;
-        }
-        let index = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
-        self.frames.push(name.to_owned());
-        self.by_name.insert(name.to_owned(), index);
-        index
-    }
-
-    fn finish(self) -> PerfScript {
-        let mut folded = Folded::new();
-        for (stack, samples) in &self.samples {
-            let names = stack.iter().rev();
-            folded.push(
-                names.map(|&frame| self.frames[frame as usize].clone()),
-                *samples,
-            );
-        }
-        PerfScript {
-            folded: folded.merged(),
-            lost_samples: self.lost_samples,
-        }
+fn wrong(line: u64, expected: &'static str, found: &[u8]) -> PrintedError {
+    PrintedError::Line {
+        line,
+        expected,
+        found: quoted(&String::from_utf8_lossy(found)),
+        program: PROGRAM,
     }
 }
 
@@ -262,18 +165,19 @@ fn process_name(line: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What stands behind the address of a line of a function.
+/// What stands behind the address of a line of a function, from the space on: no process's name begins so.
 fn function(line: &[u8]) -> Option<&[u8]> {
     let line = line.trim_ascii_start();
     let end = line.iter().position(|byte| !byte.is_ascii_hexdigit())?;
-    let rest = line[end..].strip_prefix(b" ")?;
-    (end > 0 && !rest.is_empty()).then_some(rest)
+    let rest = &line[end..];
+    (end > 0 && rest[0] == b' ' && rest.len() > 1).then_some(rest)
 }
 
-/// `ip_forward` of `ip_forward+0x40 ([kernel.kallsyms])`.
+/// `ip_forward` of ` ip_forward+0x40 ([kernel.kallsyms])`.
 ///
 /// A function without a symbol is called by its object, where that is known: `[libc.so.6]`.
 fn frame_name(function: &str, names: FrameNames) -> Cow<'_, str> {
+    let function = &function[1..];
     let (symbol, object) = function
         .strip_suffix(')')
         .and_then(|function| function.rsplit_once(" ("))
@@ -373,7 +277,7 @@ mod tests {
         let endless = vec![b'x'; 3 << 20];
         let error = PerfScript::read(endless.as_slice(), FrameNames::Symbols).unwrap_err();
         assert!(
-            matches!(error, PerfScriptError::TooLong { line: 1 }),
+            matches!(error, PrintedError::TooLong { line: 1, .. }),
             "{error}"
         );
         assert_eq!(fold("", FrameNames::Symbols), "");
@@ -382,7 +286,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_folded_or_refused_with_one_of_their_lines(bytes: Vec<u8>) {
-            if let Err(PerfScriptError::Line { line, .. }) =
+            if let Err(PrintedError::Line { line, .. }) =
                 PerfScript::read(bytes.as_slice(), FrameNames::Symbols)
             {
                 let lines = bytes.split(|&byte| byte == b'\n').count() as u64;
