@@ -21,10 +21,7 @@ pub(crate) fn create_folders(folder: &Path) -> Result<(), ArchiveError> {
     if folder.is_dir() {
         return Ok(());
     }
-    let above = match folder.parent() {
-        Some(above) if above != Path::new("") => above,
-        _ => Path::new("."),
-    };
+    let above = folder_of(folder);
     create_folders(above)?;
     match fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
@@ -45,10 +42,21 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError
         .map_err(ArchiveError::io(path, "write the file"))
 }
 
-/// Writes or replaces a file as a whole.
+/// The folder that something lies in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(above) if above != Path::new("") => above,
+        _ => Path::new("."),
+    }
+}
+
+/// Writes or replaces a file as a whole: whoever reads it finds the old one or the new one.
+///
+/// # Errors
+/// [`ArchiveError`]: it cannot be written; what was there is there still.
 pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
-    let folder = path.parent().expect("files lie in a folder");
-    let name = path.file_name().expect("files have a name");
+    let folder = folder_of(path);
+    let name = path.file_name().unwrap_or_default();
     // The process is part of the name because reports of a finished run may be made twice at once.
     let unfinished = folder.join(format!(
         ".{}.{}{UNFINISHED}",
@@ -64,6 +72,27 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ArchiveE
         return Err(error.about(path));
     }
     sync_folder(folder)
+}
+
+/// Writes or replaces a file of the user's as a whole, through a link where it is one; to what is no
+/// file, a terminal or a pipe, as it comes.
+///
+/// # Errors
+/// [`ArchiveError::Io`].
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    let failed = |error| ArchiveError::io(path, "write the file")(error);
+    // A pipe has no path of its own behind that of a descriptor.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return fs::write(path, bytes).map_err(failed);
+    }
+    let target = match fs::canonicalize(path) {
+        Ok(target) => target,
+        Err(_) => std::path::absolute(path).map_err(failed)?,
+    };
+    if target.file_name().is_none() || path.to_string_lossy().ends_with('/') {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    write_atomically(&target, bytes).map_err(|error| error.about(path))
 }
 
 /// Removes what `write_atomically` left in a folder when its process was killed.

@@ -13,7 +13,10 @@ pub(crate) const FINISHED: &str = "finished.json";
 pub(crate) const README: &str = "README.md";
 pub(crate) const SESSIONS: &str = "sessions";
 pub(crate) const BLOCKS: &str = "blocks";
+pub(crate) const PROFILES: &str = "profiles";
 pub(crate) const DERIVED: &str = "derived";
+/// What the name of a file of folded stacks ends in.
+pub(crate) const FOLDED: &str = ".folded";
 /// What the name of a file of observations ends in.
 pub(crate) const OBSERVATIONS: &str = ".pps";
 
@@ -32,6 +35,22 @@ pub(crate) fn slices(dir: &Path, block: u32, attempt: u32) -> PathBuf {
     } else {
         format!("{block}.attempt-{attempt}.csv")
     })
+}
+
+/// The stacks of the profile of one trial, in one attempt at its block.
+pub(crate) fn profile(
+    dir: &Path,
+    block: u32,
+    attempt: u32,
+    variant: &VariantName,
+    family: AddressFamily,
+) -> PathBuf {
+    let attempt = match attempt {
+        1 => String::new(),
+        attempt => format!(".attempt-{attempt}"),
+    };
+    let name = format!("{block}{attempt}.{variant}.{family}{FOLDED}");
+    dir.join(PROFILES).join(name)
 }
 
 pub(crate) fn observations(dir: &Path, variant: &VariantName, family: AddressFamily) -> PathBuf {

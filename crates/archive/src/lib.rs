@@ -24,6 +24,7 @@ mod results;
 mod sample;
 mod slices;
 
+pub use durable::write_file;
 pub use error::{ArchiveError, ArchiveWarning, Place};
 pub use imported::{FileCounts, ImportAccount, is_imported, load_imported, write_import};
 pub use load::{Attempt, Finished, Loaded};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use fwdlab_model::record::{Fate, fates};
 use fwdlab_model::{
-    BlockRecord, LoadRegime, Plan, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord,
-    TrialRecord,
+    BlockRecord, LoadRegime, Plan, ProfileStacks, Record, Resolved, SCHEMA_VERSION, SessionRecord,
+    SliceRecord, TrialRecord,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,20 @@ pub struct Attempt {
     /// Its slices, in the order in which they were written; some may be missing where the attempt
     /// is invalid.
     pub slices: Vec<SliceRecord>,
+    /// The stacks of its trials' profiles, as far as their files are there.
+    pub profiles: Vec<ProfileStacks>,
+}
+
+impl Attempt {
+    /// The folded stacks of a trial's profile, where their file is there.
+    #[must_use]
+    pub fn stacks(&self, trial: &TrialRecord) -> Option<&str> {
+        let of_trial = |profile: &&ProfileStacks| {
+            (&profile.variant, profile.family) == (&trial.variant, trial.family)
+        };
+        let profile = self.profiles.iter().find(of_trial)?;
+        Some(&profile.folded)
+    }
 }
 
 /// Everything that a results directory holds.
@@ -260,11 +274,35 @@ fn read_attempts(
         attempts.push(Attempt {
             record: block.clone(),
             fate,
+            profiles: read_profiles(dir, &trials)?,
             trials,
             slices,
         });
     }
     Ok(attempts)
+}
+
+/// The stacks of the trials that have a profile. Large, and no part of any verdict: who publishes a run may
+/// leave them out.
+fn read_profiles(dir: &Path, trials: &[TrialRecord]) -> Result<Vec<ProfileStacks>, ArchiveError> {
+    let mut profiles = Vec::new();
+    for trial in trials.iter().filter(|trial| trial.profile.is_some()) {
+        let path = layout::profile(
+            dir,
+            trial.block,
+            trial.attempt,
+            &trial.variant,
+            trial.family,
+        );
+        if path.exists() {
+            profiles.push(ProfileStacks {
+                variant: trial.variant.clone(),
+                family: trial.family,
+                folded: read_text(&path)?,
+            });
+        }
+    }
+    Ok(profiles)
 }
 
 fn check_plan(path: &Path, plan: &Plan, resolved: &Resolved) -> Result<(), ArchiveError> {

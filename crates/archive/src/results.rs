@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fwdlab_model::record::fates;
 use fwdlab_model::{
-    BlockRecord, Environment, Plan, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord,
-    TrialRecord,
+    BlockRecord, Environment, Plan, ProfileStacks, Record, Resolved, SCHEMA_VERSION, SessionRecord,
+    SliceRecord, TrialRecord,
 };
 use serde::Serialize;
 
@@ -286,7 +286,7 @@ impl Results {
 
     /// Records a block that was measured to its end; it is durable when this returns.
     ///
-    /// The slices come first, then the trials and the block's end mark in one piece, then the
+    /// The slices and the profiles come first, then the trials and the block's end mark in one piece, then the
     /// `.pps` files. A crash before the end mark leaves nothing that counts; one after it leaves
     /// `.pps` files to be written again, which opening does.
     ///
@@ -299,6 +299,7 @@ impl Results {
         trials: &[TrialRecord],
         block: &BlockRecord,
         slices: &[SliceRecord],
+        profiles: &[ProfileStacks],
     ) -> Result<(), ArchiveError> {
         let records: Vec<Record> = trials
             .iter()
@@ -318,6 +319,19 @@ impl Results {
 
         let slices_path = layout::slices(self.dir(), block.block, block.attempt);
         write_atomically(&slices_path, table.as_bytes())?;
+        if !profiles.is_empty() {
+            create_folders(&self.dir().join(layout::PROFILES))?;
+        }
+        for ProfileStacks {
+            variant,
+            family,
+            folded,
+        } in profiles
+        {
+            let (block, attempt) = (block.block, block.attempt);
+            let path = layout::profile(self.dir(), block, attempt, variant, *family);
+            write_atomically(&path, folded.as_bytes())?;
+        }
         self.journal.append(&lines)?;
 
         self.loaded.records.extend(records);
@@ -329,6 +343,7 @@ impl Results {
             fate,
             trials: trials.to_vec(),
             slices: slices.to_vec(),
+            profiles: profiles.to_vec(),
         });
         self.write_observations()
     }
@@ -646,7 +661,12 @@ mod tests {
             .max();
         let attempt = last_attempt.unwrap_or(0) + 1;
         let outcome = sample::outcome(&sample::plan(), block, attempt, session, valid);
-        results.append_block(&outcome.trials, &outcome.block, &outcome.slices)
+        results.append_block(
+            &outcome.trials,
+            &outcome.block,
+            &outcome.slices,
+            &outcome.profiles,
+        )
     }
 
     #[test]
@@ -738,7 +758,19 @@ mod tests {
             "trials.jsonl",
             "xdp.inet.pps",
         ];
-        assert!(files(&dir).iter().eq(expected), "{:?}", files(&dir));
+        let profiles: Vec<String> = ["1", "2", "2.attempt-2", "3", "4"]
+            .iter()
+            .flat_map(|block| {
+                let of = |variant| format!("profiles/{block}.{variant}.inet.folded");
+                ["nft", "none", "xdp"].map(of)
+            })
+            .collect();
+        let expected: BTreeSet<String> = expected
+            .map(str::to_owned)
+            .into_iter()
+            .chain(profiles)
+            .collect();
+        assert_eq!(files(&dir), expected);
         assert_eq!(
             fs::read(dir.join("experiment.toml")).unwrap(),
             sample::SOURCE
@@ -955,14 +987,19 @@ mod tests {
             let mut outcome = good.clone();
             spoil(&mut outcome);
             let error = results
-                .append_block(&outcome.trials, &outcome.block, &outcome.slices)
+                .append_block(
+                    &outcome.trials,
+                    &outcome.block,
+                    &outcome.slices,
+                    &outcome.profiles,
+                )
                 .unwrap_err();
             assert!(matches!(error, ArchiveError::BadOutcome { .. }), "{error}");
             assert!(error.to_string().contains(what), "{error}");
         }
         assert_eq!(files(results.dir()), before);
         results
-            .append_block(&good.trials, &good.block, &good.slices)
+            .append_block(&good.trials, &good.block, &good.slices, &good.profiles)
             .unwrap();
     }
 
@@ -1166,7 +1203,7 @@ mod tests {
             }
         }
         assert!(
-            failed_at.iter().eq(["csv", "jsonl", "pps"]),
+            failed_at.iter().eq(["csv", "folded", "jsonl", "pps"]),
             "{failed_at:?}"
         );
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    AddressFamily, BlockRecord, Comparison, Conservation, Design, Environment, FamilyOrder,
-    InvalidReason, Lab, Order, Placement, Plan, PlannedBlock, RateBasis, Resolved, SCHEMA_VERSION,
-    SessionRecord, SliceRecord, Traffic, TrialRecord, Variant, VariantName,
+    AddressFamily, BlockRecord, Comparison, Conservation, CpuSamples, Design, Environment,
+    FamilyOrder, InvalidReason, Lab, Order, Placement, Plan, PlannedBlock, ProfileFault,
+    ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord,
+    Traffic, TrialRecord, Variant, VariantName,
 };
 
 use crate::results::NewRun;
@@ -57,6 +58,7 @@ pub(crate) fn resolved() -> Resolved {
         },
         lab: Lab::netns("here"),
         references: vec![],
+        profiling: None,
     }
 }
 
@@ -116,6 +118,32 @@ pub(crate) struct Outcome {
     pub(crate) trials: Vec<TrialRecord>,
     pub(crate) block: BlockRecord,
     pub(crate) slices: Vec<SliceRecord>,
+    pub(crate) profiles: Vec<ProfileStacks>,
+}
+
+/// What the stacks of every trial's profile are.
+pub(crate) const STACKS: &str = "fwdlab;ip_forward 5\nfwdlab;ip_forward;fib_lookup 2\n";
+
+fn profile() -> ProfileRecord {
+    ProfileRecord {
+        event: "cpu-clock".into(),
+        frequency_hz: 1999,
+        has_kernel: true,
+        time_s: 0.25,
+        pooled_pps: 1_100_000.5,
+        samples: 7,
+        idle_samples: 0,
+        samples_by_cpu: vec![CpuSamples { cpu: 1, samples: 7 }],
+        foreign_samples: 0,
+        harness_samples: 3,
+        lost_samples: 0,
+        outside_samples: 0,
+        attempts: 1,
+        faults: vec![ProfileFault::FewSamples {
+            samples: 7,
+            bound: 100,
+        }],
+    }
 }
 
 /// What a lab would measure; numbers depend on the block and the variant only.
@@ -144,7 +172,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
                 })
         })
         .collect();
-    let trials = (0_u32..)
+    let trials: Vec<TrialRecord> = (0_u32..)
         .zip(&order.rounds[0])
         .map(|(position, variant)| TrialRecord {
             schema: SCHEMA_VERSION,
@@ -166,6 +194,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             pooled_pps: 1_200_000.1,
             steal_s: 0.0,
             calibration_ns: 1e5,
+            profile: Some(Box::new(profile())),
             invalid: (!valid && position == 1)
                 .then_some(InvalidReason::Stolen {
                     ratio: 0.1,
@@ -188,9 +217,18 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
         undisturbed_loop_ns: 690.0,
         rate_basis: BTreeMap::from([(order.family, RateBasis::Undisturbed)]),
     };
+    let profiles = trials
+        .iter()
+        .map(|trial| ProfileStacks {
+            variant: trial.variant.clone(),
+            family: trial.family,
+            folded: STACKS.to_owned(),
+        })
+        .collect();
     Outcome {
         trials,
         block,
         slices,
+        profiles,
     }
 }

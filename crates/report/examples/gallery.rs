@@ -106,11 +106,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         ),
     ];
     for (name, case) in cases {
-        let report = Report::build(&case.loaded())?;
+        let loaded = case.loaded();
+        let report = Report::build(&loaded)?;
         let case_folder = Path::new(&folder).join(name);
         let derived = case_folder.join("derived");
         std::fs::create_dir_all(&derived)?;
-        for (name, text) in render::derived_files(&report)? {
+        for (name, text) in render::derived_files(&report, &loaded)? {
             std::fs::write(derived.join(name), text)?;
         }
         std::fs::write(

@@ -15,6 +15,7 @@ use crate::checks;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::judge::judge;
+use crate::profiles;
 use crate::report::{
     AgainSection, ComparisonSection, DesignSection, DisturbanceSection, EventsSection,
     FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,
@@ -54,6 +55,8 @@ impl Report {
             slices.extend(section.map(|section| (family, section)));
             warnings.extend(found);
         }
+        let (profiles, of_profiles) = profiles::section(loaded);
+        warnings.extend(of_profiles);
         let warnings = merged(warnings);
         Ok(Self {
             schema: REPORT_SCHEMA_VERSION,
@@ -75,6 +78,7 @@ impl Report {
             trials: trial_sections(loaded),
             losses: losses(loaded),
             dut_events: dut_events(loaded),
+            profiles,
             conservation: conservation(loaded),
             disturbance: disturbance(loaded),
             invalid: invalid_section(loaded),

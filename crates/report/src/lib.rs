@@ -21,6 +21,7 @@ mod lint;
 mod netbenches;
 mod offered_load;
 mod preview;
+mod profiles;
 mod readme;
 mod report;
 mod sections;
@@ -43,6 +44,10 @@ pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use preview::{
     Claim, ComparisonPreview, Detectable, Difference, MethodPreview, PREVIEW_SCHEMA_VERSION,
     Preview, Reckoned, VariantPreview,
+};
+pub use profiles::{
+    CostSection, FrameSection, OverheadSection, ProfileDifference, ProfileSection, ProfilesSection,
+    RejectedProfile,
 };
 pub use report::*;
 pub use sentences::settled_load;

@@ -30,17 +30,18 @@ const OTHERS: &[&str] = &["derived/noise.json"];
 /// Shape: none of the files need be there.
 #[must_use]
 pub fn lint_report(loaded: &Loaded, published: &BTreeMap<String, Vec<u8>>) -> Vec<Finding> {
-    let made = match Report::build(loaded).and_then(|report| Ok((made_files(&report)?, report))) {
-        Ok(made) => made,
-        // Nothing was measured, and nothing is published.
-        Err(ReportError::NoSession) if published.is_empty() => return Vec::new(),
-        Err(error) => {
-            let sentence = format!("no report can be made of the records: {error}");
-            let finding = Finding::new(&NOT_OF_ITS_FORM, &loaded.dir, sentence);
-            let evidence = Evidence::published(&records(loaded), None, error.to_string());
-            return vec![finding.with(evidence)];
-        }
-    };
+    let made =
+        match Report::build(loaded).and_then(|report| Ok((made_files(&report, loaded)?, report))) {
+            Ok(made) => made,
+            // Nothing was measured, and nothing is published.
+            Err(ReportError::NoSession) if published.is_empty() => return Vec::new(),
+            Err(error) => {
+                let sentence = format!("no report can be made of the records: {error}");
+                let finding = Finding::new(&NOT_OF_ITS_FORM, &loaded.dir, sentence);
+                let evidence = Evidence::published(&records(loaded), None, error.to_string());
+                return vec![finding.with(evidence)];
+            }
+        };
     let (files, report) = made;
     let mut findings = warned(loaded, &report);
     let mut others = Vec::new();
@@ -86,8 +87,8 @@ pub fn lint_report(loaded: &Loaded, published: &BTreeMap<String, Vec<u8>>) -> Ve
 }
 
 /// The report's files by their paths in the directory.
-fn made_files(report: &Report) -> Result<BTreeMap<String, String>, ReportError> {
-    let derived = render::derived_files(report)?.into_iter();
+fn made_files(report: &Report, loaded: &Loaded) -> Result<BTreeMap<String, String>, ReportError> {
+    let derived = render::derived_files(report, loaded)?.into_iter();
     let mut files: BTreeMap<String, String> = derived
         .map(|(name, text)| (format!("derived/{name}"), text))
         .collect();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
     AddressFamily, Comparison, Design, Factor, LabKind, LoadRegime, Order, Plan, PlannedBlock,
-    Reference, Resolved, Traffic, Variant, VariantName,
+    ProfileEvery, Profiling, Reference, Resolved, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{
     DETECTION_POWER, METHODS_WITH_POWER, Method, PooledSpread, PowerAnalysis, StatsError, Unit,
@@ -58,6 +58,9 @@ pub struct Preview {
     pub comparisons: Vec<ComparisonPreview>,
     /// Earlier data that the report will show.
     pub references: Vec<Reference>,
+    /// The profiles that are taken, where any are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profiling: Option<Profiling>,
     /// The first block, as an example of the order.
     pub first_block: PlannedBlock,
     /// How long the run takes, in seconds; none where nothing tells.
@@ -220,6 +223,7 @@ impl Preview {
             variants: resolved.variants.clone(),
             comparisons,
             references: resolved.references.clone(),
+            profiling: resolved.profiling,
             first_block,
             duration_s,
             detectable,
@@ -687,6 +691,17 @@ impl Page<'_> {
             )
         };
         self.wrapped("  ", &words);
+        if let Some(profiling) = preview.profiling {
+            let (slice_ms, hz) = (profiling.slice_ms, profiling.frequency_hz);
+            let place = match profiling.every {
+                ProfileEvery::Block => "one more round in every block",
+                ProfileEvery::Trial => "behind every slice one more",
+            };
+            let words = format!(
+                "profiles: {place}, {slice_ms} ms with stacks sampled {hz} times a second, which count for no trial"
+            );
+            self.wrapped("  ", &words);
+        }
     }
 
     fn detectable(&mut self) {

@@ -7,6 +7,7 @@ use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime, Tester};
 
 use crate::factorial::FactorialRow;
 use crate::format;
+use crate::profiles::{self, CostSection, ProfileDifference, ProfilesSection};
 use crate::report::{
     ComparisonSection, EventsSection, OrderEffectSection, ReferenceRow, Report, Row, Warning,
 };
@@ -26,6 +27,7 @@ pub(crate) fn readme(report: &Report, plots: &str) -> String {
     page.results();
     page.losses();
     page.dut_events();
+    page.profiles();
     page.offered_load();
     page.ministat();
     page.control();
@@ -69,7 +71,8 @@ impl Page<'_> {
         let rule: Vec<&str> = header.iter().map(|_| "---").collect();
         self.line(&format!("|{}|", rule.join("|")));
         for row in rows {
-            self.line(&format!("| {} |", row.join(" | ")));
+            let cells: Vec<String> = row.iter().map(|cell| text::cell(cell)).collect();
+            self.line(&format!("| {} |", cells.join(" | ")));
         }
         self.line("");
     }
@@ -380,6 +383,102 @@ impl Page<'_> {
                 })
                 .collect();
             self.table(&head, &rows);
+        }
+    }
+
+    /// Why rates differ, and the flame graphs that show it.
+    fn profiles(&mut self) {
+        let report = self.report;
+        let Some(section) = &report.profiles else {
+            return;
+        };
+        self.paragraph("## Why");
+        for difference in &section.differences {
+            let label = text::markdown(report.label(&difference.variant));
+            let family = match report.traffic.families.len() {
+                1 => String::new(),
+                _ => format!(", {}", difference.family.protocol()),
+            };
+            self.line(&format!("- **{label}**{family}: {}", difference.sentence));
+        }
+        self.line("");
+        self.paragraph(&profiles::taken(section));
+        if let Some(overhead) = &section.overhead {
+            self.paragraph(&profiles::overhead(overhead, &report.design));
+        }
+        for difference in &section.differences {
+            self.frames(difference);
+        }
+        self.flame_graphs(section);
+    }
+
+    /// The functions in which two variants differ.
+    fn frames(&mut self, difference: &ProfileDifference) {
+        if difference.frames.is_empty() {
+            return;
+        }
+        let report = self.report;
+        let heading = format!(
+            "{} against {}, {}",
+            report.label(&difference.variant),
+            report.label(&difference.baseline),
+            difference.family.protocol()
+        );
+        self.paragraph(&format!("**{}**", text::markdown(&heading)));
+        let cell = |cost: &CostSection| {
+            let mark = if cost.is_significant { "**" } else { "" };
+            format!("{mark}{}{mark}", profiles::signed(cost))
+        };
+        let rows: Vec<Vec<String>> = difference
+            .frames
+            .iter()
+            .map(|frame| {
+                vec![
+                    text::code(&frame.frame),
+                    format::short(frame.itself.baseline_ns, 1),
+                    format::short(frame.itself.variant_ns, 1),
+                    cell(&frame.itself),
+                    cell(&frame.with_callees),
+                ]
+            })
+            .collect();
+        self.table(
+            &[
+                "function (ns/packet)",
+                "baseline",
+                "variant",
+                "itself",
+                "with what it calls",
+            ],
+            &rows,
+        );
+        self.paragraph(&profiles::others(
+            difference,
+            report.design.confidence_percent,
+        ));
+    }
+
+    /// In the form in which such results are published.
+    fn flame_graphs(&mut self, section: &ProfilesSection) {
+        let report = self.report;
+        self.paragraph("## flamegraphs");
+        for &family in &report.traffic.families {
+            if report.traffic.families.len() > 1 {
+                self.paragraph(&format!("### {family}"));
+            }
+            for variant in section.variants.iter().filter(|of| of.family == family) {
+                let label = text::markdown(report.label(&variant.variant));
+                self.item(&format!("[{label}]({}{})", self.plots, variant.flame_graph));
+            }
+            for difference in section.differences.iter().filter(|of| of.family == family) {
+                let label = text::markdown(report.label(&difference.variant));
+                let baseline = text::markdown(report.label(&difference.baseline));
+                self.item(&format!(
+                    "[{label} against {baseline}]({}{})",
+                    self.plots, difference.flame_graph
+                ));
+            }
+            self.line("");
         }
     }
 

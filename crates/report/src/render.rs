@@ -187,11 +187,15 @@ pub fn netbenches_readme(run: &Loaded, export: &Export) -> Result<String, Report
     crate::netbenches::readme(run, export)
 }
 
-/// The files of `derived/` by their names: README.md, report.json and the plots.
+/// The files of `derived/` by their names: README.md, report.json and the plots; `loaded` is what the report
+/// was built from.
 ///
 /// # Errors
 /// [`ReportError::Json`].
-pub fn derived_files(report: &Report) -> Result<BTreeMap<String, String>, ReportError> {
+pub fn derived_files(
+    report: &Report,
+    loaded: &Loaded,
+) -> Result<BTreeMap<String, String>, ReportError> {
     let mut files = BTreeMap::from([
         ("README.md".to_owned(), readme(report, "")),
         ("report.json".to_owned(), json(report)?),
@@ -200,5 +204,6 @@ pub fn derived_files(report: &Report) -> Result<BTreeMap<String, String>, Report
     for comparison in &report.comparisons {
         files.insert(comparison.plot.clone(), effects_svg(report, comparison));
     }
+    files.extend(crate::profiles::pictures(report, loaded));
     Ok(files)
 }

@@ -11,6 +11,7 @@ use fwdlab_stats::Method;
 
 use crate::factorial::FactorialSection;
 use crate::offered_load::OfferedLoadRow;
+use crate::profiles::ProfilesSection;
 
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
@@ -56,6 +57,9 @@ pub struct Report {
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dut_events: Vec<EventsSection>,
+    /// Why rates differ; none where no profiles were taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<ProfilesSection>,
     /// Where the frames of the accepted blocks went.
     pub conservation: BTreeMap<AddressFamily, Conservation>,
     /// Time in which the load CPU was disturbed from outside; none where it never was.

@@ -8,6 +8,7 @@ use crate::factorial::FactorialSection;
 use crate::format;
 use crate::labels::shortened;
 use crate::offered_load::OfferedLoadRow;
+use crate::profiles::ProfileDifference;
 use crate::report::{
     ComparisonSection, ControlSection, Effect, ReferenceRow, Report, Row, VerdictSection, Warning,
 };
@@ -91,6 +92,8 @@ struct Shown<'a> {
     ministat: &'a [String],
     ministat_note: Option<&'a str>,
     offered_load: &'a [OfferedLoadRow],
+    /// What profiles say of the variants.
+    profiles: Vec<&'a ProfileDifference>,
 }
 
 impl<'a> Shown<'a> {
@@ -110,6 +113,7 @@ impl<'a> Shown<'a> {
             ministat: &comparison.ministat,
             ministat_note: comparison.ministat_note.as_deref(),
             offered_load: &comparison.offered_load,
+            profiles: profiles_of(report, comparison),
         }
     }
 
@@ -128,8 +132,24 @@ impl<'a> Shown<'a> {
             ministat: &group.ministat,
             ministat_note: None,
             offered_load: &group.offered_load,
+            profiles: Vec::new(),
         }
     }
+}
+
+/// Those of the variants of a comparison, where any were taken.
+fn profiles_of<'a>(
+    report: &'a Report,
+    comparison: &ComparisonSection,
+) -> Vec<&'a ProfileDifference> {
+    let baseline = comparison.baseline().map(|row| &row.variant);
+    let differences = report
+        .profiles
+        .iter()
+        .flat_map(|section| &section.differences);
+    differences
+        .filter(|found| found.family == comparison.family && Some(&found.baseline) == baseline)
+        .collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -218,6 +238,11 @@ impl Screen {
                 continue;
             };
             self.finding(label, verdict);
+            let of_row = |found: &&&ProfileDifference| found.variant == row.variant;
+            if let Some(found) = shown.profiles.iter().find(of_row) {
+                let sentence = format!("why: {}", found.sentence.replace('`', ""));
+                self.wrapped("    ", &sentence, Style::Dim);
+            }
             let offered_load = shown.offered_load.iter();
             for offered in
                 offered_load.filter(|offered| offered.differs && offered.variant == row.variant)

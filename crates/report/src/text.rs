@@ -108,6 +108,20 @@ pub(crate) fn code(text: &str) -> String {
     }
 }
 
+/// Markdown for a cell of a table: bars, which end it even in a code span, escaped where they are not yet.
+pub(crate) fn cell(markdown: &str) -> String {
+    let mut cell = String::with_capacity(markdown.len());
+    let mut is_escaped = false;
+    for character in markdown.chars() {
+        if character == '|' && !is_escaped {
+            cell.push('\\');
+        }
+        cell.push(character);
+        is_escaped = character == '\\' && !is_escaped;
+    }
+    cell
+}
+
 /// The text for an XML attribute or element.
 pub(crate) fn xml(text: &str) -> String {
     let mut escaped = String::new();

@@ -32,7 +32,7 @@ fn finished(run: &Synthetic) -> Loaded {
 /// What `fwdlab report` writes of a run.
 fn published(loaded: &Loaded) -> BTreeMap<String, Vec<u8>> {
     let report = Report::build(loaded).unwrap();
-    let derived = render::derived_files(&report).unwrap().into_iter();
+    let derived = render::derived_files(&report, loaded).unwrap().into_iter();
     let readme = render::readme(&report, "derived/");
     derived
         .map(|(name, text)| (format!("derived/{name}"), text))

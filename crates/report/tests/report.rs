@@ -836,16 +836,17 @@ fn the_same_records_give_the_same_bytes() {
         invalid: vec![(2, 1)],
         ..Synthetic::default()
     };
-    let here = Report::build(&run.loaded()).unwrap();
+    let (here, there) = (run.loaded(), run.loaded());
     let elsewhere = Loaded {
         dir: "/somewhere/else".into(),
-        ..run.loaded()
+        ..there
     };
-    let elsewhere = Report::build(&elsewhere).unwrap();
-    assert_eq!(
-        render::derived_files(&here).unwrap(),
-        render::derived_files(&elsewhere).unwrap()
-    );
+    let files = |loaded| {
+        let report = Report::build(loaded).unwrap();
+        render::derived_files(&report, loaded).unwrap()
+    };
+    assert_eq!(files(&here), files(&elsewhere));
+    let here = Report::build(&here).unwrap();
     let json = render::json(&here).unwrap();
     let read: Report = serde_json::from_str(&json).unwrap();
     assert_eq!(read, here);
@@ -1096,12 +1097,14 @@ fn where_ministat_and_the_verdict_differ_the_readme_says_why() {
 
 #[test]
 fn comparisons_and_families_have_a_plot_each() {
-    let report = report_of(&Synthetic {
+    let loaded = Synthetic {
         titles: vec![Some("First".to_owned()), Some("Second".to_owned())],
         families: vec![AddressFamily::Inet, AddressFamily::Inet6],
         ..Synthetic::default()
-    });
-    let files = render::derived_files(&report).unwrap();
+    }
+    .loaded();
+    let report = Report::build(&loaded).unwrap();
+    let files = render::derived_files(&report, &loaded).unwrap();
     let readme = render::readme(&report, "derived/");
     for plot in ["1-inet", "1-inet6", "2-inet", "2-inet6"] {
         let name = format!("effects-{plot}.svg");

@@ -50,7 +50,12 @@ impl Shelf {
         for block in measured + 1..=(measured + blocks).min(BLOCKS) {
             let outcome = sample::outcome(&plan, block, 1, 1, true);
             results
-                .append_block(&outcome.trials, &outcome.block, &outcome.slices)
+                .append_block(
+                    &outcome.trials,
+                    &outcome.block,
+                    &outcome.slices,
+                    &outcome.profiles,
+                )
                 .unwrap();
         }
         if measured + blocks > BLOCKS {

@@ -17,7 +17,12 @@ fn run(root: &Path) -> Loaded {
     for block in 1..=2 {
         let outcome = sample::outcome(&plan, block, 1, 1, true);
         results
-            .append_block(&outcome.trials, &outcome.block, &outcome.slices)
+            .append_block(
+                &outcome.trials,
+                &outcome.block,
+                &outcome.slices,
+                &outcome.profiles,
+            )
             .unwrap();
     }
     results.loaded().clone()

@@ -11,7 +11,7 @@ use crate::results::Results;
 
 use super::{
     BEING_MEASURED, Evidence, Finding, UNREADABLE, files, links, name_in, numbers, observations,
-    run,
+    profiles, run,
 };
 
 /// What was found in a results directory, and what is left for those who know how reports are made.
@@ -47,6 +47,7 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
         Ok(loaded) => {
             run::lint_run(&loaded, &mut findings);
             numbers::lint_numbers(&loaded, &mut findings);
+            profiles::lint_profiles(&loaded, &mut findings);
             // A line may be half written, and what is written last lie behind what was read first.
             if !is_being_measured {
                 let warnings = loaded.warnings.iter();

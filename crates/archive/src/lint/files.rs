@@ -103,6 +103,7 @@ pub(super) fn lint_files(directory: &Path, findings: &mut Vec<Finding>) {
             is_number(name.strip_suffix(".json"))
         }),
         (layout::BLOCKS, is_slices),
+        (layout::PROFILES, is_profile),
         (layout::DERIVED, |_| true),
     ] {
         // A folder that is not there, or does not read, is said where its files are missed.
@@ -157,6 +158,7 @@ fn is_known_at_top(name: &str) -> bool {
         layout::README,
         layout::SESSIONS,
         layout::BLOCKS,
+        layout::PROFILES,
         layout::DERIVED,
     ];
     known.contains(&name) || name.ends_with(layout::OBSERVATIONS)
@@ -167,6 +169,13 @@ pub(super) fn is_slices(name: &str) -> bool {
     let stem = name.strip_suffix(".csv").unwrap_or_default();
     let (block, attempt) = stem.split_once(".attempt-").unwrap_or((stem, "1"));
     is_number(Some(block)) && is_number(Some(attempt))
+}
+
+/// Whether a file of that name holds the stacks of a profile: of which variants is for who knows the run.
+fn is_profile(name: &str) -> bool {
+    let stem = name.strip_suffix(layout::FOLDED).unwrap_or_default();
+    stem.split_once('.')
+        .is_some_and(|(block, rest)| is_number(Some(block)) && rest.contains('.'))
 }
 
 fn is_number(text: Option<&str>) -> bool {

@@ -13,6 +13,7 @@ mod lines;
 mod links;
 mod numbers;
 mod observations;
+mod profiles;
 mod rule;
 mod run;
 #[cfg(test)]

@@ -42,8 +42,11 @@ pub(super) fn append(results: &mut Results, outcome: Outcome) {
         trials,
         block,
         slices,
+        profiles,
     } = outcome;
-    results.append_block(&trials, &block, &slices).unwrap();
+    results
+        .append_block(&trials, &block, &slices, &profiles)
+        .unwrap();
 }
 
 /// The findings' codes, and their sentences for whoever reads a failed test.

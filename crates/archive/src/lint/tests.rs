@@ -452,3 +452,35 @@ fn any_bytes_in_any_file_are_findings_at_most() {
         fs::write(&path, &whole[file]).unwrap();
     });
 }
+
+#[test]
+fn stacks_are_held_against_the_samples_that_their_trial_records() {
+    let profile = |dir: &Path| dir.join("profiles/1.none.inet.folded");
+    for (text, says) in [
+        ("fwdlab;ip_forward 8\n", "8 samples"),
+        ("prose\n", "line 1: expected"),
+        ("fwdlab;ip_forward 7", "it does not end"),
+    ] {
+        let (codes, findings) = found(|dir| fs::write(profile(dir), text).unwrap());
+        assert_eq!(codes, ["L504"]);
+        assert!(
+            findings[0]
+                .sentence
+                .contains("the 7 samples recorded of it")
+        );
+        assert!(findings[0].evidence[0].says.contains(says), "{findings:?}");
+    }
+    // A run may be published without them.
+    assert_eq!(
+        after(|dir| fs::remove_file(profile(dir)).unwrap()),
+        ["L505"]
+    );
+    assert_eq!(
+        after(|dir| fs::remove_dir_all(dir.join("profiles")).unwrap()),
+        ["L505"]
+    );
+    assert_eq!(
+        after(|dir| fs::write(dir.join("profiles/notes"), "x").unwrap()),
+        ["L906"]
+    );
+}

@@ -1,5 +1,6 @@
 //! What is below a folder: every file once, in one order, whatever their names are.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,9 +17,9 @@ const IMPORTED: &[&str] = &["import.json", "imported.json"];
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    /// Every regular file, by its path below the root, in the order of their bytes.
+    /// Every regular file, in the order of their paths.
     pub(super) files: Vec<FoundFile>,
-    /// What is there and is no regular file, or could not be looked at.
+    /// What is there and is no regular file, or could not be looked at, in the same order.
     pub(super) others: Vec<(PathBuf, Unwalked)>,
 }
 
@@ -55,71 +56,71 @@ pub(super) enum Unwalked {
 /// What the system says where `root` itself cannot be listed.
 pub(super) fn walk(root: &Path, apart: &[PathBuf]) -> io::Result<Walk> {
     let mut found = Walk::default();
-    // The next folder is the last one: a folder's own go in backwards.
-    let mut folders = vec![(PathBuf::new(), 0)];
-    while let Some((folder, depth)) = folders.pop() {
-        if apart.contains(&root.join(&folder)) {
-            continue;
-        }
-        let mut entries = match list(&root.join(&folder)) {
-            Ok(entries) => entries,
-            Err(error) if folder.as_os_str().is_empty() => return Err(error),
-            Err(error) => {
-                found
-                    .others
-                    .push((folder, Unwalked::Unreadable(error.kind())));
+    if apart.iter().any(|apart| apart == root) {
+        return Ok(found);
+    }
+    let mut open = list(root, PathBuf::new(), 0, &mut found)?;
+    while let Some(Entry {
+        path,
+        depth,
+        metadata,
+    }) = open.pop()
+    {
+        let reason = match metadata {
+            Err(error) => Unwalked::Unreadable(error.kind()),
+            Ok(metadata) if metadata.is_symlink() => Unwalked::SymbolicLink,
+            Ok(metadata) if metadata.is_file() => {
+                let bytes = metadata.len();
+                found.files.push(FoundFile { path, bytes });
                 continue;
             }
-        };
-        if entries.iter().any(|entry| {
-            let name = entry.file_name();
-            IMPORTED.iter().any(|imported| name == *imported)
-        }) {
-            found.others.push((folder, Unwalked::Imported));
-            continue;
-        }
-        entries.sort_by_key(fs::DirEntry::file_name);
-        let mut below = Vec::new();
-        for entry in entries {
-            let path = folder.join(entry.file_name());
-            let metadata = match entry.metadata() {
-                Ok(metadata) => metadata,
-                Err(error) => {
-                    found
-                        .others
-                        .push((path, Unwalked::Unreadable(error.kind())));
+            Ok(metadata) if !metadata.is_dir() => Unwalked::NoRegularFile,
+            Ok(_) if BOOKKEEPING.iter().any(|name| path.ends_with(name)) => Unwalked::Bookkeeping,
+            Ok(_) if depth > DEPTH_MAX => Unwalked::TooDeep,
+            Ok(_) if apart.contains(&root.join(&path)) => continue,
+            Ok(_) => match list(root, path.clone(), depth, &mut found) {
+                Ok(entries) => {
+                    open.extend(entries);
                     continue;
                 }
-            };
-            let reason = if metadata.is_symlink() {
-                Unwalked::SymbolicLink
-            } else if metadata.is_file() {
-                found.files.push(FoundFile {
-                    path,
-                    bytes: metadata.len(),
-                });
-                continue;
-            } else if !metadata.is_dir() {
-                Unwalked::NoRegularFile
-            } else if BOOKKEEPING.iter().any(|name| entry.file_name() == *name) {
-                Unwalked::Bookkeeping
-            } else if depth == DEPTH_MAX {
-                Unwalked::TooDeep
-            } else {
-                below.push((path, depth + 1));
-                continue;
-            };
-            found.others.push((path, reason));
-        }
-        folders.extend(below.into_iter().rev());
+                Err(error) => Unwalked::Unreadable(error.kind()),
+            },
+        };
+        found.others.push((path, reason));
     }
-    found.files.sort_by(|a, b| a.path.cmp(&b.path));
-    found.others.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
 }
 
-fn list(folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
-    fs::read_dir(folder)?.collect()
+/// Something that was listed and not yet looked at.
+struct Entry {
+    /// Below the root.
+    path: PathBuf,
+    /// So many folders lie around it.
+    depth: usize,
+    metadata: io::Result<fs::Metadata>,
+}
+
+/// What lies in a folder, the last by name first, so that who takes the last one has them in order; nothing
+/// where an import of ours wrote it.
+fn list(root: &Path, folder: PathBuf, depth: usize, found: &mut Walk) -> io::Result<Vec<Entry>> {
+    let mut entries = fs::read_dir(root.join(&folder))?.collect::<io::Result<Vec<_>>>()?;
+    let is_imports = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        IMPORTED.iter().any(|imported| name == *imported)
+    };
+    if entries.iter().any(is_imports) {
+        found.others.push((folder, Unwalked::Imported));
+        return Ok(Vec::new());
+    }
+    entries.sort_by_cached_key(|entry| Reverse(entry.file_name()));
+    Ok(entries
+        .into_iter()
+        .map(|entry| Entry {
+            path: folder.join(entry.file_name()),
+            depth: depth + 1,
+            metadata: entry.metadata(),
+        })
+        .collect())
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ impl Synthetic {
             .into_iter()
             .zip(of_blocks)
             .map(|((record, trials, slices), (_, fate))| Attempt {
+                profiles: Vec::new(),
                 record,
                 fate,
                 trials,
@@ -186,6 +187,7 @@ impl Synthetic {
                 ..Lab::netns("local")
             },
             references: Vec::new(),
+            profiling: None,
         }
     }
 
@@ -294,6 +296,7 @@ impl Synthetic {
                     pooled_pps: forwarded_frames as f64 / (0.1 * f64::from(self.rounds)),
                     steal_s: 0.0,
                     calibration_ns: 10_000.0,
+                    profile: None,
                     invalid,
                 });
             }

@@ -1,0 +1,365 @@
+//! Why a forwarding rate changed: the profiles of the variants, held against each other.
+
+mod evidence;
+mod pictures;
+mod sentences;
+
+use fwdlab_archive::Loaded;
+use fwdlab_model::{AddressFamily, Comparison, ProfileEvery, VariantName};
+use fwdlab_profile::{ComparisonError, CostDifference, ProfilePair, compare_profiles};
+use fwdlab_stats::{StudentSample, percent};
+use serde::{Deserialize, Serialize};
+
+use crate::report::{IntervalSection, Warning};
+use crate::text;
+use evidence::Profiles;
+
+pub(crate) use pictures::pictures;
+pub(crate) use sentences::{others, overhead, signed, taken};
+
+/// So many functions are listed that differ; a report that lists more is not read.
+const FRAMES_MAX: usize = 12;
+
+/// The profiles of a run, and what they say of its effects.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProfilesSection {
+    /// Where in a block they were taken.
+    pub every: ProfileEvery,
+    /// After what samples were taken: `cpu-clock` or `cycles`.
+    pub event: String,
+    /// Samples a second that were asked for.
+    pub frequency_hz: u32,
+    /// Whether the kernel's functions were sampled, too.
+    pub has_kernel: bool,
+    /// What sampling does to the forwarding rate; none from a single block.
+    pub overhead: Option<OverheadSection>,
+    /// One a variant and family, in the experiment's order, the control behind.
+    pub variants: Vec<ProfileSection>,
+    /// One a variant that is compared with a baseline, and one a control.
+    pub differences: Vec<ProfileDifference>,
+    /// Profiles that do not show the load, of the blocks that count.
+    pub rejected: Vec<RejectedProfile>,
+}
+
+/// What sampling does to the forwarding rate: of slices with samples against those of the same trials without.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OverheadSection {
+    /// Mean over the blocks, each the mean over its trials.
+    pub estimate_percent: f64,
+    /// Student's interval over the blocks.
+    pub interval: IntervalSection,
+    /// How many blocks.
+    pub blocks: u32,
+}
+
+/// The profiles of one variant in one family.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProfileSection {
+    /// The variant.
+    pub variant: VariantName,
+    /// The address family.
+    pub family: AddressFamily,
+    /// Blocks with a profile that shows the load.
+    pub blocks: u32,
+    /// Samples of all of them, those of idle CPUs left out.
+    pub samples: u64,
+    /// Part of all samples that were of an idle CPU, and left out.
+    pub idle_percent: f64,
+    /// Samples that found no room.
+    pub lost_samples: u64,
+    /// What a packet costs, mean over the blocks.
+    ///
+    /// Units: nanoseconds of the CPUs that forward.
+    pub cost_ns: f64,
+    /// File name of the flame graph.
+    pub flame_graph: String,
+}
+
+/// Where a variant and its baseline spend their time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProfileDifference {
+    /// What it is compared with.
+    pub baseline: VariantName,
+    /// The variant.
+    pub variant: VariantName,
+    /// The address family.
+    pub family: AddressFamily,
+    /// Blocks with a profile of both.
+    pub blocks: u32,
+    /// Blocks that it takes at least to show a difference.
+    pub blocks_needed: u32,
+    /// What a packet costs, and how that differs; not corrected for the functions.
+    pub packet: CostSection,
+    /// What the functions say of that, in words, in Markdown.
+    pub sentence: String,
+    /// The functions that are shown to differ, those that differ most by themselves first; not all where they
+    /// are many.
+    pub frames: Vec<FrameSection>,
+    /// How many are shown to differ.
+    pub frames_different: u32,
+    /// How many functions were sampled in all.
+    pub frames_sampled: u32,
+    /// File name of the flame graph of both.
+    pub flame_graph: String,
+}
+
+/// A function in two variants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FrameSection {
+    /// Its name.
+    pub frame: String,
+    /// Of samples in it.
+    pub itself: CostSection,
+    /// Of samples in it or in what it calls.
+    pub with_callees: CostSection,
+}
+
+/// What something costs a packet in two variants.
+///
+/// Units: nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CostSection {
+    /// In the baseline, mean over the blocks.
+    pub baseline_ns: f64,
+    /// In the variant.
+    pub variant_ns: f64,
+    /// The variant's less the baseline's.
+    pub difference_ns: f64,
+    /// Half the interval's length; none where too little was seen for one.
+    pub half_width_ns: Option<f64>,
+    /// Corrected for all functions of the comparison; none where too little was seen.
+    pub p: Option<f64>,
+    /// Whether a difference is shown.
+    pub is_significant: bool,
+}
+
+impl From<CostDifference> for CostSection {
+    fn from(cost: CostDifference) -> Self {
+        Self {
+            baseline_ns: cost.baseline_ns,
+            variant_ns: cost.variant_ns,
+            difference_ns: cost.difference_ns,
+            half_width_ns: cost.interval.map(|interval| interval.half_width_ns()),
+            p: cost.p,
+            is_significant: cost.is_significant,
+        }
+    }
+}
+
+/// A profile that does not show the load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RejectedProfile {
+    /// Its block.
+    pub block: u32,
+    /// The variant.
+    pub variant: VariantName,
+    /// The address family.
+    pub family: AddressFamily,
+    /// How often it was taken.
+    pub attempts: u32,
+    /// Why it was rejected each time, as of the last time.
+    pub reasons: Vec<String>,
+}
+
+/// What the profiles of a run say, and what is to be warned of; nothing where none were taken.
+pub(crate) fn section(loaded: &Loaded) -> (Option<ProfilesSection>, Vec<Warning>) {
+    let Some(profiling) = loaded.resolved.profiling else {
+        return (None, Vec::new());
+    };
+    let profiles = Profiles::read(loaded);
+    let Some(first) = profiles.first_record().filter(|_| !profiles.is_empty()) else {
+        return (None, vec![none_there()]);
+    };
+    let resolved = &loaded.resolved;
+    let mut differences = Vec::new();
+    for &family in &resolved.traffic.families {
+        for comparison in &resolved.comparisons {
+            for variant in compared(loaded, comparison) {
+                differences.extend(difference(
+                    loaded,
+                    &profiles,
+                    &comparison.baseline,
+                    variant,
+                    family,
+                ));
+            }
+        }
+    }
+    let section = ProfilesSection {
+        every: profiling.every,
+        event: text::one_line(&first.event),
+        frequency_hz: first.frequency_hz,
+        has_kernel: first.has_kernel,
+        overhead: sampling_overhead(loaded, &profiles),
+        variants: variants(loaded, &profiles),
+        differences,
+        rejected: profiles.rejected(),
+    };
+    let warnings = warnings(&section, loaded);
+    (Some(section), warnings)
+}
+
+/// The variants of a comparison that are held against its baseline, its control behind them.
+fn compared<'a>(
+    loaded: &'a Loaded,
+    comparison: &'a Comparison,
+) -> impl Iterator<Item = &'a VariantName> {
+    let controls = loaded
+        .resolved
+        .variants
+        .iter()
+        .filter(|variant| variant.control_of.as_ref() == Some(&comparison.baseline));
+    comparison
+        .variants
+        .iter()
+        .chain(controls.map(|variant| &variant.name))
+}
+
+fn variants(loaded: &Loaded, profiles: &Profiles<'_>) -> Vec<ProfileSection> {
+    let mut sections = Vec::new();
+    for &family in &loaded.resolved.traffic.families {
+        for variant in &loaded.resolved.variants {
+            let taken = profiles.of(&variant.name, family);
+            if taken.is_empty() {
+                continue;
+            }
+            let sum = |of: fn(&evidence::Taken<'_>) -> u64| taken.values().map(of).sum::<u64>();
+            let idle = sum(|taken| taken.record.idle_samples);
+            let all = sum(|taken| taken.record.samples);
+            sections.push(ProfileSection {
+                variant: variant.name.clone(),
+                family,
+                blocks: number(taken.len()),
+                samples: sum(|taken| taken.stacks.samples()),
+                idle_percent: as_f64(idle) / as_f64(all.max(1)) * 100.0,
+                lost_samples: sum(|taken| taken.record.lost_samples),
+                cost_ns: profiles.cost_ns(&variant.name, family),
+                flame_graph: format!("flame-{}-{family}.svg", variant.name),
+            });
+        }
+    }
+    sections
+}
+
+fn difference(
+    loaded: &Loaded,
+    profiles: &Profiles<'_>,
+    baseline: &VariantName,
+    variant: &VariantName,
+    family: AddressFamily,
+) -> Option<ProfileDifference> {
+    let pairs = profiles.pairs(baseline, variant, family);
+    let compared = compare(&pairs, loaded).ok()?;
+    let mut frames: Vec<FrameSection> = compared
+        .significant()
+        .map(|frame| FrameSection {
+            frame: text::one_line(&frame.frame),
+            itself: frame.itself.into(),
+            with_callees: frame.with_callees.into(),
+        })
+        .collect();
+    // What differs by itself explains; what calls it only passes that on.
+    frames.sort_by(|one, other| {
+        let key = |frame: &FrameSection| {
+            let own = frame.itself;
+            (own.is_significant, own.difference_ns.abs())
+        };
+        let (one, other) = (key(one), key(other));
+        other.0.cmp(&one.0).then(other.1.total_cmp(&one.1))
+    });
+    let frames_different = number(frames.len());
+    frames.truncate(FRAMES_MAX);
+    let mut found = ProfileDifference {
+        baseline: baseline.clone(),
+        variant: variant.clone(),
+        family,
+        blocks: number(compared.blocks),
+        blocks_needed: number(compared.blocks_needed),
+        packet: compared.whole.into(),
+        sentence: String::new(),
+        frames,
+        frames_different,
+        frames_sampled: number(compared.frames.len()),
+        flame_graph: format!("difference-{baseline}-{variant}-{family}.svg"),
+    };
+    found.sentence = sentences::difference(&found);
+    Some(found)
+}
+
+fn compare(
+    pairs: &[ProfilePair<'_>],
+    loaded: &Loaded,
+) -> Result<fwdlab_profile::Comparison, ComparisonError> {
+    compare_profiles(pairs, loaded.resolved.design.confidence_percent / 100.0)
+}
+
+/// Every block gives one figure: its trials are not independent.
+fn sampling_overhead(loaded: &Loaded, profiles: &Profiles<'_>) -> Option<OverheadSection> {
+    let of_blocks = profiles.log_rate_ratios();
+    let sample = StudentSample::new(&of_blocks).ok()?;
+    let confidence_percent = loaded.resolved.design.confidence_percent;
+    let (low, high) = sample.interval(confidence_percent / 100.0).ok()?;
+    let mean = of_blocks.iter().sum::<f64>() / as_f64(of_blocks.len() as u64);
+    Some(OverheadSection {
+        estimate_percent: percent(mean),
+        interval: IntervalSection {
+            low_percent: percent(low),
+            high_percent: percent(high),
+            confidence_percent,
+        },
+        blocks: number(of_blocks.len()),
+    })
+}
+
+fn none_there() -> Warning {
+    Warning {
+        code: "W219".to_owned(),
+        subjects: Vec::new(),
+        text: "profiles were asked for, and there is none: nothing says why a rate changed"
+            .to_owned(),
+        remedy: Some(
+            "run as root, or where kernel.perf_event_paranoid allows to sample, and keep the folder \
+             profiles with the run"
+                .to_owned(),
+        ),
+    }
+}
+
+fn warnings(section: &ProfilesSection, loaded: &Loaded) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for rejected in &section.rejected {
+        let label = loaded
+            .resolved
+            .variant(&rejected.variant)
+            .map_or(rejected.variant.as_str(), |variant| variant.label.as_str());
+        warnings.push(Warning {
+            code: "W220".to_owned(),
+            subjects: vec![format!(
+                "{}, {}, block {}",
+                text::one_line(label),
+                rejected.family.protocol(),
+                rejected.block
+            )],
+            text: format!(
+                "its profile does not show the load and is left out: {}",
+                rejected.reasons.join("; ")
+            ),
+            remedy: Some(
+                "measure again where nothing else runs on the CPUs that forward".to_owned(),
+            ),
+        });
+    }
+    warnings
+}
+
+pub(crate) fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of samples stay far below 2^53"
+)]
+fn as_f64(count: u64) -> f64 {
+    count as f64
+}

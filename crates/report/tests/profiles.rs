@@ -1,0 +1,223 @@
+//! What a report says of why rates differ, from made-up profiles.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod synthetic;
+
+use fwdlab_archive::Loaded;
+use fwdlab_model::{
+    AddressFamily, CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
+};
+use fwdlab_report::{Report, render};
+use synthetic::Synthetic;
+
+/// A run with a profile of every trial, each with the stacks that `folded` gives for its variant and block.
+fn profiled(folded: impl Fn(&str, u32) -> String) -> Loaded {
+    let mut loaded = Synthetic::default().loaded();
+    loaded.resolved.profiling = Some(Profiling {
+        every: ProfileEvery::Block,
+        slice_ms: 250,
+        frequency_hz: 1999,
+    });
+    for attempt in &mut loaded.attempts {
+        for trial in &mut attempt.trials {
+            let folded = folded(trial.variant.as_str(), trial.block);
+            let samples = folded
+                .lines()
+                .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+                .sum();
+            trial.profile = Some(Box::new(ProfileRecord {
+                event: "cpu-clock".into(),
+                frequency_hz: 1999,
+                has_kernel: true,
+                time_s: 0.25,
+                pooled_pps: trial.pooled_pps * 0.95,
+                samples,
+                idle_samples: 0,
+                samples_by_cpu: vec![CpuSamples { cpu: 0, samples }],
+                foreign_samples: 0,
+                harness_samples: 0,
+                lost_samples: 0,
+                outside_samples: 0,
+                attempts: 1,
+                faults: Vec::new(),
+            }));
+            attempt.profiles.push(ProfileStacks {
+                variant: trial.variant.clone(),
+                family: trial.family,
+                folded,
+            });
+        }
+    }
+    loaded
+}
+
+/// Rules cost a fifth of the packet in one function; blocks vary.
+fn with_rules(variant: &str, block: u32) -> String {
+    let noise = block % 3;
+    let rules = if variant.contains("rules") {
+        100 + noise
+    } else {
+        0
+    };
+    let mut stacks = format!(
+        "fwdlab;ip_forward;fib_lookup {}\nfwdlab;ip_forward {}\n",
+        300 + noise,
+        100 + block % 2
+    );
+    if rules > 0 {
+        stacks += &format!("fwdlab;ip_forward;nft_do_chain {rules}\n");
+    }
+    stacks
+}
+
+fn codes(report: &Report) -> Vec<&str> {
+    let warnings = report.warnings.iter();
+    warnings.map(|warning| warning.code.as_str()).collect()
+}
+
+#[test]
+fn a_report_says_which_function_took_the_time() {
+    let loaded = profiled(with_rules);
+    let report = Report::build(&loaded).unwrap();
+    let section = report.profiles.as_ref().unwrap();
+    let overhead = section.overhead.unwrap();
+    assert!(
+        (overhead.estimate_percent + 5.0).abs() < 1e-6,
+        "{overhead:?}"
+    );
+
+    let rules = section
+        .differences
+        .iter()
+        .find(|found| found.variant.as_str().contains("rules"))
+        .unwrap();
+    assert!(
+        rules.sentence.contains(" in `nft_do_chain`"),
+        "{}",
+        rules.sentence
+    );
+    assert_eq!(rules.frames[0].frame, "nft_do_chain");
+    assert!(rules.frames[0].itself.is_significant);
+    // Costs of functions sum to that of the packet.
+    let nft = rules.frames[0].itself;
+    assert!(
+        nft.variant_ns > 0.18 * rules.packet.variant_ns
+            && nft.variant_ns < 0.22 * rules.packet.variant_ns
+    );
+
+    let control = section
+        .differences
+        .iter()
+        .find(|found| found.variant.as_str() == "control")
+        .unwrap();
+    assert!(
+        control.sentence.ends_with("no function is shown to differ"),
+        "{}",
+        control.sentence
+    );
+    assert!(control.frames.is_empty());
+
+    let readme = render::readme(&report, "derived/");
+    for part in [
+        "## Why",
+        "| `nft_do_chain` | 0 |",
+        "## flamegraphs",
+        "](derived/flame-",
+    ] {
+        assert!(readme.contains(part), "{part}: {readme}");
+    }
+    let terminal = render::terminal(&report, None, 200, false);
+    assert!(
+        terminal.contains("why: ") && terminal.contains("in nft_do_chain"),
+        "{terminal}"
+    );
+
+    // What is linked is there, and drawn.
+    let files = render::derived_files(&report, &loaded).unwrap();
+    let links = readme
+        .split("](derived/")
+        .skip(1)
+        .map(|rest| rest.split(')').next().unwrap());
+    let mut pictures = 0;
+    for link in links {
+        let file = files
+            .get(link)
+            .unwrap_or_else(|| panic!("{link} is linked"));
+        pictures += usize::from(file.contains("nft_do_chain") || file.contains("fib_lookup"));
+    }
+    assert_eq!(pictures, section.variants.len() + section.differences.len());
+    let json = render::json(&report).unwrap();
+    let read: Report = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, report);
+}
+
+#[test]
+fn profiles_that_do_not_show_the_load_are_left_out_and_named() {
+    let mut loaded = profiled(with_rules);
+    let trial = &mut loaded.attempts[0].trials[0];
+    let record = trial.profile.as_mut().unwrap();
+    record.faults = vec![ProfileFault::Idle {
+        ratio: 0.67,
+        bound: 0.2,
+    }];
+    record.attempts = 3;
+    let variant = trial.variant.clone();
+    let report = Report::build(&loaded).unwrap();
+    assert!(codes(&report).contains(&"W220"));
+    let section = report.profiles.as_ref().unwrap();
+    assert_eq!(section.rejected.len(), 1);
+    assert_eq!(
+        section.rejected[0].reasons,
+        ["67 % of the samples are of an idle CPU (bound 20 %)"]
+    );
+    let blocks = |name: &str| {
+        let mut variants = section.variants.iter();
+        variants
+            .find(|of| of.variant.as_str() == name)
+            .unwrap()
+            .blocks
+    };
+    assert_eq!(blocks(variant.as_str()) as usize, loaded.attempts.len() - 1);
+}
+
+#[test]
+fn a_run_without_its_stacks_says_so_and_one_that_asked_for_none_says_nothing() {
+    let mut loaded = profiled(with_rules);
+    for attempt in &mut loaded.attempts {
+        attempt.profiles.clear();
+    }
+    let report = Report::build(&loaded).unwrap();
+    assert_eq!(report.profiles, None);
+    assert!(codes(&report).contains(&"W219"));
+
+    let plain = Report::build(&Synthetic::default().loaded()).unwrap();
+    assert_eq!(plain.profiles, None);
+    assert!(!codes(&plain).contains(&"W219"));
+}
+
+#[test]
+fn names_of_functions_are_shown_and_never_act() {
+    let hostile = "<script>alert(1)</script>|`x` \u{202e}y";
+    let loaded =
+        profiled(|variant, block| with_rules(variant, block).replace("nft_do_chain", hostile));
+    let report = Report::build(&loaded).unwrap();
+    let readme = render::readme(&report, "derived/");
+    let row = readme
+        .lines()
+        .find(|line| line.contains("alert(1)") && line.starts_with('|'));
+    let row = row.unwrap_or_else(|| panic!("{readme}"));
+    // A row of five cells, whatever a name holds.
+    let bars = row.replace("\\|", "").matches('|').count();
+    assert_eq!(bars, 6, "{row}");
+    assert!(!readme.contains('\u{202e}'));
+    for (name, file) in render::derived_files(&report, &loaded).unwrap() {
+        if name.ends_with(".svg") {
+            assert!(!file.contains("<script>alert"), "{name}");
+            assert!(!file.contains('\u{202e}'), "{name}");
+        }
+    }
+    assert_eq!(
+        report.profiles.unwrap().differences[0].family,
+        AddressFamily::Inet
+    );
+}
