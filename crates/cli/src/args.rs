@@ -115,7 +115,7 @@ pub(crate) enum Command {
     /// Lay results out in the form of others
     #[command(subcommand, disable_help_subcommand = true)]
     Export(ExportCommand),
-    /// Fold profiles that others took
+    /// Fold, draw and compare profiles that others took
     #[command(subcommand, disable_help_subcommand = true)]
     Flame(FlameCommand),
     /// Send frames of many flows from an interface of this machine, see docs/gen-and-sink.md

@@ -2,8 +2,9 @@
 
 use std::env;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 
-use crate::exit::{Code, DONE};
+use crate::exit::{Code, DONE, WrongArguments};
 
 /// Prints a text to standard output.
 pub(crate) fn print(text: &str) -> anyhow::Result<Code> {
@@ -22,6 +23,13 @@ fn write(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+/// Writes or replaces, as a whole, a file that was asked for by an option; what is no file, as a pipe, is
+/// written into.
+pub(crate) fn write_file(option: &str, path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    fwdlab_archive::write_file(path, bytes)
+        .map_err(|why| WrongArguments(format!("{option}: {why}")).into())
 }
 
 /// A reader that has seen enough (`fwdlab … | head`) is no error.

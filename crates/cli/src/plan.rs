@@ -27,7 +27,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
     let earlier = earlier_runs(&arguments.results, &resolved)?;
     // How long set-ups and switches take over ssh, with or without a reboot, is not known here.
     let duration_s = (!resolved.lab.kind.is_remote())
-        .then(|| overheads(&earlier).blocks_s(&plan.blocks, &resolved.design));
+        .then(|| overheads(&earlier).blocks_s(&plan.blocks, &resolved));
     let preview = Preview::build(
         &resolved,
         &plan,

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use fwdlab_lab::{BlockOutcome, LabEvent};
-use fwdlab_model::Design;
+use fwdlab_model::Resolved;
 use fwdlab_plan::{BlockRequest, Overheads, PlanRun};
 use fwdlab_report::format::duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -23,7 +23,7 @@ pub(crate) const FIRST_GUESS: Overheads = Overheads {
 pub(crate) struct Progress {
     bar: ProgressBar,
     lines: bool,
-    design: Design,
+    resolved: Resolved,
     blocks: usize,
     overheads: Overheads,
     started: Instant,
@@ -33,7 +33,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) fn new(quiet: bool, design: &Design, run: &PlanRun) -> Self {
+    pub(crate) fn new(quiet: bool, resolved: &Resolved, run: &PlanRun) -> Self {
         let on_terminal = io::stderr().is_terminal();
         let bar = if quiet || !on_terminal {
             ProgressBar::hidden()
@@ -47,7 +47,7 @@ impl Progress {
         Self {
             bar,
             lines: !quiet && !on_terminal,
-            design: design.clone(),
+            resolved: resolved.clone(),
             blocks: run.plan().blocks.len(),
             overheads: FIRST_GUESS,
             started: now,
@@ -59,7 +59,7 @@ impl Progress {
 
     /// How long the open blocks will take, in seconds.
     pub(crate) fn left_s(&self, run: &PlanRun) -> f64 {
-        self.overheads.blocks_s(run.open_blocks(), &self.design)
+        self.overheads.blocks_s(run.open_blocks(), &self.resolved)
     }
 
     pub(crate) fn block_starts(&mut self, request: &BlockRequest, run: &PlanRun) {
@@ -77,8 +77,12 @@ impl Progress {
             LabEvent::SetUp => {}
             LabEvent::Ready { .. } => self.show("every variant forwards its probe frames"),
             LabEvent::Slice(slice) => {
-                self.show(&format!("round {} of {}", slice.round, self.design.rounds));
+                self.show(&format!(
+                    "round {} of {}",
+                    slice.round, self.resolved.design.rounds
+                ));
             }
+            LabEvent::Profile(variant) => self.show(&format!("sampling the stacks of {variant}")),
         }
     }
 

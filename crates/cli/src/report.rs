@@ -37,7 +37,7 @@ fn imported(directory: &Path, json: bool) -> anyhow::Result<Code> {
 /// Writes README.md, the plots and report.json from the records.
 pub(crate) fn publish(loaded: &Loaded) -> anyhow::Result<Report> {
     let report = Report::build(loaded)?;
-    for (name, text) in render::derived_files(&report)? {
+    for (name, text) in render::derived_files(&report, loaded)? {
         write_derived(&loaded.dir, &name, text.as_bytes())?;
     }
     write_readme(&loaded.dir, render::readme(&report, "derived/").as_bytes())?;

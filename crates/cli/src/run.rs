@@ -28,6 +28,11 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
         tell(&leftover.to_string());
     }
     tell_losses(lab.tester());
+    if let Some(why) = lab.profiles_unavailable() {
+        tell(&format!(
+            "no profiles, so that nothing will say why a rate changed: {why}"
+        ));
+    }
     for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
         if let Some(reason) = &reason {
             tell(&format!(
@@ -59,7 +64,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
 
     let loaded = session.results.loaded();
     let mut plan_run = PlanRun::resume(loaded.plan.clone(), &loaded.records);
-    let mut progress = Progress::new(arguments.quiet, &resolved.design, &plan_run);
+    let mut progress = Progress::new(arguments.quiet, &resolved, &plan_run);
     if !arguments.quiet {
         introduce(&session.results, &plan_run, progress.left_s(&plan_run));
     }

@@ -120,8 +120,12 @@ impl Session {
                 Err(LabError::Interrupted) => return Ok(false),
                 outcome => outcome.with_context(|| format!("block {}", request.block.number))?,
             };
-            self.results
-                .append_block(&outcome.trials, &outcome.block, &outcome.slices)?;
+            self.results.append_block(
+                &outcome.trials,
+                &outcome.block,
+                &outcome.slices,
+                &outcome.profiles,
+            )?;
             plan_run.handle_outcome(&outcome.trials, &outcome.block);
             progress.block_ends(&outcome, plan_run);
         }

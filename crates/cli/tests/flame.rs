@@ -1,4 +1,4 @@
-//! What `fwdlab flame fold` prints of profiles that others took.
+//! What `fwdlab flame` makes of profiles that others took.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod shared;
@@ -121,6 +121,243 @@ fn what_perf_script_prints_is_folded() {
         told.contains("standard input: 2 of 3 samples were lost"),
         "{told}"
     );
+}
+
+#[test]
+fn profiles_are_drawn_as_one_picture_or_not_at_all() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("x.graph"), GRAPH).unwrap();
+    fs::write(path("y.stack"), "ether_demux;ip_input 3\n").unwrap();
+    fs::write(path("empty.stack"), "a 0\n").unwrap();
+    let svg = |arguments: &[&str]| {
+        let mut command = fwdlab(&[&["flame", "svg"], arguments].concat());
+        command.current_dir(scratch.path()).output().unwrap()
+    };
+    // A name without a folder is one of this folder.
+    let output = svg(&["x.graph", "y.stack", "-o", "x.svg", "--title", "Two & more"]);
+    assert_eq!(printed(&output), (Some(0), "", ""));
+    let picture = fs::read_to_string(path("x.svg")).unwrap();
+    for part in [
+        "<title>ether_demux (12 samples, 52.2 %)</title>",
+        ">Two &amp; more</text>",
+        ">23 samples</text>",
+    ] {
+        assert!(picture.contains(part), "{part}: {picture}");
+    }
+    let output = svg(&["--objects", "x.graph", "-o", "x.svg"]);
+    assert_eq!(printed(&output), (Some(0), "", ""));
+    let picture = fs::read_to_string(path("x.svg")).unwrap();
+    assert!(picture.contains("<title>if_ix.ko`ixgbe_rxd (8 samples, 40.0 %)</title>"));
+    assert!(picture.contains(">x.graph</text>"));
+    for (arguments, expected) in [
+        (
+            &["empty.stack", "-o", "x.svg"][..],
+            "empty.stack: no samples to draw",
+        ),
+        (
+            &["x.graph", "-o", "nowhere/x.svg"],
+            "nowhere/x.svg: cannot write",
+        ),
+        (
+            &["x.graph", "-o", "."],
+            ".: cannot write the file (Is a directory",
+        ),
+        (&["x.graph"], "--output <FILE>"),
+    ] {
+        let output = svg(arguments);
+        let (code, _, told) = printed(&output);
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
+    // What was there stays as it was, and nothing unfinished beside it.
+    assert_eq!(fs::read_to_string(path("x.svg")).unwrap(), picture);
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 4);
+}
+
+#[test]
+fn profiles_are_compared_in_words_as_data_and_as_a_picture() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| {
+        let path = scratch.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    path("off", "rx;lookup 3000\nrx;copy 1000\nrx 3\n");
+    path("on", "rx;lookup 3000\nrx;inline 200\n");
+    path("idle", "fork_exit;sched_idletd 900\nrx 100\n");
+    path("cut", &GRAPH[..GRAPH.find("40.00%").unwrap() + 20]);
+    let diff = |arguments: &[&str]| {
+        let mut command = fwdlab(&[&["flame", "diff"], arguments].concat());
+        command.current_dir(scratch.path()).output().unwrap()
+    };
+    let output = diff(&["off", "on", "--ns-per-packet", "400,320", "-o", "x.svg"]);
+    let (code, table, told) = printed(&output);
+    assert_eq!(code, Some(0), "{told}");
+    insta::assert_snapshot!(table, @r"
+    before: off, 4003 samples
+    after: on, 3200 samples
+    costs in ns/packet, 400.0 -> 320.0
+
+    frame   before  after  difference             with callees
+    copy      99.9    0.0  -99.9 [-106.9, -93.2]  -99.9 [-106.9, -93.2]
+    inline     0.0   20.0  +20.0 [+17.1, +23.3]   +20.0 [+17.1, +23.3]
+    rx         0.3    0.0  -                      -80.0 [-80.6, -79.4]
+
+    no difference shown: 1 frame; of too few samples to judge: 0 frames
+    ");
+    assert!(told.contains("they say nothing of how profiles differ from run to run"));
+    let picture = fs::read_to_string(scratch.path().join("x.svg")).unwrap();
+    assert!(
+        picture.contains("<title>copy (itself vanished: 99.9 -&gt; 0.0 ns/packet, -99.9, between")
+    );
+    assert!(
+        picture.contains("<title>inline (itself new: 0.0 -&gt; 20.0 ns/packet, +20.0, between")
+    );
+
+    let output = diff(&["off", "on", "--json"]);
+    let (code, text, told) = printed(&output);
+    assert_eq!((code, told), (Some(0), ""));
+    let data: serde_json::Value = serde_json::from_str(text).unwrap();
+    assert_eq!(data["schema"], 1);
+    assert_eq!(data["unit"], "percent_of_samples");
+    assert_eq!(data["frames"].as_array().unwrap().len(), 4);
+    assert_eq!(data["frames"][0]["frame"], "copy");
+    assert_eq!(data["frames"][0]["itself"]["is_significant"], true);
+
+    let (same, idle, cut) = (
+        diff(&["off", "off"]),
+        diff(&["off", "idle"]),
+        diff(&["off", "cut"]),
+    );
+    assert!(
+        printed(&same)
+            .1
+            .contains("No frame is shown to differ.\nno difference shown: 3 frames")
+    );
+    assert!(
+        printed(&idle)
+            .2
+            .contains("idle: its CPUs were idle in 90 % of the samples")
+    );
+    assert_eq!(printed(&cut).0, Some(1));
+    assert!(
+        printed(&cut)
+            .2
+            .contains("cut: truncated: 40.0 % of its samples are missing")
+    );
+    for (arguments, expected) in [
+        (&["-", "-"][..], "standard input holds one profile"),
+        (&["off", "nowhere"], "nowhere: No such file"),
+        (
+            &["off", "on", "--ns-per-packet", "400"],
+            "expected two positive numbers",
+        ),
+        (
+            &["off", "on", "--ns-per-packet", "400,-1"],
+            "expected two positive numbers",
+        ),
+    ] {
+        let output = diff(arguments);
+        let (code, text, told) = printed(&output);
+        assert_eq!((code, text), (Some(2), ""));
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
+#[test]
+fn what_dtrace_prints_is_folded() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("x.dtrace");
+    let text = "dtrace: description 'profile-997 ' matched 1 probe\n\
+        CPU     ID                    FUNCTION:NAME\n  3  81043                        :tick-10s \n\n\n\
+        \x20             kernel`ip_input+0x12c\n              if_ix.ko`ixgbe_rxd+0x31\n                5\n";
+    fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let objects = "if_ix.ko`ixgbe_rxd;kernel`ip_input 5\n";
+    for (options, expected) in [
+        (&[][..], objects),
+        (&["--objects"], objects),
+        (&["--whole"], "ixgbe_rxd;ip_input 5\n"),
+    ] {
+        let output = fold(&[&[path], options].concat()).output().unwrap();
+        assert_eq!(printed(&output), (Some(0), expected, ""));
+    }
+    let dropped = scratch.path().join("dropped.dtrace");
+    fs::write(
+        &dropped,
+        format!("{text}dtrace: 2 aggregation drops on CPU 0\n"),
+    )
+    .unwrap();
+    let output = fold(&[dropped.to_str().unwrap()]).output().unwrap();
+    let (code, stacks, told) = printed(&output);
+    assert_eq!((code, stacks), (Some(1), objects));
+    assert!(told.contains("2 of 7 samples were lost"), "{told}");
+}
+
+fn pprof(arguments: &[&str]) -> Command {
+    fwdlab(&[&["flame", "pprof"], arguments].concat())
+}
+
+#[test]
+fn pprof_reads_what_is_written_for_it() {
+    testkit::require_tool!("go");
+    let scratch = tempfile::tempdir().unwrap();
+    let graph = scratch.path().join("x.graph");
+    fs::write(&graph, GRAPH).unwrap();
+    let graph = graph.to_str().unwrap();
+    let written = scratch.path().join("x.pb.gz");
+    // A file of an earlier time is replaced.
+    fs::write(&written, "old").unwrap();
+    let arguments = [graph, "--objects", "-o", written.to_str().unwrap()];
+    let output = pprof(&arguments).output().unwrap();
+    assert_eq!(printed(&output), (Some(0), "", ""));
+    let of_pprof = |options: &[&str]| {
+        let mut command = Command::new("go");
+        command.args(["tool", "pprof"]).args(options).arg(&written);
+        let output = testkit::succeed(&mut command);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.lines().map(words).collect::<Vec<_>>().join("\n")
+    };
+    let top = of_pprof(&["-top"]);
+    for line in [
+        "Type: samples",
+        "Showing nodes accounting for 20, 100% of 20 total",
+        "12 60.00% 60.00% 12 60.00% ip_input",
+        "8 40.00% 100% 8 40.00% ixgbe_rxd",
+        "0 0% 100% 9 45.00% ether_demux",
+    ] {
+        assert!(top.contains(line), "{top}");
+    }
+    let raw = of_pprof(&["-raw"]);
+    for object in ["kernel", "if_ix.ko"] {
+        assert!(raw.contains(object), "{raw}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_or_written_leaves_no_file_for_pprof() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("prose"), "no profile\n").unwrap();
+    fs::write(path("x.graph"), GRAPH).unwrap();
+    for (input, output, expected) in [
+        ("prose", "x.pb.gz", "prose: line 1: expected"),
+        ("x.graph", "none/x.pb.gz", "--output: "),
+    ] {
+        let output = pprof(&[&path(input), "-o", &path(output)])
+            .output()
+            .unwrap();
+        let (code, text, told) = printed(&output);
+        assert_eq!((code, text), (Some(2), ""));
+        assert!(told.contains(expected), "{told}");
+    }
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 2);
+    let output = pprof(&[&path("x.graph"), "-o", "/dev/stdout"])
+        .output()
+        .unwrap();
+    assert!(output.stdout.starts_with(b"\x1f\x8b"));
 }
 
 /// perf's own samples of this machine, where there is a perf.

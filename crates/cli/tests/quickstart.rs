@@ -71,6 +71,8 @@ fn the_quickstart_publishes_its_result() {
     }
     assert_block_is_what_ministat_prints(&readme, &directory);
 
+    assert_profiles_explain(&directory, &readme);
+
     // The same records make the same bytes.
     let before = published(&directory);
     let again = fwdlab(&["report", directory.to_str().unwrap()]);
@@ -93,6 +95,32 @@ fn the_quickstart_publishes_its_result() {
 
 /// The block in the README is what `fwdlab ministat` prints for the `.pps` files beside it, but for
 /// the names of the datasets.
+/// Profiles were taken of every variant, and where enough of them show the load, the packet filter's own functions are
+/// those that differ.
+fn assert_profiles_explain(directory: &Path, readme: &str) {
+    let report = fs::read(directory.join("derived/report.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    assert!(
+        readme.contains("## Why") && readme.contains("](derived/flame-no-packet-filter-inet.svg)")
+    );
+    let stacks = fs::read_dir(directory.join("profiles")).unwrap().count();
+    assert!(stacks >= 40, "{stacks}");
+    for found in report["profiles"]["differences"].as_array().unwrap() {
+        let is_filter = found["variant"].as_str().unwrap().starts_with("nftables");
+        if is_filter && found["blocks"].as_u64() >= found["blocks_needed"].as_u64() {
+            let first = found["frames"][0]["frame"].as_str().unwrap_or_default();
+            assert!(
+                first.starts_with("nft_") || first.contains("conntrack"),
+                "{found}"
+            );
+        }
+        let picture = directory
+            .join("derived")
+            .join(found["flame_graph"].as_str().unwrap());
+        assert!(fs::read_to_string(picture).unwrap().starts_with("<?xml"));
+    }
+}
+
 fn assert_block_is_what_ministat_prints(readme: &str, directory: &Path) {
     let files: Vec<PathBuf> = [
         "no-packet-filter",
