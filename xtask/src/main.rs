@@ -27,8 +27,9 @@ cargo xtask <chore>
   test          run every test that can run here, and name those that were skipped
   lint          formatting, clippy, licences, tidy, and whether the eBPF objects are up to date
   ci            test, then lint
-  soak          the long storms: runs killed at 200 moments, every effect of a run failing;
-                --kills RANGE, --effects RANGE for one of them or a part of it;
+  soak          the long storms: runs killed at 200 moments, every effect of a run failing,
+                profiles of 100 pairs that are alike and of 100 that are not;
+                --kills RANGE, --effects RANGE, --profiles RANGE for one of them or a part of it;
                 --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,
                 and a test has to fail for each;
                 --parquet instead: what only that feature builds

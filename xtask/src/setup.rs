@@ -56,6 +56,7 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
         "the forwarder the router is compared with",
     ),
     (Program("perf"), "linux-perf", "records what the tests fold"),
+    (Program("go"), "golang-go", "its pprof reads what we write"),
     (
         Program("ministat"),
         "ministat",
@@ -71,9 +72,13 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
 /// The release of cargo-deny that is installed; releases before 0.20 read `deny.toml` differently.
 const CARGO_DENY: (u32, u32, u32) = (0, 20, 2);
 
+/// The release of inferno that profiles are folded beside, and the program of it.
+const INFERNO: (&str, &str) = ("0.12.8", "inferno-collapse-perf");
+
 pub(crate) fn run() -> Result<()> {
     install_packages()?;
-    install_cargo_deny()
+    install_cargo_deny()?;
+    install_inferno()
 }
 
 fn install_packages() -> Result<()> {
@@ -159,6 +164,22 @@ fn install_cargo_deny() -> Result<()> {
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
         .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
     )
+}
+
+/// Built as it ships, because what it is compared with is.
+fn install_inferno() -> Result<()> {
+    let (version, program) = INFERNO;
+    if is_installed(program) {
+        println!("inferno: there");
+        return Ok(());
+    }
+    command::run(&mut cargo([
+        "install",
+        "--locked",
+        "inferno",
+        "--version",
+        version,
+    ]))
 }
 
 /// The numbers in `cargo-deny 0.20.2`.

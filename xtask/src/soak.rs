@@ -24,7 +24,7 @@ struct Storm {
     cases: &'static str,
 }
 
-const STORMS: [Storm; 2] = [
+const STORMS: [Storm; 3] = [
     Storm {
         option: "--kills",
         program: "interruption",
@@ -37,9 +37,16 @@ const STORMS: [Storm; 2] = [
         test: "whichever_effect_fails_the_run_goes_on_afterwards",
         cases: "1..",
     },
+    Storm {
+        option: "--profiles",
+        program: "profiles",
+        test: "a_planted_function_is_found_and_alike_variants_seldom_differ",
+        cases: "1..100",
+    },
 ];
 
-/// Kills runs at seeded moments, and lets single effects of a run fail; or judges mutants of the router, or
+/// Kills runs at seeded moments, lets single effects of a run fail, and counts how often profiles are right; or
+/// judges mutants of the router, or
 /// tests what the feature `parquet` builds.
 ///
 /// # Errors
@@ -72,7 +79,7 @@ fn parquet() -> Result<()> {
         .args(["--bin", "fwdlab", "parquet"]))
 }
 
-/// The storms that are asked for, each with its cases; both whole where none is.
+/// The storms that are asked for, each with its cases; all whole where none is.
 fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
     if options.is_empty() {
         return Ok(STORMS.map(|storm| (storm, storm.cases.to_owned())).into());
@@ -82,7 +89,7 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let storm = STORMS.iter().find(|storm| storm.option == pair[0]);
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
-                "soak: {}: give --kills RANGE or --effects RANGE, where a range is A..B, both included, \
+                "soak: {}: give --kills RANGE, --effects RANGE or --profiles RANGE, where a range is A..B, both included, \
                  A.. or B alone for 1..B; or --mutations alone, or with part of a mutation's name; or \
                  --parquet",
                 pair.join(" ")
@@ -120,7 +127,10 @@ mod tests {
                 .map(|(storm, cases)| format!("{} {cases}", storm.option))
                 .collect()
         };
-        assert_eq!(cases(&[]), ["--kills 1..200", "--effects 1.."]);
+        assert_eq!(
+            cases(&[]),
+            ["--kills 1..200", "--effects 1..", "--profiles 1..100"]
+        );
         assert_eq!(cases(&["--kills", "20"]), ["--kills 1..20"]);
         assert_eq!(
             cases(&["--effects", "7..7", "--kills", "9.."]),

@@ -13,6 +13,7 @@
 
 mod archive;
 mod bench;
+mod command;
 mod counter;
 mod figure;
 mod generator;
@@ -21,6 +22,7 @@ mod inline;
 mod ministat;
 mod noise;
 mod pairs;
+mod profile;
 mod router;
 mod testpmd;
 mod trafgen;
@@ -57,6 +59,8 @@ enum Command {
     Ministat(ministat::Settings),
     /// The noise: how wide the intervals of whole runs are, and whether they hold what they should
     Noise(noise::Settings),
+    /// Profiles: a long text of perf script folded, beside inferno
+    Profile(profile::Settings),
     /// The router: beside testpmd, IPv6 beside IPv4, many routes beside few, and stage by stage
     Router(router::Settings),
 }
@@ -89,6 +93,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Command::Lab(settings) => ("lab", harness::run(&bench, settings)?),
         Command::Ministat(settings) => ("ministat", ministat::run(&bench, settings)?),
         Command::Noise(settings) => ("noise", noise::run(&bench, settings)?),
+        Command::Profile(settings) => ("profile", profile::run(&bench, settings)?),
         Command::Router(settings) => ("router", router::run(&bench, settings)?),
     };
     let report = Report::new(name, &bench, figures);

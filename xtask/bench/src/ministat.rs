@@ -4,13 +4,13 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
 use crate::bench::Bench;
+use crate::command::seconds;
 use crate::figure::Figure;
 use crate::noise::build;
 use crate::pairs::{Pairs, median};
@@ -36,14 +36,19 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
         bail!("ministat is not installed; `cargo xtask setup` installs it");
     }
     let folder = tempfile::tempdir()?;
+    let command = |program: &Path, arguments: &[&str], file: &Path| {
+        let mut command = Command::new(program);
+        command.args(arguments).arg(file);
+        command
+    };
     let mut figures = Vec::new();
     for (kind, digits) in [("integers", 0), ("decimals", 3)] {
         let file = folder.path().join(kind);
         fs::write(&file, numbers(settings.lines, digits))?;
         let pairs = Pairs::measure(
             settings.pairs,
-            || seconds(bench, theirs, &[], &file),
-            || seconds(bench, &ours, &["ministat"], &file),
+            || seconds(bench, command(theirs, &[], &file)),
+            || seconds(bench, command(&ours, &["ministat"], &file)),
             |_, _, _| (),
         )?;
         let ratio = pairs.ratio()?;
@@ -78,22 +83,4 @@ fn numbers(lines: u32, digits: usize) -> Vec<u8> {
         let _ = writeln!(text, "{:.digits$}", 4.0e6 + spread);
     }
     text
-}
-
-/// How long a program takes from its start to its end.
-fn seconds(bench: &Bench, program: &Path, arguments: &[&str], file: &Path) -> Result<f64> {
-    bench.stop_if_asked()?;
-    let start = Instant::now();
-    let status = Command::new(program)
-        .args(arguments)
-        .arg(file)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .status()
-        .with_context(|| program.display().to_string())?;
-    let elapsed = start.elapsed();
-    if !status.success() {
-        bail!("{}: {status}", program.display());
-    }
-    Ok(elapsed.as_secs_f64())
 }

@@ -16,7 +16,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("traffic", &["model", "sys", "packet", "router"]),
     (
         "lab",
-        &["model", "sys", "stats", "packet", "router", "traffic"],
+        &[
+            "model", "sys", "stats", "packet", "router", "traffic", "profile",
+        ],
     ),
     ("archive", &["model", "sys", "stats", "profile"]),
     ("report", &["model", "sys", "stats", "profile", "archive"]),
