@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, BlockRecord, Conservation, PlannedBlock, Resolved, SCHEMA_VERSION, SliceRecord,
-    TrialRecord, VariantName, Verification,
+    AddressFamily, BlockRecord, Conservation, LoadRegime, PlannedBlock, ProfileEvery,
+    ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, TrialRecord, VariantName, Verification,
 };
 
 use crate::counters::Drops;
 use crate::interference::{counted, rate_basis, tell_undisturbed};
+use crate::profiler::Profiler;
 use crate::validity::{self, AskedLoad, TrialEvidence};
 use crate::watch::Sample;
 
@@ -23,6 +24,8 @@ pub struct BlockOutcome {
     pub block: BlockRecord,
     /// One a slice.
     pub slices: Vec<SliceRecord>,
+    /// The stacks of each trial's profile, where profiles were asked for.
+    pub profiles: Vec<ProfileStacks>,
 }
 
 /// What a lab tells while it works.
@@ -37,6 +40,8 @@ pub enum LabEvent<'a> {
     },
     /// A slice was measured; what was disturbed of it shows at the end of the block.
     Slice(&'a SliceRecord),
+    /// The stacks of a variant were sampled.
+    Profile(&'a VariantName),
 }
 
 /// A slice that was just measured.
@@ -76,6 +81,7 @@ pub(crate) struct BlockLog {
     generator_stopped: BTreeMap<AddressFamily, String>,
     conservation: BTreeMap<AddressFamily, Conservation>,
     generator_cost_ns: BTreeMap<AddressFamily, f64>,
+    pub(crate) profiler: Option<Profiler>,
 }
 
 /// Which block it is, and how it began.
@@ -89,7 +95,7 @@ pub(crate) struct BlockStart {
 
 impl BlockLog {
     /// Of a block whose set-up begins now.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(resolved: &Resolved, regime: LoadRegime) -> Self {
         Self {
             started: Instant::now(),
             slices: Vec::new(),
@@ -98,7 +104,16 @@ impl BlockLog {
             generator_stopped: BTreeMap::new(),
             conservation: BTreeMap::new(),
             generator_cost_ns: BTreeMap::new(),
+            profiler: resolved
+                .profiling
+                .map(|profiling| Profiler::new(profiling, regime)),
         }
+    }
+
+    /// Whether profiles are taken there.
+    pub(crate) fn profiles(&self, every: ProfileEvery) -> bool {
+        let profiler = self.profiler.as_ref();
+        profiler.is_some_and(|profiler| profiler.every() == every)
     }
 
     /// Notes a slice; what was disturbed of it is told at the end of the block.
@@ -190,7 +205,8 @@ impl BlockLog {
             undisturbed_loop_ns,
             rate_basis: rate_basis(planned, &self.slices),
         };
-        let trials = trials(
+        let (mut records, profiles) = self.profiler.map(Profiler::finish).unwrap_or_default();
+        let mut trials = trials(
             resolved,
             asked,
             planned,
@@ -199,10 +215,15 @@ impl BlockLog {
             self.evidence,
             &self.generator_stopped,
         );
+        for trial in &mut trials {
+            let profile = records.remove(&(trial.family, trial.variant.clone()));
+            trial.profile = profile.map(Box::new);
+        }
         BlockOutcome {
             trials,
             block,
             slices: self.slices,
+            profiles,
         }
     }
 }
@@ -286,6 +307,7 @@ fn trials(
                 pooled_pps: as_f64(forwarded_frames) / measured_s,
                 steal_s: own.iter().map(|slice| slice.steal_s).sum(),
                 calibration_ns: median(own.iter().map(|slice| as_f64(slice.calibration_ns))),
+                profile: None,
                 invalid: of_family.clone(),
             };
             trial.invalid.extend(validity::of_trial(

@@ -57,6 +57,15 @@ impl Lab {
         }
     }
 
+    /// Why the profiles that the experiment asks for cannot be taken; none where they can, or none are asked for.
+    #[must_use]
+    pub fn profiles_unavailable(&self) -> Option<&str> {
+        match self {
+            Self::Netns(lab) => lab.profiles_unavailable(),
+            Self::Router(lab) => lab.profiles_unavailable(),
+        }
+    }
+
     /// What killed runs had left, and was put back.
     #[must_use]
     pub fn leftovers(&self) -> &[Leftover] {

@@ -18,6 +18,7 @@ mod machine;
 mod netlink;
 mod netns;
 mod placement;
+mod profiler;
 mod program;
 mod restore;
 mod router;

@@ -102,6 +102,7 @@ mod tests {
             },
             lab: Lab::netns("netns"),
             references: Vec::new(),
+            profiling: None,
         }
     }
 

@@ -172,6 +172,7 @@ mod tests {
             pooled_pps: 1e5,
             steal_s: 0.0,
             calibration_ns: 100.0,
+            profile: None,
             invalid: Vec::new(),
         }
     }

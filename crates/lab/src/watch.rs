@@ -34,6 +34,8 @@ pub(crate) struct Watch<E> {
     pub(crate) samples: Vec<Sample>,
     /// What was read at the edges.
     pub(crate) edges: [E; 2],
+    /// The thread that looked.
+    pub(crate) thread: u32,
 }
 
 /// Makes sure that threads of this process get the CPU at all.
@@ -95,6 +97,7 @@ pub(crate) fn watch<E: Send>(
             Ok(Watch {
                 samples,
                 edges: [before, edge()?],
+                thread: fwdlab_sys::this_thread(),
             })
         });
         watching

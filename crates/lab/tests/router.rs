@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, RouterLab};
 use fwdlab_model::{
     AddressFamily, Binding, Comparison, Conservation, Design, Direction, Factor, FamilyOrder,
-    InvalidReason, Knob, Lab, Level, LoadRegime, Order, PlannedBlock, Resolved, RouterTester,
-    Tester, Traffic, TrialRecord, Variant, VariantName,
+    InvalidReason, Knob, Lab, Level, LoadRegime, Order, PlannedBlock, ProfileEvery, Profiling,
+    Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
+use fwdlab_profile::{Folded, ProfilePair, Profiled, compare_profiles};
 use fwdlab_router::Topology;
 use testkit::own_the_machine;
 
@@ -88,6 +89,7 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
             ..Lab::router("router")
         },
         references: vec![],
+        profiling: None,
     }
 }
 
@@ -219,6 +221,7 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
                 LabEvent::SetUp => "set-up",
                 LabEvent::Ready { .. } => "ready",
                 LabEvent::Slice(_) => "slice",
+                LabEvent::Profile(_) => "profile",
             });
         })
         .unwrap();
@@ -532,5 +535,70 @@ fn a_cpu_that_is_not_there_is_refused() {
     assert!(
         matches!(error, LabError::Cpu { cpu: 100_000, .. }),
         "{error}"
+    );
+}
+
+#[test]
+fn the_function_of_a_knobs_cost_is_on_top_of_the_difference() {
+    let _machine = own_the_machine();
+    let mut resolved = experiment(L2_PREPEND);
+    resolved.traffic.families = vec![AddressFamily::Inet6];
+    resolved.profiling = Some(Profiling {
+        every: ProfileEvery::Block,
+        slice_ms: 150,
+        frequency_hz: 1999,
+    });
+    let mut lab = open(&resolved).unwrap();
+    assert_eq!(lab.profiles_unavailable(), None);
+    lab.settle_load(None).unwrap();
+    let blocks: Vec<BlockOutcome> = (1..=8)
+        .map(|_| lab.measure(&block(&resolved), 1, 1, &mut |_| ()).unwrap())
+        .collect();
+    let stacks: Vec<[Folded<'_>; 2]> = blocks
+        .iter()
+        .map(|block| {
+            let of = |level: &str| {
+                let mut profiles = block.profiles.iter();
+                let profile = profiles.find(|profile| profile.variant.as_str().ends_with(level));
+                Folded::parse(profile.unwrap().folded.as_bytes()).unwrap()
+            };
+            [of("1"), of("0")]
+        })
+        .collect();
+    let profiled = |block: &BlockOutcome, index: usize| {
+        let name = &resolved.variants[index].name;
+        let mut trials = block.trials.iter();
+        let trial = trials.find(|trial| &trial.variant == name).unwrap();
+        1e9 / trial.observation_pps
+    };
+    let pairs: Vec<ProfilePair<'_>> = blocks
+        .iter()
+        .zip(&stacks)
+        .map(|(block, [with, without])| ProfilePair {
+            baseline: Profiled {
+                stacks: with,
+                ns_per_packet: profiled(block, 0),
+            },
+            variant: Profiled {
+                stacks: without,
+                ns_per_packet: profiled(block, 1),
+            },
+        })
+        .collect();
+    let found = compare_profiles(&pairs, 0.95).unwrap();
+    // Without the ready header every packet looks its neighbour up, in a function of its own that calls another:
+    // which of them has more of the time depends on what the compiler inlines.
+    let lookups = [
+        "fwdlab_router::link::resolve",
+        "fwdlab_router::network::link_address",
+    ];
+    let top = &found.frames[0];
+    assert!(lookups.contains(&top.frame.as_str()), "{found:?}");
+    assert!(top.itself.is_significant && top.itself.is_new(), "{top:?}");
+    let lookup = found.frame(lookups[0]).unwrap().with_callees;
+    assert!(lookup.is_significant && lookup.is_new(), "{lookup:?}");
+    assert!(
+        lookup.difference_ns > 0.3 * found.whole.difference_ns,
+        "{lookup:?}"
     );
 }

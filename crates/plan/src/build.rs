@@ -279,6 +279,7 @@ pub(crate) mod tests {
             },
             lab: Lab::netns("here"),
             references: vec![],
+            profiling: None,
         }
     }
 

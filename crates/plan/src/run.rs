@@ -272,6 +272,7 @@ mod tests {
             pooled_pps: 1.0,
             steal_s: 0.0,
             calibration_ns: 1.0,
+            profile: None,
             invalid: (!valid)
                 .then_some(InvalidReason::Unaccounted { frames: 1 })
                 .into_iter()

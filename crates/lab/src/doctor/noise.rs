@@ -108,6 +108,7 @@ pub fn control_experiment(
             ..lab.clone()
         },
         references: Vec::new(),
+        profiling: None,
     }
 }
 

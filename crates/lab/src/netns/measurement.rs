@@ -5,7 +5,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, LoadRegime, Placement, Resolved, Tester, Variant, VariantName,
+    AddressFamily, Direction, LoadRegime, Placement, ProfileEvery, Resolved, Tester, Variant,
+    VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
 use fwdlab_traffic::{
@@ -20,6 +21,7 @@ use crate::drop_reasons::DropReasons;
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
 use crate::journal::{Journal, Undo};
+use crate::profiler::Place;
 use crate::tester::IngressControl;
 use crate::topology::counting;
 use crate::watch::watch;
@@ -74,7 +76,7 @@ impl<'a> Measurement<'a> {
         journal: &'a mut Journal,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let log = BlockLog::new();
+        let log = BlockLog::new(resolved, resolved.traffic.regime);
         let changes = Changes(journal);
         for role in ["tester", "dut"] {
             let name = NetworkNamespace::name_of(role)?;
@@ -220,6 +222,18 @@ impl<'a> Measurement<'a> {
                 self.stop_if_asked()?;
                 let slice = self.slice(family, &running, &sink, name, round, position, settle)?;
                 on_event(LabEvent::Slice(self.log.add_slice(slice)));
+                if self.log.profiles(ProfileEvery::Trial) {
+                    self.profile(family, &sink, name)?;
+                    on_event(LabEvent::Profile(name));
+                }
+            }
+        }
+        if self.log.profiles(ProfileEvery::Block) {
+            for name in rounds.last().into_iter().flatten() {
+                self.switch(family, name)?;
+                sleep(settle);
+                self.profile(family, &sink, name)?;
+                on_event(LabEvent::Profile(name));
             }
         }
 
@@ -351,6 +365,34 @@ impl<'a> Measurement<'a> {
             dut_events: BTreeMap::new(),
             settings_moved: moved,
         })
+    }
+
+    /// Samples the stacks of the variant that the DUT is set to.
+    fn profile(
+        &mut self,
+        family: AddressFamily,
+        sink: &Receivers,
+        name: &VariantName,
+    ) -> Result<(), LabError> {
+        let Some(profiler) = &mut self.log.profiler else {
+            return Ok(());
+        };
+        let cpu = self.placement.forwarding_cpu();
+        loop {
+            let samplers = profiler.samplers(&[Place { cpu, thread: None }])?;
+            let window = &samplers.window;
+            let watch = watch(
+                cpu,
+                profiler.slice(),
+                || Ok(sink.forwarded_frames()?),
+                || window.at_edge(),
+            )?;
+            // What waits to be checked has only so much room.
+            sink.counts()?;
+            if !profiler.add(family, name, samplers, &watch) {
+                return Ok(());
+            }
+        }
     }
 
     pub(super) fn switch(

@@ -16,6 +16,7 @@ use crate::clock::now_utc;
 use crate::dut::Dut;
 use crate::journal::Journal;
 use crate::placement::{load_unavailable, placement};
+use crate::profiler::{Place, unavailable};
 use crate::restore::{Leftover, LeftoverState, OnFailure, restore};
 use crate::tester::TesterChoice;
 use crate::topology::counting;
@@ -35,6 +36,7 @@ const SETTLING_STEPS: u32 = 20;
 /// A lab out of this machine's kernel.
 pub struct NetnsLab {
     resolved: Resolved,
+    profiles_unavailable: Option<String>,
     placement: Placement,
     interrupts: Interrupts,
     journal: Journal,
@@ -81,8 +83,17 @@ impl NetnsLab {
         let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
         prove_cpu_is_free(placement.load_cpu)?;
         prove_cpu_is_free(placement.forwarding_cpu())?;
+        let mut resolved = resolved.clone();
+        let cpu = placement.forwarding_cpu();
+        let profiles_unavailable = resolved
+            .profiling
+            .and_then(|_| unavailable(Place { cpu, thread: None }));
+        if profiles_unavailable.is_some() {
+            resolved.profiling = None;
+        }
         Ok(Self {
-            resolved: resolved.clone(),
+            resolved,
+            profiles_unavailable,
             placement,
             interrupts,
             journal,
@@ -103,6 +114,12 @@ impl NetnsLab {
             tester,
             refused: Vec::new(),
         };
+    }
+
+    /// Why the profiles that are asked for cannot be taken.
+    #[must_use]
+    pub fn profiles_unavailable(&self) -> Option<&str> {
+        self.profiles_unavailable.as_deref()
     }
 
     /// What killed runs had left, and was put back.

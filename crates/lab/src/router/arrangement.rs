@@ -46,6 +46,11 @@ impl Machine {
         self.cpus.len()
     }
 
+    /// The CPU on which router and tester take turns.
+    pub(super) fn in_turns_cpu(&self) -> u32 {
+        self.chosen.load_cpu
+    }
+
     /// Why this machine cannot have a variant, for each variant.
     pub(super) fn unavailable(&self, resolved: &Resolved) -> Result<Vec<Option<String>>, LabError> {
         let places_are_varied = resolved.factors.iter().any(|factor| {

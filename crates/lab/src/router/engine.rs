@@ -6,7 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, Resolved, Tester as TesterKind, Variant, VariantName,
+    AddressFamily, Direction, LoadRegime, ProfileEvery, Resolved, Tester as TesterKind, Variant,
+    VariantName,
 };
 use fwdlab_router::{
     Buffer, Counters, Drop as RouterDrop, Event as RouterEvent, Layout, Network, PortDevice,
@@ -25,6 +26,7 @@ use crate::block::{BlockLog, LabEvent, MeasuredSlice, as_f64, conservation};
 use crate::clock::{now_utc, sleep_until};
 use crate::counters::{Drops, difference};
 use crate::environment::steal_s;
+use crate::profiler;
 use crate::watch::watch;
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
@@ -112,9 +114,10 @@ impl<'a> Measurement<'a> {
     pub(super) fn start(
         resolved: &'a Resolved,
         arrangements: &'a Arrangements,
+        regime: LoadRegime,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let log = BlockLog::new();
+        let log = BlockLog::new(resolved, regime);
         let mut networks = BTreeMap::new();
         for variant in &resolved.variants {
             if variant.unavailable.is_none() {
@@ -281,6 +284,22 @@ impl<'a> Measurement<'a> {
                     settings_moved: None,
                 };
                 on_event(LabEvent::Slice(self.log.add_slice(slice)));
+                if self.log.profiles(ProfileEvery::Trial) {
+                    self.profile(family.family, name, &counts, &at_work)?;
+                    on_event(LabEvent::Profile(name));
+                }
+                let more;
+                (tester, more) = self.take_off_work(at_work)?;
+                past = past.plus(&more);
+            }
+        }
+        if self.log.profiles(ProfileEvery::Block) {
+            for name in rounds.last().into_iter().flatten() {
+                self.stop_if_asked()?;
+                let at_work = self.put_to_work(name, offer, tester)?;
+                sleep(Duration::from_millis(design.settle_ms.into()));
+                self.profile(family.family, name, &counts, &at_work)?;
+                on_event(LabEvent::Profile(name));
                 let more;
                 (tester, more) = self.take_off_work(at_work)?;
                 past = past.plus(&more);
@@ -310,6 +329,42 @@ impl<'a> Measurement<'a> {
         self.log
             .end_family(family.family, conservation, generator_cost_ns);
         Ok(())
+    }
+
+    /// Samples the stacks of a router at work.
+    fn profile(
+        &mut self,
+        family: AddressFamily,
+        name: &VariantName,
+        counts: &TesterCounts,
+        at_work: &AtWork,
+    ) -> Result<(), LabError> {
+        let Some(profiler) = &mut self.log.profiler else {
+            return Ok(());
+        };
+        let place = &self.arrangements[name].place;
+        let threads = at_work.running.router_threads().iter().copied();
+        let places: Vec<_> = std::iter::zip(place.router_cpus(), threads)
+            .map(|(cpu, thread)| profiler::Place {
+                cpu,
+                thread: Some(thread),
+            })
+            .collect();
+        loop {
+            let samplers = profiler.samplers(&places)?;
+            let window = &samplers.window;
+            let feeding = Feeding::start(&at_work.harvester, profiler.slice());
+            let watch = watch(
+                place.watched_cpu(),
+                profiler.slice(),
+                || Ok(counts.forwarded_frames()),
+                || window.at_edge(),
+            )?;
+            feeding.finish();
+            if !profiler.add(family, name, samplers, &watch) {
+                return Ok(());
+            }
+        }
     }
 
     /// Frames a second that come out where so many are offered to a variant's router, in each window.
@@ -487,6 +542,14 @@ impl Place {
         match self {
             Self::Inline { cpu } => *cpu,
             Self::Beside { workers, .. } => workers[0],
+        }
+    }
+
+    /// The CPUs of the router.
+    pub(super) fn router_cpus(&self) -> Vec<u32> {
+        match self {
+            Self::Inline { cpu } => vec![*cpu],
+            Self::Beside { workers, .. } => workers.clone(),
         }
     }
 

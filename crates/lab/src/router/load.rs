@@ -198,7 +198,8 @@ fn measured(
     };
     let arrangement = &arrangements[baseline];
     let _pinned = PinnedThread::to_cpu(arrangement.place.tester_cpu())?;
-    let mut measurement = Measurement::start(resolved, arrangements, interrupts)?;
+    let mut measurement =
+        Measurement::start(resolved, arrangements, resolved.traffic.regime, interrupts)?;
     let mut families = BTreeMap::new();
     for &family in &resolved.traffic.families {
         let of_family = measurement.set_up_family(family, std::slice::from_ref(baseline))?;

@@ -18,6 +18,7 @@ use self::engine::Measurement;
 use self::load::Load;
 use crate::block::BlockStart;
 use crate::clock::now_utc;
+use crate::profiler;
 use crate::watch::prove_cpu_is_free;
 use crate::{BlockOutcome, LabError, LabEvent, TesterChoice};
 
@@ -31,6 +32,7 @@ pub struct RouterLab {
     choice: TesterChoice,
     /// Of each variant of the experiment.
     unavailable: Vec<Option<String>>,
+    profiles_unavailable: Option<String>,
 }
 
 impl RouterLab {
@@ -45,6 +47,14 @@ impl RouterLab {
         let unavailable = machine.unavailable(&resolved)?;
         for (variant, reason) in resolved.variants.iter_mut().zip(&unavailable) {
             variant.unavailable.clone_from(reason);
+        }
+        let own = profiler::Place {
+            cpu: machine.in_turns_cpu(),
+            thread: Some(fwdlab_sys::this_thread()),
+        };
+        let profiles_unavailable = resolved.profiling.and_then(|_| profiler::unavailable(own));
+        if profiles_unavailable.is_some() {
+            resolved.profiling = None;
         }
         let options = resolved.lab.router.unwrap_or_default();
         if options.tester == RouterTester::Threaded && machine.beside(&resolved)?.is_none() {
@@ -63,6 +73,7 @@ impl RouterLab {
             placement,
             choice,
             unavailable,
+            profiles_unavailable,
         })
     }
 
@@ -106,6 +117,12 @@ impl RouterLab {
         &self.choice
     }
 
+    /// Why the profiles that are asked for cannot be taken.
+    #[must_use]
+    pub fn profiles_unavailable(&self) -> Option<&str> {
+        self.profiles_unavailable.as_deref()
+    }
+
     /// Who runs where.
     #[must_use]
     pub fn placement(&self) -> &Placement {
@@ -140,8 +157,12 @@ impl RouterLab {
         on_event(LabEvent::SetUp);
         let started = Instant::now();
         let start_utc = now_utc();
-        let mut measurement =
-            Measurement::start(&self.resolved, &self.load.arrangements, self.interrupts)?;
+        let mut measurement = Measurement::start(
+            &self.resolved,
+            &self.load.arrangements,
+            self.load.record.regime,
+            self.interrupts,
+        )?;
         let mut families = Vec::new();
         for order in &planned.families {
             families.push(measurement.set_up_family(order.family, &order.rounds[0])?);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -120,6 +121,48 @@ pub(super) struct Running<W> {
     stop: Arc<AtomicBool>,
     tester: Option<JoinHandle<Ended<W>>>,
     workers: Vec<JoinHandle<Result<W, LabError>>>,
+    router_threads: Vec<u32>,
+}
+
+/// How threads tell who they are, in the order in which they are started.
+struct Introductions {
+    sender: Sender<(usize, u32)>,
+    receiver: Receiver<(usize, u32)>,
+    count: usize,
+}
+
+/// What a thread introduces itself with.
+struct Introduction(Sender<(usize, u32)>, usize);
+
+impl Introduction {
+    fn this_thread(self) {
+        // Who starts the threads listens until all have.
+        let _ = self.0.send((self.1, fwdlab_sys::this_thread()));
+    }
+}
+
+impl Introductions {
+    fn new() -> Self {
+        let (sender, receiver) = channel();
+        Self {
+            sender,
+            receiver,
+            count: 0,
+        }
+    }
+
+    fn next(&mut self) -> Introduction {
+        self.count += 1;
+        Introduction(self.sender.clone(), self.count)
+    }
+
+    /// The threads that were started, once each has told.
+    fn all(self) -> Vec<u32> {
+        drop(self.sender);
+        let mut threads: Vec<_> = self.receiver.iter().collect();
+        threads.sort_unstable();
+        threads.into_iter().map(|(_, thread)| thread).collect()
+    }
 }
 
 /// What the threads tell each other while they end.
@@ -172,10 +215,13 @@ impl<W: Poll> Running<W> {
     /// Starts the threads.
     pub(super) fn start(place: &Place, offer: Offer, tester: Tester, workers: Vec<W>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
+        let mut introductions = Introductions::new();
         match place {
             Place::Inline { cpu } => {
                 let (cpu, stopped) = (*cpu, Arc::clone(&stop));
+                let introduce = introductions.next();
                 let thread = move || {
+                    introduce.this_thread();
                     fwdlab_sys::pin_this_thread(cpu)?;
                     Ok(take_turns(&stopped, tester, workers))
                 };
@@ -183,6 +229,7 @@ impl<W: Poll> Running<W> {
                     stop,
                     tester: Some(std::thread::spawn(thread)),
                     workers: Vec::new(),
+                    router_threads: introductions.all(),
                 }
             }
             Place::Beside {
@@ -196,7 +243,9 @@ impl<W: Poll> Running<W> {
                     .zip(cpus.iter().copied())
                     .map(|(worker, cpu)| {
                         let ending = Arc::clone(&ending);
+                        let introduce = introductions.next();
                         std::thread::spawn(move || {
+                            introduce.this_thread();
                             let attendance = Attendance::new(&ending);
                             fwdlab_sys::pin_this_thread(cpu)?;
                             let worker = work(&ending, count, worker);
@@ -217,9 +266,15 @@ impl<W: Poll> Running<W> {
                     stop,
                     tester: Some(std::thread::spawn(thread)),
                     workers,
+                    router_threads: introductions.all(),
                 }
             }
         }
+    }
+
+    /// The threads that forward, as the system numbers them, in the order of their CPUs.
+    pub(super) fn router_threads(&self) -> &[u32] {
+        &self.router_threads
     }
 
     /// Ends the threads once nothing is under way any more, and gives back what they worked with.

@@ -249,6 +249,7 @@ pub(crate) fn experiment(
             ..Lab::netns("netns")
         },
         references: vec![],
+        profiling: None,
     }
 }
 
