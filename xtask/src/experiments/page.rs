@@ -143,6 +143,7 @@ pub(super) fn measured(
         conditions(report)
     );
     page += &results(name, copies, report);
+    page += &why(copies, report);
     page += &losses(report);
     page += &dut_events(report);
     page += &unavailable(report);
@@ -279,6 +280,32 @@ fn results(name: &str, copies: &str, report: &Value) -> String {
             text(&comparison["plot"])
         );
     }
+    page
+}
+
+/// What the profiles say of each effect, with the flame graphs of both variants.
+fn why(copies: &str, report: &Value) -> String {
+    let differences = list(&report["profiles"]["differences"]);
+    if differences.is_empty() {
+        return String::new();
+    }
+    let several = list(&report["traffic"]["families"]).len() > 1;
+    let mut page = String::from("Why, by [profiles](profiles.md):\n\n");
+    for difference in differences {
+        let family = if several {
+            format!(", {}", protocol(&difference["family"]))
+        } else {
+            String::new()
+        };
+        let _ = writeln!(
+            page,
+            "- [{}{family}]({copies}/{}): {}",
+            label(report, difference),
+            text(&difference["flame_graph"]),
+            text(&difference["sentence"])
+        );
+    }
+    page.push('\n');
     page
 }
 
@@ -546,6 +573,10 @@ mod tests {
                 ],
                 "control": {"sentence": "no difference"},
             }],
+            "profiles": {"differences": [
+                {"variant": "b", "family": "inet", "sentence": "9 ns/packet more: +9 in `f`",
+                 "flame_graph": "difference-a-b-inet.svg"},
+            ]},
             "losses": [
                 {"variant": "a", "family": "inet", "offered_frames": 1000, "forwarded_frames": 1000,
                  "drops": {}},
@@ -598,6 +629,10 @@ Linux 6.18.5, 2026-11-21
 - A/A control: no difference
 
 ![Effects with their intervals](experiments/x/effects.svg)
+
+Why, by [profiles](profiles.md):
+
+- [with](experiments/x/difference-a-b-inet.svg): 9 ns/packet more: +9 in `f`
 
 | frames | offered | forwarded | lost | where |
 |---|---|---|---|---|

@@ -267,8 +267,6 @@ fn difference(
         let (one, other) = (key(one), key(other));
         other.0.cmp(&one.0).then(other.1.total_cmp(&one.1))
     });
-    let frames_different = number(frames.len());
-    frames.truncate(FRAMES_MAX);
     let mut found = ProfileDifference {
         baseline: baseline.clone(),
         variant: variant.clone(),
@@ -277,12 +275,13 @@ fn difference(
         blocks_needed: number(compared.blocks_needed),
         packet: compared.whole.into(),
         sentence: String::new(),
+        frames_different: number(frames.len()),
         frames,
-        frames_different,
         frames_sampled: number(compared.frames.len()),
         flame_graph: format!("difference-{baseline}-{variant}-{family}.svg"),
     };
     found.sentence = sentences::difference(&found);
+    found.frames.truncate(FRAMES_MAX);
     Some(found)
 }
 
