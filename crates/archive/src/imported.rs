@@ -4,8 +4,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Component, Path, PathBuf};
+use std::{panic, thread};
 
 use fwdlab_model::imported::{IMPORT_SCHEMA_VERSION, ImportedResults, ImportedRun};
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
 use crate::load::{parse_json, read_json};
-use crate::netbenches::{ArchiveTree, Imported, imported_file};
+use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, imported_file};
 use crate::parallel::{FEW, parallel};
 use crate::replacement::Replacement;
 
@@ -90,13 +92,15 @@ pub fn write_import(
     let replacement = Replacement::begin(out, &[RESULTS, FILES, ACCOUNT])?;
     refuse_something_else(out)?;
     let account = ImportAccount::of(tree, imported);
-    let mut files = String::new();
-    for file in &tree.files {
-        push_line(&mut files, &imported_file(file));
-    }
     replacement.with(|new| {
-        write_folders(&new.join(RESULTS), imported)?;
-        write(&new.join(FILES), &files)?;
+        thread::scope(|scope| {
+            let files = scope.spawn(|| write_files(&new.join(FILES), &tree.files));
+            write_folders(&new.join(RESULTS), imported)?;
+            match files.join() {
+                Ok(written) => written,
+                Err(panic) => panic::resume_unwind(panic),
+            }
+        })?;
         write(&new.join(ACCOUNT), &json(&account))
     })?;
     Ok(account)
@@ -115,6 +119,19 @@ fn refuse_something_else(out: &Path) -> Result<(), ArchiveError> {
     Err(ArchiveError::NoImport {
         dir: out.to_owned(),
     })
+}
+
+fn write_files(path: &Path, files: &[ArchiveFile]) -> Result<(), ArchiveError> {
+    // One line after the other: a text of all of them would be tens of megabytes.
+    let write = || -> io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        for file in files {
+            serde_json::to_writer(&mut out, &imported_file(file))?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    };
+    write().map_err(ArchiveError::io(path, "write the file"))
 }
 
 fn write_folders(new: &Path, imported: &[Imported]) -> Result<(), ArchiveError> {

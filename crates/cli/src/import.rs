@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -25,7 +26,9 @@ pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Code> {
     let tree = ArchiveTree::read(root)
         .with_context(|| format!("{}: cannot be listed; give a folder", root.display()))
         .map_err(|error| anyhow::Error::new(WrongArguments(format!("{error:#}"))))?;
-    let imported = Imported::all(&tree);
+    // The program is about to end: giving back millions of pieces of memory one by one would only take time.
+    let tree = ManuallyDrop::new(tree);
+    let imported = ManuallyDrop::new(Imported::all(&tree));
     let account = write_import(&arguments.results, &tree, &imported)?;
     let summary = Summary::new(&tree, account);
     let code = output::print(&if arguments.json {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::path::{Component, Path, PathBuf};
 
 use super::config_file::SettingValue;
@@ -57,13 +57,15 @@ impl ArchiveTree {
                 outcome,
             }
         });
-        files.extend(found.others.iter().map(|(path, why)| ArchiveFile {
-            path: path.clone(),
-            bytes: 0,
-            kind: FileKind::Unnamed,
-            outcome: Outcome::of_unwalked(why),
-        }));
-        files.sort_by(|a, b| a.path.cmp(&b.path));
+        if !found.others.is_empty() {
+            files.extend(found.others.iter().map(|(path, why)| ArchiveFile {
+                path: path.clone(),
+                bytes: 0,
+                kind: FileKind::Unnamed,
+                outcome: Outcome::of_unwalked(why),
+            }));
+            files.sort_by(|a, b| a.path.cmp(&b.path));
+        }
         let absolute = root.canonicalize().unwrap_or_else(|_| root.to_owned());
         let members: Vec<_> = by_folder(&absolute, &files).into_iter().collect();
         let folders = parallel(&members, FEW, |(path, members)| {
@@ -142,15 +144,14 @@ impl ArchiveTree {
 
 /// Which files belong to which folder of results, by its path below the root.
 fn by_folder(root: &Path, files: &[ArchiveFile]) -> BTreeMap<PathBuf, Vec<usize>> {
-    let mut folders: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
     let mut next = 0;
     // Files that lie together belong together.
-    for lying_together in files.chunk_by(|one, other| one.path.parent() == other.path.parent()) {
-        let folder = results_folder(root, &lying_together[0].path);
-        let indexes = next..next + lying_together.len();
+    let lying_together = files.chunk_by(|one, other| one.path.parent() == other.path.parent());
+    let mut folders = gathered(lying_together.map(|files| {
+        let indexes = next..next + files.len();
         next = indexes.end;
-        folders.entry(folder).or_default().extend(indexes);
-    }
+        (results_folder(root, &files[0].path), indexes)
+    }));
     folders.retain(|_, members| {
         members
             .iter()
@@ -184,23 +185,36 @@ fn results_folder(root: &Path, file: &Path) -> PathBuf {
 
 /// Which files belong to which configuration set, by its folder.
 fn sets(files: &[ArchiveFile]) -> BTreeMap<PathBuf, Vec<usize>> {
-    let mut sets: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
-    for (index, file) in files.iter().enumerate() {
+    let is_above =
+        |component: Component<'_>| is_configurations(&component.as_os_str().to_string_lossy());
+    gathered(files.iter().enumerate().filter_map(|(index, file)| {
         if file.kind != FileKind::Configuration {
-            continue;
+            return None;
         }
-        let is_above =
-            |component: &Component<'_>| is_configurations(&component.as_os_str().to_string_lossy());
-        if let Some(depth) = file
-            .path
-            .components()
-            .position(|component| is_above(&component))
-        {
-            let set = file.path.components().take(depth + 2).collect();
-            sets.entry(set).or_default().push(index);
+        let depth = file.path.components().position(is_above)?;
+        let set = file.path.components().take(depth + 2).collect();
+        Some((set, index..index + 1))
+    }))
+}
+
+/// What belongs to each folder.
+///
+/// What belongs to one mostly comes in a row, so that folders, whose paths are long, are seldom searched for.
+fn gathered(
+    belongings: impl Iterator<Item = (PathBuf, Range<usize>)>,
+) -> BTreeMap<PathBuf, Vec<usize>> {
+    let mut rows: Vec<(PathBuf, Vec<usize>)> = Vec::new();
+    for (folder, indexes) in belongings {
+        match rows.last_mut() {
+            Some((last, members)) if *last == folder => members.extend(indexes),
+            _ => rows.push((folder, indexes.collect())),
         }
     }
-    sets
+    let mut folders: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
+    for (folder, members) in rows {
+        folders.entry(folder).or_default().extend(members);
+    }
+    folders
 }
 
 fn is_name(component: &Component<'_>) -> bool {
