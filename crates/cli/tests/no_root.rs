@@ -73,6 +73,17 @@ impl Home {
         fs::write(path, text.replace(here, there)).unwrap();
     }
 
+    /// Has an experiment take profiles.
+    fn ask_for_profiles(&self, experiment: &str) {
+        let path = self
+            .0
+            .path()
+            .join(format!("experiments/{experiment}.toml"));
+        let mut text = fs::read_to_string(&path).unwrap();
+        text += "\n[profile]\nevery = \"block\"\n";
+        fs::write(path, text).unwrap();
+    }
+
     /// A command that an ordinary user gives, with the `PATH` that such users have.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
@@ -91,6 +102,26 @@ fn nobody() -> [String; 5] {
     let id = NOBODY.to_string();
     let words = ["--reuid", &id, "--regid", &id, "--clear-groups"];
     words.map(str::to_owned)
+}
+
+/// The router's functions stand in the profiles by their names, and none of the kernel's does; where the kernel
+/// lets ordinary users sample nothing, the report says that there are no profiles.
+fn assert_own_functions_are_sampled(results: &Path) {
+    let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+    if paranoid.trim().parse::<i32>().unwrap() > 2 {
+        let readme = fs::read_to_string(results.join("README.md")).unwrap();
+        assert!(readme.contains("W219"), "{readme}");
+        return;
+    }
+    let report = fs::read(results.join("derived/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["profiles"]["has_kernel"], false, "{report}");
+    let folded = fs::read_dir(results.join("profiles")).unwrap();
+    let folded: String = folded
+        .map(|file| fs::read_to_string(file.unwrap().path()).unwrap())
+        .collect();
+    assert!(folded.contains(";fwdlab_router::"), "{folded}");
+    assert!(!folded.contains("entry_SYSCALL_64"), "{folded}");
 }
 
 /// Gives a folder and everything in it to another user: inside its user namespace an ordinary user's run
@@ -173,6 +204,7 @@ fn the_reference_router_needs_no_privilege_at_all() {
     testkit::require_tool!("setpriv");
     let home = Home::new();
     home.add_experiment("router");
+    home.ask_for_profiles("router");
     // Without any namespace of its own either.
     let output = home
         .command("setpriv")
@@ -197,6 +229,7 @@ fn the_reference_router_needs_no_privilege_at_all() {
         let wrong = frames["verification"]["wrong_frames"].as_object();
         assert!(wrong.unwrap().is_empty(), "{block}");
     }
+    assert_own_functions_are_sampled(&results);
     let session = fs::read_to_string(results.join("sessions/1.json")).unwrap();
     let session: serde_json::Value = serde_json::from_str(&session).unwrap();
     // Which of the two it is depends on the machine; that it is said, does not.

@@ -194,10 +194,12 @@ fn installed_median() -> Result<PublishedMedian> {
         .output()
         .context("ministat is not installed; `cargo xtask setup` installs it")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let row = text
-        .lines()
-        .find(|line| line.starts_with('x') && line.contains('4'));
-    match row.and_then(|row| row.split_whitespace().nth(4)) {
+    // The first line with an x names the file.
+    let median = text.lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some("x") && words.next() == Some("4")).then(|| words.nth(2))?
+    });
+    match median {
         Some("2.5") => Ok(PublishedMedian::Averaged),
         Some("3") => Ok(PublishedMedian::Upper),
         _ => bail!("the installed ministat prints something else than ministat does: {text}"),
