@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
 use crate::load::{parse_json, read_json};
-use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, imported_file};
-use crate::parallel::{FEW, parallel};
+use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, imported_file};
 use crate::replacement::Replacement;
 
 /// Whose folder it is, and what became of the files: written last.
@@ -56,48 +55,43 @@ pub struct FileCounts {
     pub failed: usize,
 }
 
-impl ImportAccount {
-    /// Counts a tree and what was made of it.
-    #[must_use]
-    pub fn of(tree: &ArchiveTree, imported: &[Imported]) -> Self {
-        let mut files = FileCounts::default();
+impl FileCounts {
+    /// Counts what became of every file of a tree.
+    fn of(tree: &ArchiveTree) -> Self {
+        let mut files = Self::default();
         for file in &tree.files {
             match file.outcome {
-                crate::netbenches::Outcome::Read(_) => files.read += 1,
-                crate::netbenches::Outcome::Skipped(_) => files.skipped += 1,
-                crate::netbenches::Outcome::Failed(_) => files.failed += 1,
+                Outcome::Read(_) => files.read += 1,
+                Outcome::Skipped(_) => files.skipped += 1,
+                Outcome::Failed(_) => files.failed += 1,
             }
         }
-        Self {
-            schema: IMPORT_SCHEMA_VERSION,
-            root: tree.root.to_string_lossy().into_owned(),
-            files,
-            folders: imported.len(),
-            runs: imported.iter().map(|folder| folder.runs.len()).sum(),
-        }
+        files
     }
 }
 
-/// Writes an import below `out`: into a new or empty folder, or in place of an earlier import, which stays
-/// whole until the new one is. Two at once take their turns.
+/// Takes in every folder of a tree and writes the import below `out`: into a new or empty folder, or in place of
+/// an earlier import, which stays whole until the new one is. Two at once take their turns.
 ///
 /// # Errors
 /// What the system refuses, and a folder that holds something else, which is left as it is.
-pub fn write_import(
-    out: &Path,
-    tree: &ArchiveTree,
-    imported: &[Imported],
-) -> Result<ImportAccount, ArchiveError> {
+pub fn write_import(out: &Path, tree: &ArchiveTree) -> Result<ImportAccount, ArchiveError> {
     fs::create_dir_all(out).map_err(ArchiveError::io(out, "create the folder"))?;
     let replacement = Replacement::begin(out, &[RESULTS, FILES, ACCOUNT])?;
     refuse_something_else(out)?;
-    let account = ImportAccount::of(tree, imported);
+    let mut account = ImportAccount {
+        schema: IMPORT_SCHEMA_VERSION,
+        root: tree.root.to_string_lossy().into_owned(),
+        files: FileCounts::of(tree),
+        folders: tree.folders.len(),
+        runs: 0,
+    };
     replacement.with(|new| {
-        thread::scope(|scope| {
+        account.runs = thread::scope(|scope| {
             let files = scope.spawn(|| write_files(&new.join(FILES), &tree.files));
-            write_folders(&new.join(RESULTS), imported)?;
+            let runs = write_folders(&new.join(RESULTS), tree)?;
             match files.join() {
-                Ok(written) => written,
+                Ok(written) => written.map(|()| runs),
                 Err(panic) => panic::resume_unwind(panic),
             }
         })?;
@@ -134,19 +128,20 @@ fn write_files(path: &Path, files: &[ArchiveFile]) -> Result<(), ArchiveError> {
     write().map_err(ArchiveError::io(path, "write the file"))
 }
 
-fn write_folders(new: &Path, imported: &[Imported]) -> Result<(), ArchiveError> {
+/// Every folder is written as soon as it is taken in: all of them at once would take memory, and time to go
+/// through it again. Returns how many runs there are in them.
+fn write_folders(new: &Path, tree: &ArchiveTree) -> Result<usize, ArchiveError> {
     fs::create_dir_all(new).map_err(ArchiveError::io(new, "create the folder"))?;
     let mut taken = BTreeSet::new();
-    let places: Vec<(PathBuf, &Imported)> = imported
-        .iter()
-        .map(|folder| {
-            let source = Path::new(&folder.results.source);
-            (new.join(place(source, &mut taken)), folder)
-        })
+    let folders = tree.folders.iter();
+    let places: Vec<PathBuf> = folders
+        .map(|folder| new.join(place(&folder.path, &mut taken)))
         .collect();
-    parallel(&places, FEW, |(dir, folder)| write_folder(dir, folder))
-        .into_iter()
-        .collect()
+    Imported::each(tree, |number, folder| {
+        write_folder(&places[number], &folder).map(|()| folder.runs.len())
+    })
+    .into_iter()
+    .sum()
 }
 
 fn write_folder(dir: &Path, folder: &Imported) -> Result<(), ArchiveError> {
@@ -285,12 +280,11 @@ mod tests {
     }
 
     /// An archive of a log and of what was published of it.
-    fn small() -> (tempfile::TempDir, ArchiveTree, Vec<Imported>) {
+    fn small() -> (tempfile::TempDir, ArchiveTree) {
         let archive = tempfile::tempdir().unwrap();
         fs::write(archive.path().join("x.pps"), "10\n20\n").unwrap();
         let tree = ArchiveTree::read(archive.path()).unwrap();
-        let imported = Imported::all(&tree);
-        (archive, tree, imported)
+        (archive, tree)
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -301,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_folder_with_something_else_in_it_is_refused_and_left_as_it_is() {
-        let (_archive, tree, imported) = small();
+        let (_archive, tree) = small();
         // Others, too, have folders called `results`, and files called `import.json`.
         for (name, text) in [
             ("notes", "mine"),
@@ -312,7 +306,7 @@ mod tests {
         ] {
             let out = tempfile::tempdir().unwrap();
             fs::write(out.path().join(name), text).unwrap();
-            let refused = write_import(out.path(), &tree, &imported);
+            let refused = write_import(out.path(), &tree);
             assert!(matches!(refused, Err(ArchiveError::NoImport { .. })));
             assert_eq!(names(out.path()), [name]);
             assert_eq!(fs::read_to_string(out.path().join(name)).unwrap(), text);
@@ -321,39 +315,40 @@ mod tests {
 
     #[test]
     fn an_import_of_a_later_version_is_refused() {
-        let (_archive, tree, imported) = small();
+        let (_archive, tree) = small();
         let out = tempfile::tempdir().unwrap();
         let later = format!("{{\"schema\":{}}}", IMPORT_SCHEMA_VERSION + 1);
         fs::write(out.path().join(ACCOUNT), &later).unwrap();
-        let refused = write_import(out.path(), &tree, &imported);
+        let refused = write_import(out.path(), &tree);
         assert!(matches!(refused, Err(ArchiveError::NewerSchema { .. })));
         assert_eq!(names(out.path()), [ACCOUNT]);
     }
 
     #[test]
     fn an_import_takes_the_place_of_an_earlier_one_and_of_what_a_killed_one_left() {
-        let (_archive, tree, imported) = small();
+        let (_archive, tree) = small();
         let out = tempfile::tempdir().unwrap();
-        write_import(out.path(), &tree, &imported).unwrap();
+        write_import(out.path(), &tree).unwrap();
         let stale = out.path().join(RESULTS).join("stale");
         fs::write(&stale, "").unwrap();
         fs::create_dir_all(out.path().join(".new-import/results")).unwrap();
         fs::write(out.path().join("notes"), "of whoever keeps the import").unwrap();
-        write_import(out.path(), &tree, &imported).unwrap();
+        write_import(out.path(), &tree).unwrap();
         assert!(!stale.exists());
         assert_eq!(names(out.path()), [FILES, ACCOUNT, "notes", RESULTS]);
         let (results, runs) = load_imported(&out.path().join(RESULTS)).unwrap();
-        assert_eq!((results, runs), (imported[0].results.clone(), vec![]));
+        let expected = Imported::all(&tree).remove(0).results;
+        assert_eq!((results, runs), (expected, vec![]));
     }
 
     #[test]
     fn a_failed_import_leaves_the_earlier_one_whole() {
-        let (_archive, tree, mut imported) = small();
+        let (_archive, mut tree) = small();
         let out = tempfile::tempdir().unwrap();
-        let account = write_import(out.path(), &tree, &imported).unwrap();
+        let account = write_import(out.path(), &tree).unwrap();
         // Longer than what any file system takes.
-        imported[0].results.source = "x".repeat(300);
-        let failed = write_import(out.path(), &tree, &imported);
+        tree.folders[0].path = "x".repeat(300).into();
+        let failed = write_import(out.path(), &tree);
         assert!(matches!(failed, Err(ArchiveError::Io { .. })), "{failed:?}");
         assert_eq!(names(out.path()), [FILES, ACCOUNT, RESULTS]);
         let kept: ImportAccount = read_json(&out.path().join(ACCOUNT)).unwrap();

@@ -4,7 +4,7 @@ use fwdlab_archive::{Loaded, Results};
 use fwdlab_model::{Comparison, VariantName};
 use fwdlab_report::{Report, render};
 
-use crate::args::AnalyzeArguments;
+use crate::args::{AnalyzeArguments, FormArguments};
 use crate::exit::{Code, WrongArguments};
 use crate::output;
 use crate::report;
@@ -20,7 +20,12 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
         loaded.resolved.comparisons = vec![against(&loaded, baseline)?];
     }
     let report = Report::build(&loaded)?;
-    let code = report::print(&report, None, arguments.json)?;
+    let form = FormArguments {
+        json: arguments.json,
+        markdown: false,
+        summary: false,
+    };
+    let code = report::print(&report, None, form, &[])?;
     if arguments.methods && !arguments.json {
         let columns = output::terminal_columns();
         output::print(&render::methods(

@@ -15,6 +15,7 @@ use fwdlab_model::{
     Tester, parse_flow_address,
 };
 use fwdlab_packet::{MacAddress, PacketError};
+use fwdlab_report::Gate;
 use fwdlab_stats::ministat::Dialect;
 use fwdlab_traffic::FLOWS_MAX;
 
@@ -153,12 +154,36 @@ pub(crate) struct RunArguments {
     /// Seed of the random orders, instead of the file's or a drawn one
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Print the report as JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) form: FormArguments,
+    #[command(flatten)]
+    pub(crate) gates: GateArguments,
     /// Print no progress
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// How a report is printed.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct FormArguments {
+    /// Print the report as JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print a comment for a pull request instead, in Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
+    /// Print the verdicts alone instead, as JSON
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    pub(crate) summary: bool,
+}
+
+/// What a check fails on.
+#[derive(Debug, Args)]
+pub(crate) struct GateArguments {
+    /// Exit with 1 where a variant is shown to be worse by more than that (worse:1%), is not shown not to be
+    /// (maybe-worse:1%), or is shown to differ (different:1%); may be given several times
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
+    pub(crate) fail_on: Vec<Gate>,
 }
 
 #[derive(Debug, Args)]
@@ -249,6 +274,11 @@ pub(crate) struct CompareArguments {
     /// Print the findings as JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print a comment for a pull request instead, in Markdown
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) markdown: bool,
+    #[command(flatten)]
+    pub(crate) gates: GateArguments,
 }
 
 #[derive(Debug, Args)]
@@ -350,9 +380,10 @@ pub(crate) struct ReportArguments {
     /// Where the results directories are
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
-    /// Print the report as JSON instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) form: FormArguments,
+    #[command(flatten)]
+    pub(crate) gates: GateArguments,
 }
 
 #[derive(Debug, Args)]
@@ -477,7 +508,7 @@ fn threshold(text: &str) -> Result<f64, String> {
     percent(text, THRESHOLD_PERCENT)
 }
 
-fn confidence(text: &str) -> Result<f64, String> {
+pub(crate) fn confidence(text: &str) -> Result<f64, String> {
     percent(text, CONFIDENCE_PERCENT)
 }
 

@@ -13,26 +13,39 @@ use crate::args::CompareArguments;
 use crate::dataset::{self, Column};
 use crate::design;
 use crate::exit::{Code, WrongArguments};
+use crate::gate;
 use crate::output;
 
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Code> {
-    // What the statistics refuse is what the user gave.
-    let report = compared(arguments).map_err(|error| match error.downcast::<ReportError>() {
-        Ok(refusal) => WrongArguments(refusal.to_string()).into(),
-        Err(error) => error,
-    })?;
-    if arguments.json {
-        return output::print(&render::compared_json(&report)?);
+    let report = accepted(compared(arguments, arguments.verdicts.threshold))?;
+    let mut results = Vec::new();
+    for gate in &arguments.gates.fail_on {
+        results.push(match gate.threshold_percent() {
+            None => gate.of_comparison(&report),
+            threshold => gate.of_comparison(&accepted(compared(arguments, threshold))?),
+        });
     }
-    let columns = output::terminal_columns();
-    output::print(&render::compared(
-        &report,
-        columns,
-        output::stdout_takes_colour(),
-    ))
+    output::print(&if arguments.json {
+        render::compared_json(&report)?
+    } else if arguments.markdown {
+        render::compared_comment(&report, &results)
+    } else {
+        let columns = output::terminal_columns();
+        render::compared(&report, columns, output::stdout_takes_colour())
+    })?;
+    Ok(gate::conclude(&results))
 }
 
-fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
+/// What the statistics refuse is what the user gave.
+fn accepted(compared: anyhow::Result<CompareReport>) -> anyhow::Result<CompareReport> {
+    compared.map_err(|error| match error.downcast::<ReportError>() {
+        Ok(refusal) => WrongArguments(refusal.to_string()).into(),
+        Err(error) => error,
+    })
+}
+
+/// Shape: `threshold` in percent, where it is not the usual one.
+fn compared(arguments: &CompareArguments, threshold: Option<f64>) -> anyhow::Result<CompareReport> {
     let asked = &arguments.verdicts;
     let usual = CompareSettings::default();
     if arguments.dialect.is_some() && !arguments.ministat {
@@ -41,7 +54,7 @@ fn compared(arguments: &CompareArguments) -> anyhow::Result<CompareReport> {
     }
     let settings = CompareSettings {
         confidence_percent: asked.confidence.unwrap_or(usual.confidence_percent),
-        threshold_percent: asked.threshold.unwrap_or(usual.threshold_percent),
+        threshold_percent: threshold.unwrap_or(usual.threshold_percent),
         with_methods: arguments.methods,
         ministat: arguments
             .ministat

@@ -18,8 +18,8 @@ pub(crate) struct Code(pub(crate) u8);
 
 /// All done.
 pub(crate) const DONE: Code = Code(0);
-/// Done, but no comparison could be made, fewer blocks stand than were planned, a frame was wrong, or
-/// something was found.
+/// Done, but no comparison could be made, fewer blocks stand than were planned, a frame was wrong, something was
+/// found, or a condition of `--fail-on` holds.
 pub(crate) const GOAL_MISSED: Code = Code(1);
 /// The user's arguments or files cannot be used.
 pub(crate) const USER_ERROR: Code = Code(2);

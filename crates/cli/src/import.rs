@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use anyhow::Context as _;
-use fwdlab_archive::netbenches::{ArchiveTree, Imported, Origin, Outcome};
+use fwdlab_archive::netbenches::{ArchiveTree, Origin, Outcome};
 use fwdlab_archive::{ImportAccount, write_import};
 use fwdlab_report::format::{count, counted};
 use fwdlab_report::one_line;
@@ -28,8 +28,7 @@ pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Code> {
         .map_err(|error| anyhow::Error::new(WrongArguments(format!("{error:#}"))))?;
     // The program is about to end: giving back millions of pieces of memory one by one would only take time.
     let tree = ManuallyDrop::new(tree);
-    let imported = ManuallyDrop::new(Imported::all(&tree));
-    let account = write_import(&arguments.results, &tree, &imported)?;
+    let account = write_import(&arguments.results, &tree)?;
     let summary = Summary::new(&tree, account);
     let code = output::print(&if arguments.json {
         serde_json::to_string_pretty(&summary)? + "\n"

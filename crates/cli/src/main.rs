@@ -14,6 +14,7 @@ mod exit;
 mod experiment;
 mod export;
 mod flame;
+mod gate;
 mod generate;
 mod import;
 mod lint;

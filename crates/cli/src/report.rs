@@ -3,29 +3,42 @@
 use std::path::Path;
 
 use fwdlab_archive::{Loaded, Results, is_imported, load_imported, write_derived, write_readme};
-use fwdlab_report::{CompareSettings, ImportedReport, Report, render};
+use fwdlab_report::{CompareSettings, GateResult, ImportedReport, Report, render};
 
-use crate::args::ReportArguments;
-use crate::exit::Code;
+use crate::args::{FormArguments, ReportArguments};
+use crate::exit::{Code, WrongArguments};
+use crate::gate;
 use crate::output;
 
 pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Code> {
     let directory = Path::new(&arguments.directory);
     if is_imported(directory) {
-        return imported(directory, arguments.json);
+        return imported(directory, arguments);
     }
     let directory = Results::find(&arguments.results, &arguments.directory)?;
-    let report = publish(&Results::load(&directory)?)?;
-    print(&report, Some(&directory), arguments.json)
+    let mut loaded = Results::load(&directory)?;
+    let report = publish(&loaded)?;
+    let results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
+    print(&report, Some(&directory), arguments.form, &results)?;
+    Ok(gate::conclude(&results))
 }
 
 /// Writes README.md of imported results.
-fn imported(directory: &Path, json: bool) -> anyhow::Result<Code> {
+fn imported(directory: &Path, arguments: &ReportArguments) -> anyhow::Result<Code> {
+    let form = arguments.form;
+    if form.markdown || form.summary || !arguments.gates.fail_on.is_empty() {
+        let text = format!(
+            "{}: published results have verdicts of several kinds; --markdown, --summary and --fail-on are for \
+             results of `fwdlab run`",
+            directory.display()
+        );
+        return Err(WrongArguments(text).into());
+    }
     let (results, runs) = load_imported(directory)?;
     let report = ImportedReport::build(&results, &runs, CompareSettings::default());
     let readme = report.readme();
     write_readme(directory, readme.as_bytes())?;
-    if json {
+    if form.json {
         return output::print(&(serde_json::to_string_pretty(&report)? + "\n"));
     }
     output::print(&format!(
@@ -44,10 +57,22 @@ pub(crate) fn publish(loaded: &Loaded) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Prints a report for people, or for programs; `directory` is where it was published, if it was.
-pub(crate) fn print(report: &Report, directory: Option<&Path>, json: bool) -> anyhow::Result<Code> {
-    if json {
+/// Prints a report for people, or for programs; `directory` is where it was published, if it was, `results`
+/// what became of the conditions that it was held against.
+pub(crate) fn print(
+    report: &Report,
+    directory: Option<&Path>,
+    form: FormArguments,
+    results: &[GateResult],
+) -> anyhow::Result<Code> {
+    if form.json {
         return output::print(&render::json(report)?);
+    }
+    if form.summary {
+        return output::print(&render::summary(report, results)?);
+    }
+    if form.markdown {
+        return output::print(&render::comment(report, results));
     }
     let readme = directory.map(|directory| directory.join("README.md"));
     let columns = output::terminal_columns();

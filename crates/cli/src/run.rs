@@ -9,6 +9,7 @@ use fwdlab_report::format::duration;
 use crate::args::RunArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
 use crate::experiment;
+use crate::gate;
 use crate::output::tell;
 use crate::progress::Progress;
 use crate::report;
@@ -83,13 +84,19 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     // What was measured is published even where something went wrong after it; the report of a
     // finished run can be made again at any time.
     let published = Results::load(&directory)
-        .map_err(Into::into)
-        .and_then(|loaded| report::publish(&loaded))
+        .map_err(anyhow::Error::from)
+        .and_then(|loaded| Ok((report::publish(&loaded)?, loaded)))
         .with_context(|| format!("writing the report ({again})"));
     let is_whole = measured?;
     finished?;
-    report::print(&published?, Some(&directory), arguments.json)?;
-    conclude(&plan_run.summary(), is_whole)
+    let (report, mut loaded) = published?;
+    let results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
+    report::print(&report, Some(&directory), arguments.form, &results)?;
+    let judged = gate::conclude(&results);
+    match conclude(&plan_run.summary(), is_whole) {
+        DONE => Ok(judged),
+        missed => Ok(missed),
+    }
 }
 
 /// Says what measures where it is not the best that there is, why, and what is lost.
@@ -136,21 +143,21 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
     ));
 }
 
-fn conclude(summary: &Summary, is_whole: bool) -> anyhow::Result<Code> {
+fn conclude(summary: &Summary, is_whole: bool) -> Code {
     if !is_whole {
         tell(&format!(
             "stopped with {} of {} blocks measured; the same `fwdlab run` goes on from there",
             summary.accepted.len(),
             summary.accepted.len() + summary.open.len() + summary.given_up.len(),
         ));
-        return Ok(INTERRUPTED);
+        return INTERRUPTED;
     }
     if summary.given_up.is_empty() {
-        return Ok(DONE);
+        return DONE;
     }
     tell(&format!(
         "{} of the blocks stayed invalid however often they were measured; the report says why",
         summary.given_up.len()
     ));
-    Ok(GOAL_MISSED)
+    GOAL_MISSED
 }

@@ -75,10 +75,7 @@ impl Home {
 
     /// Has an experiment take profiles.
     fn ask_for_profiles(&self, experiment: &str) {
-        let path = self
-            .0
-            .path()
-            .join(format!("experiments/{experiment}.toml"));
+        let path = self.0.path().join(format!("experiments/{experiment}.toml"));
         let mut text = fs::read_to_string(&path).unwrap();
         text += "\n[profile]\nevery = \"block\"\n";
         fs::write(path, text).unwrap();

@@ -81,6 +81,7 @@ fn the_quickstart_publishes_its_result() {
     assert_eq!(before, published(&directory));
 
     assert_analyze_and_compare_judge_alike(&directory);
+    assert_a_check_fails_on_the_packet_filter(&directory);
     assert_a_plan_rests_on_it(results);
 
     // A finished run never changes.
@@ -93,8 +94,6 @@ fn the_quickstart_publishes_its_result() {
     );
 }
 
-/// The block in the README is what `fwdlab ministat` prints for the `.pps` files beside it, but for
-/// the names of the datasets.
 /// Profiles were taken of every variant, and where enough of them show the load, the packet filter's own functions are
 /// those that differ.
 fn assert_profiles_explain(directory: &Path, readme: &str) {
@@ -121,6 +120,8 @@ fn assert_profiles_explain(directory: &Path, readme: &str) {
     }
 }
 
+/// The block in the README is what `fwdlab ministat` prints for the `.pps` files beside it, but for
+/// the names of the datasets.
 fn assert_block_is_what_ministat_prints(readme: &str, directory: &Path) {
     let files: Vec<PathBuf> = [
         "no-packet-filter",
@@ -139,6 +140,40 @@ fn assert_block_is_what_ministat_prints(readme: &str, directory: &Path) {
     let (names, block) = printed.split_at(printed.find("+---").unwrap());
     assert_eq!(names.lines().count(), files.len());
     assert!(readme.contains(block), "{block}\nis not in\n{readme}");
+}
+
+/// A packet filter costs far more than a percent on any machine: a check says so by its exit code, to people, to
+/// programs and to a pull request.
+fn assert_a_check_fails_on_the_packet_filter(directory: &Path) {
+    let path = directory.to_str().unwrap();
+    let output = fwdlab(&[
+        "report",
+        path,
+        "--fail-on",
+        "worse:1%,worse:49%",
+        "--summary",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let expected = "fails on worse:1%: nftables, conntrack: different: -";
+    assert!(stderr.contains(expected), "{stderr}");
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["conditions"][0]["failed"], true, "{summary}");
+    assert_eq!(summary["conditions"][1]["condition"], "worse:49%");
+
+    let output = fwdlab(&["report", path, "--markdown", "--fail-on", "worse"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let comment = String::from_utf8_lossy(&output.stdout).into_owned();
+    for expected in [
+        "- **Fails on `worse`**: nftables, conntrack: different",
+        "| no packet filter | ",
+        "ns/packet more",
+    ] {
+        assert!(
+            comment.contains(expected),
+            "{expected:?} is not in {comment}"
+        );
+    }
 }
 
 /// What is asked of the records again, or of their `.pps` files, is judged as the report has it: by

@@ -961,7 +961,8 @@ fn code_or_none(level: &str) -> String {
     }
 }
 
-fn warning_item(warning: &Warning) -> String {
+/// A warning as an item of a list.
+pub(crate) fn warning_item(warning: &Warning) -> String {
     let subject = match warning.subjects.join("; ") {
         subjects if subjects.is_empty() => String::new(),
         subjects => format!(" {}:", text::markdown(&subjects)),

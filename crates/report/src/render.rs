@@ -13,8 +13,10 @@ use crate::audit::AuditReport;
 use crate::catalogue;
 use crate::compare::CompareReport;
 use crate::error::ReportError;
+use crate::gate::GateResult;
 use crate::preview::{self, Preview};
 use crate::report::{ComparisonSection, Report};
+use crate::summary::Summary;
 
 /// `README.md`; `plots` is the folder of the plots as seen from it: `""` or `"derived/"`.
 #[must_use]
@@ -47,6 +49,26 @@ pub(crate) fn pretty(value: &impl Serialize) -> Result<String, ReportError> {
         serde_json::to_string_pretty(value).map_err(|source| ReportError::Json { source })?;
     text.push('\n');
     Ok(text)
+}
+
+/// What `fwdlab report --summary` prints, with what became of the conditions that the run was held against.
+///
+/// # Errors
+/// [`ReportError::Json`].
+pub fn summary(report: &Report, conditions: &[GateResult]) -> Result<String, ReportError> {
+    pretty(&Summary::new(report, conditions))
+}
+
+/// A comment on a run for a pull request, in Markdown.
+#[must_use]
+pub fn comment(report: &Report, conditions: &[GateResult]) -> String {
+    crate::comment::of_report(report, conditions)
+}
+
+/// A comment on a comparison, likewise.
+#[must_use]
+pub fn compared_comment(report: &CompareReport, conditions: &[GateResult]) -> String {
+    crate::comment::of_comparison(report, conditions)
 }
 
 /// What `fwdlab plan` prints, for a terminal of `width` columns.

@@ -11,7 +11,7 @@ use fwdlab_stats::Method;
 
 use crate::factorial::FactorialSection;
 use crate::offered_load::OfferedLoadRow;
-use crate::profiles::ProfilesSection;
+use crate::profiles::{ProfileDifference, ProfilesSection};
 
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
@@ -84,6 +84,22 @@ impl Report {
     pub fn label<'a>(&'a self, name: &'a VariantName) -> &'a str {
         self.variant(name)
             .map_or(name.as_str(), |variant| variant.label.as_str())
+    }
+
+    /// What the profiles say of a variant against the baseline of a comparison; none where there are none.
+    #[must_use]
+    pub fn profile_difference(
+        &self,
+        comparison: &ComparisonSection,
+        variant: &VariantName,
+    ) -> Option<&ProfileDifference> {
+        let baseline = &comparison.baseline()?.variant;
+        let mut differences = self.profiles.iter().flat_map(|found| &found.differences);
+        differences.find(|found| {
+            found.family == comparison.family
+                && &found.baseline == baseline
+                && &found.variant == variant
+        })
     }
 }
 

@@ -92,8 +92,8 @@ struct Shown<'a> {
     ministat: &'a [String],
     ministat_note: Option<&'a str>,
     offered_load: &'a [OfferedLoadRow],
-    /// What profiles say of the variants.
-    profiles: Vec<&'a ProfileDifference>,
+    /// What profiles say of each row, where any were taken.
+    profiles: Vec<Option<&'a ProfileDifference>>,
 }
 
 impl<'a> Shown<'a> {
@@ -113,7 +113,11 @@ impl<'a> Shown<'a> {
             ministat: &comparison.ministat,
             ministat_note: comparison.ministat_note.as_deref(),
             offered_load: &comparison.offered_load,
-            profiles: profiles_of(report, comparison),
+            profiles: comparison
+                .rows
+                .iter()
+                .map(|row| report.profile_difference(comparison, &row.variant))
+                .collect(),
         }
     }
 
@@ -135,21 +139,6 @@ impl<'a> Shown<'a> {
             profiles: Vec::new(),
         }
     }
-}
-
-/// Those of the variants of a comparison, where any were taken.
-fn profiles_of<'a>(
-    report: &'a Report,
-    comparison: &ComparisonSection,
-) -> Vec<&'a ProfileDifference> {
-    let baseline = comparison.baseline().map(|row| &row.variant);
-    let differences = report
-        .profiles
-        .iter()
-        .flat_map(|section| &section.differences);
-    differences
-        .filter(|found| found.family == comparison.family && Some(&found.baseline) == baseline)
-        .collect()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -232,14 +221,13 @@ impl Screen {
                 _ => self.wrapped("", &format!("Baseline {label}: not measured"), Style::Plain),
             }
         }
-        for (label, row) in shown.rows.iter().skip(1) {
+        for (index, (label, row)) in shown.rows.iter().enumerate().skip(1) {
             let Some(verdict) = &row.verdict else {
                 self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
                 continue;
             };
             self.finding(label, verdict);
-            let of_row = |found: &&&ProfileDifference| found.variant == row.variant;
-            if let Some(found) = shown.profiles.iter().find(of_row) {
+            if let Some(Some(found)) = shown.profiles.get(index) {
                 let sentence = format!("why: {}", found.sentence.replace('`', ""));
                 self.wrapped("    ", &sentence, Style::Dim);
             }

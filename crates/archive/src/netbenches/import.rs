@@ -43,6 +43,15 @@ impl Imported {
     /// Takes in every folder of a tree. Nothing of it is judged.
     #[must_use]
     pub fn all(tree: &ArchiveTree) -> Vec<Self> {
+        Self::each(tree, |_, imported| imported)
+    }
+
+    /// Takes in every folder of a tree, and hands each over by its number as soon as it is taken in, on all
+    /// processors.
+    pub(crate) fn each<R: Send>(
+        tree: &ArchiveTree,
+        take: impl Fn(usize, Self) -> R + Sync,
+    ) -> Vec<R> {
         let datasets = TreeDataset::all(tree);
         let index = DatasetIndex::new(datasets.iter().map(TreeDataset::candidate));
         let sources = Sources {
@@ -50,7 +59,10 @@ impl Imported {
             datasets: &datasets,
             index: &index,
         };
-        parallel(&tree.folders, FEW, |folder| Self::of(tree, folder, sources))
+        let numbers: Vec<usize> = (0..tree.folders.len()).collect();
+        parallel(&numbers, FEW, |&number| {
+            take(number, Self::of(tree, &tree.folders[number], sources))
+        })
     }
 
     fn of(tree: &ArchiveTree, folder: &ResultsFolder, sources: Sources<'_>) -> Self {

@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::input::{Profile, frame_names, shown};
+use crate::args::confidence;
 use crate::exit::{Code, GOAL_MISSED, WrongArguments};
 use crate::output::{self, tell};
 
 /// The form of what `--json` prints.
 const SCHEMA: u32 = 1;
-const CONFIDENCE: f64 = 0.95;
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArguments {
@@ -37,6 +37,9 @@ pub(crate) struct DiffArguments {
     /// What a packet cost in each, so that frames have costs instead of shares: 431.5,398
     #[arg(long, value_name = "A,B", value_parser = two_costs)]
     ns_per_packet: Option<[f64; 2]>,
+    /// Confidence of what is said to differ, in percent, for all frames together
+    #[arg(long, value_name = "PERCENT", value_parser = confidence, default_value = "95")]
+    confidence: f64,
     /// Put the object in front of each symbol: kernel`ip_input
     #[arg(long)]
     objects: bool,
@@ -85,7 +88,7 @@ pub(super) fn diff(arguments: &DiffArguments) -> anyhow::Result<Code> {
         baseline: profiled(0, baseline_ns),
         variant: profiled(1, variant_ns),
     };
-    let comparison = compare_lone_profiles(pair, CONFIDENCE)?;
+    let comparison = compare_lone_profiles(pair, arguments.confidence / 100.0)?;
     let shown = paths.map(|path| shown(path));
     if let Some(path) = &arguments.output {
         let subtitle = shown.join(" -> ");

@@ -1,0 +1,44 @@
+//! Results held against the conditions of `--fail-on`.
+
+use fwdlab_archive::Loaded;
+use fwdlab_report::{Gate, GateResult, Report};
+
+use crate::exit::{Code, DONE, GOAL_MISSED};
+use crate::output::tell;
+
+/// Holds a run against conditions; for those with a threshold of their own its verdicts are made again.
+pub(crate) fn hold(
+    gates: &[Gate],
+    loaded: &mut Loaded,
+    report: &Report,
+) -> anyhow::Result<Vec<GateResult>> {
+    let mut results = Vec::new();
+    for gate in gates {
+        results.push(match gate.threshold_percent() {
+            None => gate.of_report(report),
+            Some(threshold) => {
+                loaded.resolved.design.threshold_percent = threshold;
+                gate.of_report(&Report::build(loaded)?)
+            }
+        });
+    }
+    loaded.resolved.design.threshold_percent = report.design.threshold_percent;
+    Ok(results)
+}
+
+/// Says what became of the conditions, and gives the exit code of what went well but for them.
+pub(crate) fn conclude(results: &[GateResult]) -> Code {
+    for result in results {
+        if !result.failed {
+            tell(&format!("passes {}", result.condition));
+        }
+        for failure in &result.failures {
+            tell(&format!("fails on {}: {failure}", result.condition));
+        }
+    }
+    if results.iter().any(|result| result.failed) {
+        GOAL_MISSED
+    } else {
+        DONE
+    }
+}

@@ -1,0 +1,167 @@
+//! A comment for a pull request: the verdicts in a table, and the rest folded away.
+
+use std::fmt::Write as _;
+
+use crate::compare::CompareReport;
+use crate::format;
+use crate::gate::GateResult;
+use crate::readme::warning_item;
+use crate::report::{Report, Row, Warning};
+use crate::sentences;
+use crate::text;
+
+/// Draws up the comment on a run, with what became of the conditions that it was held against.
+pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
+    let mut comment = Comment::new(&text::markdown(&report.question), conditions);
+    if let Some(unfinished) = sentences::unfinished(report) {
+        comment.paragraph(&format!("**{unfinished}**"));
+    }
+    for comparison in &report.comparisons {
+        if let Some(heading) = sentences::heading(report, comparison) {
+            comment.paragraph(&format!("**{}**", text::markdown(&heading)));
+        }
+        let rows = comparison.rows.iter();
+        comment.table(rows.map(|row| (report.label(&row.variant), row)));
+        for row in &comparison.rows {
+            if let Some(found) = report.profile_difference(comparison, &row.variant) {
+                let label = text::markdown(report.label(&row.variant));
+                comment.line(&format!("- **{label}**: {}", found.sentence));
+            }
+        }
+        if let Some(control) = &comparison.control {
+            comment.line(&format!("- A/A control: {}", control.sentence));
+        }
+        comment.line("");
+    }
+    let lab = &report.lab;
+    let mut conditions = vec![
+        format!(
+            "{} x {}, Linux {}, {}",
+            lab.cpus, lab.cpu_model, lab.kernel, lab.start
+        ),
+        format!(
+            "{} of {}, {}; lab {}; seed {}; fwdlab {}",
+            sentences::blocks(report),
+            format::counted(report.design.rounds.into(), "round"),
+            report.traffic.regime,
+            lab.name,
+            report.design.seed,
+            lab.fwdlab
+        ),
+        format!(
+            "a change of less than {} % does not matter; verdicts hold at {} % confidence for all variants of a \
+             comparison together",
+            format::short(report.design.threshold_percent, 3),
+            format::short(report.design.confidence_percent, 2)
+        ),
+    ];
+    conditions.extend(sentences::disturbed_time(report));
+    comment.folded(&conditions, &report.warnings);
+    comment.text
+}
+
+/// Draws up the comment on a comparison, likewise.
+pub(crate) fn of_comparison(report: &CompareReport, conditions: &[GateResult]) -> String {
+    let mut comment = Comment::new("Comparison of forwarding rates", conditions);
+    for group in &report.groups {
+        if let Some(title) = &group.title {
+            comment.paragraph(&format!("**{}**", text::markdown(title)));
+        }
+        let rows = group.rows.iter();
+        comment.table(rows.map(|row| (row.label.as_str(), &row.row)));
+    }
+    let conditions = [
+        report.basis.sentence().to_owned(),
+        format!(
+            "a change of less than {} % does not matter; verdicts hold at {} % confidence for all variants of a \
+             comparison together",
+            format::short(report.threshold_percent, 3),
+            format::short(report.confidence_percent, 2)
+        ),
+    ];
+    comment.folded(&conditions, &report.warnings);
+    comment.text
+}
+
+struct Comment {
+    text: String,
+}
+
+impl Comment {
+    /// Shape: `title` is Markdown.
+    fn new(title: &str, conditions: &[GateResult]) -> Self {
+        let mut comment = Self {
+            text: String::new(),
+        };
+        comment.paragraph(&format!("### {title}"));
+        for result in conditions {
+            let condition = text::code(&result.condition);
+            if !result.failed {
+                comment.line(&format!("- Passes {condition}"));
+            }
+            for failure in &result.failures {
+                let failure = text::markdown(&failure.to_string());
+                comment.line(&format!("- **Fails on {condition}**: {failure}"));
+            }
+        }
+        if !conditions.is_empty() {
+            comment.line("");
+        }
+        comment
+    }
+
+    fn line(&mut self, line: &str) {
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    fn paragraph(&mut self, lines: &str) {
+        self.line(lines);
+        self.line("");
+    }
+
+    /// The rows of a comparison by their labels, the baseline first.
+    fn table<'a>(&mut self, rows: impl Iterator<Item = (&'a str, &'a Row)>) {
+        self.line("| variant | forwarding rate | ns/packet | effect | verdict |");
+        self.line("|---|---|---|---|---|");
+        let missing = || "–".to_owned();
+        for (index, (label, row)) in rows.enumerate() {
+            let verdict = match (&row.verdict, index) {
+                (Some(verdict), _) if verdict.shows_difference => format!("**{}**", verdict.words),
+                (Some(verdict), _) => verdict.words.clone(),
+                (None, 0) => "baseline".to_owned(),
+                (None, _) => missing(),
+            };
+            let cells = [
+                text::markdown(label),
+                row.forwarding_rate_pps.map_or_else(missing, format::rate),
+                row.cost_ns.map_or_else(missing, format::cost),
+                row.effect.as_ref().map_or_else(missing, format::effect),
+                verdict,
+            ];
+            let cells = cells.map(|cell| text::cell(&cell));
+            self.line(&format!("| {} |", cells.join(" | ")));
+        }
+        self.line("");
+    }
+
+    /// What is read by whoever doubts: where it was measured, how, and what to beware of.
+    fn folded(&mut self, conditions: &[String], warnings: &[Warning]) {
+        let summary = match warnings.len() {
+            0 => "How it was measured".to_owned(),
+            warnings => format!(
+                "How it was measured, and {}",
+                format::counted(warnings as u64, "warning")
+            ),
+        };
+        // Markdown goes on only behind an empty line.
+        self.paragraph(&format!("<details><summary>{summary}</summary>"));
+        for condition in conditions {
+            self.line(&format!("- {}", text::markdown(condition)));
+        }
+        for warning in warnings {
+            self.line(&warning_item(warning));
+        }
+        self.line("");
+        self.line("</details>");
+    }
+}

@@ -1,0 +1,218 @@
+//! Conditions that a check fails on: `worse:1%`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use fwdlab_stats::Verdict;
+use serde::Serialize;
+
+use crate::compare::CompareReport;
+use crate::format;
+use crate::report::{Report, Row};
+use crate::sentences;
+use crate::text::one_line;
+
+/// A condition that a check fails on.
+///
+/// Its text is a word, and behind a colon the change that matters, in percent, where it is not that of the
+/// experiment: `worse`, `worse:1%`, `maybe-worse:2.5`. Held against the verdicts at that threshold, and so with
+/// their confidence for all variants together.
+///
+/// # Errors
+/// Another word, or a change that no verdict can be asked for.
+///
+/// # Examples
+/// ```
+/// use fwdlab_report::Gate;
+/// let gate: Gate = "worse:1%".parse()?;
+/// assert_eq!(gate.threshold_percent(), Some(1.0));
+/// assert_eq!(gate.to_string(), "worse:1%");
+/// assert!("slower".parse::<Gate>().is_err());
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gate {
+    kind: GateKind,
+    threshold_percent: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GateKind {
+    /// Shown to forward less, by more than the threshold.
+    Worse,
+    /// Not shown to forward at least as much, but for the threshold.
+    MaybeWorse,
+    /// Shown to forward less or more, by more than the threshold.
+    Different,
+}
+
+/// Every condition with its word.
+const KINDS: [(GateKind, &str); 3] = [
+    (GateKind::Worse, "worse"),
+    (GateKind::MaybeWorse, "maybe-worse"),
+    (GateKind::Different, "different"),
+];
+
+/// What became of a condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GateResult {
+    /// Its text.
+    pub condition: String,
+    /// Whether the check fails on it.
+    pub failed: bool,
+    /// On what, a sentence each.
+    pub failures: Vec<GateFailure>,
+}
+
+/// What a check fails on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GateFailure {
+    /// The variant, and in which comparison where there are several; none where there is nothing to judge.
+    pub subject: Option<String>,
+    /// What is said of it.
+    pub sentence: String,
+}
+
+impl Gate {
+    /// The change that matters; none where it is the experiment's.
+    #[must_use]
+    pub fn threshold_percent(&self) -> Option<f64> {
+        self.threshold_percent
+    }
+
+    /// Holds the verdicts of a run against it.
+    ///
+    /// Shape: they were made with [`Self::threshold_percent`], where there is one.
+    #[must_use]
+    pub fn of_report(&self, report: &Report) -> GateResult {
+        let rows = report.comparisons.iter().flat_map(|comparison| {
+            let heading = sentences::heading(report, comparison);
+            let others = comparison.rows.iter().skip(1);
+            others.map(move |row| {
+                let subject = subject(report.label(&row.variant), heading.as_deref());
+                (subject, row)
+            })
+        });
+        self.of_rows(rows)
+    }
+
+    /// Holds the verdicts of a comparison against it, as [`Self::of_report`].
+    #[must_use]
+    pub fn of_comparison(&self, report: &CompareReport) -> GateResult {
+        let rows = report.groups.iter().flat_map(|group| {
+            let others = group.rows.iter().skip(1);
+            others.map(|row| (subject(&row.label, group.title.as_deref()), &row.row))
+        });
+        self.of_rows(rows)
+    }
+
+    fn of_rows<'a>(&self, rows: impl Iterator<Item = (String, &'a Row)>) -> GateResult {
+        let mut failures = Vec::new();
+        let mut judged = 0_usize;
+        for (subject, row) in rows {
+            judged += usize::from(row.verdict.is_some());
+            failures.extend(self.failure(row).map(|sentence| GateFailure {
+                subject: Some(subject),
+                sentence,
+            }));
+        }
+        // Nothing measured is nothing shown to be good.
+        if judged == 0 && failures.is_empty() {
+            failures.push(GateFailure {
+                subject: None,
+                sentence: "nothing was compared".to_owned(),
+            });
+        }
+        GateResult {
+            condition: self.to_string(),
+            failed: !failures.is_empty(),
+            failures,
+        }
+    }
+
+    /// Why a variant fails it.
+    fn failure(&self, row: &Row) -> Option<String> {
+        let (Some(effect), Some(verdict)) = (&row.effect, &row.verdict) else {
+            let is_asked_for = self.kind == GateKind::MaybeWorse;
+            return is_asked_for.then(|| "no effect measured".to_owned());
+        };
+        let is = |of: Verdict| verdict.words == of.words();
+        let is_less = effect.estimate_percent < 0.0;
+        let fails = match self.kind {
+            GateKind::Worse => is(Verdict::Different) && is_less,
+            GateKind::Different => is(Verdict::Different),
+            GateKind::MaybeWorse => {
+                let is_inside = is(Verdict::Equivalent) || is(Verdict::DifferentButNegligible);
+                let is_better = verdict.shows_difference && !is_less;
+                !is_inside && !is_better
+            }
+        };
+        fails.then(|| format!("{}: {}", verdict.words, format::effect(effect)))
+    }
+}
+
+fn subject(label: &str, heading: Option<&str>) -> String {
+    let label = one_line(label);
+    match heading {
+        Some(heading) => format!("{label} ({})", one_line(heading)),
+        None => label,
+    }
+}
+
+impl FromStr for Gate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (word, threshold) = match text.split_once(':') {
+            Some((word, threshold)) => (word, Some(threshold)),
+            None => (text, None),
+        };
+        let kind = KINDS.iter().find(|(_, of)| *of == word);
+        let Some((kind, _)) = kind else {
+            let words = KINDS.map(|(_, word)| word).join(", ");
+            return Err(format!("{word:?} is none of {words}"));
+        };
+        let percent = |text: &str| {
+            let text = text.strip_suffix('%').unwrap_or(text);
+            let percent: f64 = text.trim_end().parse().ok()?;
+            fwdlab_model::THRESHOLD_PERCENT
+                .contains(&percent)
+                .then_some(percent)
+        };
+        let threshold_percent = match threshold {
+            None => None,
+            Some(text) => Some(percent(text).ok_or_else(|| {
+                let allowed = fwdlab_model::THRESHOLD_PERCENT;
+                format!(
+                    "{text:?} is no change in percent from {} to {}",
+                    allowed.start(),
+                    allowed.end()
+                )
+            })?),
+        };
+        Ok(Self {
+            kind: *kind,
+            threshold_percent,
+        })
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = KINDS.iter().find(|(kind, _)| *kind == self.kind);
+        f.write_str(word.map_or("", |(_, word)| word))?;
+        match self.threshold_percent {
+            Some(percent) => write!(f, ":{percent}%"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for GateFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subject {
+            Some(subject) => write!(f, "{subject}: {}", self.sentence),
+            None => f.write_str(&self.sentence),
+        }
+    }
+}

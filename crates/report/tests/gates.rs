@@ -1,0 +1,187 @@
+//! What a check fails on, and what programs and pull requests are told of a run.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod synthetic;
+
+use fwdlab_archive::Finished;
+use fwdlab_model::SCHEMA_VERSION;
+use fwdlab_report::{Gate, GateResult, Report, render};
+use proptest::prelude::*;
+use serde_json::Value;
+use synthetic::Synthetic;
+
+/// A run with these true effects, in percent.
+fn report(effects: &[(&str, f64)], noise_percent: f64) -> Report {
+    let mut variants = vec![("as it was".to_owned(), 0.0)];
+    variants.extend(effects.iter().map(|(label, of)| ((*label).to_owned(), *of)));
+    let mut loaded = Synthetic {
+        variants,
+        block_noise_percent: noise_percent,
+        round_noise_percent: noise_percent,
+        ..Synthetic::default()
+    }
+    .loaded();
+    loaded.finished = Some(Finished {
+        schema: SCHEMA_VERSION,
+        finished: "2026-11-21T10:00:00Z".to_owned(),
+        accepted_blocks: (1..=8).collect(),
+        given_up_blocks: Vec::new(),
+    });
+    Report::build(&loaded).unwrap()
+}
+
+/// The variants that a check fails on.
+fn failing(gate: &str, report: &Report) -> Vec<String> {
+    let result = gate.parse::<Gate>().unwrap().of_report(report);
+    assert_eq!(result.failed, !result.failures.is_empty());
+    result
+        .failures
+        .into_iter()
+        .map(|failure| failure.subject.unwrap())
+        .collect()
+}
+
+#[test]
+fn what_is_shown_to_be_worse_fails_and_what_may_be_only_where_that_is_asked() {
+    let clear = report(
+        &[("slower", -6.0), ("faster", 6.0), ("the same", 0.0)],
+        0.05,
+    );
+    assert_eq!(failing("worse", &clear), ["slower"]);
+    assert_eq!(failing("maybe-worse", &clear), ["slower"]);
+    assert_eq!(failing("different", &clear), ["slower", "faster"]);
+    // Too noisy to show anything.
+    let noisy = report(&[("slower", -0.5), ("faster", 0.5)], 30.0);
+    assert!(failing("worse", &noisy).is_empty());
+    assert!(failing("different", &noisy).is_empty());
+    assert_eq!(failing("maybe-worse", &noisy), ["slower", "faster"]);
+}
+
+#[test]
+fn of_nothing_no_check_passes() {
+    let nothing = Report::build(
+        &Synthetic {
+            measured_blocks: 0,
+            ..Synthetic::default()
+        }
+        .loaded(),
+    )
+    .unwrap();
+    for gate in ["worse", "different", "maybe-worse:2%"] {
+        let result = gate.parse::<Gate>().unwrap().of_report(&nothing);
+        assert!(result.failed, "{gate}");
+    }
+}
+
+#[test]
+fn a_family_and_a_title_tell_which_comparison_fails() {
+    let mut run = Synthetic {
+        titles: vec![Some("first".to_owned()), Some("second".to_owned())],
+        ..Synthetic::default()
+    };
+    run.variants.truncate(2);
+    let report = Report::build(&run.loaded()).unwrap();
+    assert_eq!(
+        failing("worse", &report),
+        [
+            "nftables, 10 stateless rules (first)",
+            "nftables, 10 stateless rules (second)"
+        ]
+    );
+}
+
+#[test]
+fn programs_get_the_verdicts_and_what_became_of_the_conditions() {
+    let report = report(&[("slower", -6.0), ("the same", 0.0)], 0.05);
+    let conditions = ["worse", "different"].map(|gate| held(gate, &report));
+    let summary: Value =
+        serde_json::from_str(&render::summary(&report, &conditions).unwrap()).unwrap();
+    assert_eq!(summary["schema"], fwdlab_report::SUMMARY_SCHEMA_VERSION);
+    assert_eq!(summary["is_finished"], true);
+    let variants = summary["comparisons"][0]["variants"].as_array().unwrap();
+    let words: Vec<Option<&str>> = variants.iter().map(|of| of["verdict"].as_str()).collect();
+    assert_eq!(words, [None, Some("different"), Some("equivalent")]);
+    let row = &report.comparisons[0].rows[1];
+    let effect = row.effect.as_ref().unwrap();
+    assert_eq!(variants[1]["estimate_percent"], effect.estimate_percent);
+    assert_eq!(
+        variants[1]["low_percent"],
+        effect.interval.unwrap().low_percent
+    );
+    assert_eq!(summary["conditions"][0]["condition"], "worse");
+    assert_eq!(summary["conditions"][0]["failed"], true);
+    assert_eq!(summary["conditions"][0]["failures"][0]["subject"], "slower");
+}
+
+#[test]
+fn a_pull_request_is_told_what_fails_and_names_in_it_do_nothing() {
+    let hostile = "<img src=x onerror=alert(1)> | `x` **b** \u{202e}";
+    let report = report(&[(hostile, -6.0), ("the same", 0.0)], 0.05);
+    let conditions = ["worse"].map(|gate| held(gate, &report));
+    let comment = render::comment(&report, &conditions);
+    for expected in [
+        "**Fails on `worse`**: \\<img",
+        "| the same | ",
+        "| **different** |",
+        "| baseline |",
+        "<details><summary>How it was measured",
+    ] {
+        assert!(
+            comment.contains(expected),
+            "{expected:?} is not in {comment}"
+        );
+    }
+    assert!(!comment.replace("\\<img", "").contains("<img"), "{comment}");
+    assert!(!comment.contains('\u{202e}'), "{comment}");
+    let rows = comment.lines().filter(|line| line.starts_with("| "));
+    for row in rows {
+        let bars = row.replace("\\|", "").matches('|').count();
+        assert_eq!(bars, 6, "{row}");
+    }
+}
+
+#[test]
+fn a_pull_request_is_told_what_was_passed() {
+    let report = report(&[("the same", 0.0)], 0.05);
+    let comment = render::comment(&report, &[held("worse", &report)]);
+    assert!(comment.contains("- Passes `worse`\n"), "{comment}");
+}
+
+fn held(gate: &str, report: &Report) -> GateResult {
+    gate.parse::<Gate>().unwrap().of_report(report)
+}
+
+#[test]
+fn conditions_are_words_with_a_change_that_verdicts_know() {
+    for (text, threshold) in [
+        ("worse", None),
+        ("worse:1%", Some(1.0)),
+        ("maybe-worse:0.5", Some(0.5)),
+        ("different:50 %", Some(50.0)),
+    ] {
+        let gate: Gate = text.parse().unwrap();
+        assert_eq!(gate.threshold_percent(), threshold, "{text}");
+        assert_eq!(gate.to_string().parse::<Gate>().unwrap(), gate);
+    }
+    for (text, expected) in [
+        ("slower:1%", "none of worse, maybe-worse, different"),
+        ("worse:", "no change in percent from 0.001 to 50"),
+        ("worse:0%", "no change in percent"),
+        ("worse:nan", "no change in percent"),
+        ("worse:-1%", "no change in percent"),
+        ("", "none of worse"),
+    ] {
+        let error = text.parse::<Gate>().unwrap_err();
+        assert!(error.contains(expected), "{text:?}: {error}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_condition_or_refused(text in "(worse|maybe-worse|different|[a-z]{0,9})(:[-0-9.%e ]{0,8})?") {
+        if let Ok(gate) = text.parse::<Gate>() {
+            prop_assert_eq!(gate.to_string().parse::<Gate>().unwrap(), gate);
+        }
+    }
+}
