@@ -180,8 +180,8 @@ pub(crate) struct FormArguments {
 /// What a check fails on.
 #[derive(Debug, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 1 where a variant is shown to be worse by more than that (worse:1%), is not shown not to be
-    /// (maybe-worse:1%), or is shown to differ (different:1%); may be given several times
+    /// Exit with 1 where a variant is worse by more than that (worse:1%), may be (maybe-worse:1%), or differs
+    /// (different:1%); see docs/ci.md
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     pub(crate) fail_on: Vec<Gate>,
 }
