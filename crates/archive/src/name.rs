@@ -2,8 +2,9 @@
 
 use crate::error::ArchiveError;
 
-/// What the longest name may be, so that every file system can hold it.
-const LENGTH_MAX: usize = 100;
+/// What the longest name may be: two names of variants fit in, and every file system can hold it, with what stands
+/// around it while the file is written.
+const LENGTH_MAX: usize = 200;
 
 /// A text as a name: what a file's name should not hold becomes `-`.
 pub(crate) fn safe_name(text: &str) -> String {

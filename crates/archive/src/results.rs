@@ -734,6 +734,9 @@ mod tests {
         assert_eq!(results.dir(), dir);
         go_on(&mut results, SCRIPT.len());
         write_derived(&dir, "report.json", b"{}").unwrap();
+        // The longest names of variants, both.
+        let both = format!("difference-{0}-{0}-inet6.svg", "v".repeat(88));
+        write_derived(&dir, &both, b"<svg/>").unwrap();
         write_readme(&dir, b"# Impact").unwrap();
         let written = results.loaded().clone();
         let finished = results.finish("20261121T085000Z").unwrap();
