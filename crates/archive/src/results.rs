@@ -726,6 +726,15 @@ mod tests {
     }
 
     #[test]
+    fn a_picture_of_two_variants_has_room_for_their_longest_names() {
+        let root = tempfile::tempdir().unwrap();
+        let picture = |length| format!("difference-{0}-{0}-inet6.svg", "v".repeat(length));
+        write_derived(root.path(), &picture(88), b"<svg/>").unwrap();
+        let error = write_derived(root.path(), &picture(100), b"<svg/>").unwrap_err();
+        assert!(matches!(error, ArchiveError::BadName { .. }), "{error}");
+    }
+
+    #[test]
     fn a_run_from_start_to_end() {
         let root = tempfile::tempdir().unwrap();
         let mut results = open(root.path(), &Choice::default()).unwrap();
@@ -734,9 +743,6 @@ mod tests {
         assert_eq!(results.dir(), dir);
         go_on(&mut results, SCRIPT.len());
         write_derived(&dir, "report.json", b"{}").unwrap();
-        // The longest names of variants, both.
-        let both = format!("difference-{0}-{0}-inet6.svg", "v".repeat(88));
-        write_derived(&dir, &both, b"<svg/>").unwrap();
         write_readme(&dir, b"# Impact").unwrap();
         let written = results.loaded().clone();
         let finished = results.finish("20261121T085000Z").unwrap();
