@@ -291,12 +291,7 @@ impl Reader {
 }
 
 fn wrong(line: u64, expected: &'static str, found: &[u8]) -> PrintedError {
-    PrintedError::Line {
-        line,
-        expected,
-        found: quoted(&String::from_utf8_lossy(found)),
-        program: PROGRAM,
-    }
+    PrintedError::of_line(PROGRAM, line, expected, found)
 }
 
 fn indentation(line: &[u8]) -> usize {

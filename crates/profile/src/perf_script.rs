@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::BufRead;
 
 use crate::stacks::Stacks;
-use crate::text::{PrintedError, each_line, quoted};
+use crate::text::{PrintedError, each_line};
 use crate::{Folded, FrameNames};
 
 /// Whose text it is, for an error.
@@ -133,12 +133,7 @@ impl Reader {
 }
 
 fn wrong(line: u64, expected: &'static str, found: &[u8]) -> PrintedError {
-    PrintedError::Line {
-        line,
-        expected,
-        found: quoted(&String::from_utf8_lossy(found)),
-        program: PROGRAM,
-    }
+    PrintedError::of_line(PROGRAM, line, expected, found)
 }
 
 /// The name of a process, which may have spaces in it: what stands before its number.

@@ -39,6 +39,23 @@ pub enum PrintedError {
     Io(#[from] io::Error),
 }
 
+impl PrintedError {
+    /// Of a line that is not what it should be.
+    pub(crate) fn of_line(
+        program: &'static str,
+        line: u64,
+        expected: &'static str,
+        found: &[u8],
+    ) -> Self {
+        Self::Line {
+            line,
+            expected,
+            found: quoted(&String::from_utf8_lossy(found)),
+            program,
+        }
+    }
+}
+
 /// Hands over the lines by their number from 1, without their newlines, while the text is read; whether
 /// the last one was cut: it has something in it, and no newline.
 ///

@@ -5,3 +5,6 @@ mod lone;
 mod odd;
 mod simulated;
 mod simulation;
+
+#[path = "../shared/mod.rs"]
+mod shared;

@@ -1,23 +1,10 @@
 //! What the comparison makes of odd profiles.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use fwdlab_profile::{Comparison, Folded, ProfilePair, Profiled, compare_profiles};
+use fwdlab_profile::{Comparison, Folded, ProfilePair, compare_profiles};
 use proptest::prelude::*;
 
-fn folded(text: &str) -> Folded<'static> {
-    Folded::parse(text.as_bytes()).unwrap().into_owned()
-}
-
-fn pair<'a>(baseline: &'a Folded<'a>, variant: &'a Folded<'a>, ns: [f64; 2]) -> ProfilePair<'a> {
-    let profiled = |stacks, ns_per_packet| Profiled {
-        stacks,
-        ns_per_packet,
-    };
-    ProfilePair {
-        baseline: profiled(baseline, ns[0]),
-        variant: profiled(variant, ns[1]),
-    }
-}
+use crate::shared::{folded, pair};
 
 fn itself(comparison: &Comparison, frame: &str) -> (f64, bool) {
     let of = comparison.frame(frame).unwrap().itself;
