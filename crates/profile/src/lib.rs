@@ -22,7 +22,10 @@ pub use comparison::{
     Comparison, ComparisonError, CostDifference, CostInterval, FrameDifference, Noise, ProfilePair,
     Profiled, compare_lone_profiles, compare_profiles,
 };
-pub use draw::{Caption, CostUnit, DrawError, Width, difference_graph, flame_graph};
+pub use draw::{
+    Caption, Color, CostUnit, DrawError, FlameBox, FlameBoxes, Width, difference_boxes,
+    difference_graph, flame_boxes, flame_graph,
+};
 pub use dtrace::Dtrace;
 pub use folded::{Folded, FoldedError, Stack};
 pub use forwarding::is_forwarding;

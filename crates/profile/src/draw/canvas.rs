@@ -44,7 +44,7 @@ pub(super) struct Drawn<'b> {
     pub(super) width: f64,
     pub(super) colour: Color,
     /// What stands in parentheses behind its name when the pointer rests on it; has none itself.
-    pub(super) note: String,
+    pub(super) note: &'b str,
 }
 
 pub(super) struct Canvas<'c> {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use inferno::flamegraph::color::Color;
 
-use super::canvas::{Canvas, Drawn, GREY};
+use super::boxes::{FlameBox, FlameBoxes};
+use super::canvas::GREY;
 use super::tree::{Tree, Visited};
 use super::{Caption, CostUnit, DrawError, decimals};
 use crate::comparison::{Comparison, CostDifference, FrameDifference, Noise, ProfilePair};
@@ -58,6 +59,16 @@ pub fn difference_graph(
     unit: CostUnit,
     caption: Caption<'_>,
 ) -> Result<String, DrawError> {
+    difference_boxes(pairs, comparison, unit).svg(caption)
+}
+
+/// The boxes of [`difference_graph`], to be drawn by others.
+#[must_use]
+pub fn difference_boxes(
+    pairs: &[ProfilePair<'_>],
+    comparison: &Comparison,
+    unit: CostUnit,
+) -> FlameBoxes {
     let mut tree = Tree::new();
     for pair in pairs {
         for (of, profile) in [pair.baseline, pair.variant].into_iter().enumerate() {
@@ -82,18 +93,21 @@ pub fn difference_graph(
         .fold(0.0, f64::max);
     let words = Words { comparison, unit };
     let counted = format!("{}, the mean of both", unit.suffix().trim_start());
-    let mut canvas = Canvas::new(caption, &counted, words.legend());
+    let whole = &comparison.whole;
+    let width = f64::midpoint(whole.baseline_ns, whole.variant_ns);
+    let mut boxes = FlameBoxes::new(&counted, words.legend(), width);
     tree.visit(|node| {
         let frame = frames.get(node.name()).copied();
-        canvas.add(Drawn {
-            path: node.path,
-            width: f64::midpoint(node.own[0], node.own[1]),
+        boxes.boxes.push(FlameBox {
+            depth: node.path.len() - 1,
+            frame: node.name().to_owned(),
+            width: f64::midpoint(node.costs[0], node.costs[1]),
+            own_width: f64::midpoint(node.own[0], node.own[1]),
             colour: frame.map_or(GREY, |frame| colour(&frame.itself, largest)),
             note: frame.map_or_else(String::new, |frame| words.note(frame, node)),
         });
     });
-    let whole = &comparison.whole;
-    canvas.finish(f64::midpoint(whole.baseline_ns, whole.variant_ns))
+    boxes
 }
 
 fn colour(cost: &CostDifference, largest: f64) -> Color {

@@ -4,15 +4,16 @@
 //! zoomed in a browser is in it. The drawing is inferno's; what stands here tells it what to draw, in
 //! which order and colour, and with which words on hover.
 
+mod boxes;
 mod canvas;
 mod difference;
 mod tree;
 
 use crate::folded::Folded;
-use canvas::{Canvas, Drawn};
 use tree::Tree;
 
-pub use difference::difference_graph;
+pub use boxes::{Color, FlameBox, FlameBoxes};
+pub use difference::{difference_boxes, difference_graph};
 
 /// What stands above a picture.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,6 +76,12 @@ pub fn flame_graph(
     width: Width,
     caption: Caption<'_>,
 ) -> Result<String, DrawError> {
+    flame_boxes(stacks, width).svg(caption)
+}
+
+/// The boxes of [`flame_graph`], to be drawn by others.
+#[must_use]
+pub fn flame_boxes(stacks: &Folded<'_>, width: Width) -> FlameBoxes {
     let mut tree = Tree::new();
     for stack in stacks.stacks() {
         tree.add(stack.frames(), [stack.samples as f64, 0.0]);
@@ -84,7 +91,7 @@ pub fn flame_graph(
         Width::Samples => (1.0, "samples"),
         Width::NsPerPacket(cost) => (cost / samples, "ns/packet"),
     };
-    let mut canvas = Canvas::new(caption, unit, String::new());
+    let mut boxes = FlameBoxes::new(unit, String::new(), samples * scale);
     tree.visit(|node| {
         let cost = node.costs[0] * scale;
         let shown = match width {
@@ -92,14 +99,16 @@ pub fn flame_graph(
             Width::NsPerPacket(_) => decimals(cost),
         };
         let share = node.costs[0] / samples * 100.0;
-        canvas.add(Drawn {
-            path: node.path,
-            width: node.own[0] * scale,
+        boxes.boxes.push(FlameBox {
+            depth: node.path.len() - 1,
+            frame: node.name().to_owned(),
+            width: cost,
+            own_width: node.own[0] * scale,
             colour: canvas::warm(node.name()),
             note: format!("{shown} {unit}, {share:.1} %"),
         });
     });
-    canvas.finish(samples * scale)
+    boxes
 }
 
 /// A cost with as many digits as are worth reading.

@@ -2,21 +2,21 @@
 //! of its place.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../shared/mod.rs"]
+mod shared;
+
 use fwdlab_profile::{
-    Caption, CostUnit, DrawError, Folded, ProfilePair, Profiled, Width, compare_lone_profiles,
-    compare_profiles, difference_graph, flame_graph,
+    Caption, CostUnit, DrawError, Folded, Width, compare_lone_profiles, compare_profiles,
+    difference_graph, flame_graph,
 };
 use proptest::prelude::*;
 use roxmltree::{Document, Node};
+use shared::{folded, pair};
 
 const CAPTION: Caption = Caption {
     title: "Forwarding",
     subtitle: Some("a box"),
 };
-
-fn folded(text: &str) -> Folded<'static> {
-    Folded::parse(text.as_bytes()).unwrap().into_owned()
-}
 
 fn drawn(stacks: &Folded) -> String {
     flame_graph(stacks, Width::Samples, CAPTION).unwrap()
@@ -238,17 +238,6 @@ fn deep_stacks_are_drawn() {
     let mut stacks = Folded::new();
     stacks.push((0..2000).map(|depth| format!("f{depth}")), 10);
     assert_eq!(boxes(&drawn(&stacks)).len(), 2001);
-}
-
-fn pair<'a>(baseline: &'a Folded<'a>, variant: &'a Folded<'a>, ns: [f64; 2]) -> ProfilePair<'a> {
-    let profiled = |stacks, ns_per_packet| Profiled {
-        stacks,
-        ns_per_packet,
-    };
-    ProfilePair {
-        baseline: profiled(baseline, ns[0]),
-        variant: profiled(variant, ns[1]),
-    }
 }
 
 #[test]
