@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 
 use crate::command::{self, cargo};
-use crate::{bpf, tidy};
+use crate::{bpf, page, tidy};
 
 type Check = (&'static str, fn() -> Result<()>);
 
@@ -18,6 +18,7 @@ const CHECKS: &[Check] = &[
     }),
     ("tidy", tidy::run),
     ("bpf", bpf::check),
+    ("page", page::check),
 ];
 
 fn cargo_line(arguments: &str) -> Result<()> {

@@ -11,6 +11,7 @@ mod command;
 mod experiments;
 mod lint;
 mod mutations;
+mod page;
 mod setup;
 mod soak;
 mod test;
@@ -23,9 +24,11 @@ use anyhow::{Result, bail};
 const HELP: &str = "\
 cargo xtask <chore>
 
-  setup         install what the tests and the checks need (Debian's packages, cargo-deny)
+  setup         install what the tests and the checks need (Debian's packages, cargo-deny, inferno,
+                the npm packages of report.html)
   test          run every test that can run here, and name those that were skipped
-  lint          formatting, clippy, licences, tidy, and whether the eBPF objects are up to date
+  lint          formatting, clippy, licences, tidy, and whether the eBPF objects and the script of
+                report.html are up to date
   ci            test, then lint
   soak          the long storms: runs killed at 200 moments, every effect of a run failing,
                 profiles of 100 pairs that are alike and of 100 that are not;
@@ -36,6 +39,8 @@ cargo xtask <chore>
   tidy          crate edges, dead links, stray words and files
   bpf           build the eBPF objects from their sources
   bpf --check   fail unless the committed objects do what their sources say
+  page          build the script and the style of report.html from their sources
+  page --check  fail unless the committed ones are what their sources say
   experiments [NAME...] [--again | --only-page]
                 run the ready experiments, or some, and draw up docs/experiments.md
   bench <name>  measure fwdlab itself against the goals in docs/performance.md (`bench --help`)
@@ -68,6 +73,8 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(),
         ["bpf"] => bpf::build(),
         ["bpf", "--check"] => bpf::check(),
+        ["page"] => page::build(),
+        ["page", "--check"] => page::check(),
         ["experiments", arguments @ ..] => experiments::run(arguments),
         // Not for people: `test` has cargo start the test programs through it.
         ["run-test", program, arguments @ ..] => test::run_program(program, arguments),

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::command::{self, cargo, command, is_installed};
+use crate::page;
 
 /// What shows that a package is there.
 enum Sign {
@@ -67,6 +68,17 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
         "librsvg2-bin",
         "draws the reports' plots",
     ),
+    (
+        Program("node"),
+        "nodejs",
+        "builds and tests the script of report.html",
+    ),
+    (Program("npm"), "npm", "installs what that is built with"),
+    (
+        Program("chromium"),
+        "chromium",
+        "the browser that opens report.html",
+    ),
 ];
 
 /// The release of cargo-deny that is installed; releases before 0.20 read `deny.toml` differently.
@@ -78,7 +90,8 @@ const INFERNO: (&str, &str) = ("0.12.8", "inferno-collapse-perf");
 pub(crate) fn run() -> Result<()> {
     install_packages()?;
     install_cargo_deny()?;
-    install_inferno()
+    install_inferno()?;
+    page::install()
 }
 
 fn install_packages() -> Result<()> {

@@ -20,10 +20,12 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Code> {
     let report = accepted(compared(arguments, arguments.verdicts.threshold))?;
     let mut results = Vec::new();
     for gate in &arguments.gates.fail_on {
-        results.push(match gate.threshold_percent() {
-            None => gate.of_comparison(&report),
-            threshold => gate.of_comparison(&accepted(compared(arguments, threshold))?),
-        });
+        results.push(
+            match gate::other_threshold(gate, report.threshold_percent) {
+                None => gate.of_comparison(&report),
+                threshold => gate.of_comparison(&accepted(compared(arguments, threshold))?),
+            },
+        );
     }
     output::print(&if arguments.json {
         render::compared_json(&report)?

@@ -14,16 +14,24 @@ pub(crate) fn hold(
 ) -> anyhow::Result<Vec<GateResult>> {
     let mut results = Vec::new();
     for gate in gates {
-        results.push(match gate.threshold_percent() {
-            None => gate.of_report(report),
-            Some(threshold) => {
-                loaded.resolved.design.threshold_percent = threshold;
-                gate.of_report(&Report::build(loaded)?)
-            }
-        });
+        results.push(
+            match other_threshold(gate, report.design.threshold_percent) {
+                None => gate.of_report(report),
+                Some(threshold) => {
+                    loaded.resolved.design.threshold_percent = threshold;
+                    gate.of_report(&Report::build(loaded)?)
+                }
+            },
+        );
     }
     loaded.resolved.design.threshold_percent = report.design.threshold_percent;
     Ok(results)
+}
+
+/// The threshold that verdicts have to be made again for, where it is not theirs.
+pub(crate) fn other_threshold(gate: &Gate, verdicts_percent: f64) -> Option<f64> {
+    let asked = gate.threshold_percent();
+    asked.filter(|asked| asked.total_cmp(&verdicts_percent).is_ne())
 }
 
 /// Says what became of the conditions, and gives the exit code of what went well but for them.

@@ -365,18 +365,39 @@ fn variant_section(variant: &fwdlab_model::Variant) -> VariantSection {
 }
 
 fn trial_sections(loaded: &Loaded) -> Vec<TrialSection> {
+    let undisturbed_loop_ns: BTreeMap<(u32, u32, u32), f64> = loaded
+        .attempts
+        .iter()
+        .map(|attempt| &attempt.record)
+        .map(|block| {
+            let of = (block.session, block.block, block.attempt);
+            (of, block.undisturbed_loop_ns)
+        })
+        .collect();
     loaded
         .trials()
-        .map(|(trial, fate)| TrialSection {
-            session: trial.session,
-            block: trial.block,
-            attempt: trial.attempt,
-            order: trial.order,
-            variant: trial.variant.clone(),
-            family: trial.family,
-            forwarding_rate_pps: trial.observation_pps,
-            counts: fate == Fate::Accepted,
-            invalid: reasons(trial),
+        .map(|(trial, fate)| {
+            let per_second = |sum: f64| (trial.measured_s > 0.0).then(|| sum / trial.measured_s);
+            let usual_ns = undisturbed_loop_ns.get(&(trial.session, trial.block, trial.attempt));
+            TrialSection {
+                session: trial.session,
+                block: trial.block,
+                attempt: trial.attempt,
+                order: trial.order,
+                variant: trial.variant.clone(),
+                family: trial.family,
+                start: text::one_line(&trial.start),
+                forwarding_rate_pps: trial.observation_pps,
+                offered_load_pps: per_second(trial.offered_frames as f64),
+                dropped_frames: trial.drops.values().sum(),
+                steal_percent: per_second(trial.steal_s * 100.0),
+                calibration_ratio: usual_ns
+                    .map(|usual_ns| trial.calibration_ns / usual_ns)
+                    .filter(|ratio| ratio.is_finite() && *ratio > 0.0),
+                disturbed_percent: per_second((trial.measured_s - trial.undisturbed_s) * 100.0),
+                counts: fate == Fate::Accepted,
+                invalid: reasons(trial),
+            }
         })
         .collect()
 }

@@ -48,11 +48,9 @@ pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
             report.design.seed,
             lab.fwdlab
         ),
-        format!(
-            "a change of less than {} % does not matter; verdicts hold at {} % confidence for all variants of a \
-             comparison together",
-            format::short(report.design.threshold_percent, 3),
-            format::short(report.design.confidence_percent, 2)
+        verdicts(
+            report.design.threshold_percent,
+            report.design.confidence_percent,
         ),
     ];
     conditions.extend(sentences::disturbed_time(report));
@@ -72,15 +70,20 @@ pub(crate) fn of_comparison(report: &CompareReport, conditions: &[GateResult]) -
     }
     let conditions = [
         report.basis.sentence().to_owned(),
-        format!(
-            "a change of less than {} % does not matter; verdicts hold at {} % confidence for all variants of a \
-             comparison together",
-            format::short(report.threshold_percent, 3),
-            format::short(report.confidence_percent, 2)
-        ),
+        verdicts(report.threshold_percent, report.confidence_percent),
     ];
     comment.folded(&conditions, &report.warnings);
     comment.text
+}
+
+/// What the verdicts are asked to hold.
+fn verdicts(threshold_percent: f64, confidence_percent: f64) -> String {
+    format!(
+        "a change of less than {} % does not matter; verdicts hold at {} % confidence for all variants of a comparison \
+         together",
+        format::short(threshold_percent, 3),
+        format::short(confidence_percent, 2)
+    )
 }
 
 struct Comment {

@@ -1,10 +1,11 @@
 //! The plot of one comparison's effects: estimate, interval and the single blocks of each variant.
 
+use crate::effect_axis::{Axis, Beyond};
 use crate::format;
 use crate::labels::shortened;
-use crate::report::{ComparisonSection, Effect, Report, Row};
+use crate::report::{ComparisonSection, Report, Row};
 use crate::sentences;
-use crate::svg::{Anchor, Fill, Mark, Scale, Svg, Whisker, ticks, wrap};
+use crate::svg::{Anchor, Fill, Mark, Svg, wrap};
 use crate::trials_plot::marks;
 
 const WIDTH: f64 = 860.0;
@@ -18,13 +19,15 @@ const ROW_HEIGHT: f64 = 46.0;
 const LABEL_FONT: f64 = 12.0;
 const HEADING_FONT: f64 = 14.0;
 
-/// Wider than this, in natural logarithms, the axis is too bent for evenly spaced percentages.
-const STRAIGHT_SPAN_MAX: f64 = 0.6;
-
 /// Draws one comparison.
 pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> String {
     let rows = rows_of(report, comparison);
-    let axis = Axis::new(report.design.threshold_percent, &rows);
+    let effects = rows.iter().filter_map(|row| row.row.effect.as_ref());
+    let axis = Axis::new(
+        report.design.threshold_percent,
+        effects,
+        (PLOT_LEFT, PLOT_RIGHT),
+    );
     let mut svg = Svg::new(WIDTH);
 
     let heading = heading(report, comparison);
@@ -42,7 +45,7 @@ pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> S
 
     let top = y;
     let bottom = top + rows.len().max(1) as f64 * ROW_HEIGHT;
-    axis.draw_behind(&mut svg, top, bottom);
+    draw_behind(&axis, &mut svg, top, bottom);
     let labels: Vec<&str> = rows
         .iter()
         .map(|row| report.label(&row.row.variant))
@@ -162,7 +165,7 @@ fn draw_row(
         match axis.place(block.percent) {
             Ok(x) => svg.point(row.mark, Fill::Faint, (x, middle + 12.0), 2.6, &title),
             Err(beyond) => {
-                let (x, sign) = beyond.edge(axis);
+                let (x, sign) = edge(axis, beyond);
                 svg.titled_text(
                     "small muted",
                     Anchor::Middle,
@@ -249,154 +252,31 @@ fn description(report: &Report, rows: &[PlotRow<'_>]) -> String {
     sentences.join("; ")
 }
 
-/// The way in which a value leaves the plot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beyond {
-    Left,
-    Right,
-}
-
-impl Beyond {
-    fn edge(self, axis: &Axis) -> (f64, &'static str) {
-        match self {
-            Self::Left => (axis.scale.pixels.0 + 5.0, "◂"),
-            Self::Right => (axis.scale.pixels.1 - 5.0, "▸"),
-        }
+/// Where a value that leaves the plot is shown, and by what.
+fn edge(axis: &Axis, beyond: Beyond) -> (f64, &'static str) {
+    match beyond {
+        Beyond::Left => (axis.scale.pixels.0 + 5.0, "◂"),
+        Beyond::Right => (axis.scale.pixels.1 - 5.0, "▸"),
     }
 }
 
-/// Effects on a logarithmic axis, so that a halving and a doubling are equally far from zero and
-/// a fast variant does not flatten the others.
-struct Axis {
-    scale: Scale,
-    threshold_percent: f64,
-}
-
-impl Axis {
-    fn new(threshold_percent: f64, rows: &[PlotRow<'_>]) -> Self {
-        let effects: Vec<&Effect> = rows
-            .iter()
-            .filter_map(|row| row.row.effect.as_ref())
-            .collect();
-        let mut low = logarithm(-threshold_percent).min(-1e-5);
-        let mut high = logarithm(threshold_percent).max(1e-5);
-        for effect in &effects {
-            let low_end = effect.interval.map(|ends| ends.low_percent);
-            let high_end = effect.interval.map(|ends| ends.high_percent);
-            for percent in [Some(effect.estimate_percent), low_end, high_end]
-                .into_iter()
-                .flatten()
-            {
-                low = low.min(logarithm(percent));
-                high = high.max(logarithm(percent));
-            }
-        }
-        // Single blocks may widen the plot, and an extreme one may not flatten the rest.
-        let reach = 0.5 * (high - low);
-        let (low_limit, high_limit) = (low - reach, high + reach);
-        for block in effects.iter().flat_map(|effect| &effect.blocks) {
-            let value = logarithm(block.percent);
-            if (low_limit..=high_limit).contains(&value) {
-                low = low.min(value);
-                high = high.max(value);
-            }
-        }
-        let air = 0.05 * (high - low);
-        Self {
-            scale: Scale {
-                values: (low - air, high + air),
-                pixels: (PLOT_LEFT, PLOT_RIGHT),
-            },
-            threshold_percent,
-        }
+fn draw_behind(axis: &Axis, svg: &mut Svg, top: f64, bottom: f64) {
+    let (left, right) = (
+        axis.pixel(-axis.threshold_percent).max(axis.scale.pixels.0),
+        axis.pixel(axis.threshold_percent).min(axis.scale.pixels.1),
+    );
+    svg.rect("threshold", left, top, right - left, bottom - top);
+    let (marks, decimals) = axis.marks();
+    for percent in marks {
+        let x = axis.pixel(percent);
+        let class = if percent.abs() < 1e-9 { "zero" } else { "grid" };
+        svg.line(class, (x, top), (x, bottom + 4.0));
+        let label = format!("{} %", format::signed(percent, decimals));
+        svg.text("small", Anchor::Middle, x, bottom + 18.0, &label);
     }
-
-    fn pixel(&self, percent: f64) -> f64 {
-        self.scale.pixel(logarithm(percent))
-    }
-
-    fn middle(&self) -> f64 {
-        f64::midpoint(self.scale.pixels.0, self.scale.pixels.1)
-    }
-
-    fn place(&self, percent: f64) -> Result<f64, Beyond> {
-        let value = logarithm(percent);
-        if self.scale.holds(value) {
-            Ok(self.scale.pixel(value))
-        } else if value < self.scale.values.0 {
-            Err(Beyond::Left)
-        } else {
-            Err(Beyond::Right)
-        }
-    }
-
-    fn end(&self, percent: Option<f64>, side: Beyond) -> Whisker {
-        match percent.map(|percent| self.place(percent)) {
-            Some(Ok(x)) => Whisker { x, open: false },
-            _ => Whisker {
-                x: match side {
-                    Beyond::Left => self.scale.pixels.0 + 2.0,
-                    Beyond::Right => self.scale.pixels.1 - 2.0,
-                },
-                open: true,
-            },
-        }
-    }
-
-    fn draw_behind(&self, svg: &mut Svg, top: f64, bottom: f64) {
-        let (left, right) = (
-            self.pixel(-self.threshold_percent).max(self.scale.pixels.0),
-            self.pixel(self.threshold_percent).min(self.scale.pixels.1),
-        );
-        svg.rect("threshold", left, top, right - left, bottom - top);
-        let (marks, decimals) = self.marks();
-        for percent in marks {
-            let x = self.pixel(percent);
-            let class = if percent.abs() < 1e-9 { "zero" } else { "grid" };
-            svg.line(class, (x, top), (x, bottom + 4.0));
-            let label = format!("{} %", format::signed(percent, decimals));
-            svg.text("small", Anchor::Middle, x, bottom + 18.0, &label);
-        }
-        svg.line(
-            "frame",
-            (self.scale.pixels.0, bottom),
-            (self.scale.pixels.1, bottom),
-        );
-    }
-
-    /// Percentages to be marked, zero always among them, and their decimals.
-    fn marks(&self) -> (Vec<f64>, usize) {
-        let (low, high) = self.scale.values;
-        let (low_percent, high_percent) = (percentage(low), percentage(high));
-        if high - low <= STRAIGHT_SPAN_MAX {
-            return ticks(low_percent, high_percent, 6);
-        }
-        // Coarse steps first; a finer one fills the gaps that are wide enough for its label.
-        let mut marks: Vec<f64> = vec![0.0];
-        for step in [10_000.0, 1000.0, 500.0, 100.0, 50.0, 10.0, 5.0] {
-            if (high_percent - low_percent) / step > 400.0 {
-                continue;
-            }
-            let mut percent = (low_percent / step).ceil() * step;
-            while percent <= high_percent {
-                let x = self.pixel(percent);
-                let far = |mark: &f64| (self.pixel(*mark) - x).abs() >= 58.0;
-                if percent > -100.0 && marks.iter().all(far) {
-                    marks.push(percent);
-                }
-                percent += step;
-            }
-        }
-        marks.sort_by(f64::total_cmp);
-        (marks, 0)
-    }
-}
-
-/// A change in percent as a natural logarithm; a loss of everything is kept finite.
-fn logarithm(percent: f64) -> f64 {
-    (percent / 100.0).max(-0.999_999).ln_1p()
-}
-
-fn percentage(logarithm: f64) -> f64 {
-    logarithm.exp_m1() * 100.0
+    svg.line(
+        "frame",
+        (axis.scale.pixels.0, bottom),
+        (axis.scale.pixels.1, bottom),
+    );
 }

@@ -881,11 +881,7 @@ impl Page<'_> {
             return;
         };
         self.paragraph("## Invalid trials");
-        self.paragraph(
-            "Judged by evidence that does not use the forwarding rate, and kept. The trials of a \
-             block are compared with one another, so a block with an invalid trial is left out of \
-             the results above as a whole and measured again.",
-        );
+        self.paragraph(sentences::INVALID);
         let rows: Vec<Vec<String>> = invalid
             .rows
             .iter()
@@ -1011,7 +1007,7 @@ fn conservation_row(family: AddressFamily, frames: &Conservation, flows: u32) ->
     ]
 }
 
-fn load(report: &Report) -> String {
+pub(crate) fn load(report: &Report) -> String {
     let lab = &report.lab;
     match (report.traffic.regime, report.traffic.intended_load_pps) {
         (LoadRegime::SelfClocked, _) => format!(

@@ -14,7 +14,9 @@ use crate::catalogue;
 use crate::compare::CompareReport;
 use crate::error::ReportError;
 use crate::gate::GateResult;
+use crate::page;
 use crate::preview::{self, Preview};
+use crate::profiles::flame_graphs;
 use crate::report::{ComparisonSection, Report};
 use crate::summary::Summary;
 
@@ -209,7 +211,7 @@ pub fn netbenches_readme(run: &Loaded, export: &Export) -> Result<String, Report
     crate::netbenches::readme(run, export)
 }
 
-/// The files of `derived/` by their names: README.md, report.json and the plots; `loaded` is what the report
+/// The files of `derived/` by their names: README.md, report.html, report.json and the plots; `loaded` is what the report
 /// was built from.
 ///
 /// # Errors
@@ -226,6 +228,10 @@ pub fn derived_files(
     for comparison in &report.comparisons {
         files.insert(comparison.plot.clone(), effects_svg(report, comparison));
     }
-    files.extend(crate::profiles::pictures(report, loaded));
+    let flame_graphs = flame_graphs(report, loaded);
+    let pictures = flame_graphs.iter();
+    files.extend(pictures.filter_map(|graph| Some((graph.file.clone(), graph.svg()?))));
+    let page = page::page(report, loaded, &flame_graphs)?;
+    files.insert("report.html".to_owned(), page);
     Ok(files)
 }

@@ -445,8 +445,22 @@ pub struct TrialSection {
     pub variant: VariantName,
     /// The address family.
     pub family: AddressFamily,
+    /// Start of its first slice, UTC.
+    pub start: String,
     /// The observation.
     pub forwarding_rate_pps: f64,
+    /// What was offered while it was measured, in frames per second; none where no time was measured.
+    pub offered_load_pps: Option<f64>,
+    /// Frames that were dropped, for whatever reason.
+    pub dropped_frames: u64,
+    /// CPU time that the hypervisor took from the load CPU, in percent of the measured time; none as above.
+    pub steal_percent: Option<f64>,
+    /// The calibration loop's time on the load CPU, over its time where nothing disturbs it; none where it
+    /// did not run.
+    pub calibration_ratio: Option<f64>,
+    /// The part of the measured time in which something else slowed the load CPU, in percent; none as for
+    /// steal.
+    pub disturbed_percent: Option<f64>,
     /// Whether the verdicts rest on it: its whole block is valid and was not cut short.
     pub counts: bool,
     /// What speaks against it; empty where it is valid.

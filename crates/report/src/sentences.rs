@@ -268,6 +268,10 @@ pub(crate) fn losses(report: &Report) -> String {
     )
 }
 
+/// What became of invalid trials.
+pub(crate) const INVALID: &str = "Judged by evidence that does not use the forwarding rate, and kept. The trials of a block are compared with one \
+     another, so a block with an invalid trial is left out of the results above as a whole and measured again.";
+
 /// What the table of the DUT's events counts.
 pub(crate) const DUT_EVENTS: &str = "Per packet that the DUT received, in the slices of all blocks: how often each of its mechanisms came into \
     play. What a variant changes here is what its effect comes from.";

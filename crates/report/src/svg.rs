@@ -62,7 +62,8 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    fn class(self) -> String {
+    /// Of its colour.
+    pub(crate) fn class(self) -> String {
         match self {
             Self::Variant(index) => format!("c{}", index % COLOURS),
             Self::Control => "control".to_owned(),

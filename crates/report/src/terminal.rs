@@ -46,6 +46,9 @@ pub(crate) fn terminal(
         screen.line("");
         let readme = one_line(&readme.display().to_string());
         screen.line(&format!("Report: {readme}"));
+        if let Some(directory) = readme.strip_suffix("README.md") {
+            screen.line(&format!("In a browser: {directory}derived/report.html"));
+        }
     }
     screen.text
 }

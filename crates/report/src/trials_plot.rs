@@ -1,6 +1,6 @@
 //! The plot of every trial in time order: drift, jumps and invalid trials at a glance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fwdlab_model::{AddressFamily, VariantName};
 
@@ -51,14 +51,9 @@ pub(crate) fn trials_plot(report: &Report) -> String {
 }
 
 fn bands(report: &Report) -> Vec<Band> {
-    let mut bands: Vec<Band> = Vec::new();
-    for trial in &report.trials {
-        let band = band_of(trial);
-        if !bands.contains(&band) {
-            bands.push(band);
-        }
-    }
-    bands
+    let mut seen = BTreeSet::new();
+    let bands = report.trials.iter().map(band_of);
+    bands.filter(|band| seen.insert(*band)).collect()
 }
 
 fn band_of(trial: &TrialSection) -> Band {
@@ -112,15 +107,17 @@ fn draw_panel(
     }
     svg.line("frame", (PLOT_LEFT, bottom), (PLOT_RIGHT, bottom));
 
+    let mut places: BTreeMap<Band, (usize, u32)> = BTreeMap::new();
+    for (index, band) in bands.iter().enumerate() {
+        places.insert(*band, (index, 1));
+    }
+    for trial in trials {
+        if let Some((_, count)) = places.get_mut(&band_of(trial)) {
+            *count = (*count).max(trial.order + 1);
+        }
+    }
     let place = |trial: &TrialSection| {
-        let band = bands
-            .iter()
-            .position(|band| *band == band_of(trial))
-            .unwrap_or(0);
-        let in_band = trials
-            .iter()
-            .filter(|other| band_of(other) == band_of(trial));
-        let count = in_band.map(|other| other.order + 1).max().unwrap_or(1);
+        let (band, count) = places.get(&band_of(trial)).copied().unwrap_or((0, 1));
         // A band's outer eighths stay empty, so that blocks stand apart.
         let part = (f64::from(trial.order) + 0.5) / f64::from(count) * 0.75 + 0.125;
         (

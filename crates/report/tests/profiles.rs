@@ -1,74 +1,14 @@
 //! What a report says of why rates differ, from made-up profiles.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "synthetic/profiled.rs"]
+mod profiled;
 mod synthetic;
 
-use fwdlab_archive::Loaded;
-use fwdlab_model::{
-    AddressFamily, CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
-};
+use fwdlab_model::{AddressFamily, ProfileFault};
 use fwdlab_report::{Report, render};
+use profiled::{profiled, with_rules};
 use synthetic::Synthetic;
-
-/// A run with a profile of every trial, each with the stacks that `folded` gives for its variant and block.
-fn profiled(folded: impl Fn(&str, u32) -> String) -> Loaded {
-    let mut loaded = Synthetic::default().loaded();
-    loaded.resolved.profiling = Some(Profiling {
-        every: ProfileEvery::Block,
-        slice_ms: 250,
-        frequency_hz: 1999,
-    });
-    for attempt in &mut loaded.attempts {
-        for trial in &mut attempt.trials {
-            let folded = folded(trial.variant.as_str(), trial.block);
-            let samples = folded
-                .lines()
-                .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
-                .sum();
-            trial.profile = Some(Box::new(ProfileRecord {
-                event: "cpu-clock".into(),
-                frequency_hz: 1999,
-                has_kernel: true,
-                time_s: 0.25,
-                pooled_pps: trial.pooled_pps * 0.95,
-                samples,
-                idle_samples: 0,
-                samples_by_cpu: vec![CpuSamples { cpu: 0, samples }],
-                foreign_samples: 0,
-                harness_samples: 0,
-                lost_samples: 0,
-                outside_samples: 0,
-                attempts: 1,
-                faults: Vec::new(),
-            }));
-            attempt.profiles.push(ProfileStacks {
-                variant: trial.variant.clone(),
-                family: trial.family,
-                folded,
-            });
-        }
-    }
-    loaded
-}
-
-/// Rules cost a fifth of the packet in one function; blocks vary.
-fn with_rules(variant: &str, block: u32) -> String {
-    let noise = block % 3;
-    let rules = if variant.contains("rules") {
-        100 + noise
-    } else {
-        0
-    };
-    let mut stacks = format!(
-        "fwdlab;ip_forward;fib_lookup {}\nfwdlab;ip_forward {}\n",
-        300 + noise,
-        100 + block % 2
-    );
-    if rules > 0 {
-        stacks += &format!("fwdlab;ip_forward;nft_do_chain {rules}\n");
-    }
-    stacks
-}
 
 fn codes(report: &Report) -> Vec<&str> {
     let warnings = report.warnings.iter();
@@ -77,7 +17,7 @@ fn codes(report: &Report) -> Vec<&str> {
 
 #[test]
 fn a_report_says_which_function_took_the_time() {
-    let loaded = profiled(with_rules);
+    let loaded = profiled(Synthetic::default().loaded(), with_rules);
     let report = Report::build(&loaded).unwrap();
     let section = report.profiles.as_ref().unwrap();
     let overhead = section.overhead.unwrap();
@@ -153,7 +93,7 @@ fn a_report_says_which_function_took_the_time() {
 
 #[test]
 fn profiles_that_do_not_show_the_load_are_left_out_and_named() {
-    let mut loaded = profiled(with_rules);
+    let mut loaded = profiled(Synthetic::default().loaded(), with_rules);
     let trial = &mut loaded.attempts[0].trials[0];
     let record = trial.profile.as_mut().unwrap();
     record.faults = vec![ProfileFault::Idle {
@@ -182,7 +122,7 @@ fn profiles_that_do_not_show_the_load_are_left_out_and_named() {
 
 #[test]
 fn a_run_without_its_stacks_says_so_and_one_that_asked_for_none_says_nothing() {
-    let mut loaded = profiled(with_rules);
+    let mut loaded = profiled(Synthetic::default().loaded(), with_rules);
     for attempt in &mut loaded.attempts {
         attempt.profiles.clear();
     }
@@ -198,8 +138,9 @@ fn a_run_without_its_stacks_says_so_and_one_that_asked_for_none_says_nothing() {
 #[test]
 fn names_of_functions_are_shown_and_never_act() {
     let hostile = "<script>alert(1)</script>|`x` \u{202e}y";
-    let loaded =
-        profiled(|variant, block| with_rules(variant, block).replace("nft_do_chain", hostile));
+    let loaded = profiled(Synthetic::default().loaded(), |variant, block| {
+        with_rules(variant, block).replace("nft_do_chain", hostile)
+    });
     let report = Report::build(&loaded).unwrap();
     let readme = render::readme(&report, "derived/");
     let row = readme

@@ -14,7 +14,7 @@ use crate::report::{IntervalSection, Warning};
 use crate::text;
 use evidence::Profiles;
 
-pub(crate) use pictures::pictures;
+pub(crate) use pictures::{FlameGraph, flame_graphs};
 pub(crate) use sentences::{others, overhead, signed, taken};
 
 /// So many functions are listed that differ; a report that lists more is not read.

@@ -1,9 +1,8 @@
 //! Flame graphs of every variant, and of every variant with its baseline.
 
-use std::collections::BTreeMap;
-
 use fwdlab_archive::Loaded;
-use fwdlab_profile::{Caption, CostUnit, Folded, Width, difference_graph, flame_graph};
+use fwdlab_model::AddressFamily;
+use fwdlab_profile::{Caption, CostUnit, FlameBoxes, Folded, Width, difference_boxes, flame_boxes};
 
 use super::evidence::Profiles;
 use super::{ProfileDifference, ProfileSection, ProfilesSection, compare};
@@ -11,20 +10,40 @@ use crate::format;
 use crate::report::Report;
 use crate::text;
 
-/// The pictures by the names of their files.
-pub(crate) fn pictures(report: &Report, loaded: &Loaded) -> BTreeMap<String, String> {
+/// A flame graph of a report.
+pub(crate) struct FlameGraph {
+    /// Its file's name.
+    pub(crate) file: String,
+    pub(crate) family: AddressFamily,
+    /// What it is of.
+    pub(crate) title: String,
+    /// What it rests on.
+    pub(crate) subtitle: String,
+    pub(crate) boxes: FlameBoxes,
+}
+
+impl FlameGraph {
+    /// None where there is nothing to draw.
+    pub(crate) fn svg(&self) -> Option<String> {
+        let title = format!("{}, {}", self.title, self.family.protocol());
+        let caption = Caption {
+            title: &title,
+            subtitle: Some(&self.subtitle),
+        };
+        self.boxes.svg(caption).ok()
+    }
+}
+
+/// The flame graphs, those of variants first, in the order of the report's section.
+pub(crate) fn flame_graphs(report: &Report, loaded: &Loaded) -> Vec<FlameGraph> {
     let Some(section) = &report.profiles else {
-        return BTreeMap::new();
+        return Vec::new();
     };
     let profiles = Profiles::read(loaded);
-    let of_variants = section.variants.iter().filter_map(|variant| {
-        let picture = of_variant(report, section, variant, &profiles)?;
-        Some((variant.flame_graph.clone(), picture))
-    });
-    let of_differences = section.differences.iter().filter_map(|difference| {
-        let picture = of_difference(report, difference, &profiles, loaded)?;
-        Some((difference.flame_graph.clone(), picture))
-    });
+    let of_variants =
+        (section.variants.iter()).map(|variant| of_variant(report, section, variant, &profiles));
+    let of_differences = (section.differences.iter())
+        .filter_map(|difference| of_difference(report, difference, &profiles, loaded));
     of_variants.chain(of_differences).collect()
 }
 
@@ -33,15 +52,13 @@ fn of_variant(
     section: &ProfilesSection,
     variant: &ProfileSection,
     profiles: &Profiles<'_>,
-) -> Option<String> {
+) -> FlameGraph {
     let mut together = Folded::new();
     for taken in profiles.of(&variant.variant, variant.family).values() {
         for stack in taken.stacks.stacks() {
             together.push(stack.frames(), stack.samples);
         }
     }
-    let label = text::one_line(report.label(&variant.variant));
-    let title = format!("{label}, {}", variant.family.protocol());
     let subtitle = format!(
         "{} ns/packet | {} samples of {} in {}",
         format::short(variant.cost_ns, 1),
@@ -49,16 +66,13 @@ fn of_variant(
         section.event,
         format::counted(variant.blocks.into(), "block"),
     );
-    let caption = Caption {
-        title: &title,
-        subtitle: Some(&subtitle),
-    };
-    flame_graph(
-        &together.merged(),
-        Width::NsPerPacket(variant.cost_ns),
-        caption,
-    )
-    .ok()
+    FlameGraph {
+        file: variant.flame_graph.clone(),
+        family: variant.family,
+        title: text::one_line(report.label(&variant.variant)),
+        subtitle,
+        boxes: flame_boxes(&together.merged(), Width::NsPerPacket(variant.cost_ns)),
+    }
 }
 
 fn of_difference(
@@ -66,24 +80,24 @@ fn of_difference(
     difference: &ProfileDifference,
     profiles: &Profiles<'_>,
     loaded: &Loaded,
-) -> Option<String> {
+) -> Option<FlameGraph> {
     let (baseline, variant) = (&difference.baseline, &difference.variant);
     let pairs = profiles.pairs(baseline, variant, difference.family);
     let comparison = compare(&pairs, loaded).ok()?;
-    let title = format!(
-        "{} against {}, {}",
-        text::one_line(report.label(variant)),
-        text::one_line(report.label(baseline)),
-        difference.family.protocol()
-    );
     let subtitle = format!(
         "{} -> {} ns/packet",
         format::short(difference.packet.baseline_ns, 1),
         format::short(difference.packet.variant_ns, 1)
     );
-    let caption = Caption {
-        title: &title,
-        subtitle: Some(&subtitle),
-    };
-    difference_graph(&pairs, &comparison, CostUnit::NsPerPacket, caption).ok()
+    Some(FlameGraph {
+        file: difference.flame_graph.clone(),
+        family: difference.family,
+        title: format!(
+            "{} against {}",
+            text::one_line(report.label(variant)),
+            text::one_line(report.label(baseline)),
+        ),
+        subtitle,
+        boxes: difference_boxes(&pairs, &comparison, CostUnit::NsPerPacket),
+    })
 }

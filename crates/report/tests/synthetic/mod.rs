@@ -257,7 +257,7 @@ impl Synthetic {
                         undisturbed_s: 0.1,
                         undisturbed_frames: frames,
                         dropped_frames: 0,
-                        calibration_ns: 10_000,
+                        calibration_ns: 700,
                         steal_s: 0.0,
                         switch_s: 0.004,
                     });
@@ -295,7 +295,7 @@ impl Synthetic {
                     ),
                     pooled_pps: forwarded_frames as f64 / (0.1 * f64::from(self.rounds)),
                     steal_s: 0.0,
-                    calibration_ns: 10_000.0,
+                    calibration_ns: 700.0,
                     profile: None,
                     invalid,
                 });

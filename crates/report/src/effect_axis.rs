@@ -1,0 +1,131 @@
+//! The axis on which effects are drawn.
+
+use crate::report::Effect;
+use crate::svg::{Scale, Whisker, ticks};
+
+/// Wider than this, in natural logarithms, the axis is too bent for evenly spaced percentages.
+const STRAIGHT_SPAN_MAX: f64 = 0.6;
+
+/// The way in which a value leaves the plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beyond {
+    Left,
+    Right,
+}
+
+/// Effects on a logarithmic axis, so that a halving and a doubling are equally far from zero and
+/// a fast variant does not flatten the others.
+pub(crate) struct Axis {
+    pub(crate) scale: Scale,
+    pub(crate) threshold_percent: f64,
+}
+
+impl Axis {
+    /// Shape: `pixels` are the axis's ends.
+    pub(crate) fn new<'e>(
+        threshold_percent: f64,
+        effects: impl Iterator<Item = &'e Effect>,
+        pixels: (f64, f64),
+    ) -> Self {
+        let effects: Vec<&Effect> = effects.collect();
+        let mut low = logarithm(-threshold_percent).min(-1e-5);
+        let mut high = logarithm(threshold_percent).max(1e-5);
+        for effect in &effects {
+            let low_end = effect.interval.map(|ends| ends.low_percent);
+            let high_end = effect.interval.map(|ends| ends.high_percent);
+            for percent in [Some(effect.estimate_percent), low_end, high_end]
+                .into_iter()
+                .flatten()
+            {
+                low = low.min(logarithm(percent));
+                high = high.max(logarithm(percent));
+            }
+        }
+        // Single blocks may widen the plot, and an extreme one may not flatten the rest.
+        let reach = 0.5 * (high - low);
+        let (low_limit, high_limit) = (low - reach, high + reach);
+        for block in effects.iter().flat_map(|effect| &effect.blocks) {
+            let value = logarithm(block.percent);
+            if (low_limit..=high_limit).contains(&value) {
+                low = low.min(value);
+                high = high.max(value);
+            }
+        }
+        let air = 0.05 * (high - low);
+        Self {
+            scale: Scale {
+                values: (low - air, high + air),
+                pixels,
+            },
+            threshold_percent,
+        }
+    }
+
+    pub(crate) fn pixel(&self, percent: f64) -> f64 {
+        self.scale.pixel(logarithm(percent))
+    }
+
+    pub(crate) fn middle(&self) -> f64 {
+        f64::midpoint(self.scale.pixels.0, self.scale.pixels.1)
+    }
+
+    pub(crate) fn place(&self, percent: f64) -> Result<f64, Beyond> {
+        let value = logarithm(percent);
+        if self.scale.holds(value) {
+            Ok(self.scale.pixel(value))
+        } else if value < self.scale.values.0 {
+            Err(Beyond::Left)
+        } else {
+            Err(Beyond::Right)
+        }
+    }
+
+    pub(crate) fn end(&self, percent: Option<f64>, side: Beyond) -> Whisker {
+        match percent.map(|percent| self.place(percent)) {
+            Some(Ok(x)) => Whisker { x, open: false },
+            _ => Whisker {
+                x: match side {
+                    Beyond::Left => self.scale.pixels.0 + 2.0,
+                    Beyond::Right => self.scale.pixels.1 - 2.0,
+                },
+                open: true,
+            },
+        }
+    }
+
+    /// Percentages to be marked, zero always among them, and their decimals.
+    pub(crate) fn marks(&self) -> (Vec<f64>, usize) {
+        let (low, high) = self.scale.values;
+        let (low_percent, high_percent) = (percentage(low), percentage(high));
+        if high - low <= STRAIGHT_SPAN_MAX {
+            return ticks(low_percent, high_percent, 6);
+        }
+        // Coarse steps first; a finer one fills the gaps that are wide enough for its label.
+        let mut marks: Vec<f64> = vec![0.0];
+        for step in [10_000.0, 1000.0, 500.0, 100.0, 50.0, 10.0, 5.0] {
+            if (high_percent - low_percent) / step > 400.0 {
+                continue;
+            }
+            let mut percent = (low_percent / step).ceil() * step;
+            while percent <= high_percent {
+                let x = self.pixel(percent);
+                let far = |mark: &f64| (self.pixel(*mark) - x).abs() >= 58.0;
+                if percent > -100.0 && marks.iter().all(far) {
+                    marks.push(percent);
+                }
+                percent += step;
+            }
+        }
+        marks.sort_by(f64::total_cmp);
+        (marks, 0)
+    }
+}
+
+/// A change in percent as a natural logarithm; a loss of everything is kept finite.
+fn logarithm(percent: f64) -> f64 {
+    (percent / 100.0).max(-0.999_999).ln_1p()
+}
+
+fn percentage(logarithm: f64) -> f64 {
+    logarithm.exp_m1() * 100.0
+}

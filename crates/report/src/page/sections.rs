@@ -1,0 +1,548 @@
+//! The page's sections but that of the effects, in the order in which people ask.
+
+use maud::{Markup, html};
+
+use super::data::flame_id;
+use super::figures::{figure, figure_or_dash, prose};
+use crate::factorial::FactorialRow;
+use crate::format;
+use crate::profiles::{self, CostSection, FlameGraph, ProfileDifference};
+use crate::readme;
+use crate::report::{ComparisonSection, Report, VerdictSection, Warning};
+use crate::sentences;
+
+/// The verdict sentences.
+pub(super) fn findings(report: &Report) -> Markup {
+    html! {
+        section id="findings" aria-labelledby="findings-heading" {
+            h2 id="findings-heading" { "Verdicts" }
+            @if let Some(background) = &report.background {
+                @for paragraph in background.trim().split("\n\n") {
+                    p.background { (paragraph) }
+                }
+            }
+            @for (index, comparison) in report.comparisons.iter().enumerate() {
+                @if let Some(heading) = sentences::heading(report, comparison) {
+                    h3 { (heading) }
+                }
+                (verdicts(report, index, comparison))
+            }
+        }
+    }
+}
+
+fn verdicts(report: &Report, index: usize, comparison: &ComparisonSection) -> Markup {
+    let heading =
+        sentences::heading(report, comparison).unwrap_or_else(|| "all variants".to_owned());
+    let judged = comparison.rows.iter().enumerate();
+    let judged: Vec<_> = judged
+        .filter_map(|(row, of)| Some((row, of, of.verdict.as_ref()?)))
+        .collect();
+    html! {
+        @if judged.is_empty() {
+            p { "No verdict: no block holds a valid trial of both baseline and variant." }
+        }
+        div.verdicts tabindex="0" role="region" aria-label={ "Verdicts: " (heading) } {
+            ul {
+                @for (row, of, verdict) in judged {
+                    li class=(tone(verdict)) data-variant=(of.variant) {
+                        strong { (report.label(&of.variant)) } ": "
+                        (figure(&format!("/comparisons/{index}/rows/{row}/verdict/sentence"), &verdict.sentence))
+                        @if let Some(found) = report.profile_difference(comparison, &of.variant) {
+                            span.because { (prose(&found.sentence)) }
+                        }
+                    }
+                }
+                @if let Some(control) = &comparison.control {
+                    li.control {
+                        strong { (report.label(&control.row.variant)) } ": "
+                        (figure(&format!("/comparisons/{index}/control/sentence"), &control.sentence))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How a verdict is coloured: not whether it is good news, which depends on the question.
+fn tone(verdict: &VerdictSection) -> &'static str {
+    match (verdict.shows_difference, verdict.leaves_open) {
+        (true, _) => "different",
+        (false, true) => "open",
+        (false, false) => "settled",
+    }
+}
+
+/// Main effects and interactions.
+pub(super) fn factorial(report: &Report) -> Markup {
+    let sections = report.comparisons.iter().enumerate();
+    let sections: Vec<_> = sections
+        .filter_map(|(index, of)| Some((index, of, of.factorial.as_ref()?)))
+        .collect();
+    html! {
+        @if !sections.is_empty() {
+            section id="factors" aria-labelledby="factors-heading" {
+                h2 id="factors-heading" { "What each factor does" }
+                @for (index, comparison, factorial) in sections {
+                    @if let Some(heading) = sentences::heading(report, comparison) {
+                        h3 { (heading) }
+                    }
+                    @let at = format!("/comparisons/{index}/factorial");
+                    (terms("main effect", &format!("{at}/main_effects"), &factorial.main_effects))
+                    (terms("interaction", &format!("{at}/interactions"), &factorial.interactions))
+                    p.muted { (sentences::factorial_reading(factorial)) }
+                }
+            }
+        }
+    }
+}
+
+fn terms(what: &str, at: &str, rows: &[FactorialRow]) -> Markup {
+    html! {
+        @if !rows.is_empty() {
+            div.scroll tabindex="0" role="region" aria-label={ (what) "s" } {
+                table.sortable {
+                    thead {
+                        tr {
+                            th scope="col" data-sort="text" { (what) }
+                            th.number scope="col" data-sort="number" { "effect" }
+                            th.number scope="col" { "interval" }
+                            th.number scope="col" data-sort="number" { "p" }
+                            th scope="col" data-sort="text" { "verdict" }
+                        }
+                    }
+                    tbody {
+                        @for (index, row) in rows.iter().enumerate() {
+                            @let at = format!("{at}/{index}");
+                            @let decimals = format::effect_decimals(row.effect.half_width_percent());
+                            @let percent = |percent: f64| format::signed(percent, decimals);
+                            tr data-record=(at) {
+                                th scope="row" { (row.label) }
+                                td.number data-value=(row.effect.estimate_percent) {
+                                    (figure(
+                                        &format!("{at}/effect/estimate_percent"),
+                                        &format!("{} %", percent(row.effect.estimate_percent)),
+                                    ))
+                                }
+                                td.number {
+                                    @if let Some(ends) = row.effect.interval {
+                                        (figure(&format!("{at}/effect/interval/low_percent"), &percent(ends.low_percent)))
+                                        " to "
+                                        (figure(&format!("{at}/effect/interval/high_percent"), &percent(ends.high_percent)))
+                                    } @else { "-∞ to +∞" }
+                                }
+                                td.number data-value=(row.effect.p) {
+                                    (figure(&format!("{at}/effect/p"), &fwdlab_stats::format_p(row.effect.p)))
+                                }
+                                td { (row.verdict.words) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where the script draws every trial, and the slices of a block.
+pub(super) fn trials(report: &Report) -> Markup {
+    let valid = report.trials.iter().filter(|trial| trial.counts).count();
+    html! {
+        section id="trials" aria-labelledby="trials-heading" {
+            h2 id="trials-heading" { "Every trial over time" }
+            p.muted {
+                (format::counted(report.trials.len() as u64, "trial")) ", " (format::count(valid as u64))
+                " of which count. Filled: counts; hollow: its block is invalid or was cut short. Drag to zoom, \
+                 double-click or 0 for all; with the keyboard ← and → go from trial to trial, ↑ and ↓ within a block, + \
+                 and - zoom; Enter or a click shows the slices of the block."
+            }
+            noscript {
+                p.notice { "The plots of trials, slices and stacks need the page's script; trials.svg beside this file has the first." }
+            }
+            div id="trials-tools" {}
+            div id="trials-plot" {}
+            p id="trial-status" role="status" {}
+            div id="slices" hidden {}
+            @if let Some(invalid) = &report.invalid {
+                h3 { "Invalid trials" }
+                p.muted { (sentences::INVALID) }
+                div.scroll tabindex="0" role="region" aria-label="Invalid trials" {
+                    table {
+                        thead { tr { th scope="col" { "variant" } th scope="col" { "family" } th.number scope="col" { "invalid" } th scope="col" { "why" } } }
+                        tbody {
+                            @for (index, row) in invalid.rows.iter().enumerate().filter(|(_, row)| row.invalid > 0) {
+                                tr data-record={ "/invalid/rows/" (index) } {
+                                    th scope="row" { (report.label(&row.variant)) }
+                                    td { (row.family.protocol()) }
+                                    td.number {
+                                        (figure(&format!("/invalid/rows/{index}/invalid"), &row.invalid.to_string()))
+                                        " of "
+                                        (figure(&format!("/invalid/rows/{index}/trials"), &row.trials.to_string()))
+                                    }
+                                    td { @for reason in &row.reasons { (reason) br; } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Profiles: what differs, and the flame graphs.
+pub(super) fn why(report: &Report, graphs: &[FlameGraph]) -> Markup {
+    html! {
+        @if let Some(section) = &report.profiles {
+            section id="why" aria-labelledby="why-heading" {
+                h2 id="why-heading" { "Why: where a packet's time goes" }
+                ul {
+                    @for (index, found) in section.differences.iter().enumerate() {
+                        li {
+                            strong { (report.label(&found.variant)) ", " (found.family.protocol()) } ": "
+                            span data-record={ "/profiles/differences/" (index) "/sentence" } { (prose(&found.sentence)) }
+                        }
+                    }
+                }
+                p.muted { (profiles::taken(section)) }
+                @if let Some(overhead) = &section.overhead {
+                    p.muted { (profiles::overhead(overhead, &report.design)) }
+                }
+                @if !graphs.is_empty() {
+                    div.flame {
+                        div.tools {
+                            label for="flame-choice" { "Flame graph" }
+                            select id="flame-choice" {
+                                @for (index, graph) in graphs.iter().enumerate() {
+                                    option value=(flame_id(index)) {
+                                        (graph.title)
+                                        @if report.traffic.families.len() > 1 { ", " (graph.family.protocol()) }
+                                    }
+                                }
+                            }
+                            label for="flame-search" { "Search" }
+                            input id="flame-search" type="search" placeholder="function, or /regular expression/" autocomplete="off" spellcheck="false";
+                            button id="flame-reset" type="button" { "Whole" }
+                            output id="flame-found" for="flame-search" aria-live="polite" {}
+                        }
+                        p id="flame-words" .muted {}
+                        div id="flame-graph" {}
+                        p id="flame-status" role="status" { }
+                        p.muted {
+                            "Click or Enter zooms, Escape goes back; arrow keys go to callers (↓), to what they call (↑) and to their \
+                             neighbours; / searches. The same as files: "
+                            @for (index, graph) in graphs.iter().enumerate() {
+                                @if index > 0 { ", " }
+                                a href=(graph.file) { (graph.title) }
+                            }
+                            "."
+                        }
+                    }
+                }
+                @for (index, found) in section.differences.iter().enumerate() {
+                    (functions(report, index, found))
+                }
+            }
+        }
+    }
+}
+
+/// The functions in which two variants differ.
+fn functions(report: &Report, index: usize, found: &ProfileDifference) -> Markup {
+    let heading = format!(
+        "{} against {}, {}",
+        report.label(&found.variant),
+        report.label(&found.baseline),
+        found.family.protocol()
+    );
+    let cost = |at: String, cost: &CostSection| {
+        html! {
+            td.number.significant[cost.is_significant] data-value=(cost.difference_ns) data-record=(at) { (profiles::signed(cost)) }
+        }
+    };
+    html! {
+        @if !found.frames.is_empty() {
+            details {
+                summary { (heading) ": " (format::counted(found.frames_different.into(), "function")) }
+                div.scroll tabindex="0" role="region" aria-label=(heading) {
+                    table.sortable {
+                        thead {
+                            tr {
+                                th scope="col" data-sort="text" { "function (ns/packet)" }
+                                th.number scope="col" data-sort="number" { "baseline" }
+                                th.number scope="col" data-sort="number" { "variant" }
+                                th.number scope="col" data-sort="number" { "itself" }
+                                th.number scope="col" data-sort="number" { "with what it calls" }
+                            }
+                        }
+                        tbody {
+                            @for (row, frame) in found.frames.iter().enumerate() {
+                                @let at = format!("/profiles/differences/{index}/frames/{row}");
+                                tr data-record=(at) {
+                                    th scope="row" { code { (frame.frame) } }
+                                    td.number data-value=(frame.itself.baseline_ns) {
+                                        (figure(&format!("{at}/itself/baseline_ns"), &format::short(frame.itself.baseline_ns, 1)))
+                                    }
+                                    td.number data-value=(frame.itself.variant_ns) {
+                                        (figure(&format!("{at}/itself/variant_ns"), &format::short(frame.itself.variant_ns, 1)))
+                                    }
+                                    (cost(format!("{at}/itself/difference_ns"), &frame.itself))
+                                    (cost(format!("{at}/with_callees/difference_ns"), &frame.with_callees))
+                                }
+                            }
+                        }
+                    }
+                }
+                p.muted { (profiles::others(found, report.design.confidence_percent).replace("Bold", "Strong")) }
+            }
+        }
+    }
+}
+
+/// Where it was measured, and how.
+pub(super) fn environment(report: &Report) -> Markup {
+    let lab = &report.lab;
+    let design = &report.design;
+    let machine = lab.machine.as_ref().map_or_else(
+        || format!("{} x {}", lab.cpus, lab.cpu_model),
+        |machine| format!("{machine} ({} x {})", lab.cpus, lab.cpu_model),
+    );
+    let cost =
+        sentences::generator_costs(report).map(|costs| format!("{costs}; part of every ns/packet"));
+    let designed = format!(
+        "{} (each a fresh set-up) of {}; slices of {} ms after {} ms of settling; {} ms of warm-up; seed {}{}",
+        sentences::blocks(report),
+        format::counted(design.rounds.into(), "round"),
+        design.slice_ms,
+        design.settle_ms,
+        design.warm_up_ms,
+        design.seed,
+        if design.seed_was_drawn {
+            " (drawn)"
+        } else {
+            ""
+        },
+    );
+    let settled: Vec<String> = report
+        .load
+        .iter()
+        .flat_map(sentences::settled_load)
+        .collect();
+    let entries: Vec<(&str, &str, Option<String>)> = vec![
+        ("Lab", "/lab/description", lab.description.clone()),
+        ("Machine", "/lab", Some(machine)),
+        (
+            "Kernel",
+            "/lab/kernel",
+            Some(format!("Linux {}", lab.kernel)),
+        ),
+        (
+            "Traffic",
+            "/traffic",
+            Some(sentences::flows(&report.traffic)),
+        ),
+        ("Tester", "/lab/tester", Some(lab.tester.to_string())),
+        ("Load", "/traffic", Some(readme::load(report))),
+        (
+            "Settled",
+            "/load",
+            (!settled.is_empty()).then(|| settled.join("; ")),
+        ),
+        ("Generator's own cost", "/lab/generator_cost_ns", cost),
+        ("Design", "/design", Some(designed)),
+        (
+            "Disturbed",
+            "/disturbance",
+            sentences::disturbed_time(report),
+        ),
+        (
+            "Measured",
+            "/lab",
+            Some(format!(
+                "{}, in {}, by fwdlab {}",
+                lab.start,
+                format::counted(lab.sessions.into(), "session"),
+                lab.fwdlab
+            )),
+        ),
+    ];
+    html! {
+        section id="environment" aria-labelledby="environment-heading" {
+            h2 id="environment-heading" { "Environment" }
+            dl {
+                @for (name, record, value) in &entries {
+                    @if let Some(value) = value {
+                        dt { (name) } dd data-record=(record) { (value) }
+                    }
+                }
+            }
+            @if !lab.facts.is_empty() {
+                details {
+                    summary { (format::counted(lab.facts.len() as u64, "fact")) " of the machine" }
+                    dl {
+                        @for (name, value) in &lab.facts {
+                            dt { (name) } dd { (value) }
+                        }
+                    }
+                }
+            }
+            h3 { "What this lab is not" }
+            ul { @for limit in sentences::limits(report) { li { (limit) } } }
+        }
+    }
+}
+
+/// What differs between the variants.
+pub(super) fn variants(report: &Report) -> Markup {
+    let (varied, constant): (Vec<_>, Vec<_>) =
+        (report.factors.iter()).partition(|factor| factor.levels.len() > 1);
+    html! {
+        section id="variants" aria-labelledby="variants-heading" {
+            h2 id="variants-heading" { "What differs between the variants" }
+            ul {
+                @for factor in &varied {
+                    li {
+                        code { (factor.name) }
+                        @if let Some(description) = &factor.description { ": " (description.trim_end_matches('.')) }
+                        ". Default: " code { (factor.default) }
+                    }
+                }
+            }
+            div.scroll tabindex="0" role="region" aria-label="Variants and their levels" {
+                table.sortable {
+                    thead {
+                        tr {
+                            th scope="col" data-sort="text" { "variant" }
+                            @for factor in &varied { th scope="col" data-sort="text" { (factor.name) } }
+                            th scope="col" { "remark" }
+                        }
+                    }
+                    tbody {
+                        @for (index, variant) in report.variants.iter().enumerate() {
+                            tr data-variant=(variant.name) data-record={ "/variants/" (index) } {
+                                th scope="row" { (variant.label) }
+                                @for factor in &varied {
+                                    @let level = variant.levels.get(&factor.name).unwrap_or(&factor.default);
+                                    td.default[level == &factor.default] { code { (level) } }
+                                }
+                                td {
+                                    @if let Some(reason) = &variant.unavailable { "not run: " (reason) }
+                                    @else if let Some(of) = &variant.control_of { "A/A control: " (report.label(of)) " again" }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @if !constant.is_empty() {
+                p { "Held constant: "
+                    @for (index, factor) in constant.iter().enumerate() {
+                        @if index > 0 { ", " }
+                        code { (factor.name) "=" (factor.default) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn warnings(report: &Report) -> Markup {
+    html! {
+        @if !report.warnings.is_empty() {
+            section id="warnings" aria-labelledby="warnings-heading" {
+                h2 id="warnings-heading" { "Warnings" }
+                ul { @for (index, warning) in report.warnings.iter().enumerate() { (warning_item(index, warning)) } }
+            }
+        }
+    }
+}
+
+fn warning_item(index: usize, warning: &Warning) -> Markup {
+    html! {
+        li data-record={ "/warnings/" (index) } {
+            strong { (warning.code) } " "
+            @if !warning.subjects.is_empty() { (warning.subjects.join("; ")) ": " }
+            (warning.text)
+            @if let Some(remedy) = &warning.remedy { "; " em { (remedy) } }
+        }
+    }
+}
+
+/// Where the frames of the blocks went, and what was lost by whom.
+pub(super) fn frames(report: &Report) -> Markup {
+    html! {
+        section id="frames" aria-labelledby="frames-heading" {
+            h2 id="frames-heading" { "Where the frames went" }
+            @if !report.conservation.is_empty() {
+                div.scroll tabindex="0" role="region" aria-label="Where the frames went" {
+                    table {
+                        thead { tr {
+                            th scope="col" { "family" }
+                            @for name in ["offered", "forwarded", "dropped", "unaccounted", "verified", "wrong", "foreign"] {
+                                th.number scope="col" { (name) }
+                            }
+                        } }
+                        tbody {
+                            @for (family, frames) in &report.conservation {
+                                @let at = format!("/conservation/{family}");
+                                @let sum = |of: &std::collections::BTreeMap<String, u64>| format::count(of.values().sum());
+                                tr data-record=(at) {
+                                    th scope="row" { (family.protocol()) }
+                                    td.number { (figure(&format!("{at}/offered_frames"), &format::count(frames.offered_frames))) }
+                                    td.number { (figure(&format!("{at}/forwarded_frames"), &format::count(frames.forwarded_frames))) }
+                                    td.number data-record={ (at) "/drops" } { (sum(&frames.drops)) }
+                                    td.number { (figure(&format!("{at}/unaccounted_frames"), &format::signed_count(frames.unaccounted_frames))) }
+                                    td.number { (figure(&format!("{at}/verification/checked_frames"), &format::count(frames.verification.checked_frames))) }
+                                    td.number data-record={ (at) "/verification/wrong_frames" } { (sum(&frames.verification.wrong_frames)) }
+                                    td.number { (figure(&format!("{at}/foreign_frames"), &format::count(frames.foreign_frames))) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            @if !report.losses.is_empty() {
+                p { (sentences::losses(report)) }
+                div.scroll tabindex="0" role="region" aria-label="Frames lost" {
+                    table.sortable {
+                        thead { tr {
+                            th scope="col" data-sort="text" { "variant" }
+                            th scope="col" data-sort="text" { "family" }
+                            th.number scope="col" data-sort="number" { "offered" }
+                            th.number scope="col" data-sort="number" { "forwarded" }
+                            th.number scope="col" data-sort="number" { "frame loss rate" }
+                        } }
+                        tbody {
+                            @for (index, loss) in report.losses.iter().enumerate() {
+                                @let at = format!("/losses/{index}");
+                                tr data-variant=(loss.variant) data-record=(at) {
+                                    th scope="row" { (report.label(&loss.variant)) }
+                                    td { (loss.family.protocol()) }
+                                    td.number data-value=(loss.offered_frames) { (figure(&format!("{at}/offered_frames"), &format::count(loss.offered_frames))) }
+                                    td.number data-value=(loss.forwarded_frames) { (figure(&format!("{at}/forwarded_frames"), &format::count(loss.forwarded_frames))) }
+                                    td.number data-value=[loss.dropped_percent()] { (figure_or_dash(&at, loss.dropped_percent().map(format::part))) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn again(report: &Report) -> Markup {
+    html! {
+        section id="again" aria-labelledby="again-heading" {
+            h2 id="again-heading" { "Run it again" }
+            pre tabindex="0" { code data-record="/again/command" { (report.again.command) } }
+            p {
+                "In the results directory, " code { "experiment.toml" } " is a copy of the experiment file; "
+                code { "resolved.json" } " is the experiment and its lab (" (report.lab.name)
+                ") with every default filled in (SHA-256 " code data-record="/again/experiment_hash" { (report.again.experiment_hash) } "). \
+                 Every figure on this page shows, when the pointer rests on it, where in "
+                code { "report.json" } " it stands."
+            }
+        }
+    }
+}
