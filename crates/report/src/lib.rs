@@ -10,6 +10,7 @@ mod catalogue;
 mod checks;
 mod comment;
 mod compare;
+mod distributions_plot;
 mod effects_plot;
 mod error;
 mod evidence;
@@ -32,6 +33,7 @@ mod summary;
 mod svg;
 mod terminal;
 mod text;
+mod totals;
 mod trials_plot;
 
 pub use compare::{
@@ -57,3 +59,4 @@ pub use report::*;
 pub use sentences::settled_load;
 pub use summary::SUMMARY_SCHEMA_VERSION;
 pub use text::one_line;
+pub use totals::{ConservationTotals, FlowsSection};
