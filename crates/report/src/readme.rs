@@ -987,10 +987,15 @@ impl Page<'_> {
             ],
             &rows,
         );
-        let comparisons = 0..report.comparisons.len();
-        let parts = ["rows", "rows_over_all_time"];
+        let comparisons = report.comparisons.iter().enumerate();
         let pointers: Vec<String> = comparisons
-            .flat_map(|index| parts.map(|part| format!("/comparisons/{index}/{part}")))
+            .flat_map(|(index, comparison)| {
+                let control = comparison.control.as_ref().map(|_| "control/row");
+                ["rows", "rows_over_all_time"]
+                    .into_iter()
+                    .chain(control)
+                    .map(move |part| format!("/comparisons/{index}/{part}"))
+            })
             .collect();
         let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
         self.source(&pointers);

@@ -86,10 +86,9 @@ pub(crate) const RATE_NOISE: &str = "The noise of the forwarding rates, as stand
      alike cancels in the effects; that of slices is what rounds are there to average.";
 
 /// How the picture of the distributions is to be read.
-pub(crate) const DISTRIBUTIONS: &str = "A dot is the forwarding rate of one trial; a box reaches from the lower to the upper quartile of those that count, \
-     with their median in it. Two heaps of dots, or a dot far from the others, are set-ups that behaved otherwise. What \
-     moves all variants of a block together widens every box and cancels in the effects, so boxes may overlap where an \
-     effect is shown.";
+pub(crate) const DISTRIBUTIONS: &str = "A dot is one trial, left or right of its variant's own median; a box reaches from the lower to the upper quartile of \
+     the trials that count. Two heaps of dots, or a dot far from the others, are set-ups that behaved otherwise. What \
+     slows all variants of a block alike widens every box and cancels in the effects.";
 
 /// What stands above a table of methods.
 pub(crate) const METHODS: &str = "What other methods make of the same data. The verdict follows the first; p is for the comparison \

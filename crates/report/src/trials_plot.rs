@@ -200,7 +200,7 @@ fn draw_bands(svg: &mut Svg, bands: &[Band], across: &Scale, top: f64, bottom: f
     }
 }
 
-pub(crate) fn unit_of(trials: &[&TrialSection]) -> (f64, &'static str) {
+fn unit_of(trials: &[&TrialSection]) -> (f64, &'static str) {
     let highest = trials
         .iter()
         .map(|trial| trial.forwarding_rate_pps)
