@@ -595,13 +595,15 @@ impl Page<'_> {
         }
         self.line("");
         if any {
-            self.source_in(index, &["rows"]);
             self.paragraph(&sentences::reading(report, comparison));
-            let family_size = format!("/comparisons/{index}/family_size");
+            let of_comparison = ["rows", "family_size"];
+            let [rows, family_size] =
+                of_comparison.map(|part| format!("/comparisons/{index}/{part}"));
             self.source(&[
+                &rows,
+                &family_size,
                 "/design/threshold_percent",
                 "/design/confidence_percent",
-                &family_size,
             ]);
         }
     }
@@ -1079,7 +1081,8 @@ impl Page<'_> {
         self.line(
             "The raw data stand beside this file: `trials.jsonl` (one line a trial), \
              `blocks/*.csv` (every slice), `sessions/*.json` (the environment), and one \
-             `<variant>.<family>.pps` for ministat, whose rows are blocks and pair across files.",
+             `<variant>.<family>.pps` for ministat, whose rows are blocks and pair across files. The small lines \
+             above say, as JSON pointers, where in report.json the figures of a table, a list or a picture stand.",
         );
     }
 }

@@ -157,7 +157,8 @@ struct Values {
 }
 
 impl Values {
-    fn collect(&mut self, value: &Value, key: &str) {
+    /// What an item of a list says of another variant than those is left out; none leave out nothing.
+    fn collect(&mut self, value: &Value, key: &str, variants: &[&str]) {
         match value {
             Value::Number(number) => {
                 let number = number.as_f64().unwrap();
@@ -170,12 +171,20 @@ impl Values {
             Value::Array(items) => {
                 self.numbers
                     .push(f64::from(u32::try_from(items.len()).unwrap()));
-                items.iter().for_each(|item| self.collect(item, key));
+                // Of the blocks of an effect only their number is shown.
+                let items = if key == "blocks" { &[][..] } else { items };
+                for item in items {
+                    let variant = item["variant"].as_str();
+                    let is_other = variant.is_some_and(|variant| !variants.contains(&variant));
+                    if variants.is_empty() || !is_other {
+                        self.collect(item, key, variants);
+                    }
+                }
             }
             Value::Object(members) => {
                 for (name, member) in members {
                     self.written.extend(figures(name));
-                    self.collect(member, name);
+                    self.collect(member, name, variants);
                 }
             }
             Value::Bool(_) | Value::Null => {}
@@ -198,41 +207,75 @@ impl Values {
     }
 }
 
-/// What speaks against a block: pointers that lead nowhere, and figures that the values do not give.
+/// What speaks against a block: pointers that lead nowhere, and figures that the values do not give. The row or
+/// the item of a variant is held against what is said of that variant alone.
 pub(crate) fn unfounded(block: &Block, json: &Value) -> Vec<String> {
     let mut problems = Vec::new();
-    let mut values = Values::default();
+    let mut found = Vec::new();
     for pointer in &block.pointers {
         match json.pointer(pointer) {
-            Some(value) => values.collect(value, ""),
+            Some(value) => found.push(value),
             None => problems.push(format!("{pointer} leads nowhere")),
         }
     }
-    let text = without_names(&block.text, json);
-    for figure in figures(&text) {
-        if !values.give(&figure) {
-            let around = text[..figure.digits.end].chars().rev().take(40);
-            let around: String = around.collect::<Vec<_>>().into_iter().rev().collect();
-            problems.push(format!("…{around}: {:?} does not give it", block.pointers));
+    let names = Names::new(json);
+    for line in block.text.lines() {
+        let line = line.replace('\\', "");
+        let variants = names.variants_of(&line);
+        let mut values = Values::default();
+        for value in &found {
+            values.collect(value, "", &variants);
+        }
+        let shown = names.without(&line);
+        for figure in figures(&shown) {
+            if !values.give(&figure) {
+                let figure = &shown[figure.digits];
+                let pointers = &block.pointers;
+                problems.push(format!("{figure} in {line:?}: {pointers:?} do not give it"));
+            }
         }
     }
     problems
 }
 
-/// The text with the names that others chose taken out: their digits are no figures.
-fn without_names(text: &str, json: &Value) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    let list = |pointer: &str| json.pointer(pointer).and_then(Value::as_array).unwrap();
-    for (pointer, key) in [("/variants", "label"), ("/comparisons", "title")] {
-        let items = list(pointer).iter();
-        names.extend(items.filter_map(|item| item[key].as_str()));
+/// Names that others chose: their digits are no figures.
+struct Names<'a> {
+    /// Label and name of each variant.
+    variants: Vec<(&'a str, &'a str)>,
+    /// Of variants and comparisons, the longest first.
+    labels: Vec<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn new(json: &'a Value) -> Self {
+        let list = |pointer: &str| json.pointer(pointer).and_then(Value::as_array).unwrap();
+        let text = |item: &'a Value, key: &str| item[key].as_str();
+        let variants = list("/variants").iter();
+        let variants: Vec<(&str, &str)> = variants
+            .filter_map(|item| Some((text(item, "label")?, text(item, "name")?)))
+            .collect();
+        let titles = list("/comparisons").iter();
+        let titles = titles.filter_map(|item| text(item, "title"));
+        let mut labels: Vec<&str> = variants.iter().map(|(label, _)| *label).collect();
+        labels.extend(titles);
+        labels.sort_by_key(|label| std::cmp::Reverse(label.len()));
+        Self { variants, labels }
     }
-    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
-    let mut text = text.replace('\\', "");
-    for name in names {
-        text = without(&text, name);
+
+    /// The variants of which a row of a table, or an item of a list, is; none where it is of no certain one.
+    fn variants_of(&self, line: &str) -> Vec<&'a str> {
+        let begins = |label: &str| {
+            let begins = [format!("| {label} |"), format!("- **{label}**")];
+            begins.iter().any(|begin| line.starts_with(begin.as_str()))
+        };
+        let of_line = self.variants.iter().filter(|(label, _)| begins(label));
+        of_line.map(|(_, name)| *name).collect()
     }
-    text
+
+    fn without(&self, text: &str) -> String {
+        let text = text.to_owned();
+        (self.labels.iter()).fold(text, |text, label| without(&text, label))
+    }
 }
 
 /// The text without a name, where that is no part of a longer word.
