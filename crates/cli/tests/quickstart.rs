@@ -64,6 +64,7 @@ fn the_quickstart_publishes_its_result() {
         "Unit: packets-per-second forwarded",
         "(derived/effects.svg)",
         "(derived/trials.svg)",
+        "(derived/distributions.svg)",
         "## What this lab is not",
         "fwdlab run experiments/quickstart.toml --seed 1 --new",
     ] {

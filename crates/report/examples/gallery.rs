@@ -97,6 +97,34 @@ fn main() -> Result<(), Box<dyn Error>> {
             },
         ),
         (
+            "one-block",
+            Synthetic {
+                measured_blocks: 1,
+                ..Synthetic::default()
+            },
+        ),
+        (
+            "decades",
+            Synthetic {
+                variants: ["socket", "kernel", "XDP", "idle"]
+                    .into_iter()
+                    .zip([0.0, 900.0, 20_000.0, -99.0])
+                    .map(|(label, effect)| (label.to_owned(), effect))
+                    .collect(),
+                invalid: vec![(2, 1)],
+                ..Synthetic::default()
+            },
+        ),
+        (
+            "two-hundred",
+            Synthetic {
+                variants: many(200, 0.3),
+                measured_blocks: 4,
+                rounds: 2,
+                ..Synthetic::default()
+            },
+        ),
+        (
             "long-run",
             Synthetic {
                 planned_blocks: 60,

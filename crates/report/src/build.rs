@@ -22,6 +22,7 @@ use crate::report::{
     REPORT_SCHEMA_VERSION, Report, TrialSection, VariantSection, Warning,
 };
 use crate::text;
+use crate::totals::{FlowsSection, conservation_totals, load_ratios};
 
 impl Report {
     /// Builds the report of a run, finished or not.
@@ -58,6 +59,7 @@ impl Report {
         let (profiles, of_profiles) = profiles::section(loaded);
         warnings.extend(of_profiles);
         let warnings = merged(warnings);
+        let conservation = conservation(loaded);
         Ok(Self {
             schema: REPORT_SCHEMA_VERSION,
             name: resolved.name.clone(),
@@ -69,7 +71,9 @@ impl Report {
                 regime: loaded.regime(),
                 ..resolved.traffic.clone()
             },
+            flows: FlowsSection::new(&resolved.traffic),
             load: session.load.clone(),
+            load_ratios: load_ratios(session.load.as_ref()),
             design: design_section(resolved),
             factors: resolved.factors.iter().map(factor_section).collect(),
             variants: resolved.variants.iter().map(variant_section).collect(),
@@ -79,7 +83,8 @@ impl Report {
             losses: losses(loaded),
             dut_events: dut_events(loaded),
             profiles,
-            conservation: conservation(loaded),
+            conservation_totals: conservation_totals(&conservation),
+            conservation,
             disturbance: disturbance(loaded),
             invalid: invalid_section(loaded),
             warnings,
@@ -420,6 +425,8 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
                 family,
                 offered_frames: 0,
                 forwarded_frames: 0,
+                dropped_frames: 0,
+                dropped_percent: None,
                 drops: BTreeMap::new(),
                 kernel_drop_reasons: BTreeMap::new(),
             };
@@ -438,13 +445,16 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
                     *reasons.entry(text::one_line(reason)).or_default() += dropped;
                 }
             }
+            loss.dropped_frames = loss.drops.values().sum();
+            let dropped_percent = loss.dropped_frames as f64 / loss.offered_frames as f64 * 100.0;
+            loss.dropped_percent = (loss.offered_frames > 0).then_some(dropped_percent);
             if !trials.is_empty() {
                 losses.push(loss);
             }
         }
     }
     let is_usual = loaded.regime() == LoadRegime::SelfClocked
-        && losses.iter().all(|loss| loss.dropped_frames() == 0);
+        && losses.iter().all(|loss| loss.dropped_frames == 0);
     if is_usual { Vec::new() } else { losses }
 }
 
@@ -463,11 +473,7 @@ fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
                 }
             }
             if !events.is_empty() {
-                sections.push(EventsSection {
-                    variant: variant.name.clone(),
-                    family,
-                    events,
-                });
+                sections.push(EventsSection::new(variant.name.clone(), family, events));
             }
         }
     }

@@ -10,6 +10,7 @@ mod catalogue;
 mod checks;
 mod comment;
 mod compare;
+mod distributions_plot;
 mod effect_axis;
 mod effects_plot;
 mod error;
@@ -34,6 +35,7 @@ mod summary;
 mod svg;
 mod terminal;
 mod text;
+mod totals;
 mod trials_plot;
 
 pub use compare::{
@@ -59,3 +61,4 @@ pub use report::*;
 pub use sentences::settled_load;
 pub use summary::SUMMARY_SCHEMA_VERSION;
 pub use text::one_line;
+pub use totals::{ConservationTotals, FlowsSection};

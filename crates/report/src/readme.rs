@@ -13,6 +13,7 @@ use crate::report::{
 };
 use crate::sentences;
 use crate::text;
+use crate::totals::ConservationTotals;
 
 /// Draws up the README; `plots` is the folder of the plots as seen from it, `""` or `"derived/"`.
 pub(crate) fn readme(report: &Report, plots: &str) -> String {
@@ -61,6 +62,26 @@ impl Page<'_> {
         self.line("");
     }
 
+    /// Where in `report.json` the figures stand that are above it, up to the last such line or heading:
+    /// JSON pointers (RFC 6901).
+    fn source(&mut self, pointers: &[&str]) {
+        let pointers = pointers.join(", ");
+        let plots = self.plots;
+        self.paragraph(&format!(
+            "<sub>[report.json]({plots}report.json): {pointers}</sub>"
+        ));
+    }
+
+    /// The same of a comparison's parts.
+    fn source_in(&mut self, comparison: usize, parts: &[&str]) {
+        let pointers: Vec<String> = parts
+            .iter()
+            .map(|part| format!("/comparisons/{comparison}/{part}"))
+            .collect();
+        let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
+        self.source(&pointers);
+    }
+
     fn item(&mut self, item: &str) {
         let _ = writeln!(self.text, "  - {item}");
     }
@@ -85,6 +106,7 @@ impl Page<'_> {
         self.paragraph(&format!("# {}", text::markdown(&self.report.question)));
         if let Some(unfinished) = sentences::unfinished(self.report) {
             self.paragraph(&format!("**{unfinished}**"));
+            self.source(&["/progress"]);
         }
     }
 
@@ -155,6 +177,14 @@ impl Page<'_> {
             lab.fwdlab, lab.start
         )));
         self.line("");
+        let mut pointers = vec!["/lab", "/traffic", "/flows", "/design", "/progress"];
+        if report.load.is_some() {
+            pointers.extend(["/load", "/load_ratios"]);
+        }
+        if !report.disturbance.is_empty() {
+            pointers.push("/disturbance");
+        }
+        self.source(&pointers);
     }
 
     fn testing(&mut self) {
@@ -198,6 +228,7 @@ impl Page<'_> {
             self.item(&format!("Held constant: {}", constant.join(", ")));
         }
         self.line("");
+        self.source(&["/factors"]);
         let factors: Vec<String> = varied.iter().map(|f| text::markdown(&f.name)).collect();
         let mut header = vec!["variant"];
         header.extend(factors.iter().map(String::as_str));
@@ -222,21 +253,28 @@ impl Page<'_> {
             })
             .collect();
         self.table(&header, &rows);
+        self.source(&["/variants"]);
         if let Some(background) = &report.background {
             self.paragraph(&text::markdown_lines(background));
+            self.source(&["/background"]);
         }
     }
 
     fn results(&mut self) {
         self.paragraph("# Results");
         let report = self.report;
-        for comparison in &report.comparisons {
+        for (index, comparison) in report.comparisons.iter().enumerate() {
             if let Some(heading) = sentences::heading(report, comparison) {
                 self.paragraph(&format!("## {}", text::markdown(&heading)));
             }
-            self.findings(comparison);
+            self.findings(index, comparison);
             self.results_table(&comparison.rows, &comparison.references);
             self.earlier_sessions(&comparison.references);
+            if comparison.references.is_empty() {
+                self.source_in(index, &["rows"]);
+            } else {
+                self.source_in(index, &["rows", "references"]);
+            }
             let alternative = text::markdown(&format!(
                 "Effects with their intervals, {}",
                 comparison.family.protocol()
@@ -245,8 +283,13 @@ impl Page<'_> {
                 "![{alternative}]({}{})",
                 self.plots, comparison.plot
             ));
-            self.factorial(comparison);
-            self.details(comparison);
+            if comparison.control.is_some() {
+                self.source_in(index, &["rows", "control/row"]);
+            } else {
+                self.source_in(index, &["rows"]);
+            }
+            self.factorial(index, comparison);
+            self.details(index, comparison);
         }
         if report.comparisons.is_empty() {
             self.paragraph("Nothing was compared.");
@@ -254,7 +297,7 @@ impl Page<'_> {
     }
 
     /// Main effects and interactions, where factors were combined.
-    fn factorial(&mut self, comparison: &ComparisonSection) {
+    fn factorial(&mut self, index: usize, comparison: &ComparisonSection) {
         let Some(factorial) = &comparison.factorial else {
             return;
         };
@@ -271,15 +314,25 @@ impl Page<'_> {
                 .collect::<Vec<_>>()
         };
         self.paragraph("**What each factor does**");
-        for (what, rows) in [
-            ("main effect", rows(&factorial.main_effects)),
-            ("interaction", rows(&factorial.interactions)),
+        for (what, rows, part) in [
+            (
+                "main effect",
+                rows(&factorial.main_effects),
+                "factorial/main_effects",
+            ),
+            (
+                "interaction",
+                rows(&factorial.interactions),
+                "factorial/interactions",
+            ),
         ] {
             if !rows.is_empty() {
                 self.table(&[what, "effect", "p", "verdict"], &rows);
+                self.source_in(index, &[part]);
             }
         }
         self.paragraph(&sentences::factorial_reading(factorial));
+        self.source_in(index, &["factorial"]);
     }
 
     fn losses(&mut self) {
@@ -293,13 +346,13 @@ impl Page<'_> {
             .losses
             .iter()
             .map(|loss| {
-                let percent = loss.dropped_percent();
+                let percent = loss.dropped_percent;
                 vec![
                     text::markdown(report.label(&loss.variant)),
                     loss.family.protocol().to_owned(),
                     format::count(loss.offered_frames),
                     format::count(loss.forwarded_frames),
-                    format::count(loss.dropped_frames()),
+                    format::count(loss.dropped_frames),
                     percent.map_or_else(|| "–".to_owned(), format::part),
                     by_reason(&loss.drops).join(", "),
                 ]
@@ -317,6 +370,7 @@ impl Page<'_> {
             ],
             &rows,
         );
+        self.source(&["/losses"]);
         self.kernel_drop_reasons();
     }
 
@@ -341,6 +395,7 @@ impl Page<'_> {
              short samples after the slices of variants that had lost some:",
         );
         self.paragraph(&items.join("\n"));
+        self.source(&["/losses"]);
     }
 
     /// What the mechanisms that variants change have done, so that an effect can be held against it.
@@ -374,8 +429,12 @@ impl Page<'_> {
                 .into_iter()
                 .map(|event| {
                     let rates = sections.iter().map(|section| {
-                        let rate = section.per_packet(event);
-                        rate.map_or_else(|| "–".to_owned(), format::per_packet)
+                        if section.per_packet.is_empty() {
+                            return "–".to_owned();
+                        }
+                        // An event that a variant does not count never happened.
+                        let rate = section.per_packet.get(event).copied();
+                        format::per_packet(rate.unwrap_or(0.0))
                     });
                     std::iter::once(text::markdown(event))
                         .chain(rates)
@@ -383,6 +442,7 @@ impl Page<'_> {
                 })
                 .collect();
             self.table(&head, &rows);
+            self.source(&["/dut_events"]);
         }
     }
 
@@ -402,18 +462,26 @@ impl Page<'_> {
             self.line(&format!("- **{label}**{family}: {}", difference.sentence));
         }
         self.line("");
+        self.source(&["/profiles/differences"]);
         self.paragraph(&profiles::taken(section));
         if let Some(overhead) = &section.overhead {
             self.paragraph(&profiles::overhead(overhead, &report.design));
+            self.source(&[
+                "/profiles/frequency_hz",
+                "/profiles/overhead",
+                "/design/threshold_percent",
+            ]);
+        } else {
+            self.source(&["/profiles/frequency_hz"]);
         }
-        for difference in &section.differences {
-            self.frames(difference);
+        for (index, difference) in section.differences.iter().enumerate() {
+            self.frames(index, difference);
         }
         self.flame_graphs(section);
     }
 
     /// The functions in which two variants differ.
-    fn frames(&mut self, difference: &ProfileDifference) {
+    fn frames(&mut self, index: usize, difference: &ProfileDifference) {
         if difference.frames.is_empty() {
             return;
         }
@@ -452,10 +520,10 @@ impl Page<'_> {
             ],
             &rows,
         );
-        self.paragraph(&profiles::others(
-            difference,
-            report.design.confidence_percent,
-        ));
+        if let Some(reading) = &difference.reading {
+            self.paragraph(reading);
+        }
+        self.source(&[&format!("/profiles/differences/{index}")]);
     }
 
     /// In the form in which such results are published.
@@ -479,6 +547,7 @@ impl Page<'_> {
                 ));
             }
             self.line("");
+            self.source(&["/profiles/variants", "/profiles/differences"]);
         }
     }
 
@@ -502,9 +571,16 @@ impl Page<'_> {
         self.paragraph("## Offered load");
         self.paragraph(sentences::OFFERED_LOAD);
         self.paragraph(&items.join("\n"));
+        let comparisons = report.comparisons.iter().enumerate();
+        let pointers: Vec<String> = comparisons
+            .filter(|(_, comparison)| !comparison.offered_load.is_empty())
+            .map(|(index, _)| format!("/comparisons/{index}/offered_load"))
+            .collect();
+        let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
+        self.source(&pointers);
     }
 
-    fn findings(&mut self, comparison: &ComparisonSection) {
+    fn findings(&mut self, index: usize, comparison: &ComparisonSection) {
         let report = self.report;
         let mut any = false;
         for row in comparison.rows.iter().skip(1) {
@@ -520,6 +596,15 @@ impl Page<'_> {
         self.line("");
         if any {
             self.paragraph(&sentences::reading(report, comparison));
+            let of_comparison = ["rows", "family_size"];
+            let [rows, family_size] =
+                of_comparison.map(|part| format!("/comparisons/{index}/{part}"));
+            self.source(&[
+                &rows,
+                &family_size,
+                "/design/threshold_percent",
+                "/design/confidence_percent",
+            ]);
         }
     }
 
@@ -591,7 +676,7 @@ impl Page<'_> {
     }
 
     /// What a sceptic asks next, folded away.
-    fn details(&mut self, comparison: &ComparisonSection) {
+    fn details(&mut self, index: usize, comparison: &ComparisonSection) {
         let rows: Vec<&Row> = comparison
             .rows
             .iter()
@@ -644,6 +729,11 @@ impl Page<'_> {
             ],
             &cells,
         );
+        if comparison.control.is_some() {
+            self.source_in(index, &["rows", "control/row"]);
+        } else {
+            self.source_in(index, &["rows"]);
+        }
         self.paragraph(
             "The p is corrected for the comparisons made at once (the control's is its own). The \
              effect is the Hodges-Lehmann estimate over the blocks' effects, the mean stands \
@@ -660,6 +750,7 @@ impl Page<'_> {
             })
             .collect();
         self.table(&["variant", "method", "effect", "p", "corrected p"], &rows);
+        self.source_in(index, &["rows"]);
         self.paragraph("</details>");
     }
 
@@ -667,7 +758,7 @@ impl Page<'_> {
         let report = self.report;
         self.paragraph("## ministat");
         self.paragraph("Unit: packets-per-second forwarded");
-        for comparison in &report.comparisons {
+        for (index, comparison) in report.comparisons.iter().enumerate() {
             if let Some(heading) = sentences::heading(report, comparison) {
                 self.paragraph(&format!("### {}", text::markdown(&heading)));
             }
@@ -679,6 +770,9 @@ impl Page<'_> {
             }
             if let Some(note) = &comparison.ministat_note {
                 self.paragraph(&text::markdown(note));
+                self.source_in(index, &["ministat", "ministat_note"]);
+            } else if !comparison.ministat.is_empty() {
+                self.source_in(index, &["ministat"]);
             }
         }
     }
@@ -706,6 +800,13 @@ impl Page<'_> {
         }
         self.paragraph("## A/A control");
         self.paragraph(&controls.join("\n"));
+        let comparisons = report.comparisons.iter().enumerate();
+        let pointers: Vec<String> = comparisons
+            .filter(|(_, comparison)| comparison.control.is_some())
+            .map(|(index, _)| format!("/comparisons/{index}/control"))
+            .collect();
+        let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
+        self.source(&pointers);
     }
 
     /// Whether what ran before, and the place in the round, show in the slices.
@@ -745,6 +846,7 @@ impl Page<'_> {
             &["", "right after", "place in the round", "autocorrelation"],
             &rows,
         );
+        self.source(&["/slices"]);
         let noise: Vec<String> = report
             .slices
             .iter()
@@ -763,6 +865,7 @@ impl Page<'_> {
         if !noise.is_empty() {
             self.paragraph(sentences::RATE_NOISE);
             self.paragraph(&noise.join("\n"));
+            self.source(&["/slices"]);
         }
     }
 
@@ -770,6 +873,13 @@ impl Page<'_> {
         self.paragraph("## Trials in time order");
         let plots = self.plots;
         self.paragraph(&format!("![Every trial in time order]({plots}trials.svg)"));
+        self.source(&["/trials"]);
+        self.paragraph("## Distribution of the trials");
+        self.paragraph(sentences::DISTRIBUTIONS);
+        self.paragraph(&format!(
+            "![Every trial, quartiles and median of each variant]({plots}distributions.svg)"
+        ));
+        self.source(&["/trials"]);
     }
 
     fn warnings(&mut self) {
@@ -780,6 +890,7 @@ impl Page<'_> {
         self.paragraph("## Warnings");
         let lines: Vec<String> = report.warnings.iter().map(warning_item).collect();
         self.paragraph(&lines.join("\n"));
+        self.source(&["/warnings"]);
     }
 
     fn conservation(&mut self) {
@@ -791,11 +902,14 @@ impl Page<'_> {
         self.paragraph(
             "From the generator's start to its end in every block, settling and warm-up included.",
         );
-        let flows = report.traffic.flows_in_all_directions();
+        let flows = report.flows.in_all_directions;
         let rows: Vec<Vec<String>> = report
             .conservation
             .iter()
-            .map(|(family, frames)| conservation_row(*family, frames, flows))
+            .map(|(family, frames)| {
+                let totals = report.conservation_totals.get(family);
+                conservation_row(*family, frames, totals.copied().unwrap_or_default(), flows)
+            })
             .collect();
         self.table(
             &[
@@ -811,6 +925,7 @@ impl Page<'_> {
             ],
             &rows,
         );
+        self.source(&["/conservation", "/conservation_totals", "/flows"]);
         self.paragraph(
             "Verified frames are checked completely by the sink. Foreign frames are not the \
              tester's: neighbour and router discovery, MLD.",
@@ -836,6 +951,7 @@ impl Page<'_> {
                 "; what was forwarded in it plays no part in that. With nothing left out:"
             }
         ));
+        self.source(&["/disturbance"]);
         if is_kept {
             return;
         }
@@ -873,6 +989,18 @@ impl Page<'_> {
             ],
             &rows,
         );
+        let comparisons = report.comparisons.iter().enumerate();
+        let pointers: Vec<String> = comparisons
+            .flat_map(|(index, comparison)| {
+                let control = comparison.control.as_ref().map(|_| "control/row");
+                ["rows", "rows_over_all_time"]
+                    .into_iter()
+                    .chain(control)
+                    .map(move |part| format!("/comparisons/{index}/{part}"))
+            })
+            .collect();
+        let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
+        self.source(&pointers);
     }
 
     fn invalid(&mut self) {
@@ -900,7 +1028,8 @@ impl Page<'_> {
             })
             .collect();
         self.table(&["variant", "family", "invalid", "why"], &rows);
-        for comparison in &report.comparisons {
+        self.source(&["/invalid"]);
+        for (index, comparison) in report.comparisons.iter().enumerate() {
             if comparison.rows_with_all_trials.is_empty() {
                 continue;
             }
@@ -909,6 +1038,7 @@ impl Page<'_> {
             });
             self.paragraph(&format!("With all trials in{of}:"));
             self.results_table(&comparison.rows_with_all_trials, &[]);
+            self.source_in(index, &["rows_with_all_trials"]);
         }
     }
 
@@ -925,6 +1055,7 @@ impl Page<'_> {
             .map(|(name, value)| vec![text::markdown(name), text::markdown(value)])
             .collect();
         self.table(&["fact", "value"], &rows);
+        self.source(&["/lab/facts"]);
     }
 
     fn limits(&mut self) {
@@ -942,10 +1073,12 @@ impl Page<'_> {
              its lab ({}) with every default filled in (SHA-256 {hash}).",
             text::markdown(&report.lab.name)
         ));
+        self.source(&["/again", "/lab/name"]);
         self.line(
             "The raw data stand beside this file: `trials.jsonl` (one line a trial), \
              `blocks/*.csv` (every slice), `sessions/*.json` (the environment), and one \
-             `<variant>.<family>.pps` for ministat, whose rows are blocks and pair across files.",
+             `<variant>.<family>.pps` for ministat, whose rows are blocks and pair across files. The small lines \
+             above say, as JSON pointers, where in report.json the figures of a table, a list or a picture stand.",
         );
     }
 }
@@ -982,8 +1115,12 @@ fn by_reason(frames: &BTreeMap<String, u64>) -> Vec<String> {
         .collect()
 }
 
-fn conservation_row(family: AddressFamily, frames: &Conservation, flows: u32) -> Vec<String> {
-    let dropped: u64 = frames.drops.values().sum();
+fn conservation_row(
+    family: AddressFamily,
+    frames: &Conservation,
+    totals: ConservationTotals,
+    flows: u32,
+) -> Vec<String> {
     let reasons = by_reason(&frames.drops);
     let with_reasons = |total: u64, reasons: &[String]| {
         if reasons.is_empty() {
@@ -992,16 +1129,15 @@ fn conservation_row(family: AddressFamily, frames: &Conservation, flows: u32) ->
             format!("{} ({})", format::count(total), reasons.join(", "))
         }
     };
-    let wrong: u64 = frames.verification.wrong_frames.values().sum();
     let wrong_reasons = by_reason(&frames.verification.wrong_frames);
     vec![
         family.protocol().to_owned(),
         format::count(frames.offered_frames),
         format::count(frames.forwarded_frames),
-        with_reasons(dropped, &reasons),
+        with_reasons(totals.dropped_frames, &reasons),
         format::signed_count(frames.unaccounted_frames),
         format::count(frames.verification.checked_frames),
-        with_reasons(wrong, &wrong_reasons),
+        with_reasons(totals.wrong_frames, &wrong_reasons),
         format!("{} of {flows}", frames.verification.flows_seen),
         format::count(frames.foreign_frames),
     ]

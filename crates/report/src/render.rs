@@ -38,6 +38,12 @@ pub fn trials_svg(report: &Report) -> String {
     crate::trials_plot::trials_plot(report)
 }
 
+/// `distributions.svg`: how the trials of each variant are distributed.
+#[must_use]
+pub fn distributions_svg(report: &Report) -> String {
+    crate::distributions_plot::distributions_plot(report)
+}
+
 /// `report.json`.
 ///
 /// # Errors
@@ -224,6 +230,7 @@ pub fn derived_files(
         ("README.md".to_owned(), readme(report, "")),
         ("report.json".to_owned(), json(report)?),
         ("trials.svg".to_owned(), trials_svg(report)),
+        ("distributions.svg".to_owned(), distributions_svg(report)),
     ]);
     for comparison in &report.comparisons {
         files.insert(comparison.plot.clone(), effects_svg(report, comparison));

@@ -12,6 +12,7 @@ use fwdlab_stats::Method;
 use crate::factorial::FactorialSection;
 use crate::offered_load::OfferedLoadRow;
 use crate::profiles::{ProfileDifference, ProfilesSection};
+use crate::totals::{ConservationTotals, FlowsSection};
 
 /// Version of `report.json`.
 pub const REPORT_SCHEMA_VERSION: u32 = 1;
@@ -35,9 +36,15 @@ pub struct Report {
     pub lab: LabSection,
     /// What the tester sent, in the regime that the lab allowed.
     pub traffic: Traffic,
+    /// How many flows that makes.
+    #[serde(default)]
+    pub flows: FlowsSection,
     /// The load that the lab settled by measuring what the machine can do, where it does so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadRecord>,
+    /// That load over what the baseline was measured to forward at most; empty where none was settled.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub load_ratios: BTreeMap<AddressFamily, f64>,
     /// How often, how long and in what order.
     pub design: DesignSection,
     /// The things that were varied.
@@ -62,6 +69,9 @@ pub struct Report {
     pub profiles: Option<ProfilesSection>,
     /// Where the frames of the accepted blocks went.
     pub conservation: BTreeMap<AddressFamily, Conservation>,
+    /// Sums over their reasons.
+    #[serde(default)]
+    pub conservation_totals: BTreeMap<AddressFamily, ConservationTotals>,
     /// Time in which the load CPU was disturbed from outside; none where it never was.
     pub disturbance: BTreeMap<AddressFamily, DisturbanceSection>,
     /// Trials that other evidence than their forwarding rate speaks against.
@@ -468,7 +478,7 @@ pub struct TrialSection {
 }
 
 /// What became of the frames while one variant was measured: in the slices of all blocks that stand.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossSection {
     /// The variant.
     pub variant: VariantName,
@@ -478,32 +488,23 @@ pub struct LossSection {
     pub offered_frames: u64,
     /// Frames that reached the sink.
     pub forwarded_frames: u64,
+    /// Frames dropped, for whatever reason.
+    #[serde(default)]
+    pub dropped_frames: u64,
+    /// The part of the offered frames that was dropped; none where none was offered.
+    ///
+    /// The counters are read one after the other under load, so this is not quite what the forwarded
+    /// frames leave.
+    #[serde(default)]
+    pub dropped_percent: Option<f64>,
     /// Frames dropped, by reason.
     pub drops: BTreeMap<String, u64>,
     /// Frames that the DUT's kernel dropped in samples outside the slices, by its own reason.
     pub kernel_drop_reasons: BTreeMap<String, u64>,
 }
 
-impl LossSection {
-    /// Frames dropped, for whatever reason.
-    #[must_use]
-    pub fn dropped_frames(&self) -> u64 {
-        self.drops.values().sum()
-    }
-
-    /// The part of the offered frames that was dropped; none where none was offered.
-    ///
-    /// The counters are read one after the other under load, so this is not quite what the forwarded
-    /// frames leave.
-    #[must_use]
-    pub fn dropped_percent(&self) -> Option<f64> {
-        (self.offered_frames > 0)
-            .then(|| self.dropped_frames() as f64 / self.offered_frames as f64 * 100.0)
-    }
-}
-
 /// What the DUT's mechanisms did while one variant was measured: in the slices of all blocks that stand.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventsSection {
     /// The variant.
     pub variant: VariantName,
@@ -511,18 +512,30 @@ pub struct EventsSection {
     pub family: AddressFamily,
     /// How often each of them happened.
     pub events: BTreeMap<String, u64>,
+    /// How often each of them happened for each packet that the DUT took; empty where it took none.
+    #[serde(default)]
+    pub per_packet: BTreeMap<String, f64>,
 }
 
 impl EventsSection {
     /// The event that is counted for every packet which the DUT takes.
     pub const RECEIVED: &str = "received";
 
-    /// How often an event happened for each packet that the DUT took; none where it took none.
-    #[must_use]
-    pub fn per_packet(&self, event: &str) -> Option<f64> {
-        let packets = self.events.get(Self::RECEIVED).copied().unwrap_or(0);
-        let times = self.events.get(event).copied().unwrap_or(0);
-        (packets > 0).then(|| times as f64 / packets as f64)
+    pub(crate) fn new(
+        variant: VariantName,
+        family: AddressFamily,
+        events: BTreeMap<String, u64>,
+    ) -> Self {
+        let packets = events.get(Self::RECEIVED).copied().unwrap_or(0);
+        let rates = events.iter().filter(|_| packets > 0);
+        Self {
+            per_packet: rates
+                .map(|(event, times)| (event.clone(), *times as f64 / packets as f64))
+                .collect(),
+            variant,
+            family,
+            events,
+        }
     }
 }
 

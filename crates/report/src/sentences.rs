@@ -85,6 +85,11 @@ pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String
 pub(crate) const RATE_NOISE: &str = "The noise of the forwarding rates, as standard deviations. What blocks and rounds do to all variants \
      alike cancels in the effects; that of slices is what rounds are there to average.";
 
+/// How the picture of the distributions is to be read.
+pub(crate) const DISTRIBUTIONS: &str = "A dot is one trial, left or right of its variant's own median; a box reaches from the lower to the upper quartile of \
+     the trials that count. Two heaps of dots, or a dot far from the others, are set-ups that behaved otherwise. What \
+     slows all variants of a block alike widens every box and cancels in the effects.";
+
 /// What stands above a table of methods.
 pub(crate) const METHODS: &str = "What other methods make of the same data. The verdict follows the first; p is for the comparison \
      alone, corrected for all that are made at once: by Holm, or as the method itself does.";
@@ -188,7 +193,7 @@ pub(crate) const ORDER_CHECKS: &str = "\
 What lingers from one variant to the next shows in the slices after it, what keeps step with the rounds at one place in \
 them. Here is the variant after which slices differ most clearly from the others, and the place where they do, each with \
 the probability of such a one by chance over all orders that the plan could have drawn; one that chance shows in at most \
-1 report of 100 is warned of. The autocorrelation is that of a slice with the next one of its variant and block: it is \
+one report of a hundred is warned of. The autocorrelation is that of a slice with the next one of its variant and block: it is \
 part of the noise between rounds, and no verdict rests on it.";
 
 /// How much of the time was disturbed, by family; none where nothing was.
@@ -279,8 +284,8 @@ pub(crate) const DUT_EVENTS: &str = "Per packet that the DUT received, in the sl
 /// What the lines on offered load are.
 pub(crate) const OFFERED_LOAD: &str = "What was offered to each variant beside what was offered to the baseline in the same blocks, and, as a \
      sensitivity, what the effect would be had it been the same: by a straight line through the block \
-     effects over the blocks' ratios of offered load, both as logarithms. A slope of 1 is a rate that \
-     follows the offered load, one of 0 a rate that does not care. No verdict rests on this.";
+     effects over the blocks' ratios of offered load, both as logarithms. A slope of one is a rate that \
+     follows the offered load, one of zero a rate that does not care. No verdict rests on this.";
 
 /// How the lab settled the load, where it measured what the machine can do: one sentence a family, and
 /// why the regime is not the one that was asked for.

@@ -165,6 +165,12 @@ impl Svg {
         self.rect(&format!("dot {}", mark.class()), x, y, width, height);
     }
 
+    /// The outline of a rectangle in the colour of a variant, between two corners.
+    pub(crate) fn frame(&mut self, mark: Mark, from: (f64, f64), to: (f64, f64)) {
+        let class = format!("hollow {}", mark.class());
+        self.rect(&class, from.0, from.1, to.0 - from.0, to.1 - from.1);
+    }
+
     pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         self.line_of_xml(&format!(
             "<line class=\"{class}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>",

@@ -157,6 +157,41 @@ fn other_words_are_a_note_because_they_may_be_another_versions() {
     assert_eq!(codes(&findings), ["L302"]);
 }
 
+/// A version that knew neither the lines below tables nor the picture of the distributions, nor the sums in
+/// report.json.
+#[test]
+fn what_an_earlier_version_did_not_write_is_at_most_a_note() {
+    let loaded = finished(&Synthetic {
+        invalid: vec![(2, 1)],
+        ..Synthetic::default()
+    });
+    let mut files = published(&loaded);
+    assert_eq!(codes(&lint_report(&loaded, &files)), [""; 0]);
+    files
+        .remove("derived/distributions.svg")
+        .expect("it is written");
+    assert_eq!(codes(&lint_report(&loaded, &files)), [""; 0]);
+    for name in ["README.md", "derived/README.md"] {
+        let text = String::from_utf8(files[name].clone()).expect("text");
+        let (before, section) = text
+            .split_once("## Distribution of the trials\n")
+            .expect("it is there");
+        let (_, behind) = section.split_once("\n## ").expect("another follows");
+        let text = format!("{before}## {behind}");
+        let lines = text.lines().filter(|line| !line.starts_with("<sub>"));
+        let lines: Vec<&str> = lines.collect();
+        files.insert(name.to_owned(), lines.join("\n").into_bytes());
+    }
+    let json = files.get_mut("derived/report.json").expect("it is written");
+    let mut report: Value = serde_json::from_slice(json).expect("JSON");
+    let report = report.as_object_mut().expect("an object");
+    for key in ["flows", "conservation_totals"] {
+        report.remove(key).expect(key);
+    }
+    *json = serde_json::to_vec_pretty(report).expect("plain data");
+    assert_eq!(codes(&lint_report(&loaded, &files)), ["L302"]);
+}
+
 #[test]
 fn strangers_among_the_reports_files_are_told() {
     let loaded = finished(&Synthetic::default());

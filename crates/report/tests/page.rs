@@ -1,7 +1,6 @@
 //! `report.html` in a browser: the tests themselves are in `page/tests`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-#[path = "synthetic/profiled.rs"]
 mod profiled;
 mod synthetic;
 

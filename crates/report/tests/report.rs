@@ -8,8 +8,8 @@ use std::path::Path;
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Binding, Factor, LabKind, Level, LoadRegime, Order, RateBasis, Reference,
-    ReferenceData, SCHEMA_VERSION, SliceRecord, Tester,
+    AddressFamily, Binding, Factor, LabKind, Level, LoadRegime, Order, RateBasis, Record,
+    Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -46,6 +46,7 @@ fn a_finished_run() {
         render::effects_svg(&report, &report.comparisons[0])
     );
     insta::assert_snapshot!("trials.svg", render::trials_svg(&report));
+    insta::assert_snapshot!("distributions.svg", render::distributions_svg(&report));
     let terminal = render::terminal(&report, Some(Path::new("results/x/README.md")), 80, false);
     insta::assert_snapshot!("terminal", terminal);
 }
@@ -873,6 +874,11 @@ fn invalid_blocks_are_shown_and_judged_a_second_time() {
     assert!(render::readme(&report, "").contains("With all trials in"));
     let svg = render::trials_svg(&report);
     assert!(svg.contains("hollow") && svg.contains("2′"));
+    let svg = render::distributions_svg(&report);
+    assert!(
+        svg.contains("class=\"hollow c1\"") && svg.contains("8 of 10 trials"),
+        "{svg}"
+    );
 }
 
 /// A neighbour slows every slice for half of its time, each by another amount; where nothing is left
@@ -1040,6 +1046,17 @@ fn an_unavailable_variant_is_listed() {
     assert!(render::readme(&report, "").contains("not run: no \\<XDP> here"));
     let svg = render::effects_svg(&report, &report.comparisons[0]);
     assert!(svg.contains("not available in this lab"));
+    let svg = render::distributions_svg(&report);
+    assert!(svg.contains("not available in this lab"));
+}
+
+/// The trials that a report shows one by one.
+fn trials_of_record(loaded: &mut Loaded) -> impl Iterator<Item = &mut TrialRecord> {
+    let records = loaded.records.iter_mut();
+    records.filter_map(|record| match record {
+        Record::Trial(trial) => Some(trial),
+        Record::Block(_) => None,
+    })
 }
 
 /// A variant that forwards nothing has no effect in percent, and the report says so.
@@ -1070,6 +1087,15 @@ fn a_variant_that_forwards_nothing_is_said_to() {
     assert_eq!(report.comparisons[0].rows[1].cost_ns, None);
     let document = render::trials_svg(&report);
     roxmltree::Document::parse(&document).unwrap();
+    for trial in trials_of_record(&mut loaded) {
+        if trial.variant == silent {
+            trial.observation_pps = 0.0;
+        }
+    }
+    let report = Report::build(&loaded).unwrap();
+    let document = render::distributions_svg(&report);
+    roxmltree::Document::parse(&document).unwrap();
+    assert!(document.contains("half of the trials or more forwarded nothing"));
 }
 
 #[test]
@@ -1128,6 +1154,52 @@ fn a_terminal_of_eighty_columns_holds_every_line() {
     assert!(render::terminal(&report, Some(Path::new("README.md")), 80, true).contains("\x1b[1m"));
 }
 
+/// Two hundred long names, a variant far above the others, and one trial far from its own.
+#[test]
+fn distributions_of_many_variants_stay_within_their_picture() {
+    let label = |index: u32| format!("{} rules of a rather long description, {index}", index * 10);
+    let mut loaded = Synthetic {
+        variants: (0..200)
+            .map(|index| (label(index), if index == 7 { 4000.0 } else { 0.0 }))
+            .collect(),
+        measured_blocks: 4,
+        rounds: 1,
+        ..Synthetic::default()
+    }
+    .loaded();
+    let far = trials_of_record(&mut loaded).nth(5);
+    far.expect("there are hundreds").observation_pps *= 90.0;
+    let report = Report::build(&loaded).unwrap();
+    let svg = render::distributions_svg(&report);
+    let document = roxmltree::Document::parse(&svg).unwrap();
+    let (width, height) = {
+        let root = document.root_element();
+        let side = |name: &str| root.attribute(name).unwrap().parse::<f64>().unwrap();
+        (side("width"), side("height"))
+    };
+    for node in document.descendants() {
+        for (name, limit) in [("x", width), ("cx", width), ("y", height), ("cy", height)] {
+            if let Some(at) = node.attribute(name) {
+                assert!(
+                    (0.0..=limit).contains(&at.parse::<f64>().unwrap()),
+                    "{node:?}"
+                );
+            }
+        }
+    }
+    // Every name is told from every other, and what is too far to the right is marked there.
+    let texts = document
+        .descendants()
+        .filter(|node| node.has_tag_name("text"));
+    let names: std::collections::BTreeSet<&str> = texts
+        .filter(|node| node.attribute("x") == Some("20"))
+        .filter_map(|node| node.last_child()?.text())
+        .collect();
+    assert!(names.len() > 200, "{}", names.len());
+    assert_eq!(svg.matches('▸').count(), 1);
+    assert!(svg.len() < 1_000_000, "{}", svg.len());
+}
+
 /// Cells of a table's row: bars that are not escaped, less one.
 fn cells(row: &str) -> usize {
     let mut bars = 0;
@@ -1165,6 +1237,7 @@ proptest! {
         for svg in [
             render::effects_svg(&report, &report.comparisons[0]),
             render::trials_svg(&report),
+            render::distributions_svg(&report),
         ] {
             let document = roxmltree::Document::parse(&svg).unwrap();
             let allowed = [

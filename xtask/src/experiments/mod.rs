@@ -279,15 +279,33 @@ fn copy(derived: &Path, folder: &Path) -> Result<()> {
             .is_some_and(|extension| extension != "json")
         {
             let to = folder.join(file.file_name().context("a file without a name")?);
-            fs::copy(&file, &to).with_context(|| to.display().to_string())?;
+            if file.extension().is_some_and(|extension| extension == "md") {
+                let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+                fs::write(&to, without_data(&text))
+            } else {
+                fs::copy(&file, &to).map(drop)
+            }
+            .with_context(|| to.display().to_string())?;
         }
     }
     Ok(())
 }
 
+/// A README whose lines still say where in report.json its figures stand, but lead to no file.
+fn without_data(readme: &str) -> String {
+    readme.replace("<sub>[report.json](report.json): ", "<sub>report.json: ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_copy_of_a_readme_leads_to_no_data() {
+        let readme = "| 1 |\n\n<sub>[report.json](report.json): /rows</sub>\n[a](a.svg)\n";
+        let copy = "| 1 |\n\n<sub>report.json: /rows</sub>\n[a](a.svg)\n";
+        assert_eq!(without_data(readme), copy);
+    }
 
     #[test]
     fn arguments_are_names_and_what_to_do_with_them() {

@@ -293,7 +293,9 @@ fn functions(report: &Report, index: usize, found: &ProfileDifference) -> Markup
                         }
                     }
                 }
-                p.muted { (profiles::others(found, report.design.confidence_percent).replace("Bold", "Strong")) }
+                @if let Some(reading) = &found.reading {
+                    p.muted data-record=(format!("/profiles/differences/{index}/reading")) { (reading) }
+                }
             }
         }
     }
@@ -520,7 +522,7 @@ pub(super) fn frames(report: &Report) -> Markup {
                                     td { (loss.family.protocol()) }
                                     td.number data-value=(loss.offered_frames) { (figure(&format!("{at}/offered_frames"), &format::count(loss.offered_frames))) }
                                     td.number data-value=(loss.forwarded_frames) { (figure(&format!("{at}/forwarded_frames"), &format::count(loss.forwarded_frames))) }
-                                    td.number data-value=[loss.dropped_percent()] { (figure_or_dash(&at, loss.dropped_percent().map(format::part))) }
+                                    td.number data-value=[loss.dropped_percent] { (figure_or_dash(&format!("{at}/dropped_percent"), loss.dropped_percent.map(format::part))) }
                                 }
                             }
                         }

@@ -15,7 +15,7 @@ use crate::text;
 use evidence::Profiles;
 
 pub(crate) use pictures::{FlameGraph, flame_graphs};
-pub(crate) use sentences::{others, overhead, signed, taken};
+pub(crate) use sentences::{overhead, signed, taken};
 
 /// So many functions are listed that differ; a report that lists more is not read.
 const FRAMES_MAX: usize = 12;
@@ -99,6 +99,9 @@ pub struct ProfileDifference {
     pub frames_different: u32,
     /// How many functions were sampled in all.
     pub frames_sampled: u32,
+    /// What the list of functions leaves out and how it is to be read, in words; none without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<String>,
     /// File name of the flame graph of both.
     pub flame_graph: String,
 }
@@ -278,10 +281,14 @@ fn difference(
         frames_different: number(frames.len()),
         frames,
         frames_sampled: number(compared.frames.len()),
+        reading: None,
         flame_graph: format!("difference-{baseline}-{variant}-{family}.svg"),
     };
     found.sentence = sentences::difference(&found);
     found.frames.truncate(FRAMES_MAX);
+    let confidence_percent = loaded.resolved.design.confidence_percent;
+    let is_shown = !found.frames.is_empty();
+    found.reading = is_shown.then(|| sentences::others(&found, confidence_percent));
     Some(found)
 }
 

@@ -85,7 +85,7 @@ pub(super) fn difference(found: &ProfileDifference) -> String {
 }
 
 /// What the table of a comparison leaves out, and how it is to be read.
-pub(crate) fn others(found: &ProfileDifference, confidence_percent: f64) -> String {
+pub(super) fn others(found: &ProfileDifference, confidence_percent: f64) -> String {
     let more = u64::from(found.frames_different).saturating_sub(found.frames.len() as u64);
     let left_out = match more {
         0 => String::new(),
