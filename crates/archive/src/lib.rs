@@ -28,6 +28,7 @@ pub use durable::write_file;
 pub use error::{ArchiveError, ArchiveWarning, Place};
 pub use imported::{FileCounts, ImportAccount, is_imported, load_imported, write_import};
 pub use load::{Attempt, Finished, Loaded};
+pub use lock::holder;
 pub use observations::{Column, ObservationsError, parse_observations};
 pub use pps::format_observation;
 pub use results::{Choice, NewRun, Results, write_derived, write_readme};
