@@ -23,6 +23,7 @@ mod results;
 #[cfg(test)]
 mod sample;
 mod slices;
+mod stamp;
 
 pub use durable::write_file;
 pub use error::{ArchiveError, ArchiveWarning, Place};
@@ -33,3 +34,4 @@ pub use observations::{Column, ObservationsError, parse_observations};
 pub use pps::format_observation;
 pub use results::{Choice, NewRun, Results, write_derived, write_readme};
 pub use slices::{SLICES_HEADER, format_slices, parse_slices};
+pub use stamp::Stamp;

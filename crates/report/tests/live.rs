@@ -145,7 +145,14 @@ fn the_most_different_variants_stay() {
     let text = text(&many(), &moment, &frame(120, Some(20), Reader::Watch));
     insta::assert_snapshot!("many_variants", text);
     assert!(text.lines().count() <= 20);
-    for shown in ["IPv4", "IPv6", "variant 0", "variant 19", "variant 18", "… and "] {
+    for shown in [
+        "IPv4",
+        "IPv6",
+        "variant 0",
+        "variant 19",
+        "variant 18",
+        "… and ",
+    ] {
         assert!(text.contains(shown), "{shown:?} is not in {text}");
     }
     assert!(!text.contains("variant 3 "), "{text}");

@@ -322,8 +322,8 @@ impl LiveView {
             " The words may change with every block; a verdict takes all of them."
         };
         format!(
-            "A bar a block, oldest first, over {threshold} % or more of height: effects, and the \
-             baseline's rates. ±: half the interval, at first and now, in %.{provisional}"
+            "By block: effects, and the baseline's rates, oldest first, over a height of {threshold} % or \
+             more. ±: half the interval in %, at first and now.{provisional}"
         )
     }
 
@@ -364,12 +364,14 @@ impl LiveView {
     /// What to do next.
     fn next(&self, moment: &Moment, frame: &Frame) -> Vec<String> {
         let open = self.progress.planned_blocks - self.progress.measured_blocks;
-        let go_on = || match &self.command {
-            Some(command) => format!(
-                "Next: `{command}` with the options that it had goes on with the {} left.",
-                counted(open.into(), "block")
-            ),
-            None => "Next: the same `fwdlab run` goes on from here.".to_owned(),
+        let go_on = || {
+            let left = counted(open.into(), "block");
+            match &self.command {
+                Some(command) => {
+                    format!("Next: `{command}` goes on, with the options that it had; {left} left.")
+                }
+                None => format!("Next: the same `fwdlab run` goes on; {left} left."),
+            }
         };
         match (moment.state, &frame.reader) {
             (RunState::Running, Reader::Run) => {
