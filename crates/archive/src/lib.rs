@@ -23,12 +23,15 @@ mod results;
 #[cfg(test)]
 mod sample;
 mod slices;
+mod stamp;
 
 pub use durable::write_file;
 pub use error::{ArchiveError, ArchiveWarning, Place};
 pub use imported::{FileCounts, ImportAccount, is_imported, load_imported, write_import};
 pub use load::{Attempt, Finished, Loaded};
+pub use lock::holder;
 pub use observations::{Column, ObservationsError, parse_observations};
 pub use pps::format_observation;
 pub use results::{Choice, NewRun, Results, write_derived, write_readme};
 pub use slices::{SLICES_HEADER, format_slices, parse_slices};
+pub use stamp::Stamp;

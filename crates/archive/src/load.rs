@@ -173,17 +173,18 @@ impl Loaded {
         let plan_path = dir.join(layout::PLAN);
         let PlanFile { plan, .. } = read_json(&plan_path)?;
         check_plan(&plan_path, &plan, &resolved.experiment)?;
-        let sessions = read_sessions(dir)?;
+        // A run may be writing. What is written first is read last, so that nothing that was read
+        // refers to what was not there yet: the mark, then the records, then what they rest on.
         let finished_path = dir.join(layout::FINISHED);
         let finished = if finished_path.exists() {
             Some(read_json(&finished_path)?)
         } else {
             None
         };
-
         let trials_path = dir.join(layout::TRIALS);
         let bytes = read_bytes(&trials_path)?;
         let lines = parse_lines(&trials_path, &bytes)?;
+        let sessions = read_sessions(dir)?;
         let attempts = read_attempts(dir, &trials_path, &plan, &sessions, &lines.records)?;
         let loaded = Self {
             dir: dir.to_owned(),

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::error::ArchiveError;
@@ -45,6 +46,35 @@ impl DirectoryLock {
     }
 }
 
+/// The process that holds a directory for writing, as far as this machine sees; none where nobody does.
+///
+/// Reads only: to try the lock would keep a run that starts at that moment from taking it. A holder on
+/// another machine that shares the directory is not seen.
+#[must_use]
+pub fn holder(dir: &Path) -> Option<u32> {
+    let path = dir.join(layout::LOCK);
+    let said: Option<u32> = fs::read_to_string(&path).ok()?.trim().parse().ok();
+    let inode = fs::metadata(&path).ok()?.ino();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    held_by(&locks, inode, said)
+}
+
+/// Who holds the file of that inode, by the kernel's list of locks.
+///
+/// A lock of the process that the file names counts too: some file systems list other inodes than they
+/// show.
+fn held_by(locks: &str, inode: u64, said: Option<u32>) -> Option<u32> {
+    locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, "WRITE", pid, file, ..] = fields[..] else {
+            return None;
+        };
+        let pid: u32 = pid.parse().ok()?;
+        let listed: Option<u64> = file.rsplit(':').next().and_then(|inode| inode.parse().ok());
+        (listed == Some(inode) || said == Some(pid)).then_some(pid)
+    })
+}
+
 /// Holds a folder while a directory in it is chosen or created, so that two runs that start
 /// together do not choose the same.
 ///
@@ -80,5 +110,29 @@ mod tests {
         let _held = DirectoryLock::acquire(dir.path()).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text, format!("{}\n", std::process::id()));
+    }
+
+    #[test]
+    fn whoever_reads_sees_the_holder_and_holds_nobody_up() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(holder(dir.path()), None);
+        let held = DirectoryLock::acquire(dir.path()).unwrap();
+        assert_eq!(holder(dir.path()), Some(std::process::id()));
+        drop(held);
+        assert_eq!(holder(dir.path()), None);
+        DirectoryLock::acquire(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn the_kernels_list_of_locks_is_read() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 77 fe:00:1234 0 EOF\n\
+                     1: -> FLOCK  ADVISORY  WRITE 78 fe:00:1234 0 EOF\n\
+                     2: POSIX  ADVISORY  WRITE 79 fe:00:99 0 EOF\n\
+                     3: FLOCK  ADVISORY  READ 80 fe:00:98 0 EOF\nrubbish\n";
+        assert_eq!(held_by(locks, 1234, None), Some(77));
+        assert_eq!(held_by(locks, 5, Some(77)), Some(77));
+        for (inode, said) in [(99, None), (98, None), (5, Some(79)), (5, None)] {
+            assert_eq!(held_by(locks, inode, said), None);
+        }
     }
 }

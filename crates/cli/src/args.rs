@@ -28,11 +28,11 @@ use crate::schema::FileKind;
 
 /// How `--help` groups the commands: every one stands in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan", "doctor", "restore"]),
+    ("Measure", &["run", "watch", "plan", "doctor", "restore"]),
     (
         "Results",
         &[
-            "report", "analyze", "compare", "lint", "ministat", "ls", "query",
+            "show", "report", "analyze", "compare", "lint", "ministat", "ls", "query",
         ],
     ),
     ("Archive", &["import", "audit", "export"]),
@@ -90,6 +90,10 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Show what an experiment would measure, how long it takes and what it could detect
     Plan(PlanArguments),
+    /// Watch a run that another terminal measures, until it ends
+    Watch(WatchArguments),
+    /// Show how a run stands, finished or not: its effects, block by block; writes nothing
+    Show(ShowArguments),
     /// Make README.md, plots and report.json of a results directory again from its records
     Report(ReportArguments),
     /// Judge the records of a results directory again, as asked, and write nothing
@@ -371,6 +375,27 @@ pub(crate) struct PlanArguments {
     /// Print the plan as JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// A results directory, or <experiment>/<label> under --results, or <experiment> for its newest
+    pub(crate) directory: String,
+    /// Where the results directories are
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
+    /// Print the verdicts so far as JSON instead, as `fwdlab report --summary` does
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArguments {
+    /// A results directory, or <experiment>/<label> under --results, or <experiment> for its newest
+    pub(crate) directory: String,
+    /// Where the results directories are
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
 }
 
 #[derive(Debug, Args)]

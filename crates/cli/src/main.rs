@@ -18,6 +18,7 @@ mod gate;
 mod generate;
 mod import;
 mod lint;
+mod live;
 mod ls;
 mod ministat;
 mod output;
@@ -29,9 +30,12 @@ mod report;
 mod restore;
 mod run;
 mod schema;
+mod screen;
 mod session;
+mod show;
 mod sink;
 mod traffic;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -55,6 +59,8 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Restore(arguments) => restore::restore(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
+        Command::Show(arguments) => show::show(&arguments),
+        Command::Watch(arguments) => watch::watch(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::Analyze(arguments) => analyze::analyze(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),

@@ -58,6 +58,20 @@ pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Whether lines at standard output can be drawn again: it is a terminal that moves its cursor.
+pub(crate) fn stdout_moves() -> bool {
+    io::stdout().is_terminal() && terminal_moves()
+}
+
+/// Whether lines at standard error can be drawn again.
+pub(crate) fn stderr_moves() -> bool {
+    io::stderr().is_terminal() && terminal_moves()
+}
+
+fn terminal_moves() -> bool {
+    env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
+}
+
 /// Whether standard output takes colours: a terminal, and the user does not mind.
 pub(crate) fn stdout_takes_colour() -> bool {
     io::stdout().is_terminal() && user_takes_colour()
@@ -70,6 +84,5 @@ pub(crate) fn stderr_takes_colour() -> bool {
 
 /// See <https://no-color.org>.
 fn user_takes_colour() -> bool {
-    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && terminal_moves()
 }

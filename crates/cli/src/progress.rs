@@ -1,15 +1,16 @@
-//! How far a run is: a bar on a terminal, a line a block elsewhere.
+//! How far a run is: a live view on a terminal, a line a block elsewhere.
 
-use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
+use fwdlab_archive::Loaded;
 use fwdlab_lab::{BlockOutcome, LabEvent};
 use fwdlab_model::Resolved;
 use fwdlab_plan::{BlockRequest, Overheads, PlanRun};
 use fwdlab_report::format::duration;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use fwdlab_report::{BlockUnderWay, LiveView, Moment, Reader, RunState, block_outcome};
 
 use crate::output;
+use crate::screen::Screen;
 
 /// What set-up and switches take before any was measured: what they took on a small virtual
 /// machine.
@@ -19,42 +20,50 @@ pub(crate) const FIRST_GUESS: Overheads = Overheads {
     family_s: 0.4,
 };
 
+/// How long the view stays as it is inside a block.
+const REDRAW: Duration = Duration::from_millis(300);
+
 /// Tells how far a run is.
+///
+/// A block is measured on the same machine, so nothing is reckoned while it is: effects and intervals
+/// are made anew between blocks, and inside one only the line of its progress changes, a few times a
+/// second and from the thread that controls the block, between two of its slices.
 pub(crate) struct Progress {
-    bar: ProgressBar,
+    screen: Option<Screen>,
+    /// Whether a line is told for every block.
     lines: bool,
+    /// Made between blocks.
+    view: Option<LiveView>,
     resolved: Resolved,
     blocks: usize,
     overheads: Overheads,
     started: Instant,
     block_started: Instant,
+    drawn: Option<Instant>,
     left_at_block_start_s: f64,
-    doing: String,
+    /// The block under way, how often it was begun, and how long it takes.
+    block: Option<(u32, u32, f64)>,
 }
 
 impl Progress {
-    pub(crate) fn new(quiet: bool, resolved: &Resolved, run: &PlanRun) -> Self {
-        let on_terminal = io::stderr().is_terminal();
-        let bar = if quiet || !on_terminal {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr())
-        };
-        let style = ProgressStyle::with_template("{bar:30.cyan/dim} {percent:>3} %  {wide_msg}")
-            .expect("the template is fixed");
-        bar.set_style(style);
+    pub(crate) fn new(quiet: bool, loaded: &Loaded, run: &PlanRun) -> Self {
+        let screen = if quiet { None } else { Screen::on_stderr() };
         let now = Instant::now();
-        Self {
-            bar,
-            lines: !quiet && !on_terminal,
-            resolved: resolved.clone(),
+        let mut progress = Self {
+            lines: !quiet && screen.is_none(),
+            screen,
+            view: None,
+            resolved: loaded.resolved.clone(),
             blocks: run.plan().blocks.len(),
             overheads: FIRST_GUESS,
             started: now,
             block_started: now,
+            drawn: None,
             left_at_block_start_s: 0.0,
-            doing: String::new(),
-        }
+            block: None,
+        };
+        progress.look(loaded);
+        progress
     }
 
     /// How long the open blocks will take, in seconds.
@@ -65,84 +74,88 @@ impl Progress {
     pub(crate) fn block_starts(&mut self, request: &BlockRequest, run: &PlanRun) {
         self.block_started = Instant::now();
         self.left_at_block_start_s = self.left_s(run);
-        self.doing = format!("block {} of {}", request.block.number, self.blocks);
-        if request.attempt > 1 {
-            self.doing += &format!(" (attempt {})", request.attempt);
-        }
-        self.show("setting up");
+        let block_s = self.overheads.block_s(&request.block, &self.resolved);
+        self.block = Some((request.block.number, request.attempt, block_s));
+        self.draw("setting up");
     }
 
-    pub(crate) fn event(&self, event: &LabEvent<'_>) {
+    pub(crate) fn event(&mut self, event: &LabEvent<'_>) {
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
+            return;
+        }
         match event {
             LabEvent::SetUp => {}
-            LabEvent::Ready { .. } => self.show("every variant forwards its probe frames"),
+            LabEvent::Ready { .. } => self.draw("every variant forwards its probe frames"),
             LabEvent::Slice(slice) => {
-                self.show(&format!(
-                    "round {} of {}",
-                    slice.round, self.resolved.design.rounds
-                ));
+                let phase = format!("round {} of {}", slice.round, self.resolved.design.rounds);
+                self.draw(&phase);
             }
-            LabEvent::Profile(variant) => self.show(&format!("sampling the stacks of {variant}")),
+            LabEvent::Profile(variant) => self.draw(&format!("sampling the stacks of {variant}")),
         }
     }
 
-    pub(crate) fn block_ends(&mut self, outcome: &BlockOutcome, run: &PlanRun) {
+    pub(crate) fn block_ends(&mut self, outcome: &BlockOutcome, run: &PlanRun, loaded: &Loaded) {
         self.overheads.set_up_s = outcome.block.set_up_s;
         self.overheads.switch_s = outcome.block.switch_s;
-        let invalid: Vec<_> = outcome
-            .trials
-            .iter()
-            .filter(|trial| !trial.invalid.is_empty())
-            .collect();
-        let state = match invalid.first() {
-            None => "valid".to_owned(),
-            Some(trial) => format!(
-                "invalid ({} {}: {})",
-                trial.variant,
-                trial.family,
-                trial
-                    .invalid
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect::<Vec<_>>()
-                    .join("; ")
-            ),
-        };
-        if self.lines || !invalid.is_empty() {
-            self.say(&format!(
-                "{}: {state}, {:.1} s, about {} left",
-                self.doing,
+        if self.lines {
+            let block = &outcome.block;
+            let again = match block.attempt {
+                1 => String::new(),
+                number => format!(" (attempt {number})"),
+            };
+            output::tell(&format!(
+                "block {} of {}{again}: {}, {:.1} s, about {} left",
+                block.block,
+                self.blocks,
+                block_outcome(&outcome.trials),
                 self.block_started.elapsed().as_secs_f64(),
                 duration(self.left_s(run)),
             ));
         }
+        self.look(loaded);
     }
 
-    /// A line above the bar.
+    /// Reckons what the blocks say so far.
+    fn look(&mut self, loaded: &Loaded) {
+        if self.screen.is_some() {
+            // A picture that cannot be made stops no run; its report says why.
+            self.view = LiveView::build(loaded).ok();
+        }
+    }
+
+    /// A line above the view.
     pub(crate) fn say(&self, text: &str) {
         if self.lines {
             output::tell(text);
-        } else {
-            self.bar.println(text);
+        } else if let Some(screen) = &self.screen {
+            screen.say(text);
         }
     }
 
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        if let Some(screen) = &self.screen {
+            screen.clear();
+        }
     }
 
-    fn show(&self, what: &str) {
+    fn draw(&mut self, phase: &str) {
+        let (Some(screen), Some(view)) = (&self.screen, &self.view) else {
+            return;
+        };
         let in_block_s = self.block_started.elapsed().as_secs_f64();
-        let left_s = (self.left_at_block_start_s - in_block_s).max(0.0);
-        let done = self.started.elapsed();
-        self.bar
-            .set_length(milliseconds(done + Duration::from_secs_f64(left_s)).max(1));
-        self.bar.set_position(milliseconds(done));
-        self.bar
-            .set_message(format!("{}, {what}, {} left", self.doing, duration(left_s)));
+        let block = self.block.map(|(number, attempt, block_s)| BlockUnderWay {
+            number,
+            attempt,
+            phase: phase.to_owned(),
+            part: (in_block_s / block_s.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0),
+        });
+        let moment = Moment {
+            state: RunState::Running,
+            block,
+            elapsed_s: Some(self.started.elapsed().as_secs_f64()),
+            left_s: Some((self.left_at_block_start_s - in_block_s).max(0.0)),
+        };
+        screen.draw(&view.lines(&moment, &screen.frame(Reader::Run)));
+        self.drawn = Some(Instant::now());
     }
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
 
     let loaded = session.results.loaded();
     let mut plan_run = PlanRun::resume(loaded.plan.clone(), &loaded.records);
-    let mut progress = Progress::new(arguments.quiet, &resolved, &plan_run);
+    let mut progress = Progress::new(arguments.quiet, loaded, &plan_run);
     if !arguments.quiet {
         introduce(&session.results, &plan_run, progress.left_s(&plan_run));
     }

@@ -127,7 +127,7 @@ impl Session {
                 &outcome.profiles,
             )?;
             plan_run.handle_outcome(&outcome.trials, &outcome.block);
-            progress.block_ends(&outcome, plan_run);
+            progress.block_ends(&outcome, plan_run, self.results.loaded());
         }
         Ok(true)
     }

@@ -15,7 +15,7 @@ use crate::checks;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::judge::judge;
-use crate::profiles;
+use crate::profiles::{self, ProfilesSection};
 use crate::report::{
     AgainSection, ComparisonSection, DesignSection, DisturbanceSection, EventsSection,
     FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,
@@ -31,6 +31,18 @@ impl Report {
     /// [`ReportError::NoSession`], and [`ReportError::Statistics`] for records that contradict
     /// themselves.
     pub fn build(loaded: &Loaded) -> Result<Self, ReportError> {
+        Self::with_profiles(loaded, profiles::section(loaded))
+    }
+
+    /// The report without what profiles say, which takes longest.
+    pub(crate) fn without_profiles(loaded: &Loaded) -> Result<Self, ReportError> {
+        Self::with_profiles(loaded, (None, Vec::new()))
+    }
+
+    fn with_profiles(
+        loaded: &Loaded,
+        (profiles, of_profiles): (Option<ProfilesSection>, Vec<Warning>),
+    ) -> Result<Self, ReportError> {
         let resolved = &loaded.resolved;
         let session = loaded.sessions.first().ok_or(ReportError::NoSession)?;
         let progress = progress(loaded);
@@ -56,7 +68,6 @@ impl Report {
             slices.extend(section.map(|section| (family, section)));
             warnings.extend(found);
         }
-        let (profiles, of_profiles) = profiles::section(loaded);
         warnings.extend(of_profiles);
         let warnings = merged(warnings);
         let conservation = conservation(loaded);
@@ -108,7 +119,7 @@ fn command(session: &SessionRecord, seed: u64) -> String {
 }
 
 /// A word as a POSIX shell takes it literally.
-fn shell_word(word: &str) -> String {
+pub(crate) fn shell_word(word: &str) -> String {
     let is_plain = |character: char| {
         character.is_alphanumeric() || matches!(character, '.' | '_' | '-' | '/' | '+' | ',' | '@')
     };

@@ -22,6 +22,7 @@ mod imported;
 mod judge;
 mod labels;
 mod lint;
+mod live;
 mod netbenches;
 mod offered_load;
 mod page;
@@ -48,6 +49,7 @@ pub use findings::FINDINGS_SCHEMA_VERSION;
 pub use gate::{Gate, GateFailure, GateResult};
 pub use imported::{IMPORTED_REPORT_SCHEMA_VERSION, ImportedReport, JudgedBlock, VariantSummary};
 pub use lint::lint_report;
+pub use live::{BlockUnderWay, Frame, LiveView, Moment, Reader, RunState, block_outcome};
 pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use preview::{
     Claim, ComparisonPreview, Detectable, Difference, MethodPreview, PREVIEW_SCHEMA_VERSION,

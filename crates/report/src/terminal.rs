@@ -144,8 +144,9 @@ impl<'a> Shown<'a> {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
+/// How a piece of text looks where there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
     Plain,
     Bold,
     Dim,
@@ -155,7 +156,7 @@ enum Style {
 }
 
 impl Style {
-    fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
             Self::Bold => "1",

@@ -1,0 +1,31 @@
+//! `fwdlab show`: how a run stands, finished or not.
+
+use fwdlab_archive::{Results, holder};
+use fwdlab_report::{Frame, Reader, Report, RunState, render};
+
+use crate::args::ShowArguments;
+use crate::exit::Code;
+use crate::live::Seen;
+use crate::output;
+
+pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Code> {
+    let directory = Results::find(&arguments.results, &arguments.directory)?;
+    let held_by = holder(&directory);
+    let seen = Seen::read(&directory)?;
+    let state = seen.state(held_by);
+    if state == RunState::Running {
+        seen.stay_off_the_load_cpu();
+    }
+    if arguments.json {
+        let report = Report::build(&seen.loaded)?;
+        return output::print(&render::summary(&report, &[])?);
+    }
+    let frame = Frame {
+        width: output::terminal_columns(),
+        rows_max: None,
+        colour: output::stdout_takes_colour(),
+        reader: Reader::Show(directory.display().to_string()),
+    };
+    let lines = seen.view.lines(&seen.moment(state), &frame);
+    output::print(&(lines.join("\n") + "\n"))
+}
