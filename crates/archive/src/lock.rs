@@ -54,24 +54,31 @@ impl DirectoryLock {
 pub fn holder(dir: &Path) -> Option<u32> {
     let path = dir.join(layout::LOCK);
     let said: Option<u32> = fs::read_to_string(&path).ok()?.trim().parse().ok();
-    let inode = fs::metadata(&path).ok()?.ino();
+    let metadata = fs::metadata(&path).ok()?;
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    held_by(&locks, inode, said)
+    held_by(&locks, &listed_as(metadata.dev(), metadata.ino()), said)
 }
 
-/// Who holds the file of that inode, by the kernel's list of locks.
+/// How the kernel's list of locks names a file: device and inode.
+fn listed_as(device: u64, inode: u64) -> String {
+    // The numbers of a device as the C library packs them.
+    let major = ((device >> 8) & 0xfff) | ((device >> 32) & !0xfff);
+    let minor = (device & 0xff) | ((device >> 12) & !0xff);
+    format!("{major:02x}:{minor:02x}:{inode}")
+}
+
+/// Who holds a file for writing, by the kernel's list of locks.
 ///
-/// A lock of the process that the file names counts too: some file systems list other inodes than they
+/// A lock of the process that the file names counts too: some file systems list other numbers than they
 /// show.
-fn held_by(locks: &str, inode: u64, said: Option<u32>) -> Option<u32> {
+fn held_by(locks: &str, file: &str, said: Option<u32>) -> Option<u32> {
     locks.lines().find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let [_, "FLOCK", _, "WRITE", pid, file, ..] = fields[..] else {
+        let [_, "FLOCK", _, "WRITE", pid, locked, ..] = fields[..] else {
             return None;
         };
         let pid: u32 = pid.parse().ok()?;
-        let listed: Option<u64> = file.rsplit(':').next().and_then(|inode| inode.parse().ok());
-        (listed == Some(inode) || said == Some(pid)).then_some(pid)
+        (locked == file || said == Some(pid)).then_some(pid)
     })
 }
 
@@ -129,10 +136,16 @@ mod tests {
                      1: -> FLOCK  ADVISORY  WRITE 78 fe:00:1234 0 EOF\n\
                      2: POSIX  ADVISORY  WRITE 79 fe:00:99 0 EOF\n\
                      3: FLOCK  ADVISORY  READ 80 fe:00:98 0 EOF\nrubbish\n";
-        assert_eq!(held_by(locks, 1234, None), Some(77));
-        assert_eq!(held_by(locks, 5, Some(77)), Some(77));
-        for (inode, said) in [(99, None), (98, None), (5, Some(79)), (5, None)] {
-            assert_eq!(held_by(locks, inode, said), None);
+        assert_eq!(held_by(locks, &listed_as(0xfe00, 1234), None), Some(77));
+        assert_eq!(held_by(locks, "fe:00:5", Some(77)), Some(77));
+        for (file, said) in [
+            ("fe:01:1234", None),
+            ("fe:00:99", None),
+            ("fe:00:98", None),
+            ("fe:00:5", Some(79)),
+            ("fe:00:5", None),
+        ] {
+            assert_eq!(held_by(locks, file, said), None, "{file}");
         }
     }
 }

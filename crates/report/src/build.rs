@@ -19,10 +19,13 @@ use crate::profiles::{self, ProfilesSection};
 use crate::report::{
     AgainSection, ComparisonSection, DesignSection, DisturbanceSection, EventsSection,
     FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,
-    REPORT_SCHEMA_VERSION, Report, TrialSection, VariantSection, Warning,
+    REPORT_SCHEMA_VERSION, Report, SlicesSection, TrialSection, VariantSection, Warning,
 };
 use crate::text;
 use crate::totals::{FlowsSection, conservation_totals, load_ratios};
+
+/// What the slices of each address family say.
+type SliceSections = BTreeMap<AddressFamily, SlicesSection>;
 
 impl Report {
     /// Builds the report of a run, finished or not.
@@ -31,17 +34,31 @@ impl Report {
     /// [`ReportError::NoSession`], and [`ReportError::Statistics`] for records that contradict
     /// themselves.
     pub fn build(loaded: &Loaded) -> Result<Self, ReportError> {
-        Self::with_profiles(loaded, profiles::section(loaded))
+        let mut slices = SliceSections::new();
+        let mut warnings = Vec::new();
+        let resolved = &loaded.resolved;
+        let all: Vec<&VariantName> = resolved.variants.iter().map(|v| &v.name).collect();
+        for &family in &resolved.traffic.families {
+            let (section, found) = checks::slices(loaded, family, &all)?;
+            slices.extend(section.map(|section| (family, section)));
+            warnings.extend(found);
+        }
+        let (profiles, of_profiles) = profiles::section(loaded);
+        warnings.extend(of_profiles);
+        Self::assemble(loaded, slices, profiles, warnings)
     }
 
-    /// The report without what profiles say, which takes longest.
-    pub(crate) fn without_profiles(loaded: &Loaded) -> Result<Self, ReportError> {
-        Self::with_profiles(loaded, (None, Vec::new()))
+    /// The report but for what takes long to reckon, the order of the slices and the profiles: what can be
+    /// made again with every block.
+    pub(crate) fn so_far(loaded: &Loaded) -> Result<Self, ReportError> {
+        Self::assemble(loaded, SliceSections::new(), None, Vec::new())
     }
 
-    fn with_profiles(
+    fn assemble(
         loaded: &Loaded,
-        (profiles, of_profiles): (Option<ProfilesSection>, Vec<Warning>),
+        slices: SliceSections,
+        profiles: Option<ProfilesSection>,
+        of_these: Vec<Warning>,
     ) -> Result<Self, ReportError> {
         let resolved = &loaded.resolved;
         let session = loaded.sessions.first().ok_or(ReportError::NoSession)?;
@@ -61,14 +78,7 @@ impl Report {
                 warnings.extend(found);
             }
         }
-        let mut slices = BTreeMap::new();
-        let all: Vec<&VariantName> = resolved.variants.iter().map(|v| &v.name).collect();
-        for &family in &resolved.traffic.families {
-            let (section, found) = checks::slices(loaded, family, &all)?;
-            slices.extend(section.map(|section| (family, section)));
-            warnings.extend(found);
-        }
-        warnings.extend(of_profiles);
+        warnings.extend(of_these);
         let warnings = merged(warnings);
         let conservation = conservation(loaded);
         Ok(Self {

@@ -182,7 +182,10 @@ fn runs() -> Vec<(&'static str, Loaded)> {
         ("overload", overloaded()),
         ("disturbed", disturbed()),
         ("combined", combined()),
-        ("profiled", profiled(Synthetic::default().loaded(), with_rules)),
+        (
+            "profiled",
+            profiled(Synthetic::default().loaded(), with_rules),
+        ),
     ]
 }
 

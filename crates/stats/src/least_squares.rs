@@ -1,10 +1,18 @@
 //! Least squares by Householder reflections.
 
+/// The columns of a design, made triangular once for any number of responses.
+#[derive(Debug, Clone)]
+pub(crate) struct Factored {
+    /// What each reflection goes through, from its own place on, and two over the square of its length.
+    reflections: Vec<(Vec<f64>, f64)>,
+    /// Column j holds its j + 1 numbers of the upper triangle.
+    triangle: Vec<Vec<f64>>,
+}
+
 /// The least-squares fit of a response to the columns of a design.
 #[derive(Debug, Clone)]
 pub(crate) struct LeastSquares {
-    /// Column j holds its j + 1 numbers of the upper triangle.
-    triangle: Vec<Vec<f64>>,
+    factored: Factored,
     /// The response in the basis of the columns, one number each: the squares of the last k sum
     /// up to what the last k columns explain beyond the others.
     pub(crate) effects: Vec<f64>,
@@ -16,52 +24,60 @@ pub(crate) struct LeastSquares {
 /// as independent of them.
 const INDEPENDENT_PART: f64 = 1e-9;
 
-impl LeastSquares {
-    /// Fits `response` to `columns`; `Err` holds the first column that depends on those before
-    /// it.
+impl Factored {
+    /// Factors `columns`; `Err` holds the first one that depends on those before it.
     ///
     /// # Source
     /// Golub & Van Loan, "Matrix Computations", 5.2 and 5.3.
-    pub(crate) fn new(mut columns: Vec<Vec<f64>>, mut response: Vec<f64>) -> Result<Self, usize> {
+    pub(crate) fn new(mut columns: Vec<Vec<f64>>) -> Result<Self, usize> {
         let mut triangle = Vec::with_capacity(columns.len());
+        let mut reflections = Vec::with_capacity(columns.len());
         for place in 0..columns.len() {
-            let (before, from_here) = columns.split_at_mut(place);
-            debug_assert_eq!(before.len(), place);
-            let (column, later) = from_here.split_first_mut().ok_or(place)?;
+            let (column, later) = columns[place..].split_first_mut().ok_or(place)?;
             let whole = norm(column);
-            let Some(below) = column.get_mut(place..).filter(|below| !below.is_empty()) else {
+            if column.len() <= place {
                 return Err(place);
-            };
-            let length = norm(below);
+            }
+            let mut below = column.split_off(place);
+            let length = norm(&below);
             if length <= INDEPENDENT_PART * whole {
                 return Err(place);
             }
             // The sign that adds instead of cancelling.
             let diagonal = if below[0] > 0.0 { -length } else { length };
             below[0] -= diagonal;
-            let scale = 2.0 / dot(below, below);
-            for other in later.iter_mut().chain([&mut response]) {
-                let part = &mut other[place..];
-                let factor = scale * dot(below, part);
-                for (value, direction) in part.iter_mut().zip(below.iter()) {
-                    *value -= factor * direction;
-                }
+            let scale = 2.0 / dot(&below, &below);
+            for other in later {
+                reflect(&mut other[place..], &below, scale);
             }
-            let mut upper = column[..place].to_vec();
+            let mut upper = std::mem::take(column);
             upper.push(diagonal);
             triangle.push(upper);
+            reflections.push((below, scale));
         }
-        let residuals = response.split_off(triangle.len());
         Ok(Self {
+            reflections,
             triangle,
-            effects: response,
-            residual_squares: dot(&residuals, &residuals),
         })
     }
 
-    /// The coefficient of each column.
-    pub(crate) fn coefficients(&self) -> Vec<f64> {
-        let mut coefficients = self.effects.clone();
+    /// What the columns explain of a response, in their basis, and behind it what they do not.
+    fn reflected(&self, mut response: Vec<f64>) -> Vec<f64> {
+        for (place, (below, scale)) in self.reflections.iter().enumerate() {
+            reflect(&mut response[place..], below, *scale);
+        }
+        response
+    }
+
+    /// The coefficient of each column for a response.
+    pub(crate) fn coefficients(&self, response: Vec<f64>) -> Vec<f64> {
+        let mut effects = self.reflected(response);
+        effects.truncate(self.triangle.len());
+        self.solved(effects)
+    }
+
+    fn solved(&self, effects: Vec<f64>) -> Vec<f64> {
+        let mut coefficients = effects;
         for (place, column) in self.triangle.iter().enumerate().rev() {
             coefficients[place] /= column[place];
             let coefficient = coefficients[place];
@@ -71,11 +87,39 @@ impl LeastSquares {
         }
         coefficients
     }
+}
+
+/// Reflects `part` at what is orthogonal to `direction`, given two over the square of its length.
+fn reflect(part: &mut [f64], direction: &[f64], scale: f64) {
+    let factor = scale * dot(direction, part);
+    for (value, direction) in part.iter_mut().zip(direction) {
+        *value -= factor * direction;
+    }
+}
+
+impl LeastSquares {
+    /// Fits `response` to `columns`; `Err` holds the first column that depends on those before
+    /// it.
+    pub(crate) fn new(columns: Vec<Vec<f64>>, response: Vec<f64>) -> Result<Self, usize> {
+        let factored = Factored::new(columns)?;
+        let mut effects = factored.reflected(response);
+        let residuals = effects.split_off(factored.triangle.len());
+        Ok(Self {
+            factored,
+            effects,
+            residual_squares: dot(&residuals, &residuals),
+        })
+    }
+
+    /// The coefficient of each column.
+    pub(crate) fn coefficients(&self) -> Vec<f64> {
+        self.factored.solved(self.effects.clone())
+    }
 
     /// The variance of the sum of coefficients times `weights`, in units of the residual variance.
     pub(crate) fn variance(&self, weights: &[f64]) -> f64 {
         let mut solved: Vec<f64> = Vec::with_capacity(weights.len());
-        for (column, weight) in self.triangle.iter().zip(weights) {
+        for (column, weight) in self.factored.triangle.iter().zip(weights) {
             let known = dot(&solved, column);
             solved.push((weight - known) / column[solved.len()]);
         }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::error::StatsError;
 use crate::generator::Generator;
-use crate::least_squares::LeastSquares;
+use crate::least_squares::Factored;
 use crate::monte_carlo::{drawn_p, draws_and_one};
 use crate::spread::robust_deviation;
 
@@ -508,8 +508,9 @@ impl Cells {
 
     /// Fits centred columns beside rounds and variants; none where they depend on each other.
     fn robust_fit(&self, columns: &[Vec<f64>]) -> Option<RobustFit> {
+        let factored = Factored::new(columns.to_vec()).ok()?;
         let mut drawn_in = self.log_rates.clone();
-        let mut fit = self.fit(columns, &drawn_in)?;
+        let mut fit = self.fit(columns, &factored, &drawn_in);
         for _ in 0..WINSORISE_TIMES {
             // What the fit leaves of the log rates themselves.
             let residuals: Vec<f64> = self
@@ -528,15 +529,14 @@ impl Cells {
             {
                 *drawn_in = value - residual + residual.clamp(-bound, bound);
             }
-            fit = self.fit(columns, &drawn_in)?;
+            fit = self.fit(columns, &factored, &drawn_in);
         }
         Some(fit)
     }
 
-    fn fit(&self, columns: &[Vec<f64>], values: &[f64]) -> Option<RobustFit> {
+    fn fit(&self, columns: &[Vec<f64>], factored: &Factored, values: &[f64]) -> RobustFit {
         let mut residuals = self.centred(values);
-        let fit = LeastSquares::new(columns.to_vec(), residuals.clone()).ok()?;
-        let coefficients = fit.coefficients();
+        let coefficients = factored.coefficients(residuals.clone());
         for (column, coefficient) in columns.iter().zip(&coefficients) {
             for (residual, entry) in residuals.iter_mut().zip(column) {
                 *residual -= coefficient * entry;
@@ -547,10 +547,10 @@ impl Cells {
                 *residual = 0.0;
             }
         }
-        Some(RobustFit {
+        RobustFit {
             coefficients,
             residuals,
-        })
+        }
     }
 }
 

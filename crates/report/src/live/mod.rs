@@ -115,15 +115,14 @@ pub struct Frame {
 }
 
 impl LiveView {
-    /// Takes in what a run has written so far. Profiles are left alone: they take long, and say
-    /// nothing before the end.
+    /// Takes in what a run has written so far.
     ///
     /// # Errors
     /// [`ReportError::Statistics`] for records that contradict themselves.
     pub fn build(loaded: &Loaded) -> Result<Self, ReportError> {
         let question = one_line(&loaded.resolved.question);
         let design = &loaded.resolved.design;
-        let report = match Report::without_profiles(loaded) {
+        let report = match Report::so_far(loaded) {
             Err(ReportError::NoSession) => None,
             report => Some(report?),
         };
@@ -398,8 +397,8 @@ impl LiveView {
             (RunState::Finished, _) => Vec::new(),
             (RunState::Stopped, _) => vec![go_on()],
             (RunState::Died, _) => vec![
-                "No process holds the directory, and no report was written of these blocks: it was \
-                 killed, or the machine went down. Nothing is lost but the block that ran."
+                "No process of this machine holds the directory, and no report was written of these \
+                 blocks: it was killed, or the machine went down. Nothing is lost but the block that ran."
                     .to_owned(),
                 format!(
                     "{} It first puts back what was left changed, as `fwdlab restore` does.",
