@@ -137,12 +137,16 @@ impl Entries<'_> {
         let decimals = format::effect_decimals(effect.half_width_percent());
         entry.sparkline = self.sparkline(&blocks);
         entry.effect = format!("{} %", format::signed(effect.estimate_percent, decimals));
+        // So few blocks have no interval of that confidence, and the widest that they have says little.
+        let is_early = blocks.len() < blocks_min && !self.report.progress.is_finished;
         entry.interval = match effect.interval {
+            _ if is_early => format!("after {blocks_min} blocks"),
             Some(ends) => format::interval(Some((ends.low_percent, ends.high_percent)), decimals),
-            None if self.report.progress.is_finished => "no interval".to_owned(),
-            None => format!("after {blocks_min} blocks"),
+            None => "no interval".to_owned(),
         };
-        entry.narrowing = narrowing(effect, &blocks, confidence);
+        if !is_early {
+            entry.narrowing = narrowing(effect, &blocks, confidence);
+        }
         entry.size = Some(logarithm(effect.estimate_percent).abs());
         entry
     }
