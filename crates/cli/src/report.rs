@@ -49,8 +49,8 @@ fn imported(directory: &Path, arguments: &ReportArguments) -> anyhow::Result<Cod
 
 /// Writes README.md, the plots and report.json from the records.
 pub(crate) fn publish(loaded: &Loaded) -> anyhow::Result<Report> {
-    let report = Report::build(loaded)?;
-    for (name, text) in render::derived_files(&report, loaded)? {
+    let (report, files) = render::publish(loaded)?;
+    for (name, text) in files {
         write_derived(&loaded.dir, &name, text.as_bytes())?;
     }
     write_readme(&loaded.dir, render::readme(&report, "derived/").as_bytes())?;

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use fwdlab_stats::distribution::{normal_upper_quantile, normal_upper_tail};
 use fwdlab_stats::{
     Draws, ModeratedEffects, StatsError, StudentSample, holm_adjusted, max_t_moderated,
@@ -360,7 +361,7 @@ impl<'a> Counted<'a> {
             with_callees: Vec::new(),
             profiles: Vec::with_capacity(pairs.len() * 2),
         };
-        let mut indices = HashMap::new();
+        let mut indices = HashMap::default();
         let profiles = pairs.iter().flat_map(|pair| [pair.baseline, pair.variant]);
         for (number, profile) in profiles.enumerate() {
             counted.count(number, pairs.len() * 2, profile, &mut indices)?;
@@ -373,7 +374,7 @@ impl<'a> Counted<'a> {
         number: usize,
         profiles: usize,
         profile: Profiled<'a>,
-        indices: &mut HashMap<&'a str, usize>,
+        indices: &mut HashMap<&'a str, usize, RandomState>,
     ) -> Result<(), ComparisonError> {
         let block = number / 2 + 1;
         let cost = profile.ns_per_packet;
@@ -463,7 +464,7 @@ impl<'a> Counted<'a> {
     fn family(&self) -> Vec<Cost<'_>> {
         let samples_min = SAMPLES_MIN.max(self.profiles.len() as u64);
         let mut family: Vec<Cost> = Vec::new();
-        let mut known: HashMap<&Samples, usize> = HashMap::new();
+        let mut known: HashMap<&Samples, usize, RandomState> = HashMap::default();
         for frame in 0..self.names.len() {
             for (samples, part) in [
                 (&self.itself[frame], Part::Itself),

@@ -6,6 +6,8 @@ use std::fmt;
 use std::ops::Range;
 use std::str;
 
+use foldhash::fast::RandomState;
+
 use crate::text::{line_of, quoted, whole_lines};
 
 /// What a frame without a name is called.
@@ -28,7 +30,7 @@ const UNNAMED: &str = "[unknown]";
 #[derive(Clone, Debug, Default)]
 pub struct Folded<'a> {
     names: Vec<Cow<'a, str>>,
-    indices: HashMap<Cow<'a, str>, u32>,
+    indices: HashMap<Cow<'a, str>, u32, RandomState>,
     /// The frames of all stacks, one after the other.
     frames: Vec<u32>,
     stacks: Vec<Entry>,

@@ -15,7 +15,7 @@ use crate::checks;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::judge::judge;
-use crate::profiles::{self, ProfilesSection};
+use crate::profiles::{self, ProfileEvidence, ProfilesSection};
 use crate::report::{
     AgainSection, ComparisonSection, DesignSection, DisturbanceSection, EventsSection,
     FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,
@@ -34,6 +34,14 @@ impl Report {
     /// [`ReportError::NoSession`], and [`ReportError::Statistics`] for records that contradict
     /// themselves.
     pub fn build(loaded: &Loaded) -> Result<Self, ReportError> {
+        Self::with_evidence(loaded, ProfileEvidence::read(loaded).as_ref())
+    }
+
+    /// The same, of profiles that were read already.
+    pub(crate) fn with_evidence(
+        loaded: &Loaded,
+        evidence: Option<&ProfileEvidence<'_>>,
+    ) -> Result<Self, ReportError> {
         let mut slices = SliceSections::new();
         let mut warnings = Vec::new();
         let resolved = &loaded.resolved;
@@ -43,7 +51,7 @@ impl Report {
             slices.extend(section.map(|section| (family, section)));
             warnings.extend(found);
         }
-        let (profiles, of_profiles) = profiles::section(loaded);
+        let (profiles, of_profiles) = profiles::section(loaded, evidence);
         warnings.extend(of_profiles);
         Self::assemble(loaded, slices, profiles, warnings)
     }

@@ -16,7 +16,7 @@ use crate::error::ReportError;
 use crate::gate::GateResult;
 use crate::page;
 use crate::preview::{self, Preview};
-use crate::profiles::flame_graphs;
+use crate::profiles::{ProfileEvidence, flame_graphs};
 use crate::report::{ComparisonSection, Report};
 use crate::summary::Summary;
 
@@ -217,6 +217,18 @@ pub fn netbenches_readme(run: &Loaded, export: &Export) -> Result<String, Report
     crate::netbenches::readme(run, export)
 }
 
+/// Builds a report, and the files of `derived/` with it: quicker than one after the other, as profiles are
+/// read and compared once.
+///
+/// # Errors
+/// Those of [`Report::build`] and [`derived_files`].
+pub fn publish(loaded: &Loaded) -> Result<(Report, BTreeMap<String, String>), ReportError> {
+    let evidence = ProfileEvidence::read(loaded);
+    let report = Report::with_evidence(loaded, evidence.as_ref())?;
+    let files = files(&report, loaded, evidence.as_ref())?;
+    Ok((report, files))
+}
+
 /// The files of `derived/` by their names: README.md, report.html, report.json and the plots; `loaded` is what the report
 /// was built from.
 ///
@@ -225,6 +237,14 @@ pub fn netbenches_readme(run: &Loaded, export: &Export) -> Result<String, Report
 pub fn derived_files(
     report: &Report,
     loaded: &Loaded,
+) -> Result<BTreeMap<String, String>, ReportError> {
+    files(report, loaded, ProfileEvidence::read(loaded).as_ref())
+}
+
+fn files(
+    report: &Report,
+    loaded: &Loaded,
+    evidence: Option<&ProfileEvidence<'_>>,
 ) -> Result<BTreeMap<String, String>, ReportError> {
     let mut files = BTreeMap::from([
         ("README.md".to_owned(), readme(report, "")),
@@ -235,7 +255,7 @@ pub fn derived_files(
     for comparison in &report.comparisons {
         files.insert(comparison.plot.clone(), effects_svg(report, comparison));
     }
-    let flame_graphs = flame_graphs(report, loaded);
+    let flame_graphs = flame_graphs(report, evidence);
     let pictures = flame_graphs.iter();
     files.extend(pictures.filter_map(|graph| Some((graph.file.clone(), graph.svg()?))));
     let page = page::page(report, loaded, &flame_graphs)?;

@@ -9,6 +9,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::bench::Bench;
 
+/// The root of the repository.
+pub(crate) const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 /// How long a command takes from its start to its end.
 pub(crate) fn seconds(bench: &Bench, mut command: Command) -> Result<f64> {
     bench.stop_if_asked()?;

@@ -21,6 +21,7 @@ mod harness;
 mod inline;
 mod ministat;
 mod noise;
+mod page;
 mod pairs;
 mod profile;
 mod router;
@@ -59,6 +60,8 @@ enum Command {
     Ministat(ministat::Settings),
     /// The noise: how wide the intervals of whole runs are, and whether they hold what they should
     Noise(noise::Settings),
+    /// The page: how fast report.html is made, opens and answers
+    Page(page::Settings),
     /// Profiles: a long text of perf script folded, beside inferno
     Profile(profile::Settings),
     /// The router: beside testpmd, IPv6 beside IPv4, many routes beside few, and stage by stage
@@ -93,6 +96,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Command::Lab(settings) => ("lab", harness::run(&bench, settings)?),
         Command::Ministat(settings) => ("ministat", ministat::run(&bench, settings)?),
         Command::Noise(settings) => ("noise", noise::run(&bench, settings)?),
+        Command::Page(settings) => ("page", page::run(&bench, settings)?),
         Command::Profile(settings) => ("profile", profile::run(&bench, settings)?),
         Command::Router(settings) => ("router", router::run(&bench, settings)?),
     };

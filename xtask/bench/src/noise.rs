@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
+use crate::command::REPOSITORY;
 use crate::figure::{Figure, Outcome};
 use crate::pairs::median;
 
@@ -17,8 +18,6 @@ const HALF_WIDTH_PERCENT_MAX: f64 = 2.0;
 
 /// Part of the intervals that must hold what they should.
 const HOLDING_RATIO_MIN: f64 = 0.8;
-
-const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The variants of the quickstart whose intervals have a goal.
 const VARIANTS: [&str; 2] = ["nftables-10-stateless-rules", "nftables-conntrack"];

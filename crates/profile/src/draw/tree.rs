@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 /// A tree whose nodes have two costs, of the baseline and of the variant.
 pub(super) struct Tree<'a> {
     nodes: Vec<Node<'a>>,
     /// Children by the node that calls and the name.
-    children: HashMap<(usize, &'a str), usize>,
+    children: HashMap<(usize, &'a str), usize, RandomState>,
 }
 
 struct Node<'a> {
@@ -40,7 +42,7 @@ impl<'a> Tree<'a> {
                 calls: Vec::new(),
                 own: [0.0; 2],
             }],
-            children: HashMap::new(),
+            children: HashMap::default(),
         }
     }
 

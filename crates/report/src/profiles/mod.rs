@@ -4,9 +4,11 @@ mod evidence;
 mod pictures;
 mod sentences;
 
+use std::collections::BTreeMap;
+
 use fwdlab_archive::Loaded;
 use fwdlab_model::{AddressFamily, Comparison, ProfileEvery, VariantName};
-use fwdlab_profile::{ComparisonError, CostDifference, ProfilePair, compare_profiles};
+use fwdlab_profile::{CostDifference, compare_profiles};
 use fwdlab_stats::{StudentSample, percent};
 use serde::{Deserialize, Serialize};
 
@@ -164,12 +166,58 @@ pub struct RejectedProfile {
     pub reasons: Vec<String>,
 }
 
+/// The profiles of a run and their comparisons, read and made once for all that is said and drawn of them.
+pub(crate) struct ProfileEvidence<'a> {
+    profiles: Profiles<'a>,
+    /// By baseline, variant and family; without those that cannot be compared.
+    comparisons: BTreeMap<(VariantName, VariantName, AddressFamily), fwdlab_profile::Comparison>,
+}
+
+impl<'a> ProfileEvidence<'a> {
+    /// None where no profiles were asked for.
+    pub(crate) fn read(loaded: &'a Loaded) -> Option<Self> {
+        let resolved = &loaded.resolved;
+        resolved.profiling?;
+        let profiles = Profiles::read(loaded);
+        let mut comparisons = BTreeMap::new();
+        for &family in &resolved.traffic.families {
+            for comparison in &resolved.comparisons {
+                for variant in compared(loaded, comparison) {
+                    let baseline = &comparison.baseline;
+                    let pairs = profiles.pairs(baseline, variant, family);
+                    let confidence = resolved.design.confidence_percent / 100.0;
+                    if let Ok(compared) = compare_profiles(&pairs, confidence) {
+                        comparisons.insert((baseline.clone(), variant.clone(), family), compared);
+                    }
+                }
+            }
+        }
+        Some(Self {
+            profiles,
+            comparisons,
+        })
+    }
+
+    fn comparison(
+        &self,
+        baseline: &VariantName,
+        variant: &VariantName,
+        family: AddressFamily,
+    ) -> Option<&fwdlab_profile::Comparison> {
+        let key = (baseline.clone(), variant.clone(), family);
+        self.comparisons.get(&key)
+    }
+}
+
 /// What the profiles of a run say, and what is to be warned of; nothing where none were taken.
-pub(crate) fn section(loaded: &Loaded) -> (Option<ProfilesSection>, Vec<Warning>) {
-    let Some(profiling) = loaded.resolved.profiling else {
+pub(crate) fn section(
+    loaded: &Loaded,
+    evidence: Option<&ProfileEvidence<'_>>,
+) -> (Option<ProfilesSection>, Vec<Warning>) {
+    let Some((profiling, evidence)) = loaded.resolved.profiling.zip(evidence) else {
         return (None, Vec::new());
     };
-    let profiles = Profiles::read(loaded);
+    let profiles = &evidence.profiles;
     let Some(first) = profiles.first_record().filter(|_| !profiles.is_empty()) else {
         return (None, vec![none_there()]);
     };
@@ -178,13 +226,10 @@ pub(crate) fn section(loaded: &Loaded) -> (Option<ProfilesSection>, Vec<Warning>
     for &family in &resolved.traffic.families {
         for comparison in &resolved.comparisons {
             for variant in compared(loaded, comparison) {
-                differences.extend(difference(
-                    loaded,
-                    &profiles,
-                    &comparison.baseline,
-                    variant,
-                    family,
-                ));
+                let baseline = &comparison.baseline;
+                let compared = evidence.comparison(baseline, variant, family);
+                differences
+                    .extend(compared.map(|of| difference(loaded, of, baseline, variant, family)));
             }
         }
     }
@@ -193,8 +238,8 @@ pub(crate) fn section(loaded: &Loaded) -> (Option<ProfilesSection>, Vec<Warning>
         event: text::one_line(&first.event),
         frequency_hz: first.frequency_hz,
         has_kernel: first.has_kernel,
-        overhead: sampling_overhead(loaded, &profiles),
-        variants: variants(loaded, &profiles),
+        overhead: sampling_overhead(loaded, profiles),
+        variants: variants(loaded, profiles),
         differences,
         rejected: profiles.rejected(),
     };
@@ -246,13 +291,11 @@ fn variants(loaded: &Loaded, profiles: &Profiles<'_>) -> Vec<ProfileSection> {
 
 fn difference(
     loaded: &Loaded,
-    profiles: &Profiles<'_>,
+    compared: &fwdlab_profile::Comparison,
     baseline: &VariantName,
     variant: &VariantName,
     family: AddressFamily,
-) -> Option<ProfileDifference> {
-    let pairs = profiles.pairs(baseline, variant, family);
-    let compared = compare(&pairs, loaded).ok()?;
+) -> ProfileDifference {
     let mut frames: Vec<FrameSection> = compared
         .significant()
         .map(|frame| FrameSection {
@@ -289,14 +332,7 @@ fn difference(
     let confidence_percent = loaded.resolved.design.confidence_percent;
     let is_shown = !found.frames.is_empty();
     found.reading = is_shown.then(|| sentences::others(&found, confidence_percent));
-    Some(found)
-}
-
-fn compare(
-    pairs: &[ProfilePair<'_>],
-    loaded: &Loaded,
-) -> Result<fwdlab_profile::Comparison, ComparisonError> {
-    compare_profiles(pairs, loaded.resolved.design.confidence_percent / 100.0)
+    found
 }
 
 /// Every block gives one figure: its trials are not independent.

@@ -1,11 +1,10 @@
 //! Flame graphs of every variant, and of every variant with its baseline.
 
-use fwdlab_archive::Loaded;
 use fwdlab_model::AddressFamily;
 use fwdlab_profile::{Caption, CostUnit, FlameBoxes, Folded, Width, difference_boxes, flame_boxes};
 
 use super::evidence::Profiles;
-use super::{ProfileDifference, ProfileSection, ProfilesSection, compare};
+use super::{ProfileDifference, ProfileEvidence, ProfileSection, ProfilesSection};
 use crate::format;
 use crate::report::Report;
 use crate::text;
@@ -35,15 +34,17 @@ impl FlameGraph {
 }
 
 /// The flame graphs, those of variants first, in the order of the report's section.
-pub(crate) fn flame_graphs(report: &Report, loaded: &Loaded) -> Vec<FlameGraph> {
-    let Some(section) = &report.profiles else {
+pub(crate) fn flame_graphs(
+    report: &Report,
+    evidence: Option<&ProfileEvidence<'_>>,
+) -> Vec<FlameGraph> {
+    let Some((section, evidence)) = report.profiles.as_ref().zip(evidence) else {
         return Vec::new();
     };
-    let profiles = Profiles::read(loaded);
-    let of_variants =
-        (section.variants.iter()).map(|variant| of_variant(report, section, variant, &profiles));
+    let of_variants = (section.variants.iter())
+        .map(|variant| of_variant(report, section, variant, &evidence.profiles));
     let of_differences = (section.differences.iter())
-        .filter_map(|difference| of_difference(report, difference, &profiles, loaded));
+        .filter_map(|difference| of_difference(report, difference, evidence));
     of_variants.chain(of_differences).collect()
 }
 
@@ -78,12 +79,13 @@ fn of_variant(
 fn of_difference(
     report: &Report,
     difference: &ProfileDifference,
-    profiles: &Profiles<'_>,
-    loaded: &Loaded,
+    evidence: &ProfileEvidence<'_>,
 ) -> Option<FlameGraph> {
     let (baseline, variant) = (&difference.baseline, &difference.variant);
-    let pairs = profiles.pairs(baseline, variant, difference.family);
-    let comparison = compare(&pairs, loaded).ok()?;
+    let comparison = evidence.comparison(baseline, variant, difference.family)?;
+    let pairs = evidence
+        .profiles
+        .pairs(baseline, variant, difference.family);
     let subtitle = format!(
         "{} -> {} ns/packet",
         format::short(difference.packet.baseline_ns, 1),
@@ -98,6 +100,6 @@ fn of_difference(
             text::one_line(report.label(baseline)),
         ),
         subtitle,
-        boxes: difference_boxes(&pairs, &comparison, CostUnit::NsPerPacket),
+        boxes: difference_boxes(&pairs, comparison, CostUnit::NsPerPacket),
     })
 }
