@@ -9,6 +9,7 @@
 mod bpf;
 mod command;
 mod experiments;
+mod gallery;
 mod lint;
 mod mutations;
 mod page;
@@ -43,6 +44,8 @@ cargo xtask <chore>
   page --check  fail unless the committed ones are what their sources say
   experiments [NAME...] [--again | --only-page]
                 run the ready experiments, or some, and draw up docs/experiments.md
+  gallery [--archive DIR]
+                measure, import and take the pictures of docs/gallery.md
   bench <name>  measure fwdlab itself against the goals in docs/performance.md (`bench --help`)
   calibrate     simulate how often each verdict method errs, for docs/calibration.md (`calibrate --help`)
   seeds         judge five published results again, for docs/statistics.md (`seeds --help`)
@@ -76,6 +79,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["page"] => page::build(),
         ["page", "--check"] => page::check(),
         ["experiments", arguments @ ..] => experiments::run(arguments),
+        ["gallery", arguments @ ..] => gallery::run(arguments),
         // Not for people: `test` has cargo start the test programs through it.
         ["run-test", program, arguments @ ..] => test::run_program(program, arguments),
         // Built as fwdlab ships; packages of their own, so that no other chore has to build the crates.

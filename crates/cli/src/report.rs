@@ -36,6 +36,9 @@ fn imported(directory: &Path, arguments: &ReportArguments) -> anyhow::Result<Cod
     }
     let (results, runs) = load_imported(directory)?;
     let report = ImportedReport::build(&results, &runs, CompareSettings::default());
+    for (name, plot) in report.plots() {
+        write_derived(directory, &name, plot.as_bytes())?;
+    }
     let readme = report.readme();
     write_readme(directory, readme.as_bytes())?;
     if form.json {

@@ -1,5 +1,6 @@
 //! The plot of one comparison's effects: estimate, interval and the single blocks of each variant.
 
+use crate::compare::{CompareGroup, CompareReport};
 use crate::effect_axis::{Axis, Beyond};
 use crate::format;
 use crate::labels::shortened;
@@ -19,100 +20,190 @@ const ROW_HEIGHT: f64 = 46.0;
 const LABEL_FONT: f64 = 12.0;
 const HEADING_FONT: f64 = 14.0;
 
-/// Draws one comparison.
-pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> String {
-    let rows = rows_of(report, comparison);
-    let effects = rows.iter().filter_map(|row| row.row.effect.as_ref());
-    let axis = Axis::new(
-        report.design.threshold_percent,
-        effects,
-        (PLOT_LEFT, PLOT_RIGHT),
-    );
-    let mut svg = Svg::new(WIDTH);
+/// What is drawn: a baseline's name and rates, and what was held against it.
+struct Plot<'a> {
+    heading: String,
+    against: Option<String>,
+    threshold_percent: f64,
+    rows: Vec<PlotRow<'a>>,
+    basis: Basis,
+}
 
-    let heading = heading(report, comparison);
-    let mut y = 30.0;
-    for line in wrap(&heading, HEADING_FONT, WIDTH - 2.0 * MARGIN, 2) {
-        svg.titled_text("heading", Anchor::Start, MARGIN, y, &line, &heading);
-        y += 19.0;
-    }
-    if let Some(baseline) = comparison.baseline() {
-        let against = format!("against {}", baseline_words(report, baseline));
-        let line = wrap(&against, LABEL_FONT, WIDTH - 2.0 * MARGIN, 1).concat();
-        svg.titled_text("muted", Anchor::Start, MARGIN, y, &line, &against);
-        y += 16.0;
-    }
-
-    let top = y;
-    let bottom = top + rows.len().max(1) as f64 * ROW_HEIGHT;
-    draw_behind(&axis, &mut svg, top, bottom);
-    let labels: Vec<&str> = rows
-        .iter()
-        .map(|row| report.label(&row.row.variant))
-        .collect();
-    let labels = shortened(&labels, &|label| {
-        wrap(label, LABEL_FONT, LABEL_WIDTH, usize::MAX).len() <= LABEL_LINES
-    });
-    for (index, (row, label)) in rows.iter().zip(&labels).enumerate() {
-        let middle = top + (index as f64 + 0.5) * ROW_HEIGHT;
-        if row.is_control && index > 0 {
-            let above = middle - ROW_HEIGHT / 2.0;
-            svg.line("session", (MARGIN, above), (WIDTH - MARGIN, above));
-        }
-        draw_row(&mut svg, report, &axis, row, label, middle);
-    }
-    if rows.is_empty() {
-        let middle = top + ROW_HEIGHT / 2.0 + 4.0;
-        svg.text(
-            "muted",
-            Anchor::Start,
-            MARGIN,
-            middle,
-            "nothing was compared",
-        );
-    }
-
-    let mut y = bottom + 38.0;
-    let caption = "change of the forwarding rate (logarithmic axis)";
-    svg.text("small muted", Anchor::Middle, axis.middle(), y, caption);
-    y += 22.0;
-    for line in wrap(&key(report, &rows), 11.0, WIDTH - 2.0 * MARGIN, 3) {
-        svg.text("small muted", Anchor::Start, MARGIN, y, &line);
-        y += 15.0;
-    }
-    svg.finish(y + 3.0, &heading, &description(report, &rows))
+/// What the large marks rest on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Basis {
+    Blocks,
+    Observations,
 }
 
 /// A variant to be drawn, the control last.
 struct PlotRow<'a> {
     row: &'a Row,
+    label: &'a str,
     is_control: bool,
+    is_unavailable: bool,
     mark: Mark,
 }
 
-fn rows_of<'a>(report: &Report, comparison: &'a ComparisonSection) -> Vec<PlotRow<'a>> {
+/// Draws one comparison.
+pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> String {
     let marks = marks(report);
     let control = comparison
         .control
         .iter()
         .map(|control| (&control.row, true));
     let variants = comparison.rows.iter().skip(1).map(|row| (row, false));
-    variants
-        .chain(control)
-        .map(|(row, is_control)| PlotRow {
-            row,
-            is_control,
-            mark: marks.get(&row.variant).copied().unwrap_or(Mark::Control),
-        })
-        .collect()
+    let rows = variants.chain(control).map(|(row, is_control)| PlotRow {
+        row,
+        label: report.label(&row.variant),
+        is_control,
+        is_unavailable: report
+            .variant(&row.variant)
+            .is_some_and(|variant| variant.unavailable.is_some()),
+        mark: marks.get(&row.variant).copied().unwrap_or(Mark::Control),
+    });
+    let plot = Plot {
+        heading: sentences::heading(report, comparison).unwrap_or_else(|| report.question.clone()),
+        against: comparison
+            .baseline()
+            .map(|baseline| baseline_words(report.label(&baseline.variant), baseline)),
+        threshold_percent: report.design.threshold_percent,
+        rows: rows.collect(),
+        basis: Basis::Blocks,
+    };
+    plot.draw()
 }
 
-fn heading(report: &Report, comparison: &ComparisonSection) -> String {
-    sentences::heading(report, comparison).unwrap_or_else(|| report.question.clone())
+/// Draws what loose observations say against their baseline.
+pub(crate) fn compared_plot(
+    report: &CompareReport,
+    group: &CompareGroup,
+    heading: String,
+) -> String {
+    let rows = (0..).zip(&group.rows).skip(1);
+    let rows = rows.map(|(index, row)| PlotRow {
+        row: &row.row,
+        label: &row.label,
+        is_control: false,
+        is_unavailable: false,
+        mark: Mark::Variant(index),
+    });
+    let plot = Plot {
+        heading,
+        against: group
+            .rows
+            .first()
+            .map(|baseline| baseline_words(&baseline.label, &baseline.row)),
+        threshold_percent: report.threshold_percent,
+        rows: rows.collect(),
+        basis: Basis::Observations,
+    };
+    plot.draw()
 }
 
-fn baseline_words(report: &Report, baseline: &Row) -> String {
-    let label = report.label(&baseline.variant);
+impl Plot<'_> {
+    fn draw(&self) -> String {
+        let effects = self.rows.iter().filter_map(|row| row.row.effect.as_ref());
+        let axis = Axis::new(self.threshold_percent, effects, (PLOT_LEFT, PLOT_RIGHT));
+        let mut svg = Svg::new(WIDTH);
+        let mut y = 30.0;
+        for line in wrap(&self.heading, HEADING_FONT, WIDTH - 2.0 * MARGIN, 2) {
+            svg.titled_text("heading", Anchor::Start, MARGIN, y, &line, &self.heading);
+            y += 19.0;
+        }
+        if let Some(against) = &self.against {
+            let against = format!("against {against}");
+            let line = wrap(&against, LABEL_FONT, WIDTH - 2.0 * MARGIN, 1).concat();
+            svg.titled_text("muted", Anchor::Start, MARGIN, y, &line, &against);
+            y += 16.0;
+        }
+
+        let top = y;
+        let bottom = top + self.rows.len().max(1) as f64 * ROW_HEIGHT;
+        draw_behind(&axis, &mut svg, top, bottom);
+        let labels: Vec<&str> = self.rows.iter().map(|row| row.label).collect();
+        let labels = shortened(&labels, &|label| {
+            wrap(label, LABEL_FONT, LABEL_WIDTH, usize::MAX).len() <= LABEL_LINES
+        });
+        for (index, (row, label)) in self.rows.iter().zip(&labels).enumerate() {
+            let middle = top + (index as f64 + 0.5) * ROW_HEIGHT;
+            if row.is_control && index > 0 {
+                let above = middle - ROW_HEIGHT / 2.0;
+                svg.line("session", (MARGIN, above), (WIDTH - MARGIN, above));
+            }
+            draw_row(&mut svg, &axis, row, label, middle);
+        }
+        if self.rows.is_empty() {
+            let middle = top + ROW_HEIGHT / 2.0 + 4.0;
+            svg.text(
+                "muted",
+                Anchor::Start,
+                MARGIN,
+                middle,
+                "nothing was compared",
+            );
+        }
+
+        let mut y = bottom + 38.0;
+        let caption = "change of the forwarding rate (logarithmic axis)";
+        svg.text("small muted", Anchor::Middle, axis.middle(), y, caption);
+        y += 22.0;
+        for line in wrap(&self.key(), 11.0, WIDTH - 2.0 * MARGIN, 3) {
+            svg.text("small muted", Anchor::Start, MARGIN, y, &line);
+            y += 15.0;
+        }
+        svg.finish(y + 3.0, &self.heading, &self.description())
+    }
+
+    fn key(&self) -> String {
+        let mut variants: Vec<String> = Vec::new();
+        let mut control = String::new();
+        for row in &self.rows {
+            let Some(interval) = row.row.effect.as_ref().and_then(|effect| effect.interval) else {
+                continue;
+            };
+            let confidence = format!("{} %", format::short(interval.confidence_percent, 1));
+            if row.is_control {
+                control = format!(" (of the control: {confidence})");
+            } else if !variants.contains(&confidence) {
+                variants.push(confidence);
+            }
+        }
+        let interval = match (variants.is_empty(), self.basis) {
+            (false, _) => format!("{} interval", variants.join(" or ")),
+            (true, Basis::Blocks) => {
+                "interval, which goes on for ever with so few blocks".to_owned()
+            }
+            (true, Basis::Observations) => "interval".to_owned(),
+        };
+        let marks = match self.basis {
+            Basis::Blocks => format!(
+                "Large: Hodges-Lehmann estimate over the blocks, with its {interval}{control}. Small: single blocks."
+            ),
+            Basis::Observations => {
+                format!("Mark: ratio of the geometric means, with its {interval}.")
+            }
+        };
+        format!(
+            "{marks} Band: ±{} %, the threshold below which a change does not matter.",
+            format::short(self.threshold_percent, 3)
+        )
+    }
+
+    fn description(&self) -> String {
+        let sentences: Vec<String> = self
+            .rows
+            .iter()
+            .filter_map(|row| {
+                let effect = row.row.effect.as_ref()?;
+                Some(format!("{}: {}", row.label, format::effect(effect)))
+            })
+            .collect();
+        sentences.join("; ")
+    }
+}
+
+fn baseline_words(label: &str, baseline: &Row) -> String {
     match (baseline.forwarding_rate_pps, baseline.cost_ns) {
         (Some(pps), Some(ns)) => {
             format!(
@@ -126,15 +217,8 @@ fn baseline_words(report: &Report, baseline: &Row) -> String {
 }
 
 /// Shape: `shown` is the label as there is room for it.
-fn draw_row(
-    svg: &mut Svg,
-    report: &Report,
-    axis: &Axis,
-    row: &PlotRow<'_>,
-    shown: &str,
-    middle: f64,
-) {
-    let label = report.label(&row.row.variant);
+fn draw_row(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, shown: &str, middle: f64) {
+    let label = row.label;
     let lines = wrap(shown, LABEL_FONT, LABEL_WIDTH, LABEL_LINES);
     let mut y = middle + 4.0 - (lines.len() as f64 - 1.0) * 7.5;
     for line in lines {
@@ -142,10 +226,7 @@ fn draw_row(
         y += 15.0;
     }
     let Some(effect) = &row.row.effect else {
-        let unavailable = report
-            .variant(&row.row.variant)
-            .is_some_and(|variant| variant.unavailable.is_some());
-        let words = if unavailable {
+        let words = if row.is_unavailable {
             "not available in this lab"
         } else {
             "no effect measured"
@@ -209,47 +290,6 @@ fn draw_row(
             verdict,
         );
     }
-}
-
-fn key(report: &Report, rows: &[PlotRow<'_>]) -> String {
-    let mut variants: Vec<String> = Vec::new();
-    let mut control = String::new();
-    for row in rows {
-        let Some(interval) = row.row.effect.as_ref().and_then(|effect| effect.interval) else {
-            continue;
-        };
-        let confidence = format!("{} %", format::short(interval.confidence_percent, 1));
-        if row.is_control {
-            control = format!(" (of the control: {confidence})");
-        } else if !variants.contains(&confidence) {
-            variants.push(confidence);
-        }
-    }
-    let interval = if variants.is_empty() {
-        "interval, which goes on for ever with so few blocks".to_owned()
-    } else {
-        format!("{} interval", variants.join(" or "))
-    };
-    format!(
-        "Large: Hodges-Lehmann estimate over the blocks, with its {interval}{control}. \
-         Small: single blocks. Band: ±{} %, the threshold below which a change does not matter.",
-        format::short(report.design.threshold_percent, 3)
-    )
-}
-
-fn description(report: &Report, rows: &[PlotRow<'_>]) -> String {
-    let sentences: Vec<String> = rows
-        .iter()
-        .filter_map(|row| {
-            let effect = row.row.effect.as_ref()?;
-            Some(format!(
-                "{}: {}",
-                report.label(&row.row.variant),
-                format::effect(effect)
-            ))
-        })
-        .collect();
-    sentences.join("; ")
 }
 
 /// Where a value that leaves the plot is shown, and by what.

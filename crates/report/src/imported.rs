@@ -9,8 +9,9 @@ use fwdlab_stats::median;
 use serde::Serialize;
 
 use crate::compare::{CompareReport, CompareSettings, Observations, compare_independent};
+use crate::effects_plot::compared_plot;
 use crate::format;
-use crate::text::{code, markdown};
+use crate::text::{code, markdown, one_line};
 
 /// The version of what [`ImportedReport`] is as JSON.
 pub const IMPORTED_REPORT_SCHEMA_VERSION: u32 = 1;
@@ -96,6 +97,21 @@ impl ImportedReport {
         }
     }
 
+    /// The plots of `derived/` by their names: the effects of every block that was judged.
+    #[must_use]
+    pub fn plots(&self) -> Vec<(String, String)> {
+        self.blocks
+            .iter()
+            .filter_map(|block| {
+                let judged = block.judged.as_ref()?;
+                let group = judged.groups.first()?;
+                let heading = block.heading.as_deref().unwrap_or(&self.title);
+                let plot = compared_plot(judged, group, one_line(heading));
+                Some((block.plot(), plot))
+            })
+            .collect()
+    }
+
     /// `README.md`: the published text, its numbers made again, and behind it what fwdlab makes of them.
     #[must_use]
     pub fn readme(&self) -> String {
@@ -157,6 +173,11 @@ impl ImportedReport {
 }
 
 impl JudgedBlock {
+    /// The name of its plot.
+    fn plot(&self) -> String {
+        format!("effects-{}.svg", self.line)
+    }
+
     fn write(&self, page: &mut String) {
         let heading = self.heading.as_deref().unwrap_or("Block");
         let _ = writeln!(page, "## {}, line {}\n", markdown(heading), self.line);
@@ -176,6 +197,11 @@ impl JudgedBlock {
         let Some(judged) = &self.judged else {
             return;
         };
+        let _ = writeln!(
+            page,
+            "![Effects with their intervals](derived/{})\n",
+            self.plot()
+        );
         for group in &judged.groups {
             for row in group.rows.iter().skip(1) {
                 if let Some(verdict) = &row.row.verdict {

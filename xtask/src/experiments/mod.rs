@@ -39,10 +39,10 @@ const BOOKS: [Book; 2] = [
 
 /// An experiment of a book.
 #[derive(Debug)]
-struct Ready {
-    name: String,
+pub(crate) struct Ready {
+    pub(crate) name: String,
     /// Its file, from the root of the repository.
-    source: String,
+    pub(crate) source: String,
 }
 
 /// Where the lab files and what they name are.
@@ -104,14 +104,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let all: Vec<&Ready> = books.iter().flat_map(|(ready, _)| ready).collect();
     let names: Vec<&str> = all.iter().map(|ready| ready.name.as_str()).collect();
     let request = Request::parse(arguments, &names)?;
-    command::run(&mut cargo([
-        "build",
-        "--release",
-        "--quiet",
-        "--package",
-        "fwdlab",
-    ]))?;
-    let program = program()?;
+    let program = built_program()?;
     let mut failed = Vec::new();
     for ready in all.iter().filter(|ready| request.asks_for(&ready.name)) {
         if !measure(&program, ready, request.again)? {
@@ -160,8 +153,40 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The program as users build it.
-fn program() -> Result<PathBuf> {
+/// The experiment of a name.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn find(name: &str) -> Result<Ready> {
+    for book in BOOKS {
+        let found = ready(&book)?.into_iter().find(|ready| ready.name == name);
+        if let Some(found) = found {
+            return Ok(found);
+        }
+    }
+    bail!("no experiment {name}")
+}
+
+/// The finished run of an experiment that began last; none where there is none.
+///
+/// # Errors
+/// The results cannot be read.
+pub(crate) fn newest(ready: &Ready) -> Result<Option<PathBuf>> {
+    kept::newest(&results_of(&ready.name))
+}
+
+/// The program as users build it, built.
+///
+/// # Errors
+/// It does not build.
+pub(crate) fn built_program() -> Result<PathBuf> {
+    command::run(&mut cargo([
+        "build",
+        "--release",
+        "--quiet",
+        "--package",
+        "fwdlab",
+    ]))?;
     let metadata = command::output(&mut cargo(["metadata", "--no-deps", "--format-version=1"]))?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata")?;
     let target = metadata["target_directory"].as_str();
@@ -170,7 +195,10 @@ fn program() -> Result<PathBuf> {
 }
 
 /// Measures one experiment, unless that was done with this code; whether there is a result.
-fn measure(program: &Path, ready: &Ready, again: bool) -> Result<bool> {
+///
+/// # Errors
+/// The program cannot be started, or was stopped.
+pub(crate) fn measure(program: &Path, ready: &Ready, again: bool) -> Result<bool> {
     let Ready { name, source } = ready;
     let label = match kept::next(&results_of(name), &label(program, source)?, again)? {
         kept::Next::Done(label) => {
@@ -259,7 +287,10 @@ fn unkept(old: &str, book: &Book, name: &str, source: &str) -> Result<page::Sect
 }
 
 /// The report of a run, made again by this code.
-fn report(program: &Path, directory: &Path) -> Result<Value> {
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn report(program: &Path, directory: &Path) -> Result<Value> {
     let mut report = at_root(program);
     report.arg("report").arg(directory).arg("--json");
     let text = command::output(&mut report)?;
@@ -273,10 +304,11 @@ fn copy(derived: &Path, folder: &Path) -> Result<()> {
     }
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     for file in files_below(derived)? {
-        // The data of the report are as large as everything else, and can be had by measuring.
+        // The data of the report, and the page that holds them, are as large as everything else, and can be
+        // had by measuring.
         if file
             .extension()
-            .is_some_and(|extension| extension != "json")
+            .is_some_and(|extension| extension != "json" && extension != "html")
         {
             let to = folder.join(file.file_name().context("a file without a name")?);
             if file.extension().is_some_and(|extension| extension == "md") {

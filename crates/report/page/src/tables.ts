@@ -57,6 +57,9 @@ function sort(heading: HTMLTableCellElement): void {
   body.append(...rows);
 }
 
+/** The plots follow when nobody has typed for so long: drawing many trials again would hold up the next letter. */
+const PAUSE_MS = 120;
+
 /** Hides the rows of variants in which the filter's words do not occur, and tells which are left. */
 export function makeFilter(onChange: (isShown: (variant: string) => boolean) => void): void {
   const input = byId<HTMLInputElement>("filter");
@@ -74,6 +77,7 @@ export function makeFilter(onChange: (isShown: (variant: string) => boolean) => 
     const words = cells.map((cell) => cell.textContent).join(" ");
     texts.set(variant, `${texts.get(variant) ?? ""} ${words}`.toLowerCase());
   }
+  let pending: ReturnType<typeof setTimeout> | undefined;
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
     const isShown = (variant: string): boolean => {
@@ -88,6 +92,7 @@ export function makeFilter(onChange: (isShown: (variant: string) => boolean) => 
     if (told) {
       told.textContent = words.length > 0 ? `${left} of ${texts.size} variants` : "";
     }
-    onChange(isShown);
+    clearTimeout(pending);
+    pending = setTimeout(() => onChange(isShown), PAUSE_MS);
   });
 }
