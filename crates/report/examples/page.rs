@@ -3,7 +3,11 @@
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
 #[path = "../tests/profiled/mod.rs"]
-#[allow(dead_code, reason = "its stacks are few")]
+#[allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "its stacks are few; it is the tests' own"
+)]
 mod profiled;
 #[path = "../tests/synthetic/mod.rs"]
 mod synthetic;
