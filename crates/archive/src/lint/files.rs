@@ -1,10 +1,12 @@
 //! Finding results directories, and the files in them that are none of the format's.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::ArchiveError;
 use crate::layout;
+use crate::parallel::{FEW, parallel};
 
 use super::{Evidence, Finding, HOSTILE_NAME, UNKNOWN_FILE, UNREADABLE, name_in};
 
@@ -25,22 +27,27 @@ pub struct Search {
 /// [`ArchiveError::Io`] where the folder itself cannot be listed.
 pub fn search(root: &Path) -> Result<Search, ArchiveError> {
     let mut found = Search::default();
-    let mut open = vec![root.to_owned()];
-    while let Some(folder) = open.pop() {
-        if is_results(&folder) {
-            found.directories.push(folder);
-            continue;
+    match look(root).map_err(ArchiveError::io(root, "list the folder"))? {
+        None => found.directories.push(root.to_owned()),
+        Some(folders) => {
+            for part in parallel(&folders, FEW, |folder| below(root, folder.clone())) {
+                found.directories.extend(part.directories);
+                found.findings.extend(part.findings);
+            }
+            found.directories.sort();
         }
-        match entries(&folder) {
-            Ok(entries) => {
-                let folders = entries
-                    .into_iter()
-                    .filter(|entry| entry.is_folder && !is_hidden(&entry.path));
-                open.extend(folders.map(|entry| entry.path));
-            }
-            Err(error) if folder == root => {
-                return Err(ArchiveError::io(root, "list the folder")(error));
-            }
+    }
+    Ok(found)
+}
+
+/// What is found in a folder below the root.
+fn below(root: &Path, folder: PathBuf) -> Search {
+    let mut found = Search::default();
+    let mut open = vec![folder];
+    while let Some(folder) = open.pop() {
+        match look(&folder) {
+            Ok(Some(folders)) => open.extend(folders),
+            Ok(None) => found.directories.push(folder),
             Err(error) => {
                 let name = name_in(root, &folder);
                 let sentence = format!("the folder {name} cannot be read: {error}");
@@ -54,20 +61,29 @@ pub fn search(root: &Path) -> Result<Search, ArchiveError> {
             }
         }
     }
-    found.directories.sort();
-    Ok(found)
+    found
 }
 
-/// One of these two files is enough: the other may be what is missing.
-fn is_results(folder: &Path) -> bool {
-    [layout::RESOLVED, layout::TRIALS]
-        .iter()
-        .any(|name| fs::symlink_metadata(folder.join(name)).is_ok())
+/// The folders in a folder, sorted; none where it is a results directory.
+fn look(folder: &Path) -> std::io::Result<Option<Vec<PathBuf>>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        // One of these two files is enough: the other may be what is missing.
+        if name == layout::RESOLVED || name == layout::TRIALS {
+            return Ok(None);
+        }
+        if entry.file_type()?.is_dir() && !is_hidden(&name) {
+            folders.push(folder.join(name));
+        }
+    }
+    folders.sort();
+    Ok(Some(folders))
 }
 
 struct Entry {
     path: PathBuf,
-    is_folder: bool,
     is_link: bool,
 }
 
@@ -79,7 +95,6 @@ fn entries(folder: &Path) -> std::io::Result<Vec<Entry>> {
             let kind = entry.file_type()?;
             Ok(Entry {
                 path: entry.path(),
-                is_folder: kind.is_dir(),
                 is_link: kind.is_symlink(),
             })
         })
@@ -88,9 +103,8 @@ fn entries(folder: &Path) -> std::io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-fn is_hidden(path: &Path) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
 }
 
 /// Files of a results directory that are not the format's, and names that act.

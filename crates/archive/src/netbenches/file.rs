@@ -31,8 +31,6 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 pub struct ArchiveFile {
     /// Below the root.
     pub path: PathBuf,
-    /// Its length in bytes.
-    pub bytes: u64,
     /// What it is.
     pub kind: FileKind,
     /// What became of it.
@@ -215,7 +213,7 @@ impl Outcome {
 ///
 /// A file that turns out to be of another kind than its name says is an error: names are what the
 /// archive is ordered by.
-pub(super) fn read(root: &Path, path: &Path, kind: FileKind, bytes: u64) -> (FileKind, Outcome) {
+pub(super) fn read(root: &Path, path: &Path, kind: FileKind) -> (FileKind, Outcome) {
     if let Some(skip) = skipped_by_kind(kind) {
         return (kind, Outcome::Skipped(skip));
     }
@@ -223,7 +221,7 @@ pub(super) fn read(root: &Path, path: &Path, kind: FileKind, bytes: u64) -> (Fil
     if Secret::of_name(&path.to_string_lossy()).is_some() {
         return (kind, Outcome::Skipped(Skip::Secret));
     }
-    let text = match bytes_of(&root.join(path), bytes) {
+    let text = match bytes_of(&root.join(path)) {
         Ok(text) => text,
         Err(problem) => return (kind, Outcome::Failed(problem)),
     };
@@ -260,21 +258,24 @@ fn skipped_by_kind(kind: FileKind) -> Option<Skip> {
     }
 }
 
-fn bytes_of(path: &Path, expected: u64) -> Result<Vec<u8>, Problem> {
+fn bytes_of(path: &Path) -> Result<Vec<u8>, Problem> {
     let too_large = || {
         Problem::new(format_args!(
             "larger than {} MiB, so no file of the archive's; take it out of the tree",
             FILE_BYTES_MAX >> 20
         ))
     };
+    let unreadable = |error: io::Error| Problem::unreadable(error);
+    let file = File::open(path).map_err(unreadable)?;
+    let expected = file.metadata().map_err(unreadable)?.len();
     if expected > FILE_BYTES_MAX {
         return Err(too_large());
     }
     let mut text = Vec::with_capacity(usize::try_from(expected).unwrap_or(0) + 1);
     // It may grow while it is read.
-    let read =
-        File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text));
-    read.map_err(|error: io::Error| Problem::unreadable(error))?;
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut text)
+        .map_err(unreadable)?;
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(too_large());
     }

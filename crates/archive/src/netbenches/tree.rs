@@ -48,11 +48,10 @@ impl ArchiveTree {
     /// As [`Self::read`].
     pub fn read_without(root: &Path, apart: &[PathBuf]) -> io::Result<Self> {
         let found = walk(root, apart)?;
-        let mut files: Vec<ArchiveFile> = parallel(&found.files, MANY, |file| {
-            let (kind, outcome) = read(root, &file.path, FileKind::of(&file.path), file.bytes);
+        let mut files: Vec<ArchiveFile> = parallel(&found.files, MANY, |path| {
+            let (kind, outcome) = read(root, path, FileKind::of(path));
             ArchiveFile {
-                path: file.path.clone(),
-                bytes: file.bytes,
+                path: path.clone(),
                 kind,
                 outcome,
             }
@@ -60,7 +59,6 @@ impl ArchiveTree {
         if !found.others.is_empty() {
             files.extend(found.others.iter().map(|(path, why)| ArchiveFile {
                 path: path.clone(),
-                bytes: 0,
                 kind: FileKind::Unnamed,
                 outcome: Outcome::of_unwalked(why),
             }));

@@ -1,9 +1,11 @@
 //! What is below a folder: every file once, in one order, whatever their names are.
 
-use std::cmp::Reverse;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::parallel::{FEW, parallel};
 
 /// How deep folders may lie in each other; the public archive has 10.
 const DEPTH_MAX: usize = 64;
@@ -17,19 +19,10 @@ const IMPORTED: &[&str] = &["import.json", "imported.json"];
 /// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    /// Every regular file, in the order of their paths.
-    pub(super) files: Vec<FoundFile>,
+    /// Every regular file below the root, not yet opened, in the order of their paths.
+    pub(super) files: Vec<PathBuf>,
     /// What is there and is no regular file, or could not be looked at, in the same order.
     pub(super) others: Vec<(PathBuf, Unwalked)>,
-}
-
-/// A file, not yet opened.
-#[derive(Debug)]
-pub(super) struct FoundFile {
-    /// Below the root.
-    pub(super) path: PathBuf,
-    /// Its length when it was found.
-    pub(super) bytes: u64,
 }
 
 /// Why something was not gone into.
@@ -59,28 +52,34 @@ pub(super) fn walk(root: &Path, apart: &[PathBuf]) -> io::Result<Walk> {
     if apart.iter().any(|apart| apart == root) {
         return Ok(found);
     }
-    let mut open = list(root, PathBuf::new(), 0, &mut found)?;
-    while let Some(Entry {
-        path,
-        depth,
-        metadata,
-    }) = open.pop()
-    {
-        let reason = match metadata {
-            Err(error) => Unwalked::Unreadable(error.kind()),
-            Ok(metadata) if metadata.is_symlink() => Unwalked::SymbolicLink,
-            Ok(metadata) if metadata.is_file() => {
-                let bytes = metadata.len();
-                found.files.push(FoundFile { path, bytes });
+    let entries = list(root, PathBuf::new(), 0, &mut found)?;
+    for part in parallel(&entries, FEW, |entry| below(root, entry.clone(), apart)) {
+        found.files.extend(part.files);
+        found.others.extend(part.others);
+    }
+    Ok(found)
+}
+
+/// An entry, and everything below it.
+fn below(root: &Path, entry: Entry, apart: &[PathBuf]) -> Walk {
+    let mut found = Walk::default();
+    let mut open = vec![entry];
+    while let Some(Entry { path, depth, kind }) = open.pop() {
+        let reason = match kind {
+            Err(error) => Unwalked::Unreadable(error),
+            Ok(kind) if kind.is_symlink() => Unwalked::SymbolicLink,
+            Ok(kind) if kind.is_file() => {
+                found.files.push(path);
                 continue;
             }
-            Ok(metadata) if !metadata.is_dir() => Unwalked::NoRegularFile,
+            Ok(kind) if !kind.is_dir() => Unwalked::NoRegularFile,
             Ok(_) if BOOKKEEPING.iter().any(|name| path.ends_with(name)) => Unwalked::Bookkeeping,
             Ok(_) if depth > DEPTH_MAX => Unwalked::TooDeep,
             Ok(_) if apart.contains(&root.join(&path)) => continue,
             Ok(_) => match list(root, path.clone(), depth, &mut found) {
                 Ok(entries) => {
-                    open.extend(entries);
+                    // The first by name is the next to be looked at.
+                    open.extend(entries.into_iter().rev());
                     continue;
                 }
                 Err(error) => Unwalked::Unreadable(error.kind()),
@@ -88,44 +87,43 @@ pub(super) fn walk(root: &Path, apart: &[PathBuf]) -> io::Result<Walk> {
         };
         found.others.push((path, reason));
     }
-    Ok(found)
+    found
 }
 
 /// Something that was listed and not yet looked at.
+#[derive(Clone)]
 struct Entry {
     /// Below the root.
     path: PathBuf,
     /// So many folders lie around it.
     depth: usize,
-    metadata: io::Result<fs::Metadata>,
+    kind: Result<fs::FileType, io::ErrorKind>,
 }
 
-/// What lies in a folder, the last by name first, so that who takes the last one has them in order; nothing
-/// where an import of ours wrote it.
+/// What lies in a folder, by name; nothing where an import of ours wrote it.
 fn list(root: &Path, folder: PathBuf, depth: usize, found: &mut Walk) -> io::Result<Vec<Entry>> {
-    let mut entries = fs::read_dir(root.join(&folder))?.collect::<io::Result<Vec<_>>>()?;
-    let is_imports = |entry: &fs::DirEntry| {
-        let name = entry.file_name();
-        IMPORTED.iter().any(|imported| name == *imported)
-    };
-    if entries.iter().any(is_imports) {
+    // The listing tells what is a folder; to ask for each file would take longer than to list them.
+    let mut entries = fs::read_dir(root.join(&folder))?
+        .map(|entry| entry.map(|entry| (entry.file_name(), entry.file_type())))
+        .collect::<io::Result<Vec<_>>>()?;
+    let is_imports = |name: &OsStr| IMPORTED.iter().any(|imported| name == *imported);
+    if entries.iter().any(|(name, _)| is_imports(name)) {
         found.others.push((folder, Unwalked::Imported));
         return Ok(Vec::new());
     }
-    entries.sort_by_cached_key(|entry| Reverse(entry.file_name()));
+    entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     Ok(entries
         .into_iter()
-        .map(|entry| Entry {
-            path: folder.join(entry.file_name()),
+        .map(|(name, kind)| Entry {
+            path: folder.join(name),
             depth: depth + 1,
-            metadata: entry.metadata(),
+            kind: kind.map_err(|error| error.kind()),
         })
         .collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::symlink;
 
@@ -143,8 +141,7 @@ mod tests {
         let socket = std::os::unix::net::UnixListener::bind(root.join("socket")).unwrap();
         let found = walk(root, &[]).unwrap();
         drop(socket);
-        let files: Vec<_> = found.files.iter().map(|file| &file.path).collect();
-        assert_eq!(files, [Path::new("a/b.pps")]);
+        assert_eq!(found.files, [Path::new("a/b.pps")]);
         let others: Vec<_> = found
             .others
             .iter()
@@ -172,7 +169,7 @@ mod tests {
         let found: Vec<&[u8]> = found
             .files
             .iter()
-            .map(|file| file.path.as_os_str().as_bytes())
+            .map(|file| file.as_os_str().as_bytes())
             .collect();
         assert_eq!(
             found,

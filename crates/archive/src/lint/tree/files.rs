@@ -1,6 +1,7 @@
 //! Files that could not be read, and names that act.
 
 use std::collections::BTreeSet;
+use std::iter;
 use std::path::Path;
 
 use crate::lint::files::acts;
@@ -9,13 +10,17 @@ use crate::netbenches::{ArchiveFile, ArchiveTree, FileKind, Outcome, Problem};
 
 pub(super) fn lint_files(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
     let mut hostile = BTreeSet::new();
+    let mut folder = None;
     for file in &tree.files {
         if let Outcome::Failed(problem) = &file.outcome {
             findings.push(failed(tree, file, problem));
         }
-        // A folder's name is one finding, however much lies in it.
-        let names = file.path.ancestors().filter(|path| has_hostile_name(path));
-        hostile.extend(names);
+        // What lies in one folder stands together, and a folder's name is one finding, however much lies in it.
+        let of_file = file.path.parent();
+        let folders = (of_file != folder).then(|| of_file.into_iter().flat_map(Path::ancestors));
+        let names = iter::once(file.path.as_path()).chain(folders.into_iter().flatten());
+        hostile.extend(names.filter(|path| has_hostile_name(path)));
+        folder = of_file;
     }
     for path in hostile {
         let path = tree.root.join(path);
