@@ -34,8 +34,8 @@ pub struct Imported {
     pub results: ImportedResults,
     /// `runs.jsonl`.
     pub runs: Vec<ImportedRun>,
-    /// `<variant>.pps`: the observations as the archive reckons them, as text; empty where the logs give
-    /// none.
+    /// `<variant>.pps`: the observations as the archive reckons them, as text; of each variant whose logs give
+    /// any.
     pub observations: Vec<(VariantName, String)>,
 }
 
@@ -146,10 +146,10 @@ impl Imported {
         let median = published.map_or(PublishedMedian::Averaged, |dataset| dataset.origin.median());
         let dataset = published.and_then(|dataset| imported_dataset(files, dataset));
         let lines = group.published(files, median);
-        self.observations.push((
-            name.clone(),
-            lines.iter().map(|line| format!("{line}\n")).collect(),
-        ));
+        if !lines.is_empty() {
+            let text = lines.iter().map(|line| format!("{line}\n")).collect();
+            self.observations.push((name.clone(), text));
+        }
         let of_runs = published_of_runs(files, group, median, dataset.as_ref());
         for (run, published_pps) in group.runs.iter().zip(of_runs) {
             self.runs
@@ -180,7 +180,6 @@ impl Imported {
         names: &mut Names,
     ) {
         let name = names.of(&dataset.name);
-        self.observations.push((name.clone(), String::new()));
         self.results.variants.push(ImportedVariant {
             name,
             key: dataset.name.clone(),
