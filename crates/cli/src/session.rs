@@ -56,7 +56,7 @@ impl Session {
         let record = SessionRecord {
             schema: SCHEMA_VERSION,
             session: results.next_session(),
-            start: now.to_string(),
+            start: now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             fwdlab: env!("CARGO_PKG_VERSION").to_owned(),
             experiment_path: subject.experiment_path,
             lab_path: subject.lab_path.map(|path| path.display().to_string()),

@@ -120,5 +120,47 @@ fn the_texts_come_out_of_their_logs_but_for_the_lines_that_the_page_lists() {
         let published = seed(&seeds, number);
         assert_eq!(changes(&published, text), listed(&page, number), "{number}");
         assert!(ours.contains("\n## Runs\n"), "{number}");
+        plots_show_what_is_written(&folder, ours);
     }
+}
+
+/// Every plot is linked once, and has each variant below its link with the same effect and interval.
+fn plots_show_what_is_written(folder: &Path, ours: &str) {
+    let mut linked = Vec::new();
+    for section in ours.split("\n## ") {
+        let link = section.split_once("](derived/").map(|(_, rest)| rest);
+        let Some((name, rest)) = link.and_then(|rest| rest.split_once(')')) else {
+            assert!(!section.contains("- **"), "{section}: no plot");
+            continue;
+        };
+        let plot = fs::read_to_string(folder.join("derived").join(name)).unwrap();
+        let verdicts: Vec<_> = rest
+            .lines()
+            .filter_map(|line| line.strip_prefix("- **")?.split_once("**: "))
+            .collect();
+        assert!(!verdicts.is_empty(), "{name}");
+        for (label, sentence) in &verdicts {
+            let label = label.replace('\\', "");
+            assert!(
+                plot.contains(&format!("<title>{label}</title>")),
+                "{name}: {label}"
+            );
+            let effect = sentence.split_once(": ").unwrap().1;
+            let effect = effect.split_once(" (").unwrap().0;
+            assert!(
+                plot.contains(&format!(">{effect}</text>")),
+                "{name}: {label}: {effect}"
+            );
+        }
+        assert_eq!(plot.matches("class=\"whisker").count(), verdicts.len());
+        linked.push(name.to_owned());
+    }
+    let mut drawn: Vec<_> = fs::read_dir(folder.join("derived"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".svg"))
+        .collect();
+    linked.sort();
+    drawn.sort();
+    assert_eq!(linked, drawn);
 }

@@ -217,11 +217,24 @@ fn ticks(axis: &Axis) -> Markup {
     html! {
         svg viewBox={ "0 0 " (WIDTH) " 20" } role="img" aria-label="change of the forwarding rate in percent" {
             @for percent in marks {
-                text x=(pixel(axis.pixel(percent))) y="14" text-anchor="middle" {
+                @let (x, anchor) = inside(axis.pixel(percent));
+                text x=(pixel(x)) y="14" text-anchor=(anchor) {
                     (format::signed(percent, decimals)) " %"
                 }
             }
         }
+    }
+}
+
+/// Where a mark's label stands, and by which of its ends, so that none of it is cut off.
+fn inside(x: f64) -> (f64, &'static str) {
+    const HALF_LABEL: f64 = 24.0;
+    if x < HALF_LABEL {
+        (0.0, "start")
+    } else if x > WIDTH - HALF_LABEL {
+        (WIDTH, "end")
+    } else {
+        (x, "middle")
     }
 }
 
