@@ -44,6 +44,21 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
         "iproute2",
         "tests look at namespaces with it",
     ),
+    (
+        Program("ethtool"),
+        "ethtool",
+        "lets the cables of tests take XDP frames",
+    ),
+    (
+        Program("sshd"),
+        "openssh-server",
+        "what tests reach other hosts by",
+    ),
+    (
+        Program("ssh"),
+        "openssh-client",
+        "what tests reach other hosts with",
+    ),
     (Program("tcpdump"), "tcpdump", "captures what tests look at"),
     (Program("tshark"), "tshark", "judges captured frames"),
     (

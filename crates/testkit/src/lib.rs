@@ -10,6 +10,10 @@ use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+pub use ssh_lab::{Host, SshLab};
+
+pub mod ssh_lab;
+
 /// No wait in a test may take longer than this, whatever else the machine does.
 const WAIT_S_MAX: u64 = 120;
 
@@ -51,6 +55,16 @@ macro_rules! require_tool {
     };
 }
 
+/// Skips the test unless an OpenSSH server is installed, on the `PATH` or not.
+#[macro_export]
+macro_rules! require_sshd {
+    () => {
+        if $crate::sshd().is_none() {
+            $crate::skip!("sshd is not installed; `cargo xtask setup` installs it");
+        }
+    };
+}
+
 /// The path of a file or folder of the shared data; skips the test where it is missing.
 #[macro_export]
 macro_rules! require_shared {
@@ -76,6 +90,15 @@ pub fn tool(program: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(program))
         .find(|path| path.is_file())
+}
+
+/// Where the OpenSSH server lies, which is seldom on a user's `PATH`.
+#[must_use]
+pub fn sshd() -> Option<PathBuf> {
+    // It starts itself anew for each connection, for which it wants its whole path.
+    tool("sshd")
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(PathBuf::from("/usr/sbin/sshd")).filter(|path| path.is_file()))
 }
 
 /// Whether the effective user is root.
