@@ -127,6 +127,9 @@ pub(crate) enum Command {
     Gen(GenArguments),
     /// Count and verify, at an interface of this machine, the frames that `fwdlab gen` sends
     Sink(SinkArguments),
+    /// Send and count frames as a run elsewhere asks over standard input and output
+    #[command(hide = true)]
+    Tester,
     /// Print the JSON Schema of experiment or lab files
     Schema {
         /// The kind of file

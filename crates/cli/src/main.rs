@@ -34,6 +34,7 @@ mod screen;
 mod session;
 mod show;
 mod sink;
+mod tester;
 mod traffic;
 mod watch;
 
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         Command::Flame(command) => flame::flame(&command),
         Command::Gen(arguments) => generate::generate(&arguments),
         Command::Sink(arguments) => sink::sink(&arguments),
+        Command::Tester => tester::serve(),
         Command::Schema { file } => schema::schema(file),
         Command::Completions { shell } => completions::completions(shell),
     };

@@ -80,11 +80,14 @@ impl Progress {
     }
 
     pub(crate) fn event(&mut self, event: &LabEvent<'_>) {
+        if let LabEvent::Again { why } = event {
+            self.say(&format!("{why}; this block is begun anew"));
+        }
         if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
             return;
         }
         match event {
-            LabEvent::SetUp => {}
+            LabEvent::Again { .. } | LabEvent::SetUp => {}
             LabEvent::Ready { .. } => self.draw("every variant forwards its probe frames"),
             LabEvent::Slice(slice) => {
                 let phase = format!("round {} of {}", slice.round, self.resolved.design.rounds);

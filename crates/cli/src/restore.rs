@@ -1,6 +1,6 @@
 //! `fwdlab restore`: puts back what a run that was killed has left changed.
 
-use fwdlab_lab::{Leftover, LeftoverState, OnFailure};
+use fwdlab_lab::{Leftover, LeftoverState, OnFailure, Whose};
 
 use crate::args::RestoreArguments;
 use crate::exit::{Code, LAB_ERROR};
@@ -11,9 +11,9 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<Code> {
     let leftovers = if arguments.list {
         fwdlab_lab::leftovers(&directory)?
     } else if arguments.forget {
-        fwdlab_lab::restore(&directory, OnFailure::Forget)?
+        fwdlab_lab::restore(&directory, Whose::Everybody, OnFailure::Forget)?
     } else {
-        fwdlab_lab::restore(&directory, OnFailure::Keep)?
+        fwdlab_lab::restore(&directory, Whose::Everybody, OnFailure::Keep)?
     };
     let code = output::print(&if arguments.json {
         serde_json::to_string_pretty(&leftovers)? + "\n"

@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
         experiment_source: &experiment_source,
         experiment_path: arguments.experiment.display().to_string(),
         lab_path: arguments.lab.as_deref(),
-        environment: fwdlab_lab::environment(),
+        environment: lab.environment(),
     };
     let mut session = Session::begin(&arguments.results, &choice, subject, &lab)?;
     if !arguments.quiet {

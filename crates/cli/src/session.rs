@@ -52,7 +52,7 @@ impl Session {
         for warning in &results.loaded().warnings {
             tell(&format!("warning: {warning}"));
         }
-        let claim = MachineClaim::acquire()?;
+        let claim = MachineClaim::acquire(&subject.resolved.lab)?;
         let record = SessionRecord {
             schema: SCHEMA_VERSION,
             session: results.next_session(),

@@ -42,6 +42,11 @@ pub enum LabEvent<'a> {
     Slice(&'a SliceRecord),
     /// The stacks of a variant were sampled.
     Profile(&'a VariantName),
+    /// A connection broke, and the block is begun anew.
+    Again {
+        /// What was said.
+        why: String,
+    },
 }
 
 /// A slice that was just measured.
@@ -204,6 +209,7 @@ impl BlockLog {
             generator_cost_ns: self.generator_cost_ns,
             undisturbed_loop_ns,
             rate_basis: rate_basis(planned, &self.slices),
+            differing_facts: BTreeMap::new(),
         };
         let (mut records, profiles) = self.profiler.map(Profiler::finish).unwrap_or_default();
         let mut trials = trials(
@@ -269,6 +275,7 @@ fn trials(
             &block.conservation[&order.family],
             traffic.flows_in_all_directions(),
             generator_stopped.get(&order.family),
+            asked,
         );
         for (position, name) in (0..).zip(&order.rounds[0]) {
             let own: Vec<_> = slices

@@ -57,29 +57,34 @@ pub(crate) fn drops(
         drops.insert(reason.to_owned(), program.frames(kind)?);
     }
     let directory = Path::new("/proc/thread-self/net");
-    match family {
-        AddressFamily::Inet => {
-            let text = topology.dut().run(|| {
-                Ok::<_, LabError>(
-                    read(&directory.join("snmp"))? + &read(&directory.join("netstat"))?,
-                )
-            })??;
-            for (section, counter) in INET {
-                if let Some(frames) = sectioned_counter(&text, section, counter) {
-                    drops.insert(format!("{section}.{counter}"), frames);
-                }
-            }
-        }
-        AddressFamily::Inet6 => {
-            let text = topology.dut().run(|| read(&directory.join("snmp6")))??;
-            for counter in INET6 {
-                if let Some(frames) = listed_counter(&text, counter) {
-                    drops.insert(counter.to_owned(), frames);
-                }
-            }
-        }
-    }
+    let files: &[&str] = match family {
+        AddressFamily::Inet => &["snmp", "netstat"],
+        AddressFamily::Inet6 => &["snmp6"],
+    };
+    let text = topology.dut().run(|| {
+        let texts = files.iter().map(|file| read(&directory.join(file)));
+        texts.collect::<Result<String, LabError>>()
+    })??;
+    drops.extend(stack_drops(family, &text));
     Ok(drops)
+}
+
+/// The drop counters of a family's stack in the text of `/proc/net/snmp`, `netstat` and `snmp6`.
+pub(crate) fn stack_drops(family: AddressFamily, text: &str) -> Drops {
+    let of = |name: String, frames: Option<u64>| frames.map(|frames| (name, frames));
+    match family {
+        AddressFamily::Inet => INET
+            .iter()
+            .filter_map(|(section, counter)| {
+                let frames = sectioned_counter(text, section, counter);
+                of(format!("{section}.{counter}"), frames)
+            })
+            .collect(),
+        AddressFamily::Inet6 => INET6
+            .iter()
+            .filter_map(|counter| of((*counter).to_owned(), listed_counter(text, counter)))
+            .collect(),
+    }
 }
 
 /// What was dropped between two readings; reasons without drops are left out.

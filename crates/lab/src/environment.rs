@@ -10,10 +10,21 @@ use fwdlab_model::{Environment, Tester};
 /// Looks at this machine; what it does not tell is left out, and the tester is the lab's affair.
 #[must_use]
 pub fn environment() -> Environment {
+    let cpus = fwdlab_sys::online_cpus().map_or(1, |cpus| cpus.len());
+    let nft = Command::new("nft").arg("--version").output().ok();
+    let nft = nft.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    environment_by(text, u32::try_from(cpus).unwrap_or(u32::MAX), nft)
+}
+
+/// The same of a machine whose files are read in some way.
+pub(crate) fn environment_by(
+    text: impl Fn(&str) -> Option<String>,
+    cpus: u32,
+    nft: Option<String>,
+) -> Environment {
     let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
     let release = text("/proc/sys/kernel/osrelease").unwrap_or_default();
     let version = text("/proc/sys/kernel/version").unwrap_or_default();
-    let cpus = fwdlab_sys::online_cpus().map_or(1, |cpus| cpus.len());
     let mut facts = BTreeMap::new();
     for (name, path) in [
         ("SMT active", "/sys/devices/system/cpu/smt/active"),
@@ -38,8 +49,7 @@ pub fn environment() -> Environment {
     if let Some(hypervisor) = hypervisor(&cpuinfo) {
         facts.insert("hypervisor".to_owned(), hypervisor);
     }
-    if let Ok(output) = Command::new("nft").arg("--version").output() {
-        let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if let Some(version) = nft {
         facts.insert("nft".to_owned(), version);
     }
     Environment {
@@ -47,8 +57,8 @@ pub fn environment() -> Environment {
         cpu_model: cpu_field(&cpuinfo, "model name")
             .unwrap_or("unknown CPU")
             .to_owned(),
-        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
-        machine: machine(),
+        cpus,
+        machine: machine(&text),
         noise_sources: noise_sources(&facts),
         facts,
         tester: Tester::default(),
@@ -121,7 +131,7 @@ fn hypervisor(cpuinfo: &str) -> Option<String> {
     runs_under_one.then(|| text("/sys/hypervisor/type").unwrap_or_else(|| "yes".into()))
 }
 
-fn machine() -> Option<String> {
+fn machine(text: impl Fn(&str) -> Option<String>) -> Option<String> {
     let parts: Vec<_> = ["sys_vendor", "product_name"]
         .iter()
         .filter_map(|name| text(&format!("/sys/class/dmi/id/{name}")))

@@ -157,6 +157,49 @@ pub enum LabError {
         /// Its last lines of complaint.
         stderr: String,
     },
+    /// A host that does not let us in.
+    #[error(
+        "host {host}: {what}: ssh failed: {stderr}; nothing is asked for and unknown host keys are refused, so \
+         that `ssh -o BatchMode=yes {host} true` has to work first"
+    )]
+    Ssh {
+        /// The host, as ssh knows it.
+        host: String,
+        /// What was tried.
+        what: String,
+        /// What ssh said.
+        stderr: String,
+    },
+    /// A command on a host failed.
+    #[error("host {host}: `{command}` failed ({status}): {stderr}")]
+    OnHost {
+        /// The host, as ssh knows it.
+        host: String,
+        /// The command line.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// Its last lines of complaint.
+        stderr: String,
+    },
+    /// A tester's process on a host did not do what it was asked.
+    #[error("tester on host {host}: {what}: {why}")]
+    RemoteTester {
+        /// The host, as ssh knows it.
+        host: String,
+        /// What it was asked for.
+        what: String,
+        /// What it said.
+        why: String,
+    },
+    /// A host that is not as a lab needs it.
+    #[error("host {host}: {why}")]
+    Host {
+        /// The host, as ssh knows it.
+        host: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// A setting, read back, was not what had been asked.
     #[error("{setting} was set to {asked:?} and reads back as {seen:?}")]
     ReadBack {
@@ -241,18 +284,26 @@ pub enum LabError {
     Sys(#[from] SysError),
 }
 
+impl LabError {
+    /// Whether a connection to a host is what failed, so that another one may do.
+    pub(crate) const fn is_of_a_connection(&self) -> bool {
+        matches!(self, Self::Ssh { .. } | Self::RemoteTester { .. })
+    }
+}
+
 fn words(kind: LabKind) -> &'static str {
     match kind {
         LabKind::Netns => "this machine's kernel",
         LabKind::Router => "the reference router",
         LabKind::FreebsdSsh => "FreeBSD hosts reached by ssh",
+        LabKind::LinuxSsh => "Linux hosts reached by ssh",
     }
 }
 
 /// Where the same experiment can be run instead.
 fn elsewhere(kind: LabKind) -> &'static str {
     match kind {
-        LabKind::Netns | LabKind::Router => "",
+        LabKind::LinuxSsh | LabKind::Netns | LabKind::Router => "",
         LabKind::FreebsdSsh => {
             ", and `--lab labs/router.toml` runs the same experiment on the reference router"
         }

@@ -10,12 +10,14 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_sys::{NamespaceEntrance, NetworkNamespace, Process};
 use serde::{Deserialize, Serialize};
 
+use crate::hosts::{Connection, Destination};
 use crate::kernel_file::{read, write};
 use crate::{LabError, program};
 
@@ -69,6 +71,18 @@ pub enum Undo {
         /// Program and arguments.
         arguments: Vec<String>,
     },
+    /// Runs a program on a host that is reached by ssh.
+    OnHost {
+        /// The host, as ssh knows it.
+        host: String,
+        /// The file for `ssh -F`; the user's own without.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ssh_config: Option<PathBuf>,
+        /// Program and arguments.
+        arguments: Vec<String>,
+        /// What it reads on its standard input.
+        input: String,
+    },
     /// Writes a sysctl of this machine.
     WriteSysctl {
         /// Path under `/proc/sys`.
@@ -79,9 +93,27 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// Takes the change back; with the way into the DUT's namespace, where that is known.
-    pub(crate) fn carry_out(&self, dut: Option<&NamespaceEntrance>) -> Result<(), LabError> {
+    /// Takes the change back; with the way into the DUT, where one is open.
+    pub(crate) fn carry_out(&self, dut: Option<&Entrance>) -> Result<(), LabError> {
         match self {
+            Self::OnHost {
+                host,
+                ssh_config,
+                arguments,
+                input,
+            } => {
+                let destination = Destination {
+                    host: host.clone(),
+                    config: ssh_config.clone(),
+                };
+                let open = dut.and_then(Entrance::connection);
+                let open = open.filter(|open| *open.destination() == destination);
+                let ran = match open {
+                    Some(open) => open.run(arguments, input),
+                    None => destination.run_once(arguments, input),
+                };
+                ran.map(|_| ())
+            }
             Self::RemoveNamespace { name } => Ok(fwdlab_sys::remove_namespace(name)?),
             Self::Run {
                 namespace,
@@ -89,7 +121,8 @@ impl Undo {
             } => {
                 let run = || program::run_bound(arguments).map(|_| ());
                 // One of a process in a user namespace has no place where its name would lead to it.
-                if let Some(dut) = dut.filter(|dut| dut.name() == namespace) {
+                let entrance = dut.and_then(Entrance::namespace);
+                if let Some(dut) = entrance.filter(|dut| dut.name() == namespace) {
                     return dut.run(run)?;
                 }
                 match fwdlab_sys::run_in_namespace(namespace, run)? {
@@ -113,9 +146,37 @@ impl std::fmt::Display for Undo {
         match self {
             Self::RemoveNamespace { name } => write!(f, "remove namespace {name}"),
             Self::Run { arguments, .. } => write!(f, "run {}", program::command_line(arguments)),
+            Self::OnHost {
+                host, arguments, ..
+            } => write!(f, "run {} on host {host}", program::command_line(arguments)),
             Self::WriteSysctl { setting, value } => {
                 write!(f, "set sysctl {setting} to {:?}", value.trim())
             }
+        }
+    }
+}
+
+/// The way into a DUT of the moment.
+#[derive(Debug)]
+pub(crate) enum Entrance {
+    /// A namespace of this machine.
+    Namespace(NamespaceEntrance),
+    /// A host, over a connection that is open.
+    Host(Rc<Connection>),
+}
+
+impl Entrance {
+    fn namespace(&self) -> Option<&NamespaceEntrance> {
+        match self {
+            Self::Namespace(entrance) => Some(entrance),
+            Self::Host(_) => None,
+        }
+    }
+
+    fn connection(&self) -> Option<&Connection> {
+        match self {
+            Self::Namespace(_) => None,
+            Self::Host(connection) => Some(connection),
         }
     }
 }
@@ -192,7 +253,7 @@ pub(crate) struct Journal {
     /// Those of them that are not undone, oldest first.
     open: Vec<Change>,
     /// Where the DUT of the moment is.
-    dut: Option<NamespaceEntrance>,
+    dut: Option<Entrance>,
 }
 
 impl Journal {
@@ -217,7 +278,7 @@ impl Journal {
     }
 
     /// Says where programs that undo something run from now on.
-    pub(crate) fn enter_dut(&mut self, dut: NamespaceEntrance) {
+    pub(crate) fn enter_dut(&mut self, dut: Entrance) {
         self.dut = Some(dut);
     }
 
@@ -279,6 +340,16 @@ impl Journal {
             Turn::wait(&self.path)?.append(&done)?;
         }
         first_error
+    }
+}
+
+/// What a block changes beyond its own lifetime, undone at the latest when the value goes.
+pub(crate) struct Changes<'a>(pub(crate) &'a mut Journal);
+
+impl Drop for Changes<'_> {
+    fn drop(&mut self) {
+        // What cannot be undone now stands in the journal, where the next run finds it.
+        let _ = self.0.undo_all();
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use fwdlab_model::{LabKind, LoadRecord, Placement, PlannedBlock, Resolved};
+use fwdlab_model::{Environment, LabKind, LoadRecord, Placement, PlannedBlock, Resolved};
 use fwdlab_sys::Interrupts;
 
+use crate::hosts::HostsLab;
 use crate::netns::NetnsLab;
 use crate::router::RouterLab;
 use crate::{BlockOutcome, LabError, LabEvent, Leftover, TesterChoice};
@@ -15,6 +16,8 @@ pub enum Lab {
     Netns(NetnsLab),
     /// The reference router.
     Router(RouterLab),
+    /// Linux hosts reached by ssh.
+    Hosts(Box<HostsLab>),
 }
 
 impl Lab {
@@ -25,7 +28,7 @@ impl Lab {
     pub fn prepare_process(lab: &fwdlab_model::Lab) -> Result<(), LabError> {
         match lab.kind {
             LabKind::Netns => NetnsLab::prepare_process(lab),
-            LabKind::Router => Ok(()),
+            LabKind::LinuxSsh | LabKind::Router => Ok(()),
             LabKind::FreebsdSsh => Err(not_driven(lab)),
         }
     }
@@ -44,6 +47,8 @@ impl Lab {
                 NetnsLab::open(resolved, state_directory, interrupts).map(Self::Netns)
             }
             LabKind::Router => RouterLab::open(resolved, interrupts).map(Self::Router),
+            LabKind::LinuxSsh => HostsLab::open(resolved, state_directory, interrupts)
+                .map(|lab| Self::Hosts(Box::new(lab))),
             LabKind::FreebsdSsh => Err(not_driven(&resolved.lab)),
         }
     }
@@ -54,6 +59,7 @@ impl Lab {
         match self {
             Self::Netns(lab) => lab.tester(),
             Self::Router(lab) => lab.tester(),
+            Self::Hosts(lab) => lab.tester(),
         }
     }
 
@@ -63,6 +69,16 @@ impl Lab {
         match self {
             Self::Netns(lab) => lab.profiles_unavailable(),
             Self::Router(lab) => lab.profiles_unavailable(),
+            Self::Hosts(lab) => lab.profiles_unavailable(),
+        }
+    }
+
+    /// What the machine is that forwards.
+    #[must_use]
+    pub fn environment(&self) -> Environment {
+        match self {
+            Self::Netns(_) | Self::Router(_) => crate::environment(),
+            Self::Hosts(lab) => lab.environment().clone(),
         }
     }
 
@@ -72,6 +88,7 @@ impl Lab {
         match self {
             Self::Netns(lab) => lab.leftovers(),
             Self::Router(_) => &[],
+            Self::Hosts(lab) => lab.leftovers(),
         }
     }
 
@@ -81,6 +98,7 @@ impl Lab {
         match self {
             Self::Netns(lab) => lab.placement(),
             Self::Router(lab) => lab.placement(),
+            Self::Hosts(lab) => lab.placement(),
         }
     }
 
@@ -91,7 +109,7 @@ impl Lab {
     /// When the machine cannot do what the lab file asks for.
     pub fn settle_load(&mut self, first: Option<&LoadRecord>) -> Result<(), LabError> {
         match self {
-            Self::Netns(_) => Ok(()),
+            Self::Netns(_) | Self::Hosts(_) => Ok(()),
             Self::Router(lab) => lab.settle_load(first),
         }
     }
@@ -100,7 +118,7 @@ impl Lab {
     #[must_use]
     pub fn measures_load(&self) -> bool {
         match self {
-            Self::Netns(_) => false,
+            Self::Netns(_) | Self::Hosts(_) => false,
             Self::Router(lab) => lab.measures_load(),
         }
     }
@@ -109,7 +127,7 @@ impl Lab {
     #[must_use]
     pub fn load(&self) -> Option<&LoadRecord> {
         match self {
-            Self::Netns(_) => None,
+            Self::Netns(_) | Self::Hosts(_) => None,
             Self::Router(lab) => Some(lab.load()),
         }
     }
@@ -122,6 +140,7 @@ impl Lab {
         match self {
             Self::Netns(lab) => lab.unavailable(),
             Self::Router(lab) => Ok(lab.unavailable()),
+            Self::Hosts(lab) => lab.unavailable(),
         }
     }
 
@@ -140,6 +159,7 @@ impl Lab {
         match self {
             Self::Netns(lab) => lab.measure(planned, session, attempt, on_event),
             Self::Router(lab) => lab.measure(planned, session, attempt, on_event),
+            Self::Hosts(lab) => lab.measure(planned, session, attempt, on_event),
         }
     }
 
@@ -154,7 +174,7 @@ impl Lab {
     pub fn settling(&mut self, switches: u32) -> Result<Vec<Vec<f64>>, LabError> {
         match self {
             Self::Netns(lab) => lab.settling(switches),
-            Self::Router(_) => Ok(Vec::new()),
+            Self::Router(_) | Self::Hosts(_) => Ok(Vec::new()),
         }
     }
 }

@@ -4,7 +4,10 @@ use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
+use fwdlab_model::Lab;
+
 use crate::LabError;
+use crate::restore::host_journal;
 
 /// A name that the kernel keeps for all users of this machine, as long as its socket is open.
 const NAME: &str = "fwdlab-machine";
@@ -20,12 +23,16 @@ pub struct MachineClaim {
 }
 
 impl MachineClaim {
-    /// Claims the machine for this process.
+    /// Claims the machine of a lab for this process: this one, or the host that is its DUT, against other
+    /// processes of this machine.
     ///
     /// # Errors
     /// `MachineTaken` where another process has it.
-    pub fn acquire() -> Result<Self, LabError> {
-        Self::acquire_name(NAME)
+    pub fn acquire(lab: &Lab) -> Result<Self, LabError> {
+        match &lab.hosts {
+            None => Self::acquire_name(NAME),
+            Some(hosts) => Self::acquire_name(&host_journal(&hosts.dut.host)),
+        }
     }
 
     fn acquire_name(name: &str) -> Result<Self, LabError> {

@@ -1,6 +1,7 @@
 //! Other programs: argument vectors that no shell sees, bounded in time.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -41,18 +42,62 @@ pub(crate) fn run_bound(arguments: &[impl AsRef<str>]) -> Result<String, LabErro
     run_within(TIME_MAX, arguments, "", Orphan::IsEnded)
 }
 
+/// What a program that ended in time left behind.
+pub(crate) struct Output {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    /// Its last lines of complaint.
+    pub(crate) stderr: String,
+}
+
+/// Runs a program for at most a time, whatever it exits with; the kernel ends it if this process is killed.
+///
+/// # Errors
+/// `Command` where it cannot be started or takes longer.
+pub(crate) fn run_for(
+    time_max: Duration,
+    arguments: &[impl AsRef<OsStr>],
+    input: &str,
+) -> Result<Output, LabError> {
+    output_within(time_max, arguments, input, Orphan::IsEnded)
+}
+
 fn run_within(
     time_max: Duration,
     arguments: &[impl AsRef<str>],
     input: &str,
     orphan: Orphan,
 ) -> Result<String, LabError> {
-    let failed = |status: String, stderr: &str| LabError::Command {
+    let words: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
+    let output = output_within(time_max, &words, input, orphan)?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(LabError::Command {
         command: command_line(arguments),
-        status,
-        stderr: last_lines(stderr),
+        status: output.status.to_string(),
+        stderr: output.stderr,
+    })
+}
+
+fn output_within(
+    time_max: Duration,
+    arguments: &[impl AsRef<OsStr>],
+    input: &str,
+    orphan: Orphan,
+) -> Result<Output, LabError> {
+    let failed = |status: String, stderr: String| {
+        let words = arguments
+            .iter()
+            .map(|word| word.as_ref().to_string_lossy().into_owned());
+        LabError::Command {
+            command: command_line(&words.collect::<Vec<_>>()),
+            status,
+            stderr,
+        }
     };
-    let cannot_start = |error: io::Error| failed(format!("cannot be started: {error}"), "");
+    let cannot_start =
+        |error: io::Error| failed(format!("cannot be started: {error}"), String::new());
     let (program, rest) = arguments
         .split_first()
         .ok_or_else(|| cannot_start(io::ErrorKind::InvalidInput.into()))?;
@@ -75,21 +120,21 @@ fn run_within(
         fwdlab_sys::bind_to_this_thread(&mut command);
     }
     let mut child = command.spawn().map_err(cannot_start)?;
-    let status = match wait_within(time_max, &mut child) {
-        Ok(Some(status)) => status,
+    match wait_within(time_max, &mut child) {
+        Ok(Some(status)) => Ok(Output {
+            status,
+            stdout: text(&mut stdout),
+            stderr: last_lines(&text(&mut stderr)),
+        }),
         Ok(None) => {
             let ending = fwdlab_sys::kill_process_group(child.id());
             let _ = child.wait();
             ending?;
             let status = format!("it took longer than {} s and was ended", time_max.as_secs());
-            return Err(failed(status, &text(&mut stderr)));
+            Err(failed(status, last_lines(&text(&mut stderr))))
         }
-        Err(error) => return Err(failed(error.to_string(), "")),
-    };
-    if !status.success() {
-        return Err(failed(status.to_string(), &text(&mut stderr)));
+        Err(error) => Err(failed(error.to_string(), String::new())),
     }
-    Ok(text(&mut stdout))
 }
 
 /// Whether there is a program of that name, as [`run`] would find it.

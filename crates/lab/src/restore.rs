@@ -82,6 +82,49 @@ pub enum OnFailure {
     Forget,
 }
 
+/// Whose leftovers are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose<'a> {
+    /// All there are.
+    Everybody,
+    /// Those of this machine.
+    ThisMachine,
+    /// Those of a host.
+    Host(&'a str),
+}
+
+impl Whose<'_> {
+    fn holds(self, journal: &Path) -> bool {
+        let name = journal.file_stem().unwrap_or_default().to_string_lossy();
+        match self {
+            Self::Everybody => true,
+            Self::ThisMachine => !name.starts_with(HOST_JOURNAL),
+            Self::Host(host) => name == host_journal(host),
+        }
+    }
+
+    fn holds_this_machine(self) -> bool {
+        !matches!(self, Self::Host(_))
+    }
+}
+
+/// What the names of hosts' journals begin with.
+const HOST_JOURNAL: &str = "host-";
+
+/// The name of a host's journal: the host's own as far as that is harmless, and its hash.
+pub(crate) fn host_journal(host: &str) -> String {
+    let harmless = |character: char| {
+        if character.is_ascii_alphanumeric() || character == '-' {
+            character
+        } else {
+            '_'
+        }
+    };
+    let name: String = host.chars().take(40).map(harmless).collect();
+    let hash = fwdlab_model::sha256(host.as_bytes());
+    format!("{HOST_JOURNAL}{name}-{}", &hash[..8])
+}
+
 /// What runs that are gone have left, by the journals of a folder and by the names of namespaces;
 /// looks only.
 ///
@@ -107,9 +150,14 @@ pub fn leftovers(directory: &Path) -> Result<Vec<Leftover>, LabError> {
 ///
 /// # Errors
 /// When a journal cannot be read or written; what cannot be undone is no error but stays in its journal.
-pub fn restore(directory: &Path, on_failure: OnFailure) -> Result<Vec<Leftover>, LabError> {
+pub fn restore(
+    directory: &Path,
+    whose: Whose<'_>,
+    on_failure: OnFailure,
+) -> Result<Vec<Leftover>, LabError> {
     let mut leftovers = Vec::new();
-    for journal in journals(directory)? {
+    let journals = journals(directory)?.into_iter();
+    for journal in journals.filter(|journal| whose.holds(journal)) {
         let mut turn = Turn::wait(&journal)?;
         let mut closed = Vec::new();
         for change in turn.left_changes()? {
@@ -123,6 +171,9 @@ pub fn restore(directory: &Path, on_failure: OnFailure) -> Result<Vec<Leftover>,
             leftovers.push(leftover(&journal, change, state));
         }
         turn.close(closed)?;
+    }
+    if !whose.holds_this_machine() {
+        return Ok(leftovers);
     }
     // A namespace's name says whose it is, so that it is found even where its journal was lost.
     for name in fwdlab_sys::leftover_namespaces()? {

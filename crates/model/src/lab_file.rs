@@ -8,6 +8,7 @@ use toml::Spanned;
 
 use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::{Reading, Table};
+use crate::hosts::{Hosts, hosts};
 use crate::mechanism::Mechanism;
 use crate::resolved::{LabKind, RouterLab, RouterTester};
 use crate::words::LoadRegime;
@@ -19,6 +20,9 @@ pub(crate) const FILE_KEYS: &[&str] = &[
     "link_gbps",
     "placement",
     "router",
+    "ssh",
+    "dut",
+    "tester",
     "bind",
 ];
 pub(crate) const PLACEMENT_KEYS: &[&str] = &["load_cpu", "dut_cpu", "control_cpu"];
@@ -29,6 +33,7 @@ pub(crate) const KINDS: &[(&str, LabKind)] = &[
     (LabKind::Netns.as_str(), LabKind::Netns),
     (LabKind::Router.as_str(), LabKind::Router),
     (LabKind::FreebsdSsh.as_str(), LabKind::FreebsdSsh),
+    (LabKind::LinuxSsh.as_str(), LabKind::LinuxSsh),
 ];
 pub(crate) const ROUTER_TESTERS: &[(&str, RouterTester)] = &[
     ("auto", RouterTester::Auto),
@@ -63,6 +68,8 @@ pub(crate) struct LabFile {
     pub(crate) control_cpu: Option<u32>,
     /// Only of a router.
     pub(crate) router: Option<RouterLab>,
+    /// Only of a lab of hosts, and none where that is already an error.
+    pub(crate) hosts: Option<Hosts>,
     /// By the factor's name; none only where that is already an error.
     pub(crate) bindings: BTreeMap<String, Option<Mechanism>>,
 }
@@ -94,6 +101,7 @@ impl LabFile {
                 .with_help("its keys are CPUs of this machine, which forwards nothing there");
         }
         let router = router(reading, &file, kind);
+        let hosts = hosts(reading, &file, kind);
         let mut cpu = |key| placement.as_ref()?.integer(reading, key, CPU);
         let (load_cpu, dut_cpu, control_cpu) =
             (cpu("load_cpu"), cpu("dut_cpu"), cpu("control_cpu"));
@@ -114,6 +122,7 @@ impl LabFile {
             dut_cpu,
             control_cpu,
             router,
+            hosts,
             bindings,
         })
     }

@@ -67,6 +67,7 @@ fn mechanisms(kind: Option<LabKind>) -> &'static [&'static str] {
         ],
         Some(LabKind::Router) => &["knob", "routes"],
         Some(LabKind::FreebsdSsh) => &["sysctl", "loader", "kernel", "command"],
+        Some(LabKind::LinuxSsh) => &["sysctl", "nft", "ethtool", "sysfs", "command"],
     }
 }
 
@@ -124,7 +125,7 @@ impl Mechanism {
                     Some(LabKind::FreebsdSsh) => {
                         is_freebsd_name(reading, sysctl.span(), sysctl.get_ref(), "sysctl")
                     }
-                    Some(_) => is_sysctl(reading, sysctl.span(), sysctl.get_ref()),
+                    Some(kind) => is_sysctl(reading, sysctl.span(), sysctl.get_ref(), kind),
                 };
                 is_name.then_some(Self::Sysctl(sysctl, values))
             }
@@ -346,10 +347,13 @@ fn arguments(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option
     Some(arguments)
 }
 
-/// Whether a key names a file under `/proc/sys/net` and can name nothing else.
-fn is_sysctl(reading: &mut Reading<'_>, span: Span, key: &str) -> bool {
+/// Whether a key names a file under `/proc/sys` and can name nothing else: any of a whole host, those of the
+/// network alone of a namespace, which has its own of them.
+fn is_sysctl(reading: &mut Reading<'_>, span: Span, key: &str, kind: LabKind) -> bool {
     let parts: Vec<&str> = key.split('.').collect();
-    let wrong = if parts[0] != "net" || parts.len() < 2 {
+    let wrong = if parts.len() < 2 {
+        Some("keys have at least two parts, with a dot in between".to_owned())
+    } else if parts[0] != "net" && !kind.is_remote() {
         Some("only keys under `net.` belong to the DUT's own namespace".to_owned())
     } else {
         parts.iter().find(|part| !is_sysctl_part(part)).map(|part| {
@@ -484,6 +488,24 @@ mod tests {
     }
 
     #[test]
+    fn a_sysctl_of_a_host_may_be_any_but_no_path() {
+        for (key, allowed) in [
+            ("net.ipv4.conf.{dut-in}.rp_filter", true),
+            ("kernel.sched_rt_runtime_us", true),
+            ("vm.dirty_ratio", true),
+            ("net", false),
+            ("kernel..panic", false),
+            ("kernel.../../sys/x", false),
+            ("kernel/panic", false),
+            ("kernel.a b", false),
+        ] {
+            let tables = "[dut]\nhost = \"a\"\nin = \"a\"\nout = \"b\"\n[tester]\nhost = \"b\"\nin = \"a\"\nout = \"b\"";
+            let errors = errors_in("linux-ssh", &format!("sysctl = {key:?}\n{tables}"));
+            assert_eq!(errors.is_empty(), allowed, "{key}\n{errors}");
+        }
+    }
+
+    #[test]
     fn a_file_cannot_leave_the_directory_of_its_interface() {
         for (file, allowed) in [
             ("threaded", true),
@@ -547,7 +569,12 @@ mod tests {
 
     #[test]
     fn every_mechanism_is_some_labs() {
-        let kinds = [LabKind::Netns, LabKind::Router, LabKind::FreebsdSsh];
+        let kinds = [
+            LabKind::Netns,
+            LabKind::Router,
+            LabKind::FreebsdSsh,
+            LabKind::LinuxSsh,
+        ];
         for mechanism in MECHANISMS {
             let mut kinds = kinds.into_iter();
             assert!(

@@ -203,6 +203,10 @@ pub struct BlockRecord {
     pub undisturbed_loop_ns: f64,
     /// Which part of the slices the observations rest on, by family.
     pub rate_basis: BTreeMap<AddressFamily, RateBasis>,
+    /// Of a lab of hosts: everything that was found to differ between the variants on the DUT, by variant and
+    /// fact.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub differing_facts: BTreeMap<VariantName, BTreeMap<String, String>>,
 }
 
 /// Which part of its slices a block's forwarding rates rest on; one for all its trials, so that they
@@ -646,6 +650,7 @@ mod tests {
             generator_cost_ns: BTreeMap::new(),
             undisturbed_loop_ns: 1.0,
             rate_basis: BTreeMap::new(),
+            differing_facts: BTreeMap::new(),
         })
     }
 

@@ -106,6 +106,7 @@ fn lab_of(file: LabFile, bindings: BTreeMap<String, Binding>) -> Lab {
         control_cpu: file.control_cpu,
         link_gbps: file.link_gbps,
         router: file.router,
+        hosts: file.hosts,
         bindings,
     }
 }

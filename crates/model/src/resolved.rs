@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::hosts::Hosts;
 use crate::knob::Knob;
 use crate::profile::Profiling;
 use crate::words::{AddressFamily, Level, LoadRegime, VariantName};
@@ -71,7 +72,8 @@ impl Resolved {
 }
 
 /// SHA-256 in hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -337,6 +339,9 @@ pub struct Lab {
     /// What a router is besides its knobs; every lab of that kind says, and no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RouterLab>,
+    /// The hosts, where tester and DUT are such; every lab of Linux hosts says, and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
     /// How each factor of the experiment is set, by the factor's name.
     pub bindings: BTreeMap<String, Binding>,
 }
@@ -354,6 +359,7 @@ impl Lab {
             control_cpu: None,
             link_gbps: None,
             router: None,
+            hosts: None,
             bindings: BTreeMap::new(),
         }
     }
@@ -379,6 +385,8 @@ pub enum LabKind {
     Router,
     /// A FreeBSD host between a tester's two ports, both reached by ssh.
     FreebsdSsh,
+    /// A Linux host between a tester's two ports, both reached by ssh.
+    LinuxSsh,
 }
 
 impl LabKind {
@@ -389,6 +397,7 @@ impl LabKind {
             Self::Netns => "netns",
             Self::Router => "router",
             Self::FreebsdSsh => "freebsd-ssh",
+            Self::LinuxSsh => "linux-ssh",
         }
     }
 
@@ -397,7 +406,7 @@ impl LabKind {
     pub const fn is_remote(self) -> bool {
         match self {
             Self::Netns | Self::Router => false,
-            Self::FreebsdSsh => true,
+            Self::FreebsdSsh | Self::LinuxSsh => true,
         }
     }
 }

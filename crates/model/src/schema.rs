@@ -93,6 +93,9 @@ pub fn lab() -> Value {
                 ),
                 ("placement", placement()),
                 ("router", router()),
+                ("ssh", ssh()),
+                ("dut", dut_host()),
+                ("tester", tester_host()),
                 (
                     "bind",
                     json!({
@@ -452,6 +455,63 @@ fn router() -> Value {
     )
 }
 
+fn ssh() -> Value {
+    described(
+        "How hosts are reached; only of kind \"linux-ssh\".",
+        table(
+            &[(
+                "config",
+                line("The file for `ssh -F`, relative to this one; the user's own without."),
+            )],
+            &[],
+        ),
+    )
+}
+
+fn dut_host() -> Value {
+    described(
+        "The device under test; only of kind \"linux-ssh\".",
+        table(
+            &[
+                (
+                    "host",
+                    line("What ssh is told: a host of its configuration, or user@host."),
+                ),
+                ("in", line("Its interface that faces the generator.")),
+                ("out", line("Its interface that faces the sink.")),
+            ],
+            &["host", "in", "out"],
+        ),
+    )
+}
+
+fn tester_host() -> Value {
+    described(
+        "Generator and sink; only of kind \"linux-ssh\".",
+        table(
+            &[
+                (
+                    "host",
+                    line("What ssh is told: a host of its configuration, or user@host."),
+                ),
+                ("out", line("Where the generator sends.")),
+                ("in", line("Where the sink counts.")),
+                (
+                    "cpu",
+                    integer("The CPU that sends; the last without.", &lab_file::CPU),
+                ),
+                (
+                    "program",
+                    line(
+                        "The fwdlab program for that host, relative to this file; the running one without.",
+                    ),
+                ),
+            ],
+            &["host", "out", "in"],
+        ),
+    )
+}
+
 fn binding() -> Value {
     let interfaces = json!({
         "description": "Which of the DUT's interfaces; both by default.",
@@ -673,6 +733,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::hosts;
 
     /// Every table of the parser, and where the schema has it.
     const TABLES: &[(&[&str], &str)] = &[
@@ -723,6 +784,9 @@ mod tests {
         (lab_file::FILE_KEYS, "/lab"),
         (lab_file::PLACEMENT_KEYS, "/lab/properties/placement"),
         (lab_file::ROUTER_KEYS, "/lab/properties/router"),
+        (hosts::SSH_KEYS, "/lab/properties/ssh"),
+        (hosts::DUT_KEYS, "/lab/properties/dut"),
+        (hosts::TESTER_KEYS, "/lab/properties/tester"),
         (
             mechanism::BINDING_KEYS,
             "/lab/properties/bind/additionalProperties",

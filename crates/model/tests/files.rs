@@ -223,7 +223,7 @@ fn the_examples_of_the_guide_are_an_experiment_and_its_lab() {
         .skip(1)
         .filter_map(|rest| rest.split("```").next())
         .collect();
-    let [experiment, settings, lab, router, freebsd] = blocks.as_slice() else {
+    let [experiment, settings, lab, router, freebsd, linux] = blocks.as_slice() else {
         panic!("{} blocks", blocks.len());
     };
     let files = Files(BTreeMap::new())
@@ -249,6 +249,10 @@ fn the_examples_of_the_guide_are_an_experiment_and_its_lab() {
         let files = files.clone().with(EXPERIMENT, experiment).with(LAB, *lab);
         assert_eq!(files.resolved().variants.len(), 3);
     }
+    let of_hosts = "question = \"q\"\nlab = \"../labs/netns.toml\"\n\
+                    [[factor]]\nname = \"rp_filter\"\nlevels = [0, 1]\n";
+    let files = files.with(EXPERIMENT, of_hosts).with(LAB, *linux);
+    assert_eq!(files.resolved().variants.len(), 3);
     let ready = include_str!("../../../experiments/seeds/tx_reclaim_thresh.toml");
     for line in settings.lines() {
         assert!(ready.contains(line), "{line}");
@@ -856,6 +860,52 @@ fn tables_of_another_kind_of_lab() {
             .errors(),
     );
     assert_snapshot!(errors.join("\n\n"));
+}
+
+#[test]
+fn hosts_that_cannot_be() {
+    let bind = "[bind.rp_filter]\nsysctl = \"net.x\"\n";
+    let dut = "[dut]\nhost = \"router\"\nin = \"eth1\"\nout = \"eth2\"\n";
+    let tester = "[tester]\nhost = \"tester\"\nout = \"eth1\"\nin = \"eth2\"\n";
+    let mut errors = Vec::new();
+    for lab in [
+        String::new(),
+        format!("[ssh]\nconfig = 1\nkey = \"id\"\n{dut}"),
+        format!("[dut]\nhost = \"-oProxyCommand=reboot\"\nin = \"eth1\"\nout = \"eth1\"\n{tester}"),
+        format!("[dut]\nhost = \"a b\"\nin = \"../eth0\"\nout = \"-eth1\"\n{tester}"),
+        format!(
+            "{dut}[tester]\nhost = \"\"\nin = \"an-interface-of-a-long-name\"\ncpu = -1\nprogram = true\n"
+        ),
+        format!("{dut}{tester}[placement]\nload_cpu = 1\n[router]\n"),
+    ] {
+        let lab = format!("kind = \"linux-ssh\"\n{lab}{bind}");
+        errors.push(small("").with("experiments/lab.toml", lab).errors());
+    }
+    let lab = format!("kind = \"netns\"\n[ssh]\n{dut}{tester}{bind}");
+    errors.push(small("").with("experiments/lab.toml", lab).errors());
+    assert_snapshot!(errors.join("\n\n"));
+}
+
+#[test]
+fn hosts_are_part_of_a_lab_and_where_their_files_lie_is_not() {
+    let lab = |config: &str| {
+        let lab = format!(
+            "kind = \"linux-ssh\"\n[ssh]\nconfig = {config:?}\n\
+             [dut]\nhost = \"router\"\nin = \"eth1\"\nout = \"eth2\"\n\
+             [tester]\nhost = \"tester\"\nout = \"a\"\nin = \"b\"\ncpu = 1\n\
+             [bind.rp_filter]\nsysctl = \"net.ipv4.conf.all.rp_filter\"\n"
+        );
+        small("").with("experiments/lab.toml", lab).resolved()
+    };
+    let (one, other) = (lab("ssh_config"), lab("elsewhere/config"));
+    let hosts = one.lab.hosts.as_ref().unwrap();
+    assert_eq!(
+        hosts.ssh_config.as_deref(),
+        Some(Path::new("experiments/ssh_config"))
+    );
+    assert_eq!(hosts.tester.cpu, Some(1));
+    assert_eq!(one.hash(), other.hash());
+    assert_eq!(one.traffic.regime.to_string(), "overload");
 }
 
 #[test]

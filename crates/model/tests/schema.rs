@@ -15,6 +15,7 @@ const LAB: &str = include_str!("everything/lab.toml");
 const KNOBS: &str = include_str!("everything/knobs.toml");
 const ROUTER: &str = include_str!("everything/router.toml");
 const FREEBSD: &str = include_str!("everything/freebsd.toml");
+const LINUX: &str = include_str!("everything/linux.toml");
 
 /// What a schema finds wrong with a value, each with its place.
 ///
@@ -174,6 +175,7 @@ fn every_key_fits_its_schema() {
         (LAB, schema::lab()),
         (ROUTER, schema::lab()),
         (FREEBSD, schema::lab()),
+        (LINUX, schema::lab()),
     ] {
         assert_eq!(problems(&schema, &as_json(text).unwrap(), ""), [""; 0]);
     }
@@ -235,6 +237,8 @@ fn what_is_wrong_does_not_fit() {
             "277567",
             "/bind/l2_prepend/kernel/0",
         ),
+        (LINUX, "cpu = 3", "cpu = -3", "/tester/cpu"),
+        (LINUX, "in = \"eth2\"", "on = \"eth2\"", "/tester"),
     ] {
         assert!(text.contains(from), "{from}");
         let schema = if text == EXPERIMENT {
@@ -264,13 +268,18 @@ proptest! {
     /// An editor never marks what a run would take.
     #[test]
     fn what_the_parser_takes_fits_the_schema(
-        of_kind in 0..3_usize,
+        of_kind in 0..4_usize,
         in_lab in any::<bool>(),
         at in any::<usize>(),
         length in 0..12_usize,
         with in "([\\[\\]{}=\"'., 0-9-]|imix|levels|true|lab){0,3}",
     ) {
-        let (experiment, lab) = [(EXPERIMENT, LAB), (KNOBS, ROUTER), (KNOBS, FREEBSD)][of_kind];
+        let (experiment, lab) = [
+            (EXPERIMENT, LAB),
+            (KNOBS, ROUTER),
+            (KNOBS, FREEBSD),
+            (KNOBS, LINUX),
+        ][of_kind];
         let (mut experiment, mut lab) = (experiment.to_owned(), lab.to_owned());
         let changed = if in_lab { &mut lab } else { &mut experiment };
         *changed = spliced(changed, at, length, &with);

@@ -242,6 +242,7 @@ mod tests {
             generator_cost_ns: BTreeMap::new(),
             undisturbed_loop_ns: 1.0,
             rate_basis: BTreeMap::new(),
+            differing_facts: BTreeMap::new(),
         };
         (trials, block)
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, LoadRegime, Order, RateBasis, Resolved, SessionRecord, Tester,
-    Traffic, TrialRecord, VariantName,
+    AddressFamily, Conservation, LoadRegime, Order, RateBasis, Record, Resolved, SessionRecord,
+    Tester, Traffic, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::Dialect;
@@ -106,6 +106,7 @@ impl Report {
             design: design_section(resolved),
             factors: resolved.factors.iter().map(factor_section).collect(),
             variants: resolved.variants.iter().map(variant_section).collect(),
+            differing_facts: differing_facts(&loaded.records),
             comparisons,
             slices,
             trials: trial_sections(loaded),
@@ -126,6 +127,22 @@ impl Report {
 }
 
 /// The command line that repeats a run: the same files, the same orders, a directory of its own.
+/// What the last block found to differ between the variants, by fact.
+fn differing_facts(records: &[Record]) -> BTreeMap<String, BTreeMap<VariantName, String>> {
+    let blocks = records.iter().rev().filter_map(|record| match record {
+        Record::Block(block) if !block.differing_facts.is_empty() => Some(&block.differing_facts),
+        _ => None,
+    });
+    let mut by_fact: BTreeMap<String, BTreeMap<VariantName, String>> = BTreeMap::new();
+    for (variant, facts) in blocks.take(1).flatten() {
+        for (fact, value) in facts {
+            let values = by_fact.entry(fact.clone()).or_default();
+            values.insert(variant.clone(), value.clone());
+        }
+    }
+    by_fact
+}
+
 fn command(session: &SessionRecord, seed: u64) -> String {
     let experiment = shell_word(&session.experiment_path);
     let lab = session

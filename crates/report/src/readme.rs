@@ -38,6 +38,7 @@ pub(crate) fn readme(report: &Report, plots: &str) -> String {
     page.conservation();
     page.disturbance();
     page.invalid();
+    page.differing_facts();
     page.environment();
     page.limits();
     page.again();
@@ -124,6 +125,9 @@ impl Page<'_> {
             }
             LabKind::Router => "The reference router, with the tester's frames in memory",
             LabKind::FreebsdSsh => "FreeBSD hosts reached by ssh",
+            LabKind::LinuxSsh => {
+                "A Linux host between the two ports of a tester, both reached by ssh"
+            }
         });
         let machine = match &lab.machine {
             Some(machine) => format!("{machine} ({} x {})", lab.cpus, lab.cpu_model),
@@ -1040,6 +1044,30 @@ impl Page<'_> {
             self.results_table(&comparison.rows_with_all_trials, &[]);
             self.source_in(index, &["rows_with_all_trials"]);
         }
+    }
+
+    /// What differs between the variants on the DUT, and nothing else does.
+    fn differing_facts(&mut self) {
+        let report = self.report;
+        if report.differing_facts.is_empty() {
+            return;
+        }
+        self.paragraph("## What differs");
+        self.paragraph(&format!(
+            "The variants differ in {} of the DUT, as read from it under each of them, and in nothing else that was \
+             read: settings of the kernel and its modules, rulesets, routes, and what the ports do.",
+            format::counted(report.differing_facts.len() as u64, "fact")
+        ));
+        for (fact, values) in &report.differing_facts {
+            let values = values.iter().map(|(variant, value)| {
+                let label = text::markdown(report.label(variant));
+                format!("{label}: {}", sentences::fact(value))
+            });
+            let values = values.collect::<Vec<_>>().join("; ");
+            self.line(&format!("- {}: {values}", text::markdown(fact)));
+        }
+        self.line("");
+        self.source(&["/differing_facts"]);
     }
 
     fn environment(&mut self) {

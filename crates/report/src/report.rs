@@ -51,6 +51,10 @@ pub struct Report {
     pub factors: Vec<FactorSection>,
     /// The combinations of levels, in the experiment's order.
     pub variants: Vec<VariantSection>,
+    /// Everything that was found to differ between the variants on the DUT, by fact and variant; empty of labs
+    /// whose DUT is made anew.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub differing_facts: BTreeMap<String, BTreeMap<VariantName, String>>,
     /// What came out, one entry a comparison and address family.
     pub comparisons: Vec<ComparisonSection>,
     /// What the slices of the blocks that stand show beside their rates; none where there are no slices.

@@ -5,6 +5,7 @@ use fwdlab_model::{Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRe
 use crate::factorial::{FactorialRow, FactorialSection};
 use crate::format;
 use crate::report::{ComparisonSection, Effect, MethodSection, Report};
+use crate::text;
 
 /// `8 blocks`, or `3 of 8 blocks` while the run goes on.
 pub(crate) fn blocks(report: &Report) -> String {
@@ -324,6 +325,18 @@ pub fn settled_load(load: &LoadRecord) -> Vec<String> {
     sentences
 }
 
+/// The value of a fact in few words: a text is told by its being one.
+pub(crate) fn fact(value: &str) -> String {
+    const CHARACTERS_MAX: usize = 60;
+    if value.is_empty() {
+        "none".to_owned()
+    } else if value.contains('\n') || value.chars().count() > CHARACTERS_MAX {
+        "a longer text, in report.json".to_owned()
+    } else {
+        text::code(value)
+    }
+}
+
 /// What must not be concluded.
 pub(crate) fn limits(report: &Report) -> Vec<String> {
     match report.lab.kind {
@@ -335,7 +348,7 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
         ]
         .map(str::to_owned)
         .into(),
-        LabKind::FreebsdSsh => [
+        LabKind::FreebsdSsh | LabKind::LinuxSsh => [
             "The result is that of this DUT with these cards; another machine has another balance of CPU, \
              memory and bus.",
         ]

@@ -408,6 +408,8 @@ impl SshLab {
         for host in Host::ALL {
             let address = host.address();
             let host_key = self.host_key(host);
+            let home = self.path(&format!("home_{}", host.ssh_name()));
+            fs::create_dir(&home)?;
             make_key(&host_key)?;
             known += &format!("{address} {}", fs::read_to_string(public(&host_key))?);
             client += &format!("Host {}\n    HostName {address}\n", host.ssh_name());
@@ -428,9 +430,12 @@ impl SshLab {
                      # Above its default of 10 connections are refused at random.\n\
                      MaxStartups 100\n\
                      UseDNS no\n\
+                     # What is written at home is the test's, and no shell reads its start-up files.\n\
+                     SetEnv HOME={}\n\
                      LogLevel INFO\n",
                     host_key.display(),
                     authorized_keys.display(),
+                    home.display(),
                 ),
             )?;
         }

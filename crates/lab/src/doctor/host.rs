@@ -50,7 +50,7 @@ pub fn examine(
     match lab.kind {
         LabKind::Netns => examine_netns(lab, regime, environment, prepared),
         LabKind::Router => examine_router(lab, regime, environment, interrupts),
-        LabKind::FreebsdSsh => Err(LabError::NotDriven {
+        LabKind::FreebsdSsh | LabKind::LinuxSsh => Err(LabError::NotDriven {
             lab: lab.name.clone(),
             kind: lab.kind,
         }),

@@ -73,7 +73,7 @@ pub fn control_experiment(
     });
     let families = match lab.kind {
         LabKind::Router => vec![AddressFamily::Inet, AddressFamily::Inet6],
-        LabKind::Netns | LabKind::FreebsdSsh => vec![AddressFamily::Inet],
+        LabKind::Netns | LabKind::FreebsdSsh | LabKind::LinuxSsh => vec![AddressFamily::Inet],
     };
     Resolved {
         name: "doctor".to_owned(),

@@ -98,7 +98,7 @@ impl Mechanism for Programs {
 }
 
 /// A program's arguments for a level.
-fn arguments(template: &[String], level: &Level) -> Vec<String> {
+pub(crate) fn arguments(template: &[String], level: &Level) -> Vec<String> {
     let level = level.to_string();
     template
         .iter()
@@ -107,7 +107,7 @@ fn arguments(template: &[String], level: &Level) -> Vec<String> {
 }
 
 /// Whether a text holds a level as a word of its own: `10` does not hold `1`.
-fn holds(text: &str, level: &str) -> bool {
+pub(crate) fn holds(text: &str, level: &str) -> bool {
     let is_of_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     // A level that itself begins or ends with a sign borders on anything.
     let is_joined = |outside, inside| is_of_word(outside) && is_of_word(inside);

@@ -12,6 +12,7 @@ mod sysctl;
 mod sysfs;
 mod xdp;
 
+pub(crate) use self::command::{arguments, holds};
 pub(crate) use nft::is_installed as nft_is_installed;
 
 use fwdlab_model::{
@@ -192,7 +193,7 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>>
     mechanisms
 }
 
-fn unbound_level(factor: &str, level: &Level) -> LabError {
+pub(crate) fn unbound_level(factor: &str, level: &Level) -> LabError {
     LabError::Unbound {
         factor: factor.to_owned(),
         level: level.to_string(),

@@ -20,7 +20,7 @@ use crate::counters::{Drops, difference, drops};
 use crate::drop_reasons::DropReasons;
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
-use crate::journal::{Journal, Undo};
+use crate::journal::{Changes, Entrance, Journal, Undo};
 use crate::profiler::Place;
 use crate::tester::IngressControl;
 use crate::topology::counting;
@@ -32,16 +32,6 @@ const CONTROL_MS: u64 = 100;
 
 /// How long the kernel is listened to for its reasons to drop frames.
 const DROP_REASONS_MS: u64 = 50;
-
-/// What a block changes beyond its own lifetime, undone at the latest when the value goes.
-pub(super) struct Changes<'a>(pub(super) &'a mut Journal);
-
-impl Drop for Changes<'_> {
-    fn drop(&mut self) {
-        // What cannot be undone now stands in the journal, where the next run finds it.
-        let _ = self.0.undo_all();
-    }
-}
 
 /// Everything that lives as long as a block.
 pub(super) struct Measurement<'a> {
@@ -84,7 +74,8 @@ impl<'a> Measurement<'a> {
             changes.0.announce(what, Undo::RemoveNamespace { name })?;
         }
         let topology = Topology::build()?;
-        changes.0.enter_dut(topology.dut().entrance()?);
+        let entrance = Entrance::Namespace(topology.dut().entrance()?);
+        changes.0.enter_dut(entrance);
         let interface = topology.generator_interface();
         if tester != Tester::Ebpf {
             topology.take_frames_of_sockets_in_polls()?;

@@ -17,7 +17,7 @@ use crate::dut::Dut;
 use crate::journal::Journal;
 use crate::placement::{load_unavailable, placement};
 use crate::profiler::{Place, unavailable};
-use crate::restore::{Leftover, LeftoverState, OnFailure, restore};
+use crate::restore::{Leftover, LeftoverState, OnFailure, Whose, restore};
 use crate::tester::TesterChoice;
 use crate::topology::counting;
 use crate::validity::AskedLoad;
@@ -73,7 +73,7 @@ impl NetnsLab {
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
         let journal = Journal::open(state_directory, JOURNAL)?;
-        let leftovers = restore(state_directory, OnFailure::Keep)?;
+        let leftovers = restore(state_directory, Whose::ThisMachine, OnFailure::Keep)?;
         let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
         if let Some(leftover) = leftovers.iter().find(failed) {
             return Err(LabError::NotRestored {

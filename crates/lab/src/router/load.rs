@@ -123,6 +123,7 @@ impl Load {
                 .filter(|_| regime != LoadRegime::SelfClocked)
                 .filter_map(|(&family, load)| Some((family, load.intended_pps?)))
                 .collect(),
+            unaccounted_ratio_max: 0.0,
         }
     }
 

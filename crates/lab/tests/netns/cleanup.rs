@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use fwdlab_lab::{Leftover, LeftoverState, NetnsLab, OnFailure, Topology, Undo};
+use fwdlab_lab::{Leftover, LeftoverState, NetnsLab, OnFailure, Topology, Undo, Whose};
 use fwdlab_model::AddressFamily;
 
 use crate::rig::{experiment, own_namespaces, own_the_machine, rulesets, run};
@@ -205,7 +205,7 @@ fn every_kind_of_change_is_put_back_once() {
     assert!(told.iter().all(|(_, state)| *state == "left") && mark.exists());
 
     // The latest change is undone first, and one that cannot be holds the others up no more than this.
-    let restored = fwdlab_lab::restore(state.path(), OnFailure::Keep).unwrap();
+    let restored = fwdlab_lab::restore(state.path(), Whose::Everybody, OnFailure::Keep).unwrap();
     let words: Vec<_> = states(&restored)
         .into_iter()
         .map(|(_, state)| state)
@@ -219,7 +219,7 @@ fn every_kind_of_change_is_put_back_once() {
     assert!(!exists(&left.0) && !mark.exists());
     std::mem::forget(left);
 
-    let again = fwdlab_lab::restore(state.path(), OnFailure::Keep).unwrap();
+    let again = fwdlab_lab::restore(state.path(), Whose::Everybody, OnFailure::Keep).unwrap();
     let words: Vec<_> = states(&again).into_iter().map(|(_, state)| state).collect();
     assert_eq!(words, ["failed"]);
     let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
@@ -233,7 +233,7 @@ fn every_kind_of_change_is_put_back_once() {
         "{error}"
     );
 
-    let forgotten = fwdlab_lab::restore(state.path(), OnFailure::Forget).unwrap();
+    let forgotten = fwdlab_lab::restore(state.path(), Whose::Everybody, OnFailure::Forget).unwrap();
     let words: Vec<_> = states(&forgotten)
         .into_iter()
         .map(|(_, state)| state)
@@ -252,7 +252,7 @@ fn a_damaged_journal_is_refused_with_its_line() {
     let path = state.path().join("netns.jsonl");
     let line = journal_line(r#"{"kind":"burn"}"#, std::process::id());
     std::fs::write(&path, line).unwrap();
-    let error = fwdlab_lab::restore(state.path(), OnFailure::Keep).unwrap_err();
+    let error = fwdlab_lab::restore(state.path(), Whose::Everybody, OnFailure::Keep).unwrap_err();
     assert!(
         error.to_string().contains("netns.jsonl\":1: not a line"),
         "{error}"

@@ -329,6 +329,7 @@ impl Synthetic {
                 .map(|&family| (family, 48.2 + f64::from(block) * 0.1))
                 .collect(),
             undisturbed_loop_ns: 690.0,
+            differing_facts: BTreeMap::new(),
             rate_basis: self
                 .families
                 .iter()

@@ -1,0 +1,706 @@
+//! A Linux DUT on its host: made ready, set to a variant, read back, and put back as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use fwdlab_model::{AddressFamily, Binding, DutHost, DutInterface, Level, Resolved, Variant};
+
+use super::facts::{Facts, facts, restless};
+use super::ssh::Connection;
+use super::tester::Station;
+use crate::LabError;
+use crate::addresses::addresses;
+use crate::counters::{Drops, stack_drops};
+use crate::dut::{arguments, holds, unbound_level};
+use crate::journal::{ChangeId, Journal, Undo};
+
+/// Under which fwdlab's routes stand in a DUT's tables (`ip route show proto 196`), so that they can be told
+/// from the owner's.
+const ROUTE_PROTOCOL: &str = "196";
+
+/// A DUT on its host.
+pub(super) struct HostDut {
+    connection: Rc<Connection>,
+    of: DutHost,
+    bindings: BTreeMap<String, Binding>,
+    /// What each nft ruleset is listed as, by its text.
+    listed: BTreeMap<String, String>,
+    /// The level of each factor that the owner's programs set, with the change that undoes it.
+    standing: BTreeMap<String, (Level, ChangeId)>,
+    /// Facts that change by themselves.
+    pub(super) restless: BTreeSet<String>,
+    /// The station of its sending interface.
+    pub(super) mac_out: String,
+    /// The station of its receiving interface.
+    pub(super) mac_in: String,
+}
+
+impl HostDut {
+    /// Looks whether the host is one that can be measured on without cutting it off.
+    ///
+    /// # Errors
+    /// `Host` where it is not, and those of the connection.
+    pub(super) fn open(
+        connection: &Rc<Connection>,
+        of: &DutHost,
+        resolved: &Resolved,
+    ) -> Result<Self, LabError> {
+        let mut dut = Self {
+            connection: Rc::clone(connection),
+            of: of.clone(),
+            bindings: resolved.lab.bindings.clone(),
+            listed: BTreeMap::new(),
+            standing: BTreeMap::new(),
+            restless: BTreeSet::new(),
+            mac_out: String::new(),
+            mac_in: String::new(),
+        };
+        if dut.run(&["id", "-u"])?.trim() != "0" {
+            return Err(
+                dut.wrong("it has to be entered as root, who alone may change its settings")
+            );
+        }
+        dut.mac_in = dut.mac(&of.interface_in)?;
+        dut.mac_out = dut.mac(&of.interface_out)?;
+        for interface in [&of.interface_in, &of.interface_out] {
+            dut.refuse_if_needed_elsewhere(interface)?;
+        }
+        Ok(dut)
+    }
+
+    /// An interface that leads to the controller, or to the world, takes no load.
+    fn refuse_if_needed_elsewhere(&self, interface: &str) -> Result<(), LabError> {
+        for family in ["-4", "-6"] {
+            let routes = self.run(&["ip", "-o", family, "route", "show", "default"])?;
+            let leads = routes.lines().any(|route| {
+                let mut words = route.split_whitespace();
+                words.any(|word| word == "dev") && words.next() == Some(interface)
+            });
+            if leads {
+                return Err(self.wrong(&format!(
+                    "a default route leads through {interface}, which a load could cut off; name the \
+                     interfaces between the tester's ports in the lab file"
+                )));
+            }
+        }
+        // Client, port, server, port.
+        let session = self.run(&["sh", "-c", "echo $SSH_CONNECTION"])?;
+        let own: Option<IpAddr> = session
+            .split_whitespace()
+            .nth(2)
+            .and_then(|own| own.parse().ok());
+        let addresses = self.run(&["ip", "-o", "address", "show", "dev", interface])?;
+        let is_own = addresses.split_whitespace().any(|word| {
+            let address = word.split('/').next().and_then(|word| word.parse().ok());
+            address.is_some() && address == own
+        });
+        if is_own {
+            return Err(self.wrong(&format!(
+                "this connection to it comes in at {interface}, and a load would cut it off; reach it through \
+                 an admin network of its own"
+            )));
+        }
+        Ok(())
+    }
+
+    fn mac(&self, interface: &str) -> Result<String, LabError> {
+        let path = format!("/sys/class/net/{interface}/address");
+        match self.read(&path) {
+            Ok(mac) => Ok(mac),
+            Err(LabError::OnHost { .. }) => Err(self.wrong(&format!(
+                "it has no interface {interface}; `ip link` lists them"
+            ))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// All that may change how it forwards, but for what changes by itself.
+    pub(super) fn facts(&self) -> Result<Facts, LabError> {
+        let mut facts = self.all_facts()?;
+        facts.retain(|name, _| !self.restless.contains(name));
+        Ok(facts)
+    }
+
+    fn all_facts(&self) -> Result<Facts, LabError> {
+        let interfaces = [&self.of.interface_in, &self.of.interface_out];
+        facts(&self.connection, interfaces.map(String::as_str))
+    }
+
+    /// Finds out which facts change by themselves, while nothing is measured.
+    pub(super) fn look_for_restless_facts(&mut self) -> Result<&BTreeSet<String>, LabError> {
+        self.restless = restless(|| self.all_facts())?;
+        Ok(&self.restless)
+    }
+
+    /// Why the host cannot have a variant; none where it can.
+    pub(super) fn unavailable(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        for (factor, level) in &variant.levels {
+            let reason = match self.binding(factor, level)? {
+                Binding::Sysctl { key, .. } => {
+                    let missing = self.is_refused(&["cat", &self.sysctl_path(key)])?;
+                    missing.then(|| format!("its kernel has no readable sysctl {key}"))
+                }
+                Binding::Sysfs {
+                    file, interfaces, ..
+                } => {
+                    let path = self.sysfs_path(interfaces[0], file);
+                    let missing = self.is_refused(&["cat", &path])?;
+                    missing.then(|| format!("it has no readable {path}"))
+                }
+                Binding::Ethtool {
+                    feature,
+                    interfaces,
+                } => self.fixed_feature(feature, interfaces, level)?,
+                Binding::Nft(rulesets) => {
+                    let text = ruleset(rulesets, factor, level)?;
+                    let missing =
+                        !text.trim().is_empty() && self.is_refused(&["nft", "--version"])?;
+                    missing.then(|| "nft is not installed there".to_owned())
+                }
+                Binding::Command(programs) => {
+                    let all = [
+                        Some(&programs.apply),
+                        Some(&programs.undo),
+                        programs.check.as_ref(),
+                    ];
+                    let names = all.into_iter().flatten().filter_map(|words| words.first());
+                    let mut missing = None;
+                    for name in names {
+                        if self.is_refused(&["sh", "-c", "command -v -- \"$0\"", name])? {
+                            missing = Some(format!("the program {name:?} is not installed there"));
+                        }
+                    }
+                    missing
+                }
+                _ => Some("it is set in no way that a Linux host has".to_owned()),
+            };
+            if let Some(reason) = reason {
+                return Ok(Some(format!("host {}: {reason}", self.connection.host())));
+            }
+        }
+        Ok(None)
+    }
+
+    fn fixed_feature(
+        &self,
+        feature: &str,
+        interfaces: &[DutInterface],
+        level: &Level,
+    ) -> Result<Option<String>, LabError> {
+        for &interface in interfaces {
+            let name = self.interface(interface);
+            let Some(seen) = self.feature(name, feature)? else {
+                return Ok(Some(format!(
+                    "{name} has no feature {feature}, or ethtool is missing"
+                )));
+            };
+            if seen.contains("[fixed]") && !seen.starts_with(on_or_off(level)) {
+                return Ok(Some(format!("{feature} of {name} is fixed: {seen}")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives it addresses, neighbours and routes for the tester's frames, and notes how everything was that a
+    /// variant may set. What is changed is announced to the journal first.
+    pub(super) fn set_up(
+        &mut self,
+        journal: &mut Journal,
+        families: &[AddressFamily],
+        [generator, sink]: [&Station; 2],
+    ) -> Result<(), LabError> {
+        self.standing.clear();
+        let of_interface = "net.ipv4.conf.{dut-in}.rp_filter";
+        for &family in families {
+            let settings: &[(&str, &str)] = match family {
+                AddressFamily::Inet => &[
+                    ("net.ipv4.ip_forward", "1"),
+                    ("net.ipv4.conf.all.rp_filter", "0"),
+                    (of_interface, "0"),
+                ],
+                AddressFamily::Inet6 => &[("net.ipv6.conf.all.forwarding", "1")],
+            };
+            for (key, value) in settings {
+                let path = self.sysctl_path(key);
+                // Writing what is there already would set others back, too: those of every interface.
+                if self.read(&path)? != *value {
+                    self.keep_file(journal, &path)?;
+                    self.write(&path, value)?;
+                }
+            }
+            self.set_up_family(journal, family, generator, sink)?;
+        }
+        let bindings = self.bindings.clone();
+        for binding in bindings.values() {
+            match binding {
+                Binding::Sysctl { key, .. } => {
+                    self.keep_file(journal, &self.sysctl_path(key))?;
+                }
+                Binding::Sysfs {
+                    file, interfaces, ..
+                } => {
+                    for &interface in interfaces {
+                        self.keep_file(journal, &self.sysfs_path(interface, file))?;
+                    }
+                }
+                Binding::Ethtool {
+                    feature,
+                    interfaces,
+                } => {
+                    for &interface in interfaces {
+                        self.keep_feature(journal, feature, interface)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if bindings
+            .values()
+            .any(|binding| matches!(binding, Binding::Nft(_)))
+        {
+            self.keep_ruleset(journal)?;
+        }
+        Ok(())
+    }
+
+    fn set_up_family(
+        &self,
+        journal: &mut Journal,
+        family: AddressFamily,
+        generator: &Station,
+        sink: &Station,
+    ) -> Result<(), LabError> {
+        let own = addresses(family);
+        let option = match family {
+            AddressFamily::Inet => "-4",
+            AddressFamily::Inet6 => "-6",
+        };
+        let sides = [
+            (
+                &self.of.interface_in,
+                own.dut_in,
+                own.generator,
+                &generator.mac,
+                own.sources,
+            ),
+            (
+                &self.of.interface_out,
+                own.dut_out,
+                own.sink,
+                &sink.mac,
+                own.destinations,
+            ),
+        ];
+        for (interface, (address, length), neighbour, mac, (network, network_length)) in sides {
+            let address = format!("{address}/{length}");
+            let network = format!("{network}/{network_length}");
+            let neighbour = neighbour.to_string();
+            let there = self.run(&["ip", "-o", option, "address", "show", "dev", interface])?;
+            if !there.split_whitespace().any(|word| word == address) {
+                let undo = [
+                    "ip", option, "address", "flush", "dev", interface, "to", &address,
+                ];
+                self.announce(
+                    journal,
+                    format!("address {address} of {interface}"),
+                    &undo,
+                    "",
+                )?;
+                // An address that is still being probed for duplicates takes no frames.
+                let mut add = vec![
+                    "ip", option, "address", "replace", &address, "dev", interface,
+                ];
+                if family == AddressFamily::Inet6 {
+                    add.push("nodad");
+                }
+                self.run(&add)?;
+            }
+            let undo = [
+                "ip",
+                option,
+                "neigh",
+                "flush",
+                "to",
+                &neighbour,
+                "dev",
+                interface,
+                "nud",
+                "permanent",
+            ];
+            self.announce(
+                journal,
+                format!("neighbour {neighbour} of {interface}"),
+                &undo,
+                "",
+            )?;
+            self.run(&[
+                "ip",
+                option,
+                "neigh",
+                "replace",
+                &neighbour,
+                "lladdr",
+                mac,
+                "dev",
+                interface,
+                "nud",
+                "permanent",
+            ])?;
+            let flush = [
+                "ip",
+                option,
+                "route",
+                "flush",
+                &network,
+                "proto",
+                ROUTE_PROTOCOL,
+            ];
+            self.announce(journal, format!("route to {network}"), &flush, "")?;
+            self.run(&flush)?;
+            self.run(&[
+                "ip",
+                option,
+                "route",
+                "add",
+                &network,
+                "via",
+                &neighbour,
+                "dev",
+                interface,
+                "proto",
+                ROUTE_PROTOCOL,
+            ])?;
+        }
+        Ok(())
+    }
+
+    /// Sets all levels of a variant.
+    pub(super) fn apply(
+        &mut self,
+        journal: &mut Journal,
+        variant: &Variant,
+    ) -> Result<(), LabError> {
+        let mut rulesets: Option<String> = None;
+        let mut commands = Vec::new();
+        for (factor, level) in &variant.levels {
+            match self.binding(factor, level)? {
+                Binding::Sysctl { key, values } => {
+                    self.write(&self.sysctl_path(key), &values.value(level))?;
+                }
+                Binding::Sysfs {
+                    file,
+                    interfaces,
+                    values,
+                } => {
+                    for &interface in interfaces {
+                        self.write(&self.sysfs_path(interface, file), &values.value(level))?;
+                    }
+                }
+                Binding::Ethtool {
+                    feature,
+                    interfaces,
+                } => {
+                    for &interface in interfaces {
+                        self.set_feature(self.interface(interface), feature, on_or_off(level))?;
+                    }
+                }
+                Binding::Nft(texts) => {
+                    let all = rulesets.get_or_insert_default();
+                    all.push_str(ruleset(texts, factor, level)?);
+                    all.push('\n');
+                }
+                Binding::Command(programs) => commands.push((factor, level, programs.clone())),
+                _ => return Err(unbound_level(factor, level)),
+            }
+        }
+        if let Some(text) = rulesets {
+            let script = format!("flush ruleset\n{text}");
+            self.connection.run(&["nft", "-f", "-"], &script)?;
+        }
+        // The owner's programs come last, so that they find the rest in place.
+        for (factor, level, programs) in commands {
+            if let Some((standing, change)) = self.standing.remove(factor) {
+                if standing == *level {
+                    self.standing.insert(factor.clone(), (standing, change));
+                    continue;
+                }
+                journal.undo(&change)?;
+            }
+            let what = format!("factor {factor:?} at level {:?}", level.to_string());
+            let undo = self.undo(&arguments(&programs.undo, level), "");
+            let change = journal.announce(what, undo)?;
+            self.standing
+                .insert(factor.clone(), (level.clone(), change));
+            self.run(&arguments(&programs.apply, level))?;
+        }
+        Ok(())
+    }
+
+    /// What reads back as something else than the variant's; none where all is as asked.
+    pub(super) fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let mut rulesets: Option<String> = None;
+        for (factor, level) in &variant.levels {
+            let mut seen_and_asked = Vec::new();
+            match self.binding(factor, level)? {
+                Binding::Sysctl { key, values } => {
+                    let path = self.sysctl_path(key);
+                    seen_and_asked.push((path.clone(), self.read(&path)?, values.value(level)));
+                }
+                Binding::Sysfs {
+                    file,
+                    interfaces,
+                    values,
+                } => {
+                    for &interface in interfaces {
+                        let path = self.sysfs_path(interface, file);
+                        seen_and_asked.push((path.clone(), self.read(&path)?, values.value(level)));
+                    }
+                }
+                Binding::Ethtool {
+                    feature,
+                    interfaces,
+                } => {
+                    for &interface in interfaces {
+                        let name = self.interface(interface);
+                        let seen = self.feature(name, feature)?.unwrap_or_default();
+                        let word = seen.split(' ').next().unwrap_or_default().to_owned();
+                        seen_and_asked.push((
+                            format!("{feature} of {name}"),
+                            word,
+                            on_or_off(level).to_owned(),
+                        ));
+                    }
+                }
+                Binding::Nft(texts) => {
+                    let all = rulesets.get_or_insert_default();
+                    all.push_str(ruleset(texts, factor, level)?);
+                    all.push('\n');
+                }
+                Binding::Command(programs) => {
+                    if let Some(check) = &programs.check {
+                        let seen = self.run(&arguments(check, level))?;
+                        if !holds(&seen, &level.to_string()) {
+                            let asked = level.to_string();
+                            return Ok(Some(said(&format!("factor {factor:?}"), &asked, &seen)));
+                        }
+                    }
+                }
+                _ => return Err(unbound_level(factor, level)),
+            }
+            for (setting, seen, asked) in seen_and_asked {
+                if !seen.split_whitespace().eq(asked.split_whitespace()) {
+                    return Ok(Some(said(&setting, &asked, &seen)));
+                }
+            }
+        }
+        let Some(text) = rulesets else {
+            return Ok(None);
+        };
+        let seen = self.run(&["nft", "--stateless", "list", "ruleset"])?;
+        // nft lists a ruleset in its own words, so what it lists first is what it must list ever after.
+        let first = self
+            .listed
+            .entry(text.clone())
+            .or_insert_with(|| seen.clone());
+        let is_whole = *first == seen && seen.trim().is_empty() == text.trim().is_empty();
+        Ok((!is_whole).then(|| said("the nft ruleset", first, &seen)))
+    }
+
+    /// Frames dropped so far, by reason.
+    pub(super) fn drops(&self, family: AddressFamily) -> Result<Drops, LabError> {
+        let interfaces = [
+            (&self.of.interface_in, ["rx_dropped", "rx_missed_errors"]),
+            (&self.of.interface_out, ["tx_dropped", "tx_fifo_errors"]),
+        ];
+        let counters = interfaces.iter().flat_map(|(interface, counters)| {
+            counters.iter().map(move |counter| (interface, counter))
+        });
+        let mut files = ["snmp", "netstat", "snmp6"]
+            .map(|name| format!("/proc/net/{name}"))
+            .to_vec();
+        let mut reasons = Vec::new();
+        for (interface, counter) in counters {
+            files.push(format!("/sys/class/net/{interface}/statistics/{counter}"));
+            reasons.push(format!("{interface} {counter}"));
+        }
+        let commands: Vec<Vec<String>> = files
+            .into_iter()
+            .map(|file| vec!["cat".to_owned(), file])
+            .collect();
+        // A kernel without IPv6 has no snmp6.
+        let mut texts = self
+            .connection
+            .run_all(&commands)?
+            .into_iter()
+            .map(Option::unwrap_or_default);
+        let stack: String = texts.by_ref().take(3).collect();
+        let mut drops = stack_drops(family, &stack);
+        for (reason, text) in reasons.into_iter().zip(texts) {
+            drops.insert(reason, text.trim().parse().unwrap_or(0));
+        }
+        Ok(drops)
+    }
+
+    /// Under which frames are counted that its receiving interface dropped.
+    pub(super) fn received_and_dropped(&self) -> String {
+        format!("{} rx_dropped", self.of.interface_in)
+    }
+
+    fn keep_file(&self, journal: &mut Journal, path: &str) -> Result<(), LabError> {
+        let value = self.read(path)?;
+        self.announce(journal, format!("{path} ({value})"), &["tee", path], &value)
+    }
+
+    fn keep_feature(
+        &self,
+        journal: &mut Journal,
+        feature: &str,
+        interface: DutInterface,
+    ) -> Result<(), LabError> {
+        let name = self.interface(interface);
+        let Some(seen) = self.feature(name, feature)? else {
+            return Ok(());
+        };
+        let value = seen.split(' ').next().unwrap_or_default();
+        let undo = ["ethtool", "-K", name, feature, value];
+        self.announce(journal, format!("{feature} of {name} ({value})"), &undo, "")
+    }
+
+    fn keep_ruleset(&self, journal: &mut Journal) -> Result<(), LabError> {
+        let ruleset = self.run(&["nft", "list", "ruleset"])?;
+        let script = format!("flush ruleset\n{ruleset}");
+        self.announce(
+            journal,
+            "the nft ruleset".to_owned(),
+            &["nft", "-f", "-"],
+            &script,
+        )
+    }
+
+    fn announce(
+        &self,
+        journal: &mut Journal,
+        what: String,
+        undo: &[impl AsRef<str>],
+        input: &str,
+    ) -> Result<(), LabError> {
+        journal.announce(what, self.undo(undo, input)).map(|_| ())
+    }
+
+    fn undo(&self, arguments: &[impl AsRef<str>], input: &str) -> Undo {
+        let destination = self.connection.destination();
+        Undo::OnHost {
+            host: destination.host.clone(),
+            ssh_config: destination.config.clone(),
+            arguments: arguments
+                .iter()
+                .map(|word| word.as_ref().to_owned())
+                .collect(),
+            input: input.to_owned(),
+        }
+    }
+
+    fn set_feature(&self, interface: &str, feature: &str, word: &str) -> Result<(), LabError> {
+        let seen = self.feature(interface, feature)?;
+        if seen.is_some_and(|seen| seen.split(' ').next() == Some(word)) {
+            return Ok(());
+        }
+        self.run(&["ethtool", "-K", interface, feature, word])
+            .map(|_| ())
+    }
+
+    /// `on` or `off`, with `[fixed]` behind it where it cannot be changed; none where there is no such feature.
+    fn feature(&self, interface: &str, feature: &str) -> Result<Option<String>, LabError> {
+        let listed = match self.run(&["ethtool", "-k", interface]) {
+            Err(LabError::OnHost { .. }) => return Ok(None),
+            listed => listed?,
+        };
+        Ok(listed.lines().find_map(|line| {
+            let (name, value) = line.trim().split_once(": ")?;
+            (name == feature).then(|| value.to_owned())
+        }))
+    }
+
+    fn binding(&self, factor: &str, level: &Level) -> Result<&Binding, LabError> {
+        self.bindings
+            .get(factor)
+            .ok_or_else(|| unbound_level(factor, level))
+    }
+
+    fn interface(&self, interface: DutInterface) -> &str {
+        match interface {
+            DutInterface::DutIn => &self.of.interface_in,
+            DutInterface::DutOut => &self.of.interface_out,
+        }
+    }
+
+    fn sysfs_path(&self, interface: DutInterface, file: &str) -> String {
+        format!("/sys/class/net/{}/{file}", self.interface(interface))
+    }
+
+    /// The file of a sysctl: dots become slashes, placeholders the interfaces, whose own dots stay.
+    fn sysctl_path(&self, key: &str) -> String {
+        let parts = key.split('.').map(|part| match part {
+            "{dut-in}" => self.of.interface_in.as_str(),
+            "{dut-out}" => self.of.interface_out.as_str(),
+            part => part,
+        });
+        format!("/proc/sys/{}", parts.collect::<Vec<_>>().join("/"))
+    }
+
+    fn read(&self, path: &str) -> Result<String, LabError> {
+        Ok(self.run(&["cat", path])?.trim().to_owned())
+    }
+
+    fn write(&self, path: &str, value: &str) -> Result<(), LabError> {
+        self.connection.run(&["tee", path], value).map(|_| ())
+    }
+
+    fn is_refused(&self, words: &[&str]) -> Result<bool, LabError> {
+        match self.run(words) {
+            Ok(_) => Ok(false),
+            Err(LabError::OnHost { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn run(&self, words: &[impl AsRef<str>]) -> Result<String, LabError> {
+        self.connection.run(words, "")
+    }
+
+    fn wrong(&self, why: &str) -> LabError {
+        LabError::Host {
+            host: self.connection.host().to_owned(),
+            why: why.to_owned(),
+        }
+    }
+}
+
+fn on_or_off(level: &Level) -> &'static str {
+    match level {
+        Level::Boolean(true) => "on",
+        _ => "off",
+    }
+}
+
+fn ruleset<'a>(
+    rulesets: &'a BTreeMap<String, String>,
+    factor: &str,
+    level: &Level,
+) -> Result<&'a str, LabError> {
+    rulesets
+        .get(&level.to_string())
+        .map(String::as_str)
+        .ok_or_else(|| unbound_level(factor, level))
+}
+
+/// What is said of a setting that is not what was asked.
+fn said(setting: &str, asked: &str, seen: &str) -> String {
+    LabError::ReadBack {
+        setting: setting.to_owned(),
+        asked: asked.to_owned(),
+        seen: seen.trim().to_owned(),
+    }
+    .to_string()
+}

@@ -1,0 +1,281 @@
+//! What is so on a DUT: everything that may change how it forwards, by name, so that variants can be proved to
+//! differ in nothing but what is varied.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::ssh::Connection;
+use crate::LabError;
+
+/// Names and values: `sysctl net.ipv4.ip_forward`, `offload eth1 generic-receive-offload`.
+pub(super) type Facts = BTreeMap<String, String>;
+
+/// What changes by itself: clocks, counters, random numbers, what a process made last.
+const RESTLESS: &[&str] = &[
+    "fs/aio-nr",
+    "fs/dentry-state",
+    "fs/file-nr",
+    "fs/inode-nr",
+    "fs/inode-state",
+    "fs/quota/",
+    "kernel/ns_last_pid",
+    "kernel/perf_",
+    "kernel/pty/nr",
+    "kernel/random/",
+    "kernel/sched_domain/",
+    "kernel/tainted",
+    "net/netfilter/nf_conntrack_count",
+    "vm/stat_refresh",
+];
+
+/// How the output of a command is read.
+enum Form {
+    /// All of it is one fact of this name.
+    Whole(String),
+    /// Lines of a path, a colon and a value.
+    Files {
+        what: &'static str,
+        folder: &'static str,
+    },
+    /// As ethtool lists things; this stands in front of each name.
+    Listed(String),
+    /// The first word of each line.
+    Names(&'static str),
+}
+
+/// Reads all facts of a DUT with these two interfaces.
+///
+/// # Errors
+/// Those of the connection; what a host has no program for is no fact of it.
+pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, LabError> {
+    let (forms, commands): (Vec<Form>, Vec<Vec<String>>) =
+        questions(interfaces).into_iter().unzip();
+    let mut facts = Facts::new();
+    for (form, text) in forms.into_iter().zip(dut.run_all(&commands)?) {
+        let Some(text) = text else { continue };
+        match form {
+            Form::Whole(name) => {
+                // An address that is being probed for duplicates is not another one.
+                let text = text.replace(" tentative", "");
+                facts.insert(name, text.trim().to_owned());
+            }
+            Form::Files { what, folder } => add_files(&mut facts, what, folder, &text),
+            Form::Listed(what) => add_listed(&mut facts, &what, &text),
+            Form::Names(name) => {
+                let names = text.lines().filter_map(|line| line.split(' ').next());
+                let names: BTreeSet<&str> = names.collect();
+                let names = names.into_iter().collect::<Vec<_>>().join(" ");
+                facts.insert(name.to_owned(), names);
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// What is asked, and how the answer is read.
+fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let script = |line: &str| ["sh", "-c", line].map(str::to_owned).to_vec();
+    let whole = |name: &str, line: &str| (Form::Whole(name.to_owned()), words(line));
+    let mut questions = vec![
+        whole("kernel", "uname -srv"),
+        whole("kernel command line", "cat /proc/cmdline"),
+        // What can be written is a setting; the rest is status. Some can never be read, and then grep fails.
+        (
+            Form::Files {
+                what: "sysctl",
+                folder: "/proc/sys/",
+            },
+            script("find /proc/sys -type f -perm /222 -exec grep -Hs '' {} + || :"),
+        ),
+        (
+            Form::Files {
+                what: "module",
+                folder: "/sys/module/",
+            },
+            script(
+                "find /sys/module -path '*/parameters/*' -type f -perm /222 -exec grep -Hs '' {} + || :",
+            ),
+        ),
+        (Form::Names("modules"), words("cat /proc/modules")),
+        whole("nft ruleset", "nft --stateless list ruleset"),
+        whole("rules", "ip rule show"),
+        whole("rules inet6", "ip -6 rule show"),
+        whole("routes", "ip route show table all"),
+    ];
+    for interface in interfaces {
+        for (name, option) in [
+            ("offload", "-k"),
+            ("pause", "-a"),
+            ("ring", "-g"),
+            ("coalescing", "-c"),
+            ("channels", "-l"),
+        ] {
+            let listed = Form::Listed(format!("{name} {interface}"));
+            questions.push((listed, words(&format!("ethtool {option} {interface}"))));
+        }
+        for name in ["link", "address"] {
+            questions.push(whole(
+                &format!("{name} {interface}"),
+                &format!("ip -o {name} show dev {interface}"),
+            ));
+        }
+    }
+    questions
+}
+
+/// Lines of `path:value`; several of one path are one fact.
+fn add_files(facts: &mut Facts, what: &str, folder: &str, text: &str) {
+    for line in text.lines() {
+        let Some((path, value)) = line
+            .strip_prefix(folder)
+            .and_then(|line| line.split_once(':'))
+        else {
+            continue;
+        };
+        if RESTLESS.iter().any(|restless| path.starts_with(restless)) {
+            continue;
+        }
+        let fact = facts.entry(format!("{what} {}", path.replace('/', ".")));
+        let fact = fact.or_default();
+        if !fact.is_empty() {
+            fact.push('\n');
+        }
+        fact.push_str(value);
+    }
+}
+
+/// Lines of `name: value`, as ethtool lists them; a heading has no value, and what stands below it its name in
+/// front.
+fn add_listed(facts: &mut Facts, what: &str, text: &str) {
+    let mut heading = String::new();
+    for line in text.lines() {
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        let (name, value) = (name.trim(), value.trim());
+        if value.is_empty() {
+            heading = format!("{name} ");
+            continue;
+        }
+        // The features of `-k` are one list.
+        let heading = if name.contains('-') {
+            ""
+        } else {
+            heading.as_str()
+        };
+        facts.insert(format!("{what} {heading}{name}"), value.to_owned());
+    }
+}
+
+/// How often, and how long after each other, a host is looked at to find what changes by itself.
+const LOOKS: u32 = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(700);
+
+/// The facts of a host on which nobody changes anything, as they change all the same: status that kernels show
+/// where settings are.
+pub(super) fn restless(
+    mut facts: impl FnMut() -> Result<Facts, LabError>,
+) -> Result<BTreeSet<String>, LabError> {
+    let first = facts()?;
+    let mut restless = BTreeSet::new();
+    for _ in 1..LOOKS {
+        sleep(BETWEEN_LOOKS);
+        restless.extend(difference(&first, &facts()?).into_keys());
+    }
+    Ok(restless)
+}
+
+/// The facts that differ, with both values; an empty one where it is no fact of that side.
+pub(super) fn difference(one: &Facts, other: &Facts) -> BTreeMap<String, (String, String)> {
+    let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let value = |facts: &Facts, name: &str| facts.get(name).cloned().unwrap_or_default();
+    names
+        .into_iter()
+        .filter(|name| one.get(*name) != other.get(*name))
+        .map(|name| (name.clone(), (value(one, name), value(other, name))))
+        .collect()
+}
+
+/// What is not as it was: new facts come with modules, which a rule may need and nobody takes out again.
+pub(super) fn left(before: &Facts, after: &Facts) -> BTreeMap<String, (String, String)> {
+    let mut left = difference(before, after);
+    left.retain(|name, _| before.contains_key(name) && name != "modules");
+    left
+}
+
+/// A fact's value on one line of bounded length.
+pub(super) fn shown(value: &str) -> String {
+    const CHARACTERS_MAX: usize = 60;
+    let line = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut shown: String = line.chars().take(CHARACTERS_MAX).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn files_are_facts_but_for_what_never_rests() {
+        let mut facts = Facts::new();
+        let text = "/proc/sys/net/ipv4/ip_forward:1\n/proc/sys/kernel/random/uuid:x\n\
+                    /proc/sys/net/ipv4/tcp_mem:1 2\n/proc/sys/net/ipv4/tcp_mem:3\ngrep: no\n";
+        add_files(&mut facts, "sysctl", "/proc/sys/", text);
+        let expected = [
+            ("sysctl net.ipv4.ip_forward", "1"),
+            ("sysctl net.ipv4.tcp_mem", "1 2\n3"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(facts, Facts::from(expected));
+    }
+
+    #[test]
+    fn what_ethtool_lists_is_told_apart_by_its_headings() {
+        let mut facts = Facts::new();
+        let rings = "Ring parameters for eth1:\nPre-set maximums:\nRX:\t\t4096\n\
+                     Current hardware settings:\nRX:\t\t512\n";
+        add_listed(&mut facts, "ring eth1", rings);
+        let features = "Features for eth1:\nrx-checksumming: on\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n";
+        add_listed(&mut facts, "offload eth1", features);
+        assert_eq!(facts["ring eth1 Current hardware settings RX"], "512");
+        assert_eq!(facts["ring eth1 Pre-set maximums RX"], "4096");
+        assert_eq!(facts["offload eth1 tx-checksum-ipv4"], "off [fixed]");
+    }
+
+    #[test]
+    fn a_difference_has_both_values() {
+        let facts = |pairs: &[(&str, &str)]| -> Facts {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(name, value)| ((*name).into(), (*value).into()))
+                .collect()
+        };
+        let found = difference(
+            &facts(&[("a", "1"), ("b", "2")]),
+            &facts(&[("a", "1"), ("c", "3")]),
+        );
+        let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+        let expected = [
+            ("b".to_owned(), pair("2", "")),
+            ("c".to_owned(), pair("", "3")),
+        ];
+        assert_eq!(found, BTreeMap::from(expected));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_of_a_host_is_read(text: String) {
+            let mut facts = Facts::new();
+            add_files(&mut facts, "sysctl", "/", &text);
+            add_listed(&mut facts, "ring", &text);
+            let _ = shown(&text);
+        }
+    }
+}

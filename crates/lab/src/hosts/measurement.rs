@@ -1,0 +1,370 @@
+//! One block in a lab of hosts, from its set-up to its last slice.
+//!
+//! The load of a slice is started when the variant is set and stopped before anything is asked of the DUT again: a
+//! DUT that forwards all it can has no time for ssh, and counters are read when nothing is under way.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::{
+    AddressFamily, LoadRegime, PlannedBlock, Resolved, Variant, VariantName, Verification,
+};
+use fwdlab_sys::Interrupts;
+
+use super::Link;
+use super::facts::{Facts, difference, left, shown};
+use super::protocol::SinkState;
+use super::tester::{Sent, Station};
+use crate::LabError;
+use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
+use crate::clock::now_utc;
+use crate::counters::{self, Drops};
+use crate::journal::{Changes, Entrance, Journal};
+use crate::watch::Sample;
+
+/// Under which frames are counted that the tester's own port did not take.
+const NOT_TRANSMITTED: &str = "not transmitted by the tester";
+
+/// How many facts are named where a variant is not what it was.
+const FACTS_NAMED: usize = 3;
+
+/// The facts that differ between variants, by variant.
+pub(super) type DifferingFacts = BTreeMap<VariantName, BTreeMap<String, String>>;
+
+/// Everything that lives as long as a block.
+pub(super) struct Measurement<'a> {
+    resolved: &'a Resolved,
+    link: &'a mut Link,
+    changes: Changes<'a>,
+    interrupts: Interrupts,
+    known: &'a mut BTreeMap<VariantName, Facts>,
+    /// How the DUT was before anything was changed.
+    before: Facts,
+    generator: Station,
+    log: BlockLog,
+}
+
+impl<'a> Measurement<'a> {
+    /// Sets the DUT up for the tester's frames.
+    ///
+    /// # Errors
+    /// Those of the connections, and what the DUT refuses.
+    pub(super) fn start(
+        resolved: &'a Resolved,
+        link: &'a mut Link,
+        journal: &'a mut Journal,
+        interrupts: Interrupts,
+        known: &'a mut BTreeMap<VariantName, Facts>,
+    ) -> Result<Self, LabError> {
+        let log = BlockLog::new(resolved, resolved.traffic.regime);
+        let changes = Changes(journal);
+        // What a broken connection had left no time to put back.
+        changes
+            .0
+            .enter_dut(Entrance::Host(link.dut_connection.clone()));
+        changes.0.undo_all()?;
+        changes
+            .0
+            .enter_dut(Entrance::Host(link.dut_connection.clone()));
+        let before = link.dut.facts()?;
+        let [generator, sink] = link.tester.stations()?;
+        link.dut
+            .set_up(changes.0, &resolved.traffic.families, [&generator, &sink])?;
+        Ok(Self {
+            resolved,
+            link,
+            changes,
+            interrupts,
+            known,
+            before,
+            generator,
+            log,
+        })
+    }
+
+    /// Proves every variant of a block with probe frames of every flow and size.
+    ///
+    /// # Errors
+    /// `Probe` and `ReadBack` where one is not as planned.
+    pub(super) fn prove(&mut self, planned: &PlannedBlock) -> Result<(), LabError> {
+        for order in &planned.families {
+            for name in &order.rounds[0] {
+                self.stop_if_asked()?;
+                let variant = self.variant(name);
+                self.link.dut.apply(self.changes.0, variant)?;
+                if let Some(what) = self.link.dut.moved(variant)? {
+                    let host = self.link.dut_connection.host().to_owned();
+                    return Err(LabError::Host { host, why: what });
+                }
+                self.probe(order.family, variant)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn probe(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
+        let Link { dut, tester, .. } = &mut *self.link;
+        tester.expect(self.resolved, family, &dut.mac_out, true)?;
+        let dropped_before = dut.drops(family)?;
+        let (sent, seen) = tester.probe(self.resolved, family, &dut.mac_in)?;
+        let wrong: u64 = seen.wrong_frames.values().sum();
+        let flows = self.resolved.traffic.flows();
+        let is_right = seen.forwarded_frames == sent.offered_frames
+            && sent.failed.is_none()
+            && wrong == 0
+            && seen.flows_seen == flows;
+        if is_right {
+            return Ok(());
+        }
+        let mut kinds: Vec<String> = seen.wrong_frames.keys().cloned().collect();
+        kinds.extend(sent.failed);
+        if wrong == 0 && seen.flows_seen != flows {
+            kinds.push(format!("of {flows} flows it saw {}", seen.flows_seen));
+        }
+        let dropped = counters::difference(&dropped_before, &dut.drops(family)?);
+        let reasons = dropped
+            .iter()
+            .map(|(reason, frames)| format!("{reason}: {frames}"));
+        let reasons = reasons.collect::<Vec<_>>().join(", ");
+        let in_brackets = |text: String| match text.as_str() {
+            "" => text,
+            text => format!(" ({text})"),
+        };
+        Err(LabError::Probe {
+            variant: variant.label.clone(),
+            family: family.to_string(),
+            sent: sent.offered_frames,
+            forwarded: seen.forwarded_frames,
+            wrong,
+            kinds: in_brackets(kinds.join(", ")),
+            reasons: in_brackets(reasons),
+        })
+    }
+
+    /// A load for every slice; only what happens inside slices is measured.
+    ///
+    /// # Errors
+    /// Those of the connections, or the wish to stop now.
+    pub(super) fn measure_family(
+        &mut self,
+        family: AddressFamily,
+        rounds: &[Vec<VariantName>],
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<(), LabError> {
+        let Link { dut, tester, .. } = &mut *self.link;
+        tester.expect(self.resolved, family, &dut.mac_out, false)?;
+        let mut all = Drops::new();
+        let mut offered_frames = 0;
+        let mut is_warm = false;
+        for (round, order) in (1..).zip(rounds) {
+            for (position, name) in (0..).zip(order) {
+                self.stop_if_asked()?;
+                let slice = self.slice(family, name, (round, position), !is_warm)?;
+                is_warm = true;
+                offered_frames += slice.sent.offered_frames;
+                if let Some(why) = slice.sent.failed {
+                    self.log.note_generator_stopped(family, why);
+                }
+                for (reason, frames) in &slice.measured.dropped {
+                    *all.entry(reason.clone()).or_default() += frames;
+                }
+                on_event(LabEvent::Slice(self.log.add_slice(slice.measured)));
+            }
+        }
+        let SinkState {
+            forwarded_frames,
+            foreign_frames,
+            checked_frames,
+            wrong_frames,
+            flows_seen,
+        } = self.link.tester.count()?;
+        let verification = Verification {
+            checked_frames,
+            wrong_frames,
+            flows_seen,
+        };
+        let conservation = conservation(
+            offered_frames,
+            forwarded_frames,
+            all,
+            foreign_frames,
+            verification,
+        );
+        // The generator is another host, whose time costs the DUT nothing.
+        self.log.end_family(family, conservation, 0.0);
+        Ok(())
+    }
+
+    fn slice<'v>(
+        &mut self,
+        family: AddressFamily,
+        name: &'v VariantName,
+        (round, position): (u32, u32),
+        is_first: bool,
+    ) -> Result<SentSlice<'v>, LabError> {
+        let (switching, start_utc) = (Instant::now(), now_utc());
+        let variant = self.variant(name);
+        self.link.dut.apply(self.changes.0, variant)?;
+        let switched = Instant::now();
+        let mut moved = self.link.dut.moved(variant)?;
+        if round == 1 && moved.is_none() {
+            moved = self.is_another(name)?;
+        }
+        let Link { dut, tester, .. } = &mut *self.link;
+        let before = dut.drops(family)?;
+        let design = &self.resolved.design;
+        let settle_ms = design.settle_ms + if is_first { design.warm_up_ms } else { 0 };
+        let traffic = &self.resolved.traffic;
+        let pps = match traffic.regime {
+            LoadRegime::Paced => traffic.intended_load_pps,
+            LoadRegime::Overload | LoadRegime::SelfClocked => None,
+        };
+        tester.send(
+            self.resolved,
+            family,
+            &dut.mac_in,
+            pps,
+            traffic.burst_frames,
+        )?;
+        let started = Instant::now();
+        let (counted, offered_frames) = tester.measure(settle_ms, design.slice_ms)?;
+        let sent = tester.stop()?;
+        let mut dropped = counters::difference(&before, &dut.drops(family)?);
+        let lost = sent.offered_frames - sent.transmitted_frames;
+        if lost > 0 {
+            // A virtual cable's two ends count the same frame.
+            if self.generator.is_virtual {
+                let twice = dut.received_and_dropped();
+                if let Some(frames) = dropped.get_mut(&twice) {
+                    *frames = frames.saturating_sub(lost);
+                }
+                dropped.retain(|_, frames| *frames > 0);
+            }
+            dropped.insert(NOT_TRANSMITTED.to_owned(), lost);
+        }
+        if moved.is_none() {
+            moved = self.link.dut.moved(variant)?;
+        }
+        let begin = started + Duration::from_millis(settle_ms.into());
+        let samples = counted.iter().map(|counted| Sample {
+            at: begin + Duration::from_secs_f64(counted.at_s.max(0.0)),
+            forwarded_frames: counted.forwarded_frames,
+            // No loop runs on the DUT, whose time is its own.
+            loop_ns: 0,
+        });
+        Ok(SentSlice {
+            measured: MeasuredSlice {
+                family,
+                variant: name,
+                round,
+                position,
+                start_utc,
+                switch: switched - switching,
+                samples: samples.collect(),
+                offered_frames,
+                steal_s: 0.0,
+                dropped,
+                dut_events: BTreeMap::new(),
+                settings_moved: moved,
+            },
+            sent,
+        })
+    }
+
+    /// What of a variant is another than when it was first looked at.
+    fn is_another(&mut self, name: &VariantName) -> Result<Option<String>, LabError> {
+        let now = self.link.dut.facts()?;
+        let Some(known) = self.known.get(name) else {
+            self.known.insert(name.clone(), now);
+            return Ok(None);
+        };
+        let differing = difference(known, &now);
+        Ok((!differing.is_empty()).then(|| named(&differing)))
+    }
+
+    /// Puts the DUT back as it was, and proves it.
+    ///
+    /// # Errors
+    /// `Host` where it is not, and those of the connection.
+    pub(super) fn finish(self) -> Result<(BlockLog, DifferingFacts), LabError> {
+        let Self {
+            link,
+            changes,
+            known,
+            before,
+            log,
+            resolved,
+            ..
+        } = self;
+        link.tester.release()?;
+        changes.0.undo_all()?;
+        drop(changes);
+        let left = left(&before, &link.dut.facts()?);
+        if !left.is_empty() {
+            return Err(LabError::Host {
+                host: link.dut_connection.host().to_owned(),
+                why: format!(
+                    "after the block it is not as it was before: {}; see what else changes it, or whether the \
+                     experiment's own programs undo all that they do",
+                    named(&left)
+                ),
+            });
+        }
+        Ok((log, differing_facts(resolved, known)))
+    }
+
+    fn variant(&self, name: &VariantName) -> &'a Variant {
+        self.resolved
+            .variant(name)
+            .expect("plans are made of the experiment's variants")
+    }
+
+    fn stop_if_asked(&self) -> Result<(), LabError> {
+        if self.interrupts.requests() > 1 {
+            Err(LabError::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// A slice, and what was sent for it.
+struct SentSlice<'v> {
+    measured: MeasuredSlice<'v>,
+    sent: Sent,
+}
+
+/// Some of the facts that differ, with both values.
+fn named(differing: &BTreeMap<String, (String, String)>) -> String {
+    let some = differing.iter().take(FACTS_NAMED);
+    let some = some
+        .map(|(name, (then, now))| format!("{name} was {:?} and is {:?}", shown(then), shown(now)));
+    let mut text = some.collect::<Vec<_>>().join("; ");
+    if differing.len() > FACTS_NAMED {
+        text += &format!(" and {} facts more", differing.len() - FACTS_NAMED);
+    }
+    text
+}
+
+/// What the variants differ in, by variant.
+fn differing_facts(resolved: &Resolved, known: &BTreeMap<VariantName, Facts>) -> DifferingFacts {
+    let Some(baseline) = resolved
+        .comparisons
+        .first()
+        .and_then(|comparison| known.get(&comparison.baseline))
+    else {
+        return DifferingFacts::new();
+    };
+    let all = known.values().flat_map(|facts| difference(baseline, facts));
+    let names: std::collections::BTreeSet<String> = all.map(|(name, _)| name).collect();
+    let of = |facts: &Facts| {
+        let values = names.iter();
+        let values =
+            values.map(|name| (name.clone(), facts.get(name).cloned().unwrap_or_default()));
+        values.collect()
+    };
+    known
+        .iter()
+        .map(|(name, facts)| (name.clone(), of(facts)))
+        .collect()
+}

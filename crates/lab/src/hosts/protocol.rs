@@ -1,0 +1,121 @@
+//! What a run and a tester's process on another host say to each other: a JSON object a line, each request
+//! answered by one line.
+
+use fwdlab_model::{AddressFamily, Tester, Traffic};
+use serde::{Deserialize, Serialize};
+
+/// Changes with every change of what is said.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// The first line of a tester's process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) protocol: u32,
+    /// Version of fwdlab there.
+    pub(crate) fwdlab: String,
+    /// Kernel release and version there.
+    pub(crate) kernel: String,
+    /// CPU model there.
+    pub(crate) cpu_model: String,
+    /// Logical CPUs online there.
+    pub(crate) cpus: Vec<u32>,
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case")]
+pub(crate) enum Ask {
+    /// Which station an interface is, and whether it may be used: `Station`.
+    Station { interface: String },
+    /// Counts and checks what comes in at an interface, from now on: `Done`.
+    Expect {
+        interface: String,
+        /// The station that the frames come from.
+        source: String,
+        family: AddressFamily,
+        traffic: Traffic,
+        /// Whether every frame is checked.
+        every_frame: bool,
+    },
+    /// Begins to send; ends by itself where nothing is asked for `dead_man_s` seconds: `Sending`.
+    Send {
+        interface: String,
+        /// The station that the frames go to.
+        destination: String,
+        family: AddressFamily,
+        traffic: Traffic,
+        cpu: u32,
+        /// Frames a second; as fast as it goes without.
+        pps: Option<u64>,
+        burst_frames: u32,
+        /// What sends; the best that works without.
+        sender: Option<Tester>,
+        dead_man_s: u64,
+    },
+    /// Waits until every flow and size was sent once: `Done`.
+    SendProbe,
+    /// Counts for a while, by the clock there: `Measured`.
+    Measure {
+        settle_ms: u32,
+        slice_ms: u32,
+        sample_ms: u32,
+    },
+    /// Stops sending, and waits until nothing is under way any more: `Stopped`.
+    Stop,
+    /// What the sink has counted since it was told what to expect: `Counted`.
+    Count,
+    /// Lets go of the sink's interface: `Done`.
+    Release,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub(crate) enum Answer {
+    Done,
+    Station {
+        mac: String,
+        /// Whether nothing of the machine's hardware stands behind it.
+        is_virtual: bool,
+    },
+    Sending {
+        sender: Tester,
+        /// What would have been better, and why it does not work there.
+        refused: Vec<(Tester, String)>,
+    },
+    Measured {
+        /// At least two; the first and the last are the edges of the time.
+        samples: Vec<Counted>,
+        /// Frames offered from the first to the last.
+        offered_frames: u64,
+    },
+    Stopped {
+        offered_frames: u64,
+        /// Of them, those that the interface says it transmitted; others' frames not counted in.
+        transmitted_frames: u64,
+        /// Why the generator had stopped by itself.
+        failed: Option<String>,
+    },
+    Counted(SinkState),
+    Failed {
+        why: String,
+    },
+}
+
+/// Frames at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Counted {
+    /// Seconds since the first.
+    pub(crate) at_s: f64,
+    pub(crate) forwarded_frames: u64,
+}
+
+/// What a sink has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SinkState {
+    pub(crate) forwarded_frames: u64,
+    pub(crate) foreign_frames: u64,
+    pub(crate) checked_frames: u64,
+    pub(crate) wrong_frames: std::collections::BTreeMap<String, u64>,
+    pub(crate) flows_seen: u32,
+}

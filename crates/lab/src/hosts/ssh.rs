@@ -1,0 +1,420 @@
+//! A host reached by the user's own OpenSSH: one connection, over which every command goes.
+//!
+//! The user's configuration, jump hosts and agent are OpenSSH's affair. What is not left to it: a host whose
+//! key is not known is refused, nothing is asked for, and nothing is forwarded.
+
+use std::cell::RefCell;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::{LabError, program};
+
+/// How long it may take until a host has let us in.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(60);
+/// The control plane of a DUT under load answers late or not for a while: such a command is waited for.
+const COMMAND_TIME_MAX: Duration = Duration::from_secs(150);
+/// How often a command is tried where the connection breaks.
+const ATTEMPTS: u32 = 4;
+/// What OpenSSH exits with where it is itself what failed.
+const SSH_FAILED: i32 = 255;
+
+/// How a host is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Destination {
+    /// What ssh is told.
+    pub(crate) host: String,
+    /// The file for `ssh -F`; the user's own without.
+    pub(crate) config: Option<PathBuf>,
+}
+
+impl Destination {
+    /// The arguments of ssh up to the command, through a socket where there is one.
+    fn arguments(&self, socket: Option<&Path>) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut option = |text: &str| {
+            arguments.push("-o".into());
+            arguments.push(text.into());
+        };
+        for text in [
+            "BatchMode=yes",
+            "StrictHostKeyChecking=yes",
+            "ClearAllForwardings=yes",
+            "ForwardAgent=no",
+            "ForwardX11=no",
+            "PermitLocalCommand=no",
+            "RequestTTY=no",
+            "ConnectTimeout=20",
+            // Longer than a control plane is known to be starved of its CPU.
+            "ServerAliveInterval=10",
+            "ServerAliveCountMax=12",
+            "LogLevel=ERROR",
+        ] {
+            option(text);
+        }
+        if socket.is_none() {
+            option("ControlPath=none");
+        }
+        if let Some(config) = &self.config {
+            arguments.push("-F".into());
+            arguments.push(config.into());
+        }
+        if let Some(socket) = socket {
+            arguments.push("-S".into());
+            arguments.push(socket.into());
+        }
+        arguments
+    }
+
+    /// The whole command line of ssh for a command of the host.
+    pub(crate) fn command(
+        &self,
+        socket: Option<&Path>,
+        words: &[impl AsRef<str>],
+    ) -> Vec<OsString> {
+        let mut arguments = vec!["ssh".into()];
+        arguments.extend(self.arguments(socket));
+        if socket.is_some() {
+            arguments.extend(["-o", "ControlMaster=no"].map(OsString::from));
+        }
+        arguments.push("--".into());
+        arguments.push((&self.host).into());
+        arguments.push(quoted(words).into());
+        arguments
+    }
+
+    /// Runs a command over a connection of its own.
+    ///
+    /// # Errors
+    /// As of [`Connection::run`].
+    pub(crate) fn run_once(
+        &self,
+        words: &[impl AsRef<str>],
+        input: &str,
+    ) -> Result<String, LabError> {
+        self.attempt(None, words, input)
+    }
+
+    fn attempt(
+        &self,
+        socket: Option<&Path>,
+        words: &[impl AsRef<str>],
+        input: &str,
+    ) -> Result<String, LabError> {
+        let command = self.command(socket, words);
+        let failed = |status: String, stderr: String| LabError::OnHost {
+            host: self.host.clone(),
+            command: program::command_line(words),
+            status,
+            stderr,
+        };
+        match program::run_for(COMMAND_TIME_MAX, &command, input) {
+            Ok(output) if output.status.success() => Ok(output.stdout),
+            Ok(output) if output.status.code() == Some(SSH_FAILED) => Err(LabError::Ssh {
+                host: self.host.clone(),
+                what: program::command_line(words),
+                stderr: output.stderr.trim().to_owned(),
+            }),
+            Ok(output) => Err(failed(output.status.to_string(), output.stderr)),
+            Err(LabError::Command { status, stderr, .. }) => Err(failed(status, stderr)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// An open connection to a host; closed when the value goes.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    destination: Destination,
+    socket: PathBuf,
+    master: RefCell<Option<Child>>,
+    _folder: TempDir,
+}
+
+impl Connection {
+    /// Logs in.
+    ///
+    /// # Errors
+    /// `Ssh` where the host does not let us in, with what OpenSSH says.
+    pub(crate) fn open(destination: Destination) -> Result<Self, LabError> {
+        let folder = tempfile::Builder::new()
+            .prefix("fwdlab-ssh-")
+            .tempdir()
+            .map_err(|source| LabError::File {
+                what: "making a folder in",
+                path: std::env::temp_dir(),
+                source,
+            })?;
+        let connection = Self {
+            socket: folder.path().join("s"),
+            destination,
+            master: RefCell::new(None),
+            _folder: folder,
+        };
+        connection.log_in()?;
+        Ok(connection)
+    }
+
+    /// Whom it leads to.
+    pub(crate) fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
+    /// The host, as ssh knows it.
+    pub(crate) fn host(&self) -> &str {
+        &self.destination.host
+    }
+
+    /// Runs a command on the host, a text on its standard input, and tells what it printed. Where the
+    /// connection breaks it is opened again and the command run again: doing it twice has to be the same as
+    /// doing it once.
+    ///
+    /// # Errors
+    /// `Ssh` where the connection cannot be had, `OnHost` where the command fails or takes too long.
+    pub(crate) fn run(&self, words: &[impl AsRef<str>], input: &str) -> Result<String, LabError> {
+        let mut attempt = 1;
+        loop {
+            let result = self.destination.attempt(Some(&self.socket), words, input);
+            match result {
+                Err(LabError::Ssh { .. }) if attempt < ATTEMPTS => {
+                    // A host that just let go of us may need a moment until it listens again.
+                    sleep(Duration::from_secs(attempt.into()));
+                    attempt += 1;
+                    if let Err(error) = self.log_in()
+                        && attempt == ATTEMPTS
+                    {
+                        return Err(error);
+                    }
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// Runs several commands on the host, one after the other, and tells what each printed; none where it failed.
+    /// One errand for all of them: what takes time is the way there.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run), but for commands that fail.
+    pub(crate) fn run_all(
+        &self,
+        commands: &[Vec<String>],
+    ) -> Result<Vec<Option<String>>, LabError> {
+        let mark = mark();
+        let mut script = String::new();
+        for words in commands {
+            // What a command reads is not the rest of the script.
+            let command = quoted(words);
+            script += &format!("{command} </dev/null 2>/dev/null; printf '\n{mark}%d\n' $?\n");
+        }
+        let printed = self.run(&["sh", "-s"], &script)?;
+        let outputs = outputs(&printed, &mark);
+        if outputs.len() == commands.len() {
+            return Ok(outputs);
+        }
+        Err(LabError::Host {
+            host: self.host().to_owned(),
+            why: format!(
+                "of {} commands it answered {}; its shell has to be one that knows POSIX's sh",
+                commands.len(),
+                outputs.len()
+            ),
+        })
+    }
+
+    /// Runs a command on the host with a file on its standard input.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run); it is not tried again.
+    pub(crate) fn run_with_file(
+        &self,
+        words: &[impl AsRef<str>],
+        input: &Path,
+    ) -> Result<(), LabError> {
+        let file = File::open(input).map_err(|source| LabError::File {
+            what: "reading",
+            path: input.to_owned(),
+            source,
+        })?;
+        let what = program::command_line(words);
+        let command = self.destination.command(Some(&self.socket), words);
+        let output = spawn(&command, file.into(), Stdio::null())
+            .and_then(Child::wait_with_output)
+            .map_err(|source| self.refused(&what, &source.to_string()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(match output.status.code() {
+            Some(SSH_FAILED) => self.refused(&what, &stderr),
+            _ => LabError::OnHost {
+                host: self.host().to_owned(),
+                command: what,
+                status: output.status.to_string(),
+                stderr,
+            },
+        })
+    }
+
+    /// Starts a command on the host that talks over its standard input and output.
+    ///
+    /// # Errors
+    /// Where ssh cannot be started.
+    pub(crate) fn start(&self, words: &[impl AsRef<str>]) -> Result<Child, LabError> {
+        let command = self.destination.command(Some(&self.socket), words);
+        spawn(&command, Stdio::piped(), Stdio::piped())
+            .map_err(|source| self.refused(&program::command_line(words), &source.to_string()))
+    }
+
+    /// Starts the process that holds the connection, and waits until it does.
+    fn log_in(&self) -> Result<(), LabError> {
+        self.log_out();
+        let mut command = vec![OsString::from("ssh")];
+        command.extend(self.destination.arguments(Some(&self.socket)));
+        let master = [
+            "-o",
+            "ControlMaster=yes",
+            "-o",
+            "ControlPersist=no",
+            "-N",
+            "--",
+        ];
+        command.extend(master.map(OsString::from));
+        command.push((&self.destination.host).into());
+        let mut child = spawn(&command, Stdio::null(), Stdio::null())
+            .map_err(|source| self.refused("logging in", &source.to_string()))?;
+        let start = Instant::now();
+        loop {
+            if self.socket.exists() {
+                *self.master.borrow_mut() = Some(child);
+                return Ok(());
+            }
+            let ended = child.try_wait().ok().flatten().is_some();
+            if ended || start.elapsed() > CONNECT_TIME_MAX {
+                let _ = child.kill();
+                let output = child.wait_with_output();
+                let stderr = output.map(|output| output.stderr).unwrap_or_default();
+                let stderr = String::from_utf8_lossy(&stderr);
+                let why = if ended {
+                    stderr.trim()
+                } else {
+                    "it took too long"
+                };
+                return Err(self.refused("logging in", why));
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn log_out(&self) {
+        if let Some(mut master) = self.master.borrow_mut().take() {
+            let _ = master.kill();
+            let _ = master.wait();
+        }
+        let _ = std::fs::remove_file(&self.socket);
+    }
+
+    fn refused(&self, what: &str, stderr: &str) -> LabError {
+        LabError::Ssh {
+            host: self.host().to_owned(),
+            what: what.to_owned(),
+            stderr: stderr.to_owned(),
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.log_out();
+    }
+}
+
+/// A line that no program prints by chance.
+fn mark() -> String {
+    let now = std::time::SystemTime::now();
+    let now = now
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    let hash = fwdlab_model::sha256(format!("{now:?} {}", std::process::id()).as_bytes());
+    format!("--- {} ", &hash[..32])
+}
+
+/// What stands before each mark; none of a command that failed.
+fn outputs(printed: &str, mark: &str) -> Vec<Option<String>> {
+    let end = format!("\n{mark}");
+    let mut outputs = Vec::new();
+    let mut rest = printed;
+    while let Some((output, behind)) = rest.split_once(&end) {
+        let (status, behind) = behind.split_once('\n').unwrap_or((behind, ""));
+        outputs.push((status == "0").then(|| output.to_owned()));
+        rest = behind;
+    }
+    outputs
+}
+
+/// A Ctrl-C at the terminal is for this process alone, and so is what it starts.
+fn spawn(command: &[OsString], stdin: Stdio, stdout: Stdio) -> std::io::Result<Child> {
+    use std::os::unix::process::CommandExt as _;
+    let (program, arguments) = command.split_first().expect("ssh stands in front");
+    let mut command = Command::new::<&OsStr>(program);
+    command
+        .args(arguments)
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(Stdio::piped())
+        .process_group(0);
+    fwdlab_sys::bind_to_this_thread(&mut command);
+    command.spawn()
+}
+
+/// Words as one line for the shell that ssh hands a command to: each in single quotes, so that nothing in it
+/// acts. The only place where that is done.
+pub(crate) fn quoted(words: &[impl AsRef<str>]) -> String {
+    let quote = |word: &str| format!("'{}'", word.replace('\'', r"'\''"));
+    let words = words.iter().map(|word| quote(word.as_ref()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_host_is_no_option_and_a_command_one_argument() {
+        let destination = Destination {
+            host: "router".into(),
+            config: Some("a b".into()),
+        };
+        let command = destination.command(None, &["cat", "a b", "$(reboot)"]);
+        let end = ["-F", "a b", "--", "router", "'cat' 'a b' '$(reboot)'"];
+        assert!(command.ends_with(&end.map(OsString::from)), "{command:?}");
+        assert!(command.contains(&"StrictHostKeyChecking=yes".into()));
+    }
+
+    #[test]
+    fn what_each_command_printed_is_told_apart() {
+        let mark = mark();
+        let printed = format!("a\nb\n\n{mark}0\n\n{mark}1\nlast\n{mark}0\n");
+        let expected = [Some("a\nb\n"), None, Some("last")];
+        let expected = expected.map(|text| text.map(str::to_owned));
+        assert_eq!(outputs(&printed, &mark), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn a_shell_gets_back_what_was_quoted(words in prop::collection::vec("[^\0]{0,12}", 1..5)) {
+            let script = format!("printf '%s\\0' {}", quoted(&words));
+            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+            let seen = String::from_utf8(output.stdout).unwrap();
+            let expected: String = words.iter().map(|word| format!("{word}\0")).collect();
+            prop_assert_eq!(seen, expected);
+        }
+    }
+}
