@@ -27,8 +27,13 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
         None => (fwdlab_model::Lab::netns("netns"), LoadRegime::SelfClocked),
     };
     if lab.kind.is_remote() {
+        let system = if lab.kind == LabKind::LinuxSsh {
+            "Linux"
+        } else {
+            "FreeBSD"
+        };
         return Err(WrongArguments(format!(
-            "lab {}: FreeBSD hosts reached by ssh (kind \"{}\") cannot be examined by this version; give a \
+            "lab {}: {system} hosts reached by ssh (kind \"{}\") cannot be examined by this version; give a \
              lab of kind \"{}\" or \"{}\"",
             lab.name,
             lab.kind,

@@ -8,8 +8,9 @@ use toml::Spanned;
 use crate::diagnostic::{Diagnostics, list, suggest};
 use crate::document::Reading;
 use crate::experiment::{ExperimentFile, FactorEntry, written};
+use crate::hosts::Hosts;
 use crate::lab_file::LabFile;
-use crate::mechanism::{Mechanism, devices};
+use crate::mechanism::{INTERFACES, Mechanism, devices};
 use crate::resolve::{Read, beside, open};
 use crate::resolved::{Binding, DutInterface, Values};
 use crate::words::Level;
@@ -45,7 +46,9 @@ pub(crate) fn bindings(
         };
         let binding = binding(reading, factor, mechanism, lab, read);
         let mut others = bindings.iter().filter(|(other, _)| *other != name);
-        if let Some((other, _)) = others.find(|(_, other)| collide(other, &binding)) {
+        if let Some((other, _)) =
+            others.find(|(_, other)| collide(other, &binding, lab.hosts.as_ref()))
+        {
             let message = format!("{other:?} and {name:?} set the same thing");
             reading
                 .error(factor.name.span(), message)
@@ -150,13 +153,13 @@ fn binding(
 }
 
 /// Whether setting one factor would undo the other.
-fn collide(one: &Binding, other: &Binding) -> bool {
+fn collide(one: &Binding, other: &Binding, hosts: Option<&Hosts>) -> bool {
     let overlap = |one: &[DutInterface], other: &[DutInterface]| {
         one.iter().any(|interface| other.contains(interface))
     };
     if let (Some(one), Some(other)) = (kernel_variable(one), kernel_variable(other)) {
-        let others = devices(other);
-        return devices(one).iter().any(|one| others.contains(one));
+        let others = names(other, hosts);
+        return names(one, hosts).iter().any(|one| others.contains(one));
     }
     match (one, other) {
         (Binding::Knob { knob: one }, Binding::Knob { knob: other }) => one == other,
@@ -196,6 +199,18 @@ fn kernel_variable(binding: &Binding) -> Option<&str> {
         Binding::Loader { tunable, .. } => Some(tunable),
         _ => None,
     }
+}
+
+/// What a kernel's variable is called on the DUT: one name for each device or interface that it stands for.
+fn names(variable: &str, hosts: Option<&Hosts>) -> Vec<String> {
+    let Some(hosts) = hosts else {
+        return devices(variable);
+    };
+    let mut name = variable.to_owned();
+    for (word, interface) in INTERFACES {
+        name = name.replace(&format!("{{{word}}}"), hosts.dut.interface(*interface));
+    }
+    vec![name]
 }
 
 /// The value of each level: what the lab says, or the level itself, which then is no truth value.

@@ -8,7 +8,7 @@ use toml::Spanned;
 use crate::document::{Reading, Table};
 use crate::lab_file::CPU;
 use crate::resolve::beside;
-use crate::resolved::LabKind;
+use crate::resolved::{DutInterface, LabKind};
 
 pub(crate) const SSH_KEYS: &[&str] = &["config"];
 pub(crate) const DUT_KEYS: &[&str] = &["host", "in", "out"];
@@ -38,6 +38,17 @@ pub struct DutHost {
     pub interface_in: String,
     /// Its interface that faces the sink.
     pub interface_out: String,
+}
+
+impl DutHost {
+    /// The name of one of its interfaces.
+    #[must_use]
+    pub fn interface(&self, interface: DutInterface) -> &str {
+        match interface {
+            DutInterface::DutIn => &self.interface_in,
+            DutInterface::DutOut => &self.interface_out,
+        }
+    }
 }
 
 /// A tester on a host.

@@ -93,12 +93,15 @@ impl LabFile {
         if let (Some(placement), Some(kind)) = (&placement, kind)
             && kind.is_remote()
         {
-            reading
+            let diagnostic = reading
                 .error(
                     placement.span.clone(),
                     format!("a lab of kind {kind} has no [placement]"),
                 )
                 .with_help("its keys are CPUs of this machine, which forwards nothing there");
+            if kind == LabKind::LinuxSsh {
+                diagnostic.with_help("the CPU that sends is `cpu` in [tester]");
+            }
         }
         let router = router(reading, &file, kind);
         let hosts = hosts(reading, &file, kind);

@@ -911,8 +911,12 @@ fn hosts_are_part_of_a_lab_and_where_their_files_lie_is_not() {
 #[test]
 fn what_several_factors_set_is_found_whatever_sets_it() {
     let other = "[[factor]]\nname = \"other\"\nlevels = [0, 1]\n";
+    let tables = "[dut]\nhost = \"a\"\nin = \"eth1\"\nout = \"eth2\"\n\
+                  [tester]\nhost = \"b\"\nout = \"eth1\"\nin = \"eth2\"\n";
     let errors = |kind: &str, one: &str, two: &str| {
-        let lab = format!("kind = {kind:?}\n[bind.rp_filter]\n{one}\n[bind.other]\n{two}\n");
+        let tables = if kind == "linux-ssh" { tables } else { "" };
+        let lab =
+            format!("kind = {kind:?}\n{tables}[bind.rp_filter]\n{one}\n[bind.other]\n{two}\n");
         match small(other)
             .with("experiments/lab.toml", lab)
             .load_seeded(7)
@@ -922,6 +926,18 @@ fn what_several_factors_set_is_found_whatever_sets_it() {
         }
     };
     for (kind, one, two, collide) in [
+        (
+            "linux-ssh",
+            "sysctl = \"net.ipv4.conf.{dut-in}.rp_filter\"",
+            "sysctl = \"net.ipv4.conf.eth1.rp_filter\"",
+            true,
+        ),
+        (
+            "linux-ssh",
+            "sysctl = \"net.ipv4.conf.{dut-in}.rp_filter\"",
+            "sysctl = \"net.ipv4.conf.{dut-out}.rp_filter\"",
+            false,
+        ),
         (
             "router",
             "knob = \"l2_prepend\"",

@@ -189,7 +189,7 @@ impl HostDut {
         level: &Level,
     ) -> Result<Option<String>, LabError> {
         for &interface in interfaces {
-            let name = self.interface(interface);
+            let name = self.of.interface(interface);
             let Some(seen) = self.feature(name, feature)? else {
                 return Ok(Some(format!(
                     "{name} has no feature {feature}, or ethtool is missing"
@@ -402,7 +402,7 @@ impl HostDut {
                     interfaces,
                 } => {
                     for &interface in interfaces {
-                        self.set_feature(self.interface(interface), feature, on_or_off(level))?;
+                        self.set_feature(self.of.interface(interface), feature, on_or_off(level))?;
                     }
                 }
                 Binding::Nft(texts) => {
@@ -462,7 +462,7 @@ impl HostDut {
                     interfaces,
                 } => {
                     for &interface in interfaces {
-                        let name = self.interface(interface);
+                        let name = self.of.interface(interface);
                         let seen = self.feature(name, feature)?.unwrap_or_default();
                         let word = seen.split(' ').next().unwrap_or_default().to_owned();
                         seen_and_asked.push((
@@ -558,7 +558,7 @@ impl HostDut {
         feature: &str,
         interface: DutInterface,
     ) -> Result<(), LabError> {
-        let name = self.interface(interface);
+        let name = self.of.interface(interface);
         let Some(seen) = self.feature(name, feature)? else {
             return Ok(());
         };
@@ -628,15 +628,8 @@ impl HostDut {
             .ok_or_else(|| unbound_level(factor, level))
     }
 
-    fn interface(&self, interface: DutInterface) -> &str {
-        match interface {
-            DutInterface::DutIn => &self.of.interface_in,
-            DutInterface::DutOut => &self.of.interface_out,
-        }
-    }
-
     fn sysfs_path(&self, interface: DutInterface, file: &str) -> String {
-        format!("/sys/class/net/{}/{file}", self.interface(interface))
+        format!("/sys/class/net/{}/{file}", self.of.interface(interface))
     }
 
     /// The file of a sysctl: dots become slashes, placeholders the interfaces, whose own dots stay.

@@ -96,7 +96,15 @@ impl HostsLab {
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
         let hosts = resolved.lab.hosts.clone();
-        let hosts = hosts.expect("a lab of hosts names them, or its file is refused");
+        let mut hosts = hosts.expect("a lab of hosts names them, or its file is refused");
+        // The journal is read from wherever somebody restores.
+        if let Some(config) = &mut hosts.ssh_config {
+            *config = std::path::absolute(&*config).map_err(|source| LabError::File {
+                what: "looking for",
+                path: config.clone(),
+                source,
+            })?;
+        }
         for &family in &resolved.traffic.families {
             // That all addresses of the traffic are routed.
             crate::addresses::frames(family, &resolved.traffic)?;
