@@ -175,15 +175,16 @@ impl BlockLog {
     }
 
     /// Notes what a family's frames became from the generator's start to its end, and the generator's
-    /// own cost.
+    /// own cost where it is part of what a packet costs.
     pub(crate) fn end_family(
         &mut self,
         family: AddressFamily,
         conservation: Conservation,
-        generator_cost_ns: f64,
+        generator_cost_ns: Option<f64>,
     ) {
         self.conservation.insert(family, conservation);
-        self.generator_cost_ns.insert(family, generator_cost_ns);
+        let cost_ns = generator_cost_ns.map(|cost_ns| (family, cost_ns));
+        self.generator_cost_ns.extend(cost_ns);
     }
 
     /// The block's records, each trial judged.

@@ -1053,11 +1053,7 @@ impl Page<'_> {
             return;
         }
         self.paragraph("## What differs");
-        self.paragraph(&format!(
-            "The variants differ in {} of the DUT, as read from it under each of them, and in nothing else that was \
-             read: settings of the kernel and its modules, rulesets, routes, and what the ports do.",
-            format::counted(report.differing_facts.len() as u64, "fact")
-        ));
+        self.paragraph(&sentences::differing_facts(report));
         for (fact, values) in &report.differing_facts {
             let values = values.iter().map(|(variant, value)| {
                 let label = text::markdown(report.label(variant));

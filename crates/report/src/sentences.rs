@@ -325,6 +325,15 @@ pub fn settled_load(load: &LoadRecord) -> Vec<String> {
     sentences
 }
 
+/// In how many facts of the DUT the variants differ.
+pub(crate) fn differing_facts(report: &Report) -> String {
+    format!(
+        "The variants differ in {} of the DUT, as read from it under each of them, and in nothing else that was read: \
+         settings of the kernel and its modules, rulesets, routes, and what the ports do.",
+        format::counted(report.differing_facts.len() as u64, "fact")
+    )
+}
+
 /// The value of a fact in few words: a text is told by its being one.
 pub(crate) fn fact(value: &str) -> String {
     const CHARACTERS_MAX: usize = 60;

@@ -191,7 +191,7 @@ impl<'a> Measurement<'a> {
             verification,
         );
         // The generator is another host, whose time costs the DUT nothing.
-        self.log.end_family(family, conservation, 0.0);
+        self.log.end_family(family, conservation, None);
         Ok(())
     }
 

@@ -256,7 +256,8 @@ impl<'a> Measurement<'a> {
             counts.foreign_frames,
             sink.verification()?,
         );
-        self.log.end_family(family, conservation, generator_cost_ns);
+        self.log
+            .end_family(family, conservation, Some(generator_cost_ns));
         Ok(())
     }
 

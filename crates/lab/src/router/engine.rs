@@ -327,7 +327,7 @@ impl<'a> Measurement<'a> {
             verification,
         );
         self.log
-            .end_family(family.family, conservation, generator_cost_ns);
+            .end_family(family.family, conservation, Some(generator_cost_ns));
         Ok(())
     }
 

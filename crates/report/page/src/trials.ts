@@ -101,8 +101,8 @@ export function trialPlots(report: Report, tip: Tip): TrialPlots {
       ["offered", trial.offered_load_pps, rate],
       ["dropped", trial.dropped_frames, (frames) => `${count(frames)} frames`],
       ["calibration", trial.calibration_ratio, (ratio) => ratio.toFixed(3)],
-      ["steal", trial.steal_percent, (percent) => `${significant(percent)} %`],
-      ["disturbed", trial.disturbed_percent, (percent) => `${significant(percent)} %`],
+      ["steal", watched(trial, trial.steal_percent), (percent) => `${significant(percent)} %`],
+      ["disturbed", watched(trial, trial.disturbed_percent), (percent) => `${significant(percent)} %`],
     ];
     lines.push(facts.flatMap(([name, value, words]) => (value === null ? [] : [`${name} ${words(value)}`])).join(", "));
     if (trial.invalid.length > 0) {
@@ -372,6 +372,11 @@ function place(report: Report, bands: Band[]): Placed[] {
 }
 
 /** What is plotted of these trials; what was not measured is left out. */
+/** What is known of the DUT's CPU only where a calibration loop ran beside the load: not of a host of its own. */
+function watched<T>(trial: Trial, value: T): T | null {
+  return trial.calibration_ratio === null ? null : value;
+}
+
 function measures(trials: Trial[]): Measure[] {
   const highest = Math.max(...trials.map((trial) => trial.forwarding_rate_pps));
   const [unit, name] = highest >= 1e6 ? [1e6, "Mpps"] : highest >= 1e3 ? [1e3, "kpps"] : [1, "pps"];
@@ -394,12 +399,17 @@ function measures(trials: Trial[]): Measure[] {
       fromZero: false,
       of: (trial) => trial.calibration_ratio,
     },
-    { heading: "Steal (% of the measured time)", height: 110, fromZero: true, of: (trial) => trial.steal_percent },
+    {
+      heading: "Steal (% of the measured time)",
+      height: 110,
+      fromZero: true,
+      of: (trial) => watched(trial, trial.steal_percent),
+    },
     {
       heading: "Disturbed (% of the measured time)",
       height: 110,
       fromZero: true,
-      of: (trial) => trial.disturbed_percent,
+      of: (trial) => watched(trial, trial.disturbed_percent),
     },
   ];
   return all.filter((measure) => trials.some((trial) => measure.of(trial) !== null));

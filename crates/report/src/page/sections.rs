@@ -436,6 +436,20 @@ pub(super) fn variants(report: &Report) -> Markup {
                     }
                 }
             }
+            @if !report.differing_facts.is_empty() {
+                p { (sentences::differing_facts(report)) }
+                ul data-record="/differing_facts" {
+                    @for (fact, values) in &report.differing_facts {
+                        li {
+                            (fact) ": "
+                            @for (index, (variant, value)) in values.iter().enumerate() {
+                                @if index > 0 { "; " }
+                                (report.label(variant)) ": " (prose(&sentences::fact(value)))
+                            }
+                        }
+                    }
+                }
+            }
             @if !constant.is_empty() {
                 p { "Held constant: "
                     @for (index, factor) in constant.iter().enumerate() {
