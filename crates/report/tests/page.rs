@@ -13,7 +13,7 @@ use fwdlab_model::{AddressFamily, Factor, Level};
 use fwdlab_report::{Report, render};
 use profiled::{profiled, with_rules};
 use serde_json::Value;
-use synthetic::Synthetic;
+use synthetic::{Synthetic, with_facts};
 
 /// What would set a property of the page's window, was it taken for anything but text.
 const HOSTILE: &str =
@@ -49,7 +49,7 @@ fn write_pages(folder: &Path) {
         write_page(&folder.join(name), loaded, &report);
     };
     write("default", &Synthetic::default().loaded());
-    write("many", &many().loaded());
+    write("many", &with_facts(many().loaded()));
     let profiles = profiled(Synthetic::default().loaded(), with_rules);
     write("profiled", &profiles);
     write("factorial", &factorial());
@@ -126,7 +126,7 @@ fn hostile() -> (Loaded, Report) {
         invalid: vec![(2, 1)],
         ..Synthetic::default()
     };
-    let loaded = profiled(run.loaded(), |variant, block| {
+    let loaded = profiled(with_facts(run.loaded()), |variant, block| {
         with_rules(variant, block).replace("nft_do_chain", &HOSTILE.replace(';', "_"))
     });
     let report = serde_json::to_value(Report::build(&loaded).unwrap()).unwrap();

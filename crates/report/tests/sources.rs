@@ -16,7 +16,7 @@ use fwdlab_model::{
 use fwdlab_report::{Report, render};
 use profiled::{profiled, with_rules};
 use serde_json::Value;
-use synthetic::Synthetic;
+use synthetic::{Synthetic, with_facts};
 
 const BOTH: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];
 
@@ -182,6 +182,7 @@ fn runs() -> Vec<(&'static str, Loaded)> {
         ("overload", overloaded()),
         ("disturbed", disturbed()),
         ("combined", combined()),
+        ("facts", with_facts(Synthetic::default().loaded())),
         (
             "profiled",
             profiled(Synthetic::default().loaded(), with_rules),

@@ -409,6 +409,11 @@ mod tests {
 
     proptest! {
         #[test]
+        fn any_text_of_a_host_is_taken_apart(printed in "(a|\n|--- 1 |0|\\PC){0,40}") {
+            prop_assert!(outputs(&printed, "--- 1 ").len() <= printed.matches("--- 1 ").count());
+        }
+
+        #[test]
         fn a_shell_gets_back_what_was_quoted(words in prop::collection::vec("[^\0]{0,12}", 1..5)) {
             let script = format!("printf '%s\\0' {}", quoted(&words));
             let output = Command::new("sh").args(["-c", &script]).output().unwrap();

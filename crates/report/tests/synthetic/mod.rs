@@ -340,6 +340,33 @@ impl Synthetic {
     }
 }
 
+/// The same run with facts of a DUT that differ between its variants, as a lab of hosts finds them.
+#[allow(dead_code, reason = "every test program uses a part of it")]
+pub(crate) fn with_facts(mut loaded: Loaded) -> Loaded {
+    let names: Vec<VariantName> = (loaded.resolved.variants.iter())
+        .map(|variant| variant.name.clone())
+        .collect();
+    let facts = |index: usize| {
+        let ruleset = "table inet t {\n\tchain c { }\n}\n".repeat(index);
+        let facts = [
+            ("nft ruleset", ruleset),
+            ("sysctl net.ipv4.conf.eth1.rp_filter", index.to_string()),
+            (
+                "sysctl <img src=x onerror=hostile=3>|`\u{202e}",
+                "a | b".to_owned(),
+            ),
+        ];
+        facts.map(|(fact, value)| (fact.to_owned(), value)).into()
+    };
+    for record in &mut loaded.records {
+        if let Record::Block(block) = record {
+            let named = names.iter().cloned().enumerate();
+            block.differing_facts = named.map(|(index, name)| (name, facts(index))).collect();
+        }
+    }
+    loaded
+}
+
 pub(crate) fn control_name() -> VariantName {
     VariantName::from_label("control")
 }
