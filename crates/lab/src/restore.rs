@@ -190,6 +190,21 @@ pub fn restore(
     Ok(leftovers)
 }
 
+/// Puts back all that runs that are gone have left, before anything is measured.
+///
+/// # Errors
+/// Those of [`restore`], and `NotRestored` where something cannot be undone.
+pub(crate) fn restore_all(directory: &Path, whose: Whose<'_>) -> Result<Vec<Leftover>, LabError> {
+    let leftovers = restore(directory, whose, OnFailure::Keep)?;
+    let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
+    match leftovers.iter().find(failed) {
+        None => Ok(leftovers),
+        Some(leftover) => Err(LabError::NotRestored {
+            leftover: leftover.to_string(),
+        }),
+    }
+}
+
 fn failure(error: &LabError, on_failure: OnFailure) -> LeftoverState {
     let why = error.to_string();
     match on_failure {

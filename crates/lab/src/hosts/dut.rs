@@ -381,7 +381,6 @@ impl HostDut {
         journal: &mut Journal,
         variant: &Variant,
     ) -> Result<(), LabError> {
-        let mut rulesets: Option<String> = None;
         let mut commands = Vec::new();
         for (factor, level) in &variant.levels {
             match self.binding(factor, level)? {
@@ -405,16 +404,13 @@ impl HostDut {
                         self.set_feature(self.of.interface(interface), feature, on_or_off(level))?;
                     }
                 }
-                Binding::Nft(texts) => {
-                    let all = rulesets.get_or_insert_default();
-                    all.push_str(ruleset(texts, factor, level)?);
-                    all.push('\n');
-                }
+                // One ruleset for all factors together.
+                Binding::Nft(_) => {}
                 Binding::Command(programs) => commands.push((factor, level, programs.clone())),
                 _ => return Err(unbound_level(factor, level)),
             }
         }
-        if let Some(text) = rulesets {
+        if let Some(text) = self.ruleset(variant)? {
             let script = format!("flush ruleset\n{text}");
             self.connection.run(&["nft", "-f", "-"], &script)?;
         }
@@ -439,7 +435,6 @@ impl HostDut {
 
     /// What reads back as something else than the variant's; none where all is as asked.
     pub(super) fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let mut rulesets: Option<String> = None;
         for (factor, level) in &variant.levels {
             let mut seen_and_asked = Vec::new();
             match self.binding(factor, level)? {
@@ -472,11 +467,8 @@ impl HostDut {
                         ));
                     }
                 }
-                Binding::Nft(texts) => {
-                    let all = rulesets.get_or_insert_default();
-                    all.push_str(ruleset(texts, factor, level)?);
-                    all.push('\n');
-                }
+                // One ruleset for all factors together.
+                Binding::Nft(_) => {}
                 Binding::Command(programs) => {
                     if let Some(check) = &programs.check {
                         let seen = self.run(&arguments(check, level))?;
@@ -494,7 +486,7 @@ impl HostDut {
                 }
             }
         }
-        let Some(text) = rulesets else {
+        let Some(text) = self.ruleset(variant)? else {
             return Ok(None);
         };
         let seen = self.run(&["nft", "--stateless", "list", "ruleset"])?;
@@ -505,6 +497,20 @@ impl HostDut {
             .or_insert_with(|| seen.clone());
         let is_whole = *first == seen && seen.trim().is_empty() == text.trim().is_empty();
         Ok((!is_whole).then(|| said("the nft ruleset", first, &seen)))
+    }
+
+    /// The variant's whole ruleset, where any factor sets one.
+    fn ruleset(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let mut all: Option<String> = None;
+        for (factor, level) in &variant.levels {
+            if let Binding::Nft(texts) = self.binding(factor, level)? {
+                let all = all.get_or_insert_default();
+                all.push_str(ruleset(texts, factor, level)?);
+                // The last line of a file need not end as one; the next ruleset starts its own.
+                all.push('\n');
+            }
+        }
+        Ok(all)
     }
 
     /// Frames dropped so far, by reason.

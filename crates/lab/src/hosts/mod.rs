@@ -27,7 +27,7 @@ use crate::block::BlockStart;
 use crate::clock::now_utc;
 use crate::environment::environment_by;
 use crate::journal::Journal;
-use crate::restore::{Leftover, LeftoverState, OnFailure, Whose, host_journal, restore};
+use crate::restore::{Leftover, Whose, host_journal, restore_all};
 use crate::tester::TesterChoice;
 use crate::validity::AskedLoad;
 use crate::{BlockOutcome, LabError, LabEvent};
@@ -111,13 +111,7 @@ impl HostsLab {
         }
         let journal = Journal::open(state_directory, &host_journal(&hosts.dut.host))?;
         let whose = Whose::Host(&hosts.dut.host);
-        let leftovers = restore(state_directory, whose, OnFailure::Keep)?;
-        let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
-        if let Some(leftover) = leftovers.iter().find(failed) {
-            return Err(LabError::NotRestored {
-                leftover: leftover.to_string(),
-            });
-        }
+        let leftovers = restore_all(state_directory, whose)?;
         let mut link = Link::open(&hosts, resolved)?;
         let environment = environment(&mut link)?;
         let choice = TesterChoice {

@@ -17,7 +17,7 @@ use crate::dut::Dut;
 use crate::journal::Journal;
 use crate::placement::{load_unavailable, placement};
 use crate::profiler::{Place, unavailable};
-use crate::restore::{Leftover, LeftoverState, OnFailure, Whose, restore};
+use crate::restore::{Leftover, Whose, restore_all};
 use crate::tester::TesterChoice;
 use crate::topology::counting;
 use crate::validity::AskedLoad;
@@ -73,13 +73,7 @@ impl NetnsLab {
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
         let journal = Journal::open(state_directory, JOURNAL)?;
-        let leftovers = restore(state_directory, Whose::ThisMachine, OnFailure::Keep)?;
-        let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
-        if let Some(leftover) = leftovers.iter().find(failed) {
-            return Err(LabError::NotRestored {
-                leftover: leftover.to_string(),
-            });
-        }
+        let leftovers = restore_all(state_directory, Whose::ThisMachine)?;
         let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
         prove_cpu_is_free(placement.load_cpu)?;
         prove_cpu_is_free(placement.forwarding_cpu())?;
