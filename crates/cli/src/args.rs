@@ -624,6 +624,8 @@ mod tests {
         let command = Arguments::command();
         let mut commands: Vec<&str> = command
             .get_subcommands()
+            // What other programs start is not for people to find.
+            .filter(|command| !command.is_hide_set())
             .map(clap::Command::get_name)
             .collect();
         let mut grouped: Vec<&str> = GROUPS
