@@ -286,8 +286,13 @@ pub enum LabError {
 
 impl LabError {
     /// Whether a connection to a host is what failed, so that another one may do.
-    pub(crate) const fn is_of_a_connection(&self) -> bool {
-        matches!(self, Self::Ssh { .. } | Self::RemoteTester { .. })
+    pub(crate) fn is_of_a_connection(&self) -> bool {
+        match self {
+            // Another key is not one that will do later.
+            Self::Ssh { stderr, .. } => !stderr.contains("Host key verification failed"),
+            Self::RemoteTester { .. } => true,
+            _ => false,
+        }
     }
 }
 

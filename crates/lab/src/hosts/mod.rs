@@ -11,7 +11,8 @@ mod tester;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use fwdlab_model::{Direction, Environment, Hosts, Placement, PlannedBlock, Resolved, VariantName};
 use fwdlab_sys::Interrupts;
@@ -34,6 +35,9 @@ use crate::{BlockOutcome, LabError, LabEvent};
 
 /// How often a block is begun anew because a connection broke.
 const ATTEMPTS: u32 = 4;
+
+/// How long hosts may be out of reach in the middle of a run.
+const AWAY_MAX: Duration = Duration::from_secs(300);
 
 /// Frames that nobody can account for, as a part of those offered, that make a block invalid: counters of
 /// network cards are read at moments of their own.
@@ -208,8 +212,25 @@ impl HostsLab {
                 why: error.to_string(),
             });
             let restless = self.link.dut.restless.clone();
-            self.link = Link::open(&self.hosts, &self.resolved)?;
+            self.link = self.link_again()?;
             self.link.dut.restless = restless;
+        }
+    }
+
+    /// Logs in again, and waits for hosts that are not to be reached at once.
+    fn link_again(&self) -> Result<Link, LabError> {
+        let start = Instant::now();
+        loop {
+            match Link::open(&self.hosts, &self.resolved) {
+                Err(error)
+                    if error.is_of_a_connection()
+                        && start.elapsed() < AWAY_MAX
+                        && self.interrupts.requests() == 0 =>
+                {
+                    sleep(Duration::from_secs(1));
+                }
+                result => return result,
+            }
         }
     }
 
