@@ -170,6 +170,10 @@ fn a_run_on_hosts_is_published_and_leaves_the_dut_as_it_was() {
         Host::Dut,
         &["ip", "address", "add", "192.0.2.7/32", "dev", "eth2"],
     );
+    rig.lab.inside(
+        Host::Dut,
+        &["ip", "address", "add", "198.18.0.5/24", "dev", "eth1"],
+    );
     let before = rig.dut();
     let output = rig.run().output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));

@@ -293,13 +293,14 @@ impl HostDut {
             ),
         ];
         for (interface, (address, length), neighbour, mac, (network, network_length)) in sides {
-            let address = format!("{address}/{length}");
+            let (host, address) = (address.to_string(), format!("{address}/{length}"));
             let network = format!("{network}/{network_length}");
             let neighbour = neighbour.to_string();
             let there = self.run(&["ip", "-o", option, "address", "show", "dev", interface])?;
             if !there.split_whitespace().any(|word| word == address) {
+                // With a length, every address of that network would go, the owner's too.
                 let undo = [
-                    "ip", option, "address", "flush", "dev", interface, "to", &address,
+                    "ip", option, "address", "flush", "dev", interface, "to", &host,
                 ];
                 self.announce(
                     journal,
