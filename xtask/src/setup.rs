@@ -59,6 +59,11 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
         "openssh-client",
         "what tests reach other hosts with",
     ),
+    (
+        Program("curl"),
+        "curl",
+        "posts to a webhook that a run has ended",
+    ),
     (Program("tcpdump"), "tcpdump", "captures what tests look at"),
     (Program("tshark"), "tshark", "judges captured frames"),
     (

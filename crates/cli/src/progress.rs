@@ -83,11 +83,15 @@ impl Progress {
         if let LabEvent::Again { why } = event {
             self.say(&format!("{why}; this block is begun anew"));
         }
+        if let LabEvent::Boot { into } = event {
+            self.draw(&format!("booting {into}"));
+            return;
+        }
         if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
             return;
         }
         match event {
-            LabEvent::Again { .. } | LabEvent::SetUp => {}
+            LabEvent::Again { .. } | LabEvent::Boot { .. } | LabEvent::SetUp => {}
             LabEvent::Ready { .. } => self.draw("every variant forwards its probe frames"),
             LabEvent::Slice(slice) => {
                 let phase = format!("round {} of {}", slice.round, self.resolved.design.rounds);

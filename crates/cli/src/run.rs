@@ -1,8 +1,11 @@
 //! `fwdlab run`: from the experiment file to the report.
 
+use std::path::PathBuf;
+
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
-use fwdlab_lab::{Lab, TesterChoice};
+use fwdlab_lab::{Lab, Message, TesterChoice};
+use fwdlab_model::{Notify, Resolved};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_report::format::duration;
 
@@ -13,14 +16,39 @@ use crate::gate;
 use crate::output::tell;
 use crate::progress::Progress;
 use crate::report;
-use crate::session::{Session, Subject};
+use crate::session::{Session, Subject, tell_boot};
+
+/// As wide as messages are read in a mail or a chat.
+const MESSAGE_COLUMNS: usize = 100;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
-    let (mut resolved, experiment_source) = experiment::read(
+    let (resolved, experiment_source) = experiment::read(
         &arguments.experiment,
         arguments.lab.as_deref(),
         arguments.seed,
     )?;
+    let told = resolved.lab.notify.clone();
+    let question = resolved.question.clone();
+    let mut published = None;
+    let ended = measure(arguments, resolved, &experiment_source, &mut published);
+    tell_others(&told, question, &ended, published);
+    ended
+}
+
+/// What is told of a run that has ended, beside how it has.
+struct Published {
+    directory: PathBuf,
+    /// The report as a terminal shows it; empty where there is none.
+    text: String,
+}
+
+/// Measures and publishes.
+fn measure(
+    arguments: &RunArguments,
+    mut resolved: Resolved,
+    experiment_source: &str,
+    told: &mut Option<Published>,
+) -> anyhow::Result<Code> {
     Lab::prepare_process(&resolved.lab)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let state_directory = fwdlab_lab::state_directory()?;
@@ -52,7 +80,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     let subject = Subject {
         resolved: &resolved,
         plan: &plan,
-        experiment_source: &experiment_source,
+        experiment_source,
         experiment_path: arguments.experiment.display().to_string(),
         lab_path: arguments.lab.as_deref(),
         environment: lab.environment(),
@@ -71,8 +99,13 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     }
     let measured = session.measure(&mut lab, &mut plan_run, &mut progress, interrupts);
     progress.finish();
+    let closed = lab.close(&mut |event| tell_boot(&event, arguments.quiet));
 
     let directory = session.results.dir().to_owned();
+    let told = told.insert(Published {
+        directory: directory.clone(),
+        text: String::new(),
+    });
     let again = format!("`fwdlab report {}` makes it again", directory.display());
     let finished = match measured {
         Ok(true) => session
@@ -88,14 +121,54 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
         .and_then(|loaded| Ok((report::publish(&loaded)?, loaded)))
         .with_context(|| format!("writing the report ({again})"));
     let is_whole = measured?;
+    closed.context("putting the DUT back (`fwdlab restore` tries it again)")?;
     finished?;
     let (report, mut loaded) = published?;
+    told.text = fwdlab_report::render::terminal(&report, None, MESSAGE_COLUMNS, false);
     let results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
     report::print(&report, Some(&directory), arguments.form, &results)?;
     let judged = gate::conclude(&results);
     match conclude(&plan_run.summary(), is_whole) {
         DONE => Ok(judged),
         missed => Ok(missed),
+    }
+}
+
+/// Tells those whom the lab file names. That they could not be told is no fault of the run.
+fn tell_others(
+    notify: &Notify,
+    question: String,
+    ended: &anyhow::Result<Code>,
+    published: Option<Published>,
+) {
+    if *notify == Notify::default() {
+        return;
+    }
+    let (outcome, how) = match ended {
+        Ok(DONE) => ("finished", "finished".to_owned()),
+        Ok(INTERRUPTED) => ("stopped", "stopped by its user".to_owned()),
+        Ok(_) => (
+            "incomplete",
+            "measured, but not as planned or not as hoped".to_owned(),
+        ),
+        Err(error) => ("failed", format!("failed: {error:#}")),
+    };
+    let mut text = format!("fwdlab run: {question}\n{how}\n");
+    let directory = published.map(|published| {
+        let directory = published.directory.display().to_string();
+        text += &format!("results: {directory}\n\n{}", published.text);
+        directory
+    });
+    let message = Message {
+        text,
+        question,
+        outcome,
+        directory,
+    };
+    for error in fwdlab_lab::notify(notify, &message) {
+        tell(&format!(
+            "warning: nobody was told that the run has ended: {error}"
+        ));
     }
 }
 

@@ -71,8 +71,10 @@ impl Session {
         })
     }
 
-    /// Settles how much is offered, and records where and with what is measured.
+    /// Gets the lab ready, settles how much is offered, and records where and with what is measured.
     pub(crate) fn settle(&mut self, lab: &mut Lab, quiet: bool) -> anyhow::Result<()> {
+        lab.get_ready(&mut |event| tell_boot(&event, quiet))?;
+        self.record.environment = lab.environment();
         let first = self.results.loaded().sessions.first();
         let first = first.and_then(|session| session.load.clone());
         if lab.measures_load() && first.is_none() && !quiet {
@@ -136,5 +138,14 @@ impl Session {
     pub(crate) fn finish(self) -> anyhow::Result<MachineClaim> {
         self.results.finish(&jiff::Timestamp::now().to_string())?;
         Ok(self.claim)
+    }
+}
+
+/// A boot outside a block takes minutes in which nothing else is to be seen.
+pub(crate) fn tell_boot(event: &fwdlab_lab::LabEvent<'_>, quiet: bool) {
+    if let fwdlab_lab::LabEvent::Boot { into } = event
+        && !quiet
+    {
+        tell(&format!("the DUT boots {into}"));
     }
 }

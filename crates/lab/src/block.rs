@@ -42,6 +42,11 @@ pub enum LabEvent<'a> {
     Slice(&'a SliceRecord),
     /// The stacks of a variant were sampled.
     Profile(&'a VariantName),
+    /// The DUT is booted.
+    Boot {
+        /// Into what.
+        into: String,
+    },
     /// A connection broke, and the block is begun anew.
     Again {
         /// What was said.

@@ -200,6 +200,12 @@ pub enum LabError {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// A host that has booted without being asked to.
+    #[error("host {host}: it has booted meanwhile, and nobody here asked it to")]
+    Rebooted {
+        /// The host, as ssh knows it.
+        host: String,
+    },
     /// A setting, read back, was not what had been asked.
     #[error("{setting} was set to {asked:?} and reads back as {seen:?}")]
     ReadBack {
@@ -285,12 +291,24 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// Whether a connection to a host is what failed, so that another one may do.
+    /// The host that a connection leads to.
+    pub(crate) fn host(&self) -> Option<&str> {
+        match self {
+            Self::Ssh { host, .. }
+            | Self::OnHost { host, .. }
+            | Self::RemoteTester { host, .. }
+            | Self::Host { host, .. }
+            | Self::Rebooted { host } => Some(host),
+            _ => None,
+        }
+    }
+
+    /// Whether a connection to a host, or what stood on it, is what failed, so that another one may do.
     pub(crate) fn is_of_a_connection(&self) -> bool {
         match self {
             // Another key is not one that will do later.
             Self::Ssh { stderr, .. } => !stderr.contains("Host key verification failed"),
-            Self::RemoteTester { .. } => true,
+            Self::RemoteTester { .. } | Self::Rebooted { .. } => true,
             _ => false,
         }
     }

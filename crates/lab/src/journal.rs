@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use fwdlab_sys::{NamespaceEntrance, NetworkNamespace, Process};
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::{Connection, Destination};
+use crate::hosts::{Connection, Destination, boot_by_itself};
 use crate::kernel_file::{read, write};
 use crate::{LabError, program};
 
@@ -83,6 +83,20 @@ pub enum Undo {
         /// What it reads on its standard input.
         input: String,
     },
+    /// Boots a host that is reached by ssh, unless what has booted there is what boots by itself.
+    Reboot {
+        /// The host, as ssh knows it.
+        host: String,
+        /// The file for `ssh -F`; the user's own without.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ssh_config: Option<PathBuf>,
+        /// Release of the kernel that boots by itself.
+        kernel: String,
+        /// Its command line, without the kernel's own path.
+        command_line: Vec<String>,
+        /// How long it may take, in seconds.
+        time_s_max: u64,
+    },
     /// Writes a sysctl of this machine.
     WriteSysctl {
         /// Path under `/proc/sys`.
@@ -113,6 +127,27 @@ impl Undo {
                     None => destination.run_once(arguments, input),
                 };
                 ran.map(|_| ())
+            }
+            Self::Reboot {
+                host,
+                ssh_config,
+                kernel,
+                command_line,
+                time_s_max,
+            } => {
+                let destination = Destination {
+                    host: host.clone(),
+                    config: ssh_config.clone(),
+                };
+                let time_max = Duration::from_secs(*time_s_max);
+                let open = dut.and_then(Entrance::connection);
+                match open.filter(|open| *open.destination() == destination) {
+                    Some(open) => boot_by_itself(open, kernel, command_line, time_max),
+                    None => {
+                        let own = Connection::open(destination)?;
+                        boot_by_itself(&own, kernel, command_line, time_max)
+                    }
+                }
             }
             Self::RemoveNamespace { name } => Ok(fwdlab_sys::remove_namespace(name)?),
             Self::Run {
@@ -149,6 +184,7 @@ impl std::fmt::Display for Undo {
             Self::OnHost {
                 host, arguments, ..
             } => write!(f, "run {} on host {host}", program::command_line(arguments)),
+            Self::Reboot { host, .. } => write!(f, "boot host {host} as it boots by itself"),
             Self::WriteSysctl { setting, value } => {
                 write!(f, "set sysctl {setting} to {:?}", value.trim())
             }
@@ -302,6 +338,11 @@ impl Journal {
         Turn::wait(&self.path)?.append(&[Line::Change(change.clone())])?;
         self.open.push(change);
         Ok(id)
+    }
+
+    /// Whether anything that was announced is not undone.
+    pub(crate) fn has_open_changes(&self) -> bool {
+        !self.open.is_empty()
     }
 
     /// Undoes one change that was announced, and writes that down.

@@ -102,6 +102,28 @@ impl Lab {
         }
     }
 
+    /// Finds out what has to be known before anything is measured; a DUT whose variants need a boot is booted.
+    ///
+    /// # Errors
+    /// When a host does not come back.
+    pub fn get_ready(&mut self, on_event: &mut dyn FnMut(LabEvent<'_>)) -> Result<(), LabError> {
+        match self {
+            Self::Netns(_) | Self::Router(_) => Ok(()),
+            Self::Hosts(lab) => lab.get_ready(on_event),
+        }
+    }
+
+    /// Puts back what stands from block to block: what a DUT has booted. Dropping the lab does so too, silently.
+    ///
+    /// # Errors
+    /// Where that cannot be done; it stays in the journal then.
+    pub fn close(&mut self, on_event: &mut dyn FnMut(LabEvent<'_>)) -> Result<(), LabError> {
+        match self {
+            Self::Netns(_) | Self::Router(_) => Ok(()),
+            Self::Hosts(lab) => lab.close(on_event),
+        }
+    }
+
     /// Settles how much is offered, where that depends on what the machine can do; to be called before
     /// anything is measured. A run that goes on keeps the load of its first session.
     ///

@@ -99,7 +99,7 @@ impl Whose<'_> {
         match self {
             Self::Everybody => true,
             Self::ThisMachine => !name.starts_with(HOST_JOURNAL),
-            Self::Host(host) => name == host_journal(host),
+            Self::Host(host) => name == host_journal(host) || name == boot_journal(host),
         }
     }
 
@@ -123,6 +123,12 @@ pub(crate) fn host_journal(host: &str) -> String {
     let name: String = host.chars().take(40).map(harmless).collect();
     let hash = fwdlab_model::sha256(host.as_bytes());
     format!("{HOST_JOURNAL}{name}-{}", &hash[..8])
+}
+
+/// The name of the journal of what a host has booted. It is read behind the other: what booting takes back is
+/// undone before.
+pub(crate) fn boot_journal(host: &str) -> String {
+    format!("{}.reboot", host_journal(host))
 }
 
 /// What runs that are gone have left, by the journals of a folder and by the names of namespaces;

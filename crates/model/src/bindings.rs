@@ -82,6 +82,24 @@ fn binding(
             });
             Binding::Nft(texts.collect())
         }
+        Mechanism::Ruleset(filter, files) => {
+            let files = bound_levels(reading, factor, lab, files);
+            let texts = files.into_iter().map(|(level, file)| {
+                let text = ruleset(file, lab, read, reading.diagnostics);
+                (level, text.unwrap_or_default())
+            });
+            Binding::Ruleset {
+                filter: *filter,
+                texts: texts.collect(),
+            }
+        }
+        Mechanism::Configs(folders) => {
+            let folders = bound_levels(reading, factor, lab, folders);
+            let folders = folders
+                .into_iter()
+                .map(|(level, folder)| (level, beside(&lab.source.path, folder)));
+            Binding::Configs(folders.collect())
+        }
         Mechanism::Xdp(programs) => {
             let programs = bound_levels(reading, factor, lab, programs);
             let programs = programs
@@ -142,6 +160,24 @@ fn binding(
             tunable: tunable.clone(),
             values: bound_values(reading, factor, lab, values.as_ref(), "a loader tunable"),
         },
+        Mechanism::Module(module, parameter, values) => Binding::Module {
+            module: module.clone(),
+            parameter: parameter.clone(),
+            values: bound_values(
+                reading,
+                factor,
+                lab,
+                values.as_ref(),
+                "a module's parameter",
+            ),
+        },
+        Mechanism::CommandLine(parameters) => {
+            let parameters = bound_levels(reading, factor, lab, parameters);
+            let parameters = parameters
+                .into_iter()
+                .map(|(level, parameters)| (level, parameters.clone()));
+            Binding::CommandLine(parameters.collect())
+        }
         Mechanism::Kernel(kernels) => {
             let kernels = bound_levels(reading, factor, lab, kernels);
             let kernels = kernels
@@ -165,7 +201,20 @@ fn collide(one: &Binding, other: &Binding, hosts: Option<&Hosts>) -> bool {
         (Binding::Knob { knob: one }, Binding::Knob { knob: other }) => one == other,
         (Binding::Xdp(_), Binding::Xdp(_))
         | (Binding::Routes, Binding::Routes)
-        | (Binding::Kernel(_), Binding::Kernel(_)) => true,
+        | (Binding::Kernel(_), Binding::Kernel(_))
+        | (Binding::Configs(_), Binding::Configs(_)) => true,
+        (
+            Binding::Module {
+                module: of_one,
+                parameter: one,
+                ..
+            },
+            Binding::Module {
+                module: of_other,
+                parameter: other,
+                ..
+            },
+        ) => of_one == of_other && one == other,
         (
             Binding::Ethtool {
                 feature: one,

@@ -1,5 +1,8 @@
 //! The hosts of a lab whose tester and DUT are machines of their own, reached by ssh.
+//!
+//! A lab of FreeBSD hosts may name none: it is planned then, and not run.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -7,14 +10,24 @@ use toml::Spanned;
 
 use crate::document::{Reading, Table};
 use crate::lab_file::CPU;
+use crate::mechanism::arguments;
 use crate::resolve::beside;
 use crate::resolved::{DutInterface, LabKind};
 
 pub(crate) const SSH_KEYS: &[&str] = &["config"];
-pub(crate) const DUT_KEYS: &[&str] = &["host", "in", "out"];
-pub(crate) const TESTER_KEYS: &[&str] = &["host", "out", "in", "cpu", "program"];
+pub(crate) const DUT_KEYS: &[&str] = &["host", "in", "out", "reboot_s_max", "power_cycle"];
+pub(crate) const TESTER_KEYS: &[&str] = &["host", "out", "in", "uses", "cpu", "program"];
+pub(crate) const RECEIVER_KEYS: &[&str] = &["host", "in", "program"];
+pub(crate) const GENERATOR_KEYS: &[&str] = &["host", "out", "cpu", "program"];
+pub(crate) const USES: &[(&str, HostTesterKind)] = &[
+    ("fwdlab", HostTesterKind::Fwdlab),
+    ("pkt-gen", HostTesterKind::PktGen),
+];
+/// From what a virtual machine needs to what servers take that test all of their memory first.
+pub(crate) const REBOOT_S_MAX: RangeInclusive<u32> = 5..=7200;
+const REBOOT_S_MAX_DEFAULT: u32 = 600;
 
-/// Linux's names of interfaces have at most so many bytes (`IFNAMSIZ`, less the end mark).
+/// Names of interfaces have at most so many bytes, on Linux and on FreeBSD (`IFNAMSIZ`, less the end mark).
 const INTERFACE_BYTES_MAX: usize = 15;
 
 /// How the hosts of a lab are reached, and which of their ports are cabled to each other.
@@ -27,6 +40,44 @@ pub struct Hosts {
     pub dut: DutHost,
     /// Generator and sink.
     pub tester: TesterHost,
+    /// What else sends the same frames, at the same time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generators: Vec<GeneratorHost>,
+}
+
+/// What sends and counts on the hosts of a tester.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostTesterKind {
+    /// fwdlab's own generator and sink, on Linux.
+    #[default]
+    Fwdlab,
+    /// netmap's pkt-gen.
+    PktGen,
+}
+
+/// A sink on a host of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiverHost {
+    /// What ssh is told.
+    pub host: String,
+    /// The fwdlab program for that host, where this machine finds it; the running one without.
+    #[serde(skip)]
+    pub program: Option<PathBuf>,
+}
+
+/// One more generator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GeneratorHost {
+    /// What ssh is told.
+    pub host: String,
+    /// Where it sends.
+    pub interface_out: String,
+    /// The CPU that sends; the last without.
+    pub cpu: Option<u32>,
+    /// The fwdlab program for that host, where this machine finds it; the running one without.
+    #[serde(skip)]
+    pub program: Option<PathBuf>,
 }
 
 /// A DUT on a host.
@@ -38,6 +89,16 @@ pub struct DutHost {
     pub interface_in: String,
     /// Its interface that faces the sink.
     pub interface_out: String,
+    /// How long it may take to boot, in seconds, until it answers again.
+    #[serde(default = "reboot_s_max_default")]
+    pub reboot_s_max: u32,
+    /// What cuts its power and gives it back, run on this machine; no shell sees it.
+    #[serde(skip)]
+    pub power_cycle: Option<Vec<String>>,
+}
+
+fn reboot_s_max_default() -> u32 {
+    REBOOT_S_MAX_DEFAULT
 }
 
 impl DutHost {
@@ -58,8 +119,14 @@ pub struct TesterHost {
     pub host: String,
     /// Where the generator sends.
     pub interface_out: String,
-    /// Where the sink counts.
+    /// Where the sink counts, at the receiver's host where there is one.
     pub interface_in: String,
+    /// What sends and counts.
+    #[serde(default)]
+    pub uses: HostTesterKind,
+    /// The host of the sink, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<ReceiverHost>,
     /// The CPU that sends; the last without.
     pub cpu: Option<u32>,
     /// The fwdlab program for that host, where this machine finds it; the running one without.
@@ -67,8 +134,8 @@ pub struct TesterHost {
     pub program: Option<PathBuf>,
 }
 
-/// Reads `[ssh]`, `[dut]` and `[tester]`, which a lab of Linux hosts has and no other; none where that is an
-/// error, or of any other kind.
+/// Reads the tables of a lab of hosts; none where that is an error, of any other kind, and where a lab of FreeBSD
+/// hosts names none.
 pub(crate) fn hosts(
     reading: &mut Reading<'_>,
     file: &Table<'_>,
@@ -77,55 +144,125 @@ pub(crate) fn hosts(
     let ssh = file.table(reading, "ssh", SSH_KEYS);
     let dut = file.table(reading, "dut", DUT_KEYS);
     let tester = file.table(reading, "tester", TESTER_KEYS);
-    if let Some(other) = kind.filter(|kind| *kind != LabKind::LinuxSsh) {
-        for (name, table) in [("ssh", &ssh), ("dut", &dut), ("tester", &tester)] {
-            if let Some(table) = table {
-                reading
-                    .error(
-                        table.span.clone(),
-                        format!("a lab of kind {other} has no [{name}]"),
-                    )
-                    .with_help("labs of kind \"linux-ssh\" have one");
-            }
+    let receiver = file.table(reading, "receiver", RECEIVER_KEYS);
+    let generators = file.tables(reading, "generator", GENERATOR_KEYS);
+    if let Some(other) = kind.filter(|kind| !kind.is_remote()) {
+        let tables = [
+            ("ssh", &ssh),
+            ("dut", &dut),
+            ("tester", &tester),
+            ("receiver", &receiver),
+        ];
+        let named = tables
+            .into_iter()
+            .filter_map(|(name, table)| table.as_ref().map(|table| (name, table)));
+        let generators = generators.iter().map(|table| ("generator", table));
+        for (name, table) in named.chain(generators) {
+            reading
+                .error(
+                    table.span.clone(),
+                    format!("a lab of kind {other} has no [{name}]"),
+                )
+                .with_help("labs of hosts have one: \"linux-ssh\" and \"freebsd-ssh\"");
         }
         return None;
     }
-    if kind != Some(LabKind::LinuxSsh) {
+    let kind = kind?;
+    let names_none = dut.is_none() && tester.is_none();
+    if kind == LabKind::FreebsdSsh && names_none {
         return None;
     }
     file.required(reading, "dut");
     file.required(reading, "tester");
-    let path = |reading: &mut Reading<'_>, table: &Option<Table<'_>>, key: &str| {
-        let named = table.as_ref()?.line(reading, key)?;
+    let path = |reading: &mut Reading<'_>, table: &Table<'_>, key: &str| {
+        let named = table.line(reading, key)?;
         Some(beside(&reading.source.path, named.get_ref()))
     };
-    let ssh_config = path(reading, &ssh, "config");
-    let program = path(reading, &tester, "program");
+    let ssh_config = ssh.and_then(|ssh| path(reading, &ssh, "config"));
     let dut = dut.and_then(|table| {
         let host = host(reading, &table);
-        let [interface_in, interface_out] = interfaces(reading, &table);
+        let [interface_in, interface_out] = ports(reading, &table, kind);
+        let reboot_s_max = table.integer(reading, "reboot_s_max", REBOOT_S_MAX);
+        let power_cycle = table.value("power_cycle").and_then(|value| {
+            let what = table.what("power_cycle");
+            arguments(reading, value, &what)
+        });
         Some(DutHost {
             host: host?,
             interface_in: interface_in?,
             interface_out: interface_out?,
+            reboot_s_max: reboot_s_max.unwrap_or(REBOOT_S_MAX_DEFAULT),
+            power_cycle,
         })
+    });
+    let receiver = receiver.map(|table| {
+        let host = host(reading, &table);
+        let interface = port(reading, &table, "in");
+        let program = path(reading, &table, "program");
+        Some((
+            ReceiverHost {
+                host: host?,
+                program,
+            },
+            interface?,
+        ))
     });
     let tester = tester.and_then(|table| {
         let host = host(reading, &table);
-        let [interface_in, interface_out] = interfaces(reading, &table);
+        let uses = table
+            .value("uses")
+            .and_then(|value| reading.word(value, &table.what("uses"), USES));
         let cpu = table.integer(reading, "cpu", CPU);
+        let program = path(reading, &table, "program");
+        let (interface_out, interface_in, receiver) = match receiver {
+            None => {
+                let [interface_in, interface_out] = ports(reading, &table, kind);
+                (interface_out?, interface_in?, None)
+            }
+            Some(receiver) => {
+                if let Some(value) = table.value("in") {
+                    let message = "the sink is on the host of [receiver], and its port too";
+                    reading
+                        .error(value.span(), message)
+                        .with_help("leave `in` out of [tester]");
+                }
+                let interface_out = port(reading, &table, "out");
+                let (receiver, interface_in) = receiver?;
+                (interface_out?, interface_in, Some(receiver))
+            }
+        };
+        let by_kind = match kind {
+            LabKind::FreebsdSsh => HostTesterKind::PktGen,
+            _ => HostTesterKind::Fwdlab,
+        };
         Some(TesterHost {
             host: host?,
-            interface_out: interface_out?,
-            interface_in: interface_in?,
+            interface_out,
+            interface_in,
+            uses: uses.unwrap_or(by_kind),
+            receiver,
             cpu,
             program,
         })
     });
+    let generators = generators.iter().filter_map(|table| {
+        let host = host(reading, table);
+        let interface_out = port(reading, table, "out");
+        let cpu = table.integer(reading, "cpu", CPU);
+        let program = path(reading, table, "program");
+        Some(GeneratorHost {
+            host: host?,
+            interface_out: interface_out?,
+            cpu,
+            program,
+        })
+    });
+    let generators = generators.collect();
     Some(Hosts {
         ssh_config,
         dut: dut?,
         tester: tester?,
+        generators,
     })
 }
 
@@ -144,10 +281,10 @@ fn host(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
 }
 
 /// `in` and `out`, which are two.
-fn interfaces(reading: &mut Reading<'_>, table: &Table<'_>) -> [Option<String>; 2] {
+fn ports(reading: &mut Reading<'_>, table: &Table<'_>, kind: LabKind) -> [Option<String>; 2] {
     let [ingress, egress] = ["in", "out"].map(|key| {
         let name = table.required_line(reading, key)?;
-        is_interface(reading, &name).then_some(name)
+        is_interface(reading, &name, kind).then_some(name)
     });
     if let (Some(ingress), Some(egress)) = (&ingress, &egress)
         && ingress.get_ref() == egress.get_ref()
@@ -160,7 +297,13 @@ fn interfaces(reading: &mut Reading<'_>, table: &Table<'_>) -> [Option<String>; 
     [ingress, egress].map(|name| name.map(Spanned::into_inner))
 }
 
-fn is_interface(reading: &mut Reading<'_>, name: &Spanned<String>) -> bool {
+/// A port of a host that has one.
+fn port(reading: &mut Reading<'_>, table: &Table<'_>, key: &str) -> Option<String> {
+    let name = table.required_line(reading, key)?;
+    is_interface(reading, &name, LabKind::LinuxSsh).then(|| name.into_inner())
+}
+
+fn is_interface(reading: &mut Reading<'_>, name: &Spanned<String>, kind: LabKind) -> bool {
     let text = name.get_ref();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let is_name = text.len() <= INTERFACE_BYTES_MAX
@@ -171,7 +314,12 @@ fn is_interface(reading: &mut Reading<'_>, name: &Spanned<String>) -> bool {
             .error(name.span(), format!("{text:?} is no name of an interface"))
             .with_help(format!(
                 "names are made of at most {INTERFACE_BYTES_MAX} letters, digits, `.`, `_` and `-`, the first \
-                 neither `.` nor `-`; `ip link` lists them"
+                 neither `.` nor `-`; {} lists them",
+                if kind == LabKind::FreebsdSsh {
+                    "`ifconfig -l`"
+                } else {
+                    "`ip link`"
+                }
             ));
     }
     is_name

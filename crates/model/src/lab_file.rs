@@ -9,8 +9,8 @@ use toml::Spanned;
 use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::{Reading, Table};
 use crate::hosts::{Hosts, hosts};
-use crate::mechanism::Mechanism;
-use crate::resolved::{LabKind, RouterLab, RouterTester};
+use crate::mechanism::{Mechanism, arguments};
+use crate::resolved::{LabKind, Notify, RouterLab, RouterTester};
 use crate::words::LoadRegime;
 
 pub(crate) const FILE_KEYS: &[&str] = &[
@@ -20,14 +20,19 @@ pub(crate) const FILE_KEYS: &[&str] = &[
     "link_gbps",
     "placement",
     "router",
+    "notify",
     "ssh",
     "dut",
     "tester",
+    "receiver",
+    "generator",
     "bind",
 ];
 pub(crate) const PLACEMENT_KEYS: &[&str] = &["load_cpu", "dut_cpu", "control_cpu"];
 
 pub(crate) const ROUTER_KEYS: &[&str] = &["queues", "tester", "overload_ratio"];
+
+pub(crate) const NOTIFY_KEYS: &[&str] = &["command", "webhook"];
 
 pub(crate) const KINDS: &[(&str, LabKind)] = &[
     (LabKind::Netns.as_str(), LabKind::Netns),
@@ -70,6 +75,8 @@ pub(crate) struct LabFile {
     pub(crate) router: Option<RouterLab>,
     /// Only of a lab of hosts, and none where that is already an error.
     pub(crate) hosts: Option<Hosts>,
+    /// Who is told that a run has ended.
+    pub(crate) notify: Notify,
     /// By the factor's name; none only where that is already an error.
     pub(crate) bindings: BTreeMap<String, Option<Mechanism>>,
 }
@@ -104,6 +111,7 @@ impl LabFile {
             }
         }
         let router = router(reading, &file, kind);
+        let notify = notify(reading, &file);
         let hosts = hosts(reading, &file, kind);
         let mut cpu = |key| placement.as_ref()?.integer(reading, key, CPU);
         let (load_cpu, dut_cpu, control_cpu) =
@@ -126,6 +134,7 @@ impl LabFile {
             control_cpu,
             router,
             hosts,
+            notify,
             bindings,
         })
     }
@@ -185,4 +194,34 @@ fn router(reading: &mut Reading<'_>, file: &Table<'_>, kind: Option<LabKind>) ->
         }
     }
     (kind == Some(LabKind::Router)).then_some(router)
+}
+
+fn notify(reading: &mut Reading<'_>, file: &Table<'_>) -> Notify {
+    let Some(table) = file.table(reading, "notify", NOTIFY_KEYS) else {
+        return Notify::default();
+    };
+    let command = table.value("command").and_then(|value| {
+        let what = table.what("command");
+        arguments(reading, value, &what)
+    });
+    let webhook = table.line(reading, "webhook").filter(|webhook| {
+        let url = webhook.get_ref();
+        let is_url = ["http://", "https://"]
+            .iter()
+            .any(|scheme| url.starts_with(scheme))
+            && !url.contains(['"', '\\', ' ']);
+        if !is_url {
+            reading
+                .error(
+                    webhook.span(),
+                    format!("{url:?} is no address of a web server"),
+                )
+                .with_help("write http://… or https://…, without blanks and quotes");
+        }
+        is_url
+    });
+    Notify {
+        command,
+        webhook: webhook.map(Spanned::into_inner),
+    }
 }

@@ -24,7 +24,7 @@ pub mod words;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
-pub use hosts::{DutHost, Hosts, TesterHost};
+pub use hosts::{DutHost, GeneratorHost, HostTesterKind, Hosts, ReceiverHost, TesterHost};
 pub use knob::{Knob, KnobLevels};
 pub use mechanism::devices;
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
@@ -39,8 +39,8 @@ pub use record::{
 pub use resolve::{Loaded, Read, load, load_lab};
 pub use resolved::{
     Binding, CommandBinding, Comparison, Design, Direction, DutInterface, Factor, FirstAddresses,
-    FrameSize, Lab, LabKind, Order, PortRange, Reference, ReferenceData, Resolved, RouterLab,
-    RouterTester, Traffic, Values, Variant, XdpProgram, sha256,
+    FrameSize, Lab, LabKind, Notify, Order, PacketFilter, PortRange, Reference, ReferenceData,
+    Resolved, RouterLab, RouterTester, Traffic, Values, Variant, XdpProgram, sha256,
 };
 pub use traffic::{BURST_FRAMES, WIRE_OVERHEAD_BYTES};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};

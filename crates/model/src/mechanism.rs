@@ -8,15 +8,16 @@ use toml::de::DeValue;
 use crate::diagnostic::Span;
 use crate::document::{Reading, Table, Value};
 use crate::knob::Knob;
-use crate::resolved::{CommandBinding, DutInterface, LabKind, XdpProgram};
+use crate::resolved::{CommandBinding, DutInterface, LabKind, PacketFilter, XdpProgram};
 
 /// The mechanisms; a binding has one of them.
 pub(crate) const MECHANISMS: &[&str] = &[
-    "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "knob", "loader", "kernel", "command",
+    "sysctl", "nft", "pf", "ipfw", "ipf", "xdp", "ethtool", "sysfs", "module", "routes", "knob",
+    "loader", "cmdline", "kernel", "configs", "command",
 ];
 pub(crate) const BINDING_KEYS: &[&str] = &[
-    "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "knob", "loader", "kernel", "command",
-    "values",
+    "sysctl", "nft", "pf", "ipfw", "ipf", "xdp", "ethtool", "sysfs", "module", "routes", "knob",
+    "loader", "cmdline", "kernel", "configs", "command", "values",
 ];
 pub(crate) const ETHTOOL_KEYS: &[&str] = &["feature", "interfaces"];
 pub(crate) const SYSFS_KEYS: &[&str] = &["file", "interfaces"];
@@ -24,6 +25,11 @@ pub(crate) const COMMAND_KEYS: &[&str] = &["do", "undo", "check"];
 
 pub(crate) const XDP_PROGRAMS: &[(&str, XdpProgram)] =
     &[("off", XdpProgram::Off), ("fib", XdpProgram::Fib)];
+pub(crate) const PACKET_FILTERS: &[(&str, PacketFilter)] = &[
+    ("pf", PacketFilter::Pf),
+    ("ipfw", PacketFilter::Ipfw),
+    ("ipf", PacketFilter::Ipf),
+];
 pub(crate) const INTERFACES: &[(&str, DutInterface)] = &[
     ("dut-in", DutInterface::DutIn),
     ("dut-out", DutInterface::DutOut),
@@ -40,12 +46,16 @@ pub(crate) enum Mechanism {
     Sysctl(Spanned<String>, Option<BTreeMap<String, String>>),
     /// For each level the ruleset's file, relative to the lab file; empty is no ruleset.
     Nft(BTreeMap<String, Spanned<String>>),
+    /// For each level the file of a packet filter of FreeBSD, as for nftables.
+    Ruleset(PacketFilter, BTreeMap<String, Spanned<String>>),
     /// For each level the program.
     Xdp(BTreeMap<String, XdpProgram>),
     /// A feature of interfaces.
     Ethtool(String, Vec<DutInterface>),
     /// A file below interfaces' directories, and the value of each level as for a sysctl.
     Sysfs(String, Vec<DutInterface>, Option<BTreeMap<String, String>>),
+    /// A module and a parameter of it, and the value of each level as for a sysctl.
+    Module(String, String, Option<BTreeMap<String, String>>),
     /// The level is a number of routes.
     Routes,
     /// The user's own programs.
@@ -54,8 +64,12 @@ pub(crate) enum Mechanism {
     Knob(Knob),
     /// A tunable, and the value of each level as for a sysctl.
     Loader(String, Option<BTreeMap<String, String>>),
+    /// For each level the parameters that are added to the kernel's command line; may be none.
+    CommandLine(BTreeMap<String, String>),
     /// For each level the kernel or boot environment.
     Kernel(BTreeMap<String, String>),
+    /// For each level a folder of files that are copied to the DUT, relative to the lab file.
+    Configs(BTreeMap<String, String>),
 }
 
 /// The mechanisms that a kind of lab has; all where the kind is not known.
@@ -66,8 +80,12 @@ fn mechanisms(kind: Option<LabKind>) -> &'static [&'static str] {
             "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "command",
         ],
         Some(LabKind::Router) => &["knob", "routes"],
-        Some(LabKind::FreebsdSsh) => &["sysctl", "loader", "kernel", "command"],
-        Some(LabKind::LinuxSsh) => &["sysctl", "nft", "ethtool", "sysfs", "command"],
+        Some(LabKind::FreebsdSsh) => &[
+            "sysctl", "pf", "ipfw", "ipf", "loader", "kernel", "configs", "command",
+        ],
+        Some(LabKind::LinuxSsh) => &[
+            "sysctl", "nft", "ethtool", "sysfs", "module", "cmdline", "kernel", "command",
+        ],
     }
 }
 
@@ -134,22 +152,33 @@ impl Mechanism {
                 is_freebsd_name(reading, tunable.span(), tunable.get_ref(), "loader tunable")
                     .then_some(Self::Loader(tunable.into_inner(), values))
             }
+            "module" => {
+                let parameter = reading.line(value, &what)?;
+                let (module, parameter) = module_parameter(reading, &parameter)?;
+                Some(Self::Module(module, parameter, values))
+            }
+            "cmdline" => Some(Self::CommandLine(levels(
+                reading,
+                value,
+                &what,
+                boot_parameters,
+            ))),
             "kernel" => Some(Self::Kernel(levels(reading, value, &what, kernel))),
             "knob" => {
                 let knobs = Knob::ALL.map(|knob| (knob.name(), knob));
                 reading.word(value, &what, &knobs).map(Self::Knob)
             }
-            "nft" => Some(Self::Nft(levels(
+            "nft" => Some(Self::Nft(levels(reading, value, &what, ruleset))),
+            "pf" | "ipfw" | "ipf" => {
+                let (_, filter) = PACKET_FILTERS.iter().find(|(name, _)| *name == key)?;
+                let files = levels(reading, value, &what, ruleset);
+                Some(Self::Ruleset(*filter, files))
+            }
+            "configs" => Some(Self::Configs(levels(
                 reading,
                 value,
                 &what,
-                |reading, value, what| {
-                    // Empty text means no ruleset, so this is not the text of one line.
-                    match value.get_ref().as_str() {
-                        Some("") => Some(Spanned::new(value.span(), String::new())),
-                        _ => reading.line(value, what),
-                    }
-                },
+                |reading, value, what| Some(reading.line(value, what)?.into_inner()),
             ))),
             "xdp" => Some(Self::Xdp(levels(
                 reading,
@@ -173,6 +202,14 @@ impl Mechanism {
             }
             _ => command(reading, value, &what).map(Self::Command),
         }
+    }
+}
+
+/// The file of a ruleset; empty text is no ruleset, so this is not the text of one line.
+fn ruleset(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Spanned<String>> {
+    match value.get_ref().as_str() {
+        Some("") => Some(Spanned::new(value.span(), String::new())),
+        _ => reading.line(value, what),
     }
 }
 
@@ -200,10 +237,12 @@ fn values(
     mechanism: &str,
 ) -> Option<BTreeMap<String, String>> {
     let value = table.value("values")?;
-    if !matches!(mechanism, "sysctl" | "sysfs" | "loader") {
+    if !matches!(mechanism, "sysctl" | "sysfs" | "module" | "loader") {
         reading
             .error(value.span(), format!("`{mechanism}` takes no `values`"))
-            .with_help("`values` go with sysctl, sysfs and loader, whose levels may be words");
+            .with_help(
+                "`values` go with sysctl, sysfs, module and loader, whose levels may be words",
+            );
         return None;
     }
     let what = table.what("values");
@@ -321,7 +360,11 @@ fn command(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<C
 }
 
 /// A program and its arguments; no shell sees them.
-fn arguments(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<String>> {
+pub(crate) fn arguments(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+) -> Option<Vec<String>> {
     let Some(items) = value.get_ref().as_array() else {
         reading
             .expected(value, what, "a list of a program and its arguments")
@@ -376,10 +419,52 @@ fn is_sysctl_part(part: &str) -> bool {
     PLACEHOLDERS.contains(&part) || (!part.is_empty() && part.bytes().all(plain))
 }
 
+/// `module.parameter`, both as they stand below `/sys/module`.
+fn module_parameter(reading: &mut Reading<'_>, name: &Spanned<String>) -> Option<(String, String)> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let is_name = |part: &str| !part.is_empty() && part.bytes().all(is_plain);
+    match name.get_ref().split_once('.') {
+        Some((module, parameter)) if is_name(module) && is_name(parameter) => {
+            Some((module.replace('-', "_"), parameter.to_owned()))
+        }
+        _ => {
+            let message = format!("{:?} is no parameter of a module", name.get_ref());
+            reading.error(name.span(), message).with_help(
+                "write module.parameter, as `modinfo -p MODULE` lists them: \"ixgbe.max_vfs\"",
+            );
+            None
+        }
+    }
+}
+
+/// Parameters of a kernel's command line, with blanks in between: nothing that a boot loader takes for its own.
+fn boot_parameters(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<String> {
+    // Empty text is no parameter more, so this is not the text of one line.
+    if value.get_ref().as_str() == Some("") {
+        return Some(String::new());
+    }
+    let line = reading.line(value, what)?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-=,:/@+*^~[] ".contains(&byte);
+    if line.get_ref().bytes().all(is_plain) {
+        return Some(line.into_inner());
+    }
+    reading
+        .error(
+            line.span(),
+            format!("{:?} are no parameters of a kernel", line.get_ref()),
+        )
+        .with_help(
+            "parameters are made of letters, digits and `._-=,:/@+*^~[]`, with blanks in between: \
+             \"mitigations=off nosmt\"",
+        );
+    None
+}
+
 /// The name of a kernel or boot environment: no path, and nothing that a program takes for an option.
 fn kernel(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<String> {
     let name = reading.line(value, what)?;
-    if !name.get_ref().starts_with('-') && is_path_part(name.get_ref()) {
+    // Releases of kernels that were built by hand often end in a plus.
+    if !name.get_ref().starts_with('-') && is_path_part(&name.get_ref().replace('+', "")) {
         return Some(name.into_inner());
     }
     reading
@@ -388,7 +473,7 @@ fn kernel(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<St
             format!("{:?} is no name of a kernel", name.get_ref()),
         )
         .with_help(
-            "names are made of letters, digits, `.`, `_` and `-`, the first neither `.` nor `-`",
+            "names are made of letters, digits, `.`, `_`, `+` and `-`, the first neither `.` nor `-`",
         );
     None
 }

@@ -107,6 +107,7 @@ fn lab_of(file: LabFile, bindings: BTreeMap<String, Binding>) -> Lab {
         link_gbps: file.link_gbps,
         router: file.router,
         hosts: file.hosts,
+        notify: file.notify,
         bindings,
     }
 }

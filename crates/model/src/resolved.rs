@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -342,6 +343,9 @@ pub struct Lab {
     /// The hosts, where tester and DUT are such; every lab of Linux hosts says, and no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
+    /// Who is told that a run has ended; no part of what is measured.
+    #[serde(skip)]
+    pub notify: Notify,
     /// How each factor of the experiment is set, by the factor's name.
     pub bindings: BTreeMap<String, Binding>,
 }
@@ -360,6 +364,7 @@ impl Lab {
             link_gbps: None,
             router: None,
             hosts: None,
+            notify: Notify::default(),
             bindings: BTreeMap::new(),
         }
     }
@@ -417,6 +422,15 @@ impl fmt::Display for LabKind {
     }
 }
 
+/// Who is told that a run has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notify {
+    /// A program of the user's on this machine, whose standard input is the message; no shell sees it.
+    pub command: Option<Vec<String>>,
+    /// Where the message is posted as JSON. It may hold a secret.
+    pub webhook: Option<String>,
+}
+
 /// What a reference router is besides its knobs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RouterLab {
@@ -466,6 +480,13 @@ pub enum Binding {
     },
     /// The text of an nftables ruleset for each level; empty text is no ruleset.
     Nft(BTreeMap<String, String>),
+    /// The text of a ruleset of one of FreeBSD's packet filters for each level; empty text is none.
+    Ruleset {
+        /// Which of them.
+        filter: PacketFilter,
+        /// The texts.
+        texts: BTreeMap<String, String>,
+    },
     /// The XDP program on the DUT's receiving interface for each level.
     Xdp(BTreeMap<String, XdpProgram>),
     /// A feature as `ethtool -k` names it, of one of the DUT's interfaces or both; the level is
@@ -485,6 +506,15 @@ pub enum Binding {
         /// The value of each level.
         values: Values,
     },
+    /// A parameter of a kernel module, set to the level's value on the kernel's command line at the next boot.
+    Module {
+        /// The module, as below `/sys/module`.
+        module: String,
+        /// Its parameter.
+        parameter: String,
+        /// The value of each level.
+        values: Values,
+    },
     /// The level is the number of routes in the DUT's table, those of the lab included.
     Routes,
     /// The user's own programs, run on the DUT; `{level}` in an argument stands for the level.
@@ -501,15 +531,26 @@ pub enum Binding {
         /// The value of each level.
         values: Values,
     },
-    /// The kernel, or boot environment, that is booted for each level.
+    /// What is added to the kernel's command line for each level, from the next boot on; may be empty.
+    CommandLine(BTreeMap<String, String>),
+    /// The kernel, by its release on Linux, or the boot environment that is booted for each level.
     Kernel(BTreeMap<String, String>),
+    /// The folder of files that are copied to the DUT before it boots, for each level.
+    Configs(BTreeMap<String, PathBuf>),
 }
 
 impl Binding {
     /// Whether another level takes effect only when the DUT boots.
     #[must_use]
     pub const fn needs_reboot(&self) -> bool {
-        matches!(self, Self::Loader { .. } | Self::Kernel(_))
+        matches!(
+            self,
+            Self::Module { .. }
+                | Self::Loader { .. }
+                | Self::CommandLine(_)
+                | Self::Kernel(_)
+                | Self::Configs(_)
+        )
     }
 
     /// A sysctl whose levels are its values.
@@ -540,6 +581,18 @@ impl Values {
                 Level::Integer(_) | Level::Text(_) => level.to_string(),
             })
     }
+}
+
+/// The packet filters of FreeBSD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PacketFilter {
+    /// OpenBSD's.
+    Pf,
+    /// FreeBSD's own.
+    Ipfw,
+    /// IP Filter.
+    Ipf,
 }
 
 /// An interface of the DUT.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::knob::Knob;
 use crate::words::AddressFamily;
-use crate::{experiment, lab_file, mechanism, profile, traffic, variants};
+use crate::{experiment, hosts, lab_file, mechanism, profile, traffic, variants};
 
 /// The schema of experiment files, in draft 2020-12.
 #[must_use]
@@ -93,9 +93,12 @@ pub fn lab() -> Value {
                 ),
                 ("placement", placement()),
                 ("router", router()),
+                ("notify", notify()),
                 ("ssh", ssh()),
                 ("dut", dut_host()),
                 ("tester", tester_host()),
+                ("receiver", receiver_host()),
+                ("generator", generator_hosts()),
                 (
                     "bind",
                     json!({
@@ -455,9 +458,28 @@ fn router() -> Value {
     )
 }
 
+fn notify() -> Value {
+    described(
+        "Who is told that a run has ended.",
+        table(
+            &[
+                (
+                    "command",
+                    program("What is run on this machine then; the message is its standard input."),
+                ),
+                (
+                    "webhook",
+                    line("Where the message is posted as JSON: http:// or https://."),
+                ),
+            ],
+            &[],
+        ),
+    )
+}
+
 fn ssh() -> Value {
     described(
-        "How hosts are reached; only of kind \"linux-ssh\".",
+        "How hosts are reached; only of labs of hosts.",
         table(
             &[(
                 "config",
@@ -470,15 +492,23 @@ fn ssh() -> Value {
 
 fn dut_host() -> Value {
     described(
-        "The device under test; only of kind \"linux-ssh\".",
+        "The device under test; only of labs of hosts.",
         table(
             &[
-                (
-                    "host",
-                    line("What ssh is told: a host of its configuration, or user@host."),
-                ),
+                ("host", host_line()),
                 ("in", line("Its interface that faces the generator.")),
                 ("out", line("Its interface that faces the sink.")),
+                (
+                    "reboot_s_max",
+                    integer(
+                        "How long it may take to boot, in seconds; 600 without.",
+                        &hosts::REBOOT_S_MAX,
+                    ),
+                ),
+                (
+                    "power_cycle",
+                    program("What cuts its power and gives it back, run on this machine."),
+                ),
             ],
             &["host", "in", "out"],
         ),
@@ -487,29 +517,66 @@ fn dut_host() -> Value {
 
 fn tester_host() -> Value {
     described(
-        "Generator and sink; only of kind \"linux-ssh\".",
+        "Generator and sink; only of labs of hosts.",
         table(
             &[
-                (
-                    "host",
-                    line("What ssh is told: a host of its configuration, or user@host."),
-                ),
+                ("host", host_line()),
                 ("out", line("Where the generator sends.")),
-                ("in", line("Where the sink counts.")),
+                (
+                    "in",
+                    line("Where the sink counts; not where [receiver] says it."),
+                ),
+                ("uses", words("What sends and counts.", hosts::USES)),
                 (
                     "cpu",
                     integer("The CPU that sends; the last without.", &lab_file::CPU),
                 ),
-                (
-                    "program",
-                    line(
-                        "The fwdlab program for that host, relative to this file; the running one without.",
-                    ),
-                ),
+                ("program", program_file()),
             ],
-            &["host", "out", "in"],
+            &["host", "out"],
         ),
     )
+}
+
+fn receiver_host() -> Value {
+    described(
+        "The host of the sink, where that is another one than the generator's.",
+        table(
+            &[
+                ("host", host_line()),
+                ("in", line("Where the sink counts.")),
+                ("program", program_file()),
+            ],
+            &["host", "in"],
+        ),
+    )
+}
+
+fn generator_hosts() -> Value {
+    json!({
+        "description": "More generators, which send the same frames at the same time.",
+        "type": "array",
+        "items": table(
+            &[
+                ("host", host_line()),
+                ("out", line("Where it sends.")),
+                (
+                    "cpu",
+                    integer("The CPU that sends; the last without.", &lab_file::CPU),
+                ),
+                ("program", program_file()),
+            ],
+            &["host", "out"],
+        ),
+    })
+}
+
+fn host_line() -> Value {
+    line("What ssh is told: a host of its configuration, or user@host.")
+}
+
+fn program_file() -> Value {
+    line("The fwdlab program for that host, relative to this file; the running one without.")
 }
 
 fn binding() -> Value {
@@ -521,14 +588,6 @@ fn binding() -> Value {
         "uniqueItems": true,
     });
     let by_level = |what: &str, meaning: Value| json!({ "description": what, "type": "object", "additionalProperties": meaning });
-    let arguments = |what: &str| {
-        json!({
-            "description": what,
-            "type": "array",
-            "items": { "type": "string" },
-            "minItems": 1,
-        })
-    };
     let mut binding = table(
         &[
             (
@@ -542,6 +601,27 @@ fn binding() -> Value {
                 "nft",
                 by_level(
                     "The ruleset's file of each level; \"\" is none.",
+                    json!({ "type": "string" }),
+                ),
+            ),
+            (
+                "pf",
+                by_level(
+                    "The file of pf's ruleset of each level; \"\" is none.",
+                    json!({ "type": "string" }),
+                ),
+            ),
+            (
+                "ipfw",
+                by_level(
+                    "The file of ipfw's ruleset of each level; \"\" is none.",
+                    json!({ "type": "string" }),
+                ),
+            ),
+            (
+                "ipf",
+                by_level(
+                    "The file of IP Filter's ruleset of each level; \"\" is none.",
                     json!({ "type": "string" }),
                 ),
             ),
@@ -579,6 +659,10 @@ fn binding() -> Value {
                 ),
             ),
             (
+                "module",
+                line("A parameter of a kernel module: module.parameter. May need a reboot."),
+            ),
+            (
                 "routes",
                 json!({ "description": "The level is the number of routes.", "const": true }),
             ),
@@ -596,10 +680,25 @@ fn binding() -> Value {
                 ),
             ),
             (
+                "cmdline",
+                by_level(
+                    "What each level adds to the kernel's command line; may be \"\". Needs a reboot.",
+                    json!({ "type": "string" }),
+                ),
+            ),
+            (
                 "kernel",
                 by_level(
-                    "The kernel or boot environment of each level. Needs a reboot.",
+                    "The kernel of each level, on Linux by its release, on FreeBSD also a boot environment. \
+                     Needs a reboot.",
                     line("Its name."),
+                ),
+            ),
+            (
+                "configs",
+                by_level(
+                    "The folder of each level, whose files are copied to the DUT before it boots. Needs a reboot.",
+                    line("A folder, relative to this file."),
                 ),
             ),
             (
@@ -608,9 +707,9 @@ fn binding() -> Value {
                     "Programs with their arguments; {level} stands for the level.",
                     table(
                         &[
-                            ("do", arguments("Sets the level.")),
-                            ("undo", arguments("Takes the level back.")),
-                            ("check", arguments("Prints something that holds the level.")),
+                            ("do", program("Sets the level.")),
+                            ("undo", program("Takes the level back.")),
+                            ("check", program("Prints something that holds the level.")),
                         ],
                         &["do", "undo"],
                     ),
@@ -619,7 +718,7 @@ fn binding() -> Value {
             (
                 "values",
                 by_level(
-                    "What is written for each level of a sysctl, a loader tunable or a file in sysfs.",
+                    "What is written for each level of a sysctl, a loader tunable, a module's parameter or a file in sysfs.",
                     json!({ "type": ["string", "integer"] }),
                 ),
             ),
@@ -632,6 +731,16 @@ fn binding() -> Value {
         .collect();
     binding["oneOf"] = json!(one_of);
     binding
+}
+
+/// A program and its arguments.
+fn program(what: &str) -> Value {
+    json!({
+        "description": what,
+        "type": "array",
+        "items": { "type": "string" },
+        "minItems": 1,
+    })
 }
 
 fn file(title: &str, description: &str, mut table: Value) -> Value {
@@ -787,6 +896,9 @@ mod tests {
         (hosts::SSH_KEYS, "/lab/properties/ssh"),
         (hosts::DUT_KEYS, "/lab/properties/dut"),
         (hosts::TESTER_KEYS, "/lab/properties/tester"),
+        (hosts::RECEIVER_KEYS, "/lab/properties/receiver"),
+        (hosts::GENERATOR_KEYS, "/lab/properties/generator/items"),
+        (lab_file::NOTIFY_KEYS, "/lab/properties/notify"),
         (
             mechanism::BINDING_KEYS,
             "/lab/properties/bind/additionalProperties",

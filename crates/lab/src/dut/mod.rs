@@ -185,7 +185,13 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>>
             // One ruleset, and one program, for all factors together.
             Binding::Nft(_) | Binding::Xdp(_) => {}
             // Of other kinds of lab.
-            Binding::Knob { .. } | Binding::Loader { .. } | Binding::Kernel(_) => {}
+            Binding::Knob { .. }
+            | Binding::Ruleset { .. }
+            | Binding::Configs(_)
+            | Binding::Module { .. }
+            | Binding::Loader { .. }
+            | Binding::CommandLine(_)
+            | Binding::Kernel(_) => {}
         }
     }
     mechanisms.extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn Mechanism>));

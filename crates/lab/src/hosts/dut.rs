@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, Binding, DutHost, DutInterface, Level, Resolved, Variant};
 
-use super::facts::{Facts, facts, restless};
+use super::boot::{Boot, BootChoice};
+use super::facts::{BOOT_ID, Facts, facts, restless};
 use super::ssh::Connection;
 use super::tester::Station;
 use crate::LabError;
@@ -19,6 +22,12 @@ use crate::journal::{ChangeId, Journal, Undo};
 /// from the owner's.
 const ROUTE_PROTOCOL: &str = "196";
 
+/// `IFF_UP` of an interface's flags.
+const INTERFACE_UP: u32 = 1;
+
+/// How long ports may take to be there, and to have a link, once the host answers.
+const PORTS_TIME_MAX: Duration = Duration::from_secs(120);
+
 /// A DUT on its host.
 pub(super) struct HostDut {
     connection: Rc<Connection>,
@@ -30,6 +39,8 @@ pub(super) struct HostDut {
     standing: BTreeMap<String, (Level, ChangeId)>,
     /// Facts that change by themselves.
     pub(super) restless: BTreeSet<String>,
+    /// Which boot it is in.
+    pub(super) boot_id: String,
     /// The station of its sending interface.
     pub(super) mac_out: String,
     /// The station of its receiving interface.
@@ -53,6 +64,7 @@ impl HostDut {
             listed: BTreeMap::new(),
             standing: BTreeMap::new(),
             restless: BTreeSet::new(),
+            boot_id: Boot::of(connection)?.id,
             mac_out: String::new(),
             mac_in: String::new(),
         };
@@ -61,12 +73,78 @@ impl HostDut {
                 dut.wrong("it has to be entered as root, who alone may change its settings")
             );
         }
-        dut.mac_in = dut.mac(&of.interface_in)?;
-        dut.mac_out = dut.mac(&of.interface_out)?;
-        for interface in [&of.interface_in, &of.interface_out] {
-            dut.refuse_if_needed_elsewhere(interface)?;
-        }
+        dut.look_at_ports()?;
         Ok(dut)
+    }
+
+    /// Which stations its ports are, and that the host can do without them.
+    fn look_at_ports(&mut self) -> Result<(), LabError> {
+        self.mac_in = self.mac(&self.of.interface_in)?;
+        self.mac_out = self.mac(&self.of.interface_out)?;
+        for interface in [&self.of.interface_in, &self.of.interface_out] {
+            self.refuse_if_needed_elsewhere(interface)?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of another boot: nothing stands of what was set in the last one.
+    ///
+    /// # Errors
+    /// `Host` where its ports do not come up in time.
+    pub(super) fn has_booted(&mut self) -> Result<(), LabError> {
+        // What its services set when they start is in place before it is looked at. Not every host has systemd.
+        let settled = self.run(&["systemctl", "is-system-running", "--wait"]);
+        if let Err(error) = settled
+            && error.is_of_a_connection()
+        {
+            return Err(error);
+        }
+        self.boot_id = Boot::of(&self.connection)?.id;
+        self.standing.clear();
+        self.listed.clear();
+        let start = Instant::now();
+        for interface in [&self.of.interface_in, &self.of.interface_out] {
+            // Drivers are loaded while sshd answers already.
+            let path = format!("/sys/class/net/{interface}/address");
+            while self.is_refused(&["test", "-e", &path])? {
+                if start.elapsed() > PORTS_TIME_MAX {
+                    return Err(self.wrong(&format!(
+                        "it has booted, and {interface} has not come in {} s",
+                        PORTS_TIME_MAX.as_secs()
+                    )));
+                }
+                sleep(Duration::from_secs(1));
+            }
+        }
+        self.look_at_ports()
+    }
+
+    /// What it has to boot for a variant.
+    pub(super) fn boot_choice(&self, variant: &Variant) -> Result<BootChoice, LabError> {
+        let mut choice = BootChoice::default();
+        for (factor, level) in &variant.levels {
+            match self.binding(factor, level)? {
+                Binding::CommandLine(parameters) => {
+                    let words = meaning(parameters, factor, level)?.split_whitespace();
+                    choice.parameters.extend(words.map(str::to_owned));
+                }
+                Binding::Module {
+                    module,
+                    parameter,
+                    values,
+                } => {
+                    let value = values.value(level);
+                    choice
+                        .parameters
+                        .push(format!("{module}.{parameter}={value}"));
+                }
+                Binding::Kernel(kernels) => {
+                    choice.kernel = Some(meaning(kernels, factor, level)?.to_owned());
+                }
+                _ => {}
+            }
+        }
+        Ok(choice)
     }
 
     /// An interface that leads to the controller, or to the world, takes no load.
@@ -116,6 +194,9 @@ impl HostDut {
     }
 
     /// All that may change how it forwards, but for what changes by itself.
+    ///
+    /// # Errors
+    /// `Rebooted` where it is in another boot than the one in which it was set up.
     pub(super) fn facts(&self) -> Result<Facts, LabError> {
         let mut facts = self.all_facts()?;
         facts.retain(|name, _| !self.restless.contains(name));
@@ -124,7 +205,13 @@ impl HostDut {
 
     fn all_facts(&self) -> Result<Facts, LabError> {
         let interfaces = [&self.of.interface_in, &self.of.interface_out];
-        facts(&self.connection, interfaces.map(String::as_str))
+        let mut facts = facts(&self.connection, interfaces.map(String::as_str))?;
+        match facts.remove(BOOT_ID) {
+            Some(id) if id != self.boot_id => Err(LabError::Rebooted {
+                host: self.connection.host().to_owned(),
+            }),
+            _ => Ok(facts),
+        }
     }
 
     /// Finds out which facts change by themselves, while nothing is measured.
@@ -153,7 +240,7 @@ impl HostDut {
                     interfaces,
                 } => self.fixed_feature(feature, interfaces, level)?,
                 Binding::Nft(rulesets) => {
-                    let text = ruleset(rulesets, factor, level)?;
+                    let text = meaning(rulesets, factor, level)?;
                     let missing =
                         !text.trim().is_empty() && self.is_refused(&["nft", "--version"])?;
                     missing.then(|| "nft is not installed there".to_owned())
@@ -173,6 +260,15 @@ impl HostDut {
                     }
                     missing
                 }
+                Binding::Module {
+                    module, parameter, ..
+                } => {
+                    let path = format!("/sys/module/{module}/parameters/{parameter}");
+                    let missing = self.is_refused(&["cat", &path])?;
+                    missing.then(|| format!("it has no readable {path}"))
+                }
+                // Whether GRUB has such an entry shows when it is to boot.
+                Binding::CommandLine(_) | Binding::Kernel(_) => None,
                 _ => Some("it is set in no way that a Linux host has".to_owned()),
             };
             if let Some(reason) = reason {
@@ -211,6 +307,9 @@ impl HostDut {
         [generator, sink]: [&Station; 2],
     ) -> Result<(), LabError> {
         self.standing.clear();
+        for interface in [&self.of.interface_in, &self.of.interface_out] {
+            self.bring_up(journal, interface)?;
+        }
         let of_interface = "net.ipv4.conf.{dut-in}.rp_filter";
         for &family in families {
             let settings: &[(&str, &str)] = match family {
@@ -231,6 +330,7 @@ impl HostDut {
             }
             self.set_up_family(journal, family, generator, sink)?;
         }
+        self.await_link()?;
         let bindings = self.bindings.clone();
         for binding in bindings.values() {
             match binding {
@@ -260,6 +360,36 @@ impl HostDut {
             .any(|binding| matches!(binding, Binding::Nft(_)))
         {
             self.keep_ruleset(journal)?;
+        }
+        Ok(())
+    }
+
+    /// A port that its owner has left down.
+    fn bring_up(&self, journal: &mut Journal, interface: &str) -> Result<(), LabError> {
+        let flags = self.read(&format!("/sys/class/net/{interface}/flags"))?;
+        let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16);
+        if flags.is_ok_and(|flags| flags & INTERFACE_UP != 0) {
+            return Ok(());
+        }
+        let undo = ["ip", "link", "set", "dev", interface, "down"];
+        self.announce(journal, format!("{interface} (down)"), &undo, "")?;
+        self.run(&["ip", "link", "set", "dev", interface, "up"])
+            .map(|_| ())
+    }
+
+    /// Waits until both ports have a link.
+    fn await_link(&self) -> Result<(), LabError> {
+        let start = Instant::now();
+        for interface in [&self.of.interface_in, &self.of.interface_out] {
+            let path = format!("/sys/class/net/{interface}/carrier");
+            while self.read(&path)? != "1" {
+                if start.elapsed() > PORTS_TIME_MAX {
+                    return Err(self.wrong(&format!(
+                        "{interface} has no link; see to its cable and to the tester's port"
+                    )));
+                }
+                sleep(Duration::from_millis(200));
+            }
         }
         Ok(())
     }
@@ -405,8 +535,11 @@ impl HostDut {
                         self.set_feature(self.of.interface(interface), feature, on_or_off(level))?;
                     }
                 }
-                // One ruleset for all factors together.
-                Binding::Nft(_) => {}
+                // One ruleset for all factors together, and one boot.
+                Binding::Nft(_)
+                | Binding::Module { .. }
+                | Binding::CommandLine(_)
+                | Binding::Kernel(_) => {}
                 Binding::Command(programs) => commands.push((factor, level, programs.clone())),
                 _ => return Err(unbound_level(factor, level)),
             }
@@ -468,8 +601,17 @@ impl HostDut {
                         ));
                     }
                 }
-                // One ruleset for all factors together.
-                Binding::Nft(_) => {}
+                Binding::Module {
+                    module,
+                    parameter,
+                    values,
+                } => {
+                    let path = format!("/sys/module/{module}/parameters/{parameter}");
+                    let asked = as_shown(&values.value(level));
+                    seen_and_asked.push((path.clone(), as_shown(&self.read(&path)?), asked));
+                }
+                // One ruleset for all factors together; what has booted was looked at when it had.
+                Binding::Nft(_) | Binding::CommandLine(_) | Binding::Kernel(_) => {}
                 Binding::Command(programs) => {
                     if let Some(check) = &programs.check {
                         let seen = self.run(&arguments(check, level))?;
@@ -506,7 +648,7 @@ impl HostDut {
         for (factor, level) in &variant.levels {
             if let Binding::Nft(texts) = self.binding(factor, level)? {
                 let all = all.get_or_insert_default();
-                all.push_str(ruleset(texts, factor, level)?);
+                all.push_str(meaning(texts, factor, level)?);
                 // The last line of a file need not end as one; the next ruleset starts its own.
                 all.push('\n');
             }
@@ -684,15 +826,25 @@ fn on_or_off(level: &Level) -> &'static str {
     }
 }
 
-fn ruleset<'a>(
-    rulesets: &'a BTreeMap<String, String>,
+/// What a level is bound to: a ruleset, parameters, a kernel.
+fn meaning<'a>(
+    meanings: &'a BTreeMap<String, String>,
     factor: &str,
     level: &Level,
 ) -> Result<&'a str, LabError> {
-    rulesets
+    meanings
         .get(&level.to_string())
         .map(String::as_str)
         .ok_or_else(|| unbound_level(factor, level))
+}
+
+/// A module's parameter as the kernel shows it: truth values have several spellings.
+fn as_shown(value: &str) -> String {
+    match value.trim() {
+        "1" | "y" | "Y" | "on" | "true" => "Y".to_owned(),
+        "0" | "n" | "N" | "off" | "false" => "N".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// What is said of a setting that is not what was asked.

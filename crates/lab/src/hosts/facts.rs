@@ -11,6 +11,9 @@ use crate::LabError;
 /// Names and values: `sysctl net.ipv4.ip_forward`, `offload eth1 generic-receive-offload`.
 pub(super) type Facts = BTreeMap<String, String>;
 
+/// Which boot a host is in: no fact of how it forwards, but another one is another host.
+pub(super) const BOOT_ID: &str = "boot id";
+
 /// What changes by itself: clocks, counters, random numbers, what a process made last.
 const RESTLESS: &[&str] = &[
     "fs/aio-nr",
@@ -79,6 +82,7 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
     let script = |line: &str| ["sh", "-c", line].map(str::to_owned).to_vec();
     let whole = |name: &str, line: &str| (Form::Whole(name.to_owned()), words(line));
     let mut questions = vec![
+        whole(BOOT_ID, "cat /proc/sys/kernel/random/boot_id"),
         whole("kernel", "uname -srv"),
         whole("kernel command line", "cat /proc/cmdline"),
         // What can be written is a setting; the rest is status. Some can never be read, and then grep fails.

@@ -12,6 +12,7 @@ use fwdlab_model::{
 use fwdlab_sys::Interrupts;
 
 use super::Link;
+use super::boot::Booter;
 use super::facts::{Facts, difference, left, shown};
 use super::protocol::SinkState;
 use super::tester::{Sent, Station};
@@ -38,10 +39,21 @@ pub(super) struct Measurement<'a> {
     changes: Changes<'a>,
     interrupts: Interrupts,
     known: &'a mut BTreeMap<VariantName, Facts>,
-    /// How the DUT was before anything was changed.
+    /// What boots the DUT, where its variants need that.
+    boots: Option<Boots<'a>>,
+    /// How the DUT was before anything was changed, in the boot of the moment.
     before: Facts,
     generator: Station,
+    sink: Station,
     log: BlockLog,
+}
+
+/// What boots the DUT, and where it stands written that it is to boot as by itself again.
+pub(super) struct Boots<'a> {
+    pub(super) booter: &'a mut Booter,
+    pub(super) journal: &'a mut Journal,
+    /// Whether variants differ in what they boot, so that every trial has a boot of its own.
+    pub(super) every_trial: bool,
 }
 
 impl<'a> Measurement<'a> {
@@ -55,6 +67,8 @@ impl<'a> Measurement<'a> {
         journal: &'a mut Journal,
         interrupts: Interrupts,
         known: &'a mut BTreeMap<VariantName, Facts>,
+        boots: Option<Boots<'a>>,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<Self, LabError> {
         let log = BlockLog::new(resolved, resolved.traffic.regime);
         let changes = Changes(journal);
@@ -63,43 +77,113 @@ impl<'a> Measurement<'a> {
             .0
             .enter_dut(Entrance::Host(link.dut_connection.clone()));
         changes.0.undo_all()?;
-        changes
-            .0
-            .enter_dut(Entrance::Host(link.dut_connection.clone()));
-        let before = link.dut.facts()?;
         let [generator, sink] = link.tester.stations()?;
-        link.dut
-            .set_up(changes.0, &resolved.traffic.families, [&generator, &sink])?;
-        Ok(Self {
+        let mut measurement = Self {
             resolved,
             link,
             changes,
             interrupts,
             known,
-            before,
+            boots,
+            before: Facts::new(),
             generator,
+            sink,
             log,
-        })
+        };
+        if !measurement.boots_every_trial() {
+            measurement.boot_once(on_event)?;
+            measurement.set_up()?;
+        }
+        Ok(measurement)
     }
 
-    /// Proves every variant of a block with probe frames of every flow and size.
+    fn boots_every_trial(&self) -> bool {
+        self.boots.as_ref().is_some_and(|boots| boots.every_trial)
+    }
+
+    /// Boots the DUT where something is held constant that needs it, and it does not stand booted so already.
+    fn boot_once(&mut self, on_event: &mut dyn FnMut(LabEvent<'_>)) -> Result<(), LabError> {
+        let (Some(boots), Some(variant)) = (&mut self.boots, self.resolved.variants.first()) else {
+            return Ok(());
+        };
+        let choice = self.link.dut.boot_choice(variant)?;
+        if boots.booter.stands(&choice, &self.link.dut.boot_id) {
+            return Ok(());
+        }
+        on_event(LabEvent::Boot {
+            into: choice.to_string(),
+        });
+        boots.booter.boot(boots.journal, &choice, self.interrupts)?;
+        self.link.dut.has_booted()
+    }
+
+    /// Gives the DUT what it needs for the tester's frames.
+    fn set_up(&mut self) -> Result<(), LabError> {
+        let Link {
+            dut,
+            dut_connection,
+            ..
+        } = &mut *self.link;
+        self.changes
+            .0
+            .enter_dut(Entrance::Host(dut_connection.clone()));
+        self.before = dut.facts()?;
+        dut.set_up(
+            self.changes.0,
+            &self.resolved.traffic.families,
+            [&self.generator, &self.sink],
+        )
+    }
+
+    /// Boots the DUT for a trial, whatever has booted there before, and sets it up: every trial has a boot of
+    /// its own. Nothing where no variant needs one.
+    fn boot_for(
+        &mut self,
+        family: AddressFamily,
+        variant: &Variant,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<(), LabError> {
+        let Some(boots) = self.boots.as_mut().filter(|boots| boots.every_trial) else {
+            return Ok(());
+        };
+        let choice = self.link.dut.boot_choice(variant)?;
+        let into = choice.to_string();
+        on_event(LabEvent::Boot { into });
+        // A boot would take it back anyway, but for what programs of the owner's have written.
+        self.changes.0.undo_all()?;
+        boots.booter.boot(boots.journal, &choice, self.interrupts)?;
+        self.link.dut.has_booted()?;
+        self.set_up()?;
+        self.prove_variant(family, variant)?;
+        let Link { dut, tester, .. } = &mut *self.link;
+        tester.expect(self.resolved, family, &dut.mac_out, false)
+    }
+
+    /// Proves every variant of a block with probe frames of every flow and size, where all can be had in one
+    /// boot; those that cannot are proved when they have booted.
     ///
     /// # Errors
     /// `Probe` and `ReadBack` where one is not as planned.
     pub(super) fn prove(&mut self, planned: &PlannedBlock) -> Result<(), LabError> {
+        if self.boots_every_trial() {
+            return Ok(());
+        }
         for order in &planned.families {
             for name in &order.rounds[0] {
                 self.stop_if_asked()?;
-                let variant = self.variant(name);
-                self.link.dut.apply(self.changes.0, variant)?;
-                if let Some(what) = self.link.dut.moved(variant)? {
-                    let host = self.link.dut_connection.host().to_owned();
-                    return Err(LabError::Host { host, why: what });
-                }
-                self.probe(order.family, variant)?;
+                self.prove_variant(order.family, self.variant(name))?;
             }
         }
         Ok(())
+    }
+
+    fn prove_variant(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
+        self.link.dut.apply(self.changes.0, variant)?;
+        if let Some(what) = self.link.dut.moved(variant)? {
+            let host = self.link.dut_connection.host().to_owned();
+            return Err(LabError::Host { host, why: what });
+        }
+        self.probe(family, variant)
     }
 
     fn probe(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
@@ -154,13 +238,23 @@ impl<'a> Measurement<'a> {
         let Link { dut, tester, .. } = &mut *self.link;
         tester.expect(self.resolved, family, &dut.mac_out, false)?;
         let mut all = Drops::new();
+        let mut seen = SinkState::default();
         let mut offered_frames = 0;
         let mut is_warm = false;
         for (round, order) in (1..).zip(rounds) {
             for (position, name) in (0..).zip(order) {
                 self.stop_if_asked()?;
-                let slice = self.slice(family, name, (round, position), !is_warm)?;
-                is_warm = true;
+                let (switching, start_utc) = (Instant::now(), now_utc());
+                self.boot_for(family, self.variant(name), on_event)?;
+                let mut slice = self.slice(family, name, (round, position), !is_warm)?;
+                // From when the one before had ended: a boot is part of the switch.
+                slice.measured.switch = slice.switched - switching;
+                slice.measured.start_utc = start_utc;
+                if self.boots_every_trial() {
+                    seen.add(self.link.tester.count()?);
+                } else {
+                    is_warm = true;
+                }
                 offered_frames += slice.sent.offered_frames;
                 if let Some(why) = slice.sent.failed {
                     self.log.note_generator_stopped(family, why);
@@ -171,13 +265,16 @@ impl<'a> Measurement<'a> {
                 on_event(LabEvent::Slice(self.log.add_slice(slice.measured)));
             }
         }
+        if !self.boots_every_trial() {
+            seen = self.link.tester.count()?;
+        }
         let SinkState {
             forwarded_frames,
             foreign_frames,
             checked_frames,
             wrong_frames,
             flows_seen,
-        } = self.link.tester.count()?;
+        } = seen;
         let verification = Verification {
             checked_frames,
             wrong_frames,
@@ -202,7 +299,6 @@ impl<'a> Measurement<'a> {
         (round, position): (u32, u32),
         is_first: bool,
     ) -> Result<SentSlice<'v>, LabError> {
-        let (switching, start_utc) = (Instant::now(), now_utc());
         let variant = self.variant(name);
         self.link.dut.apply(self.changes.0, variant)?;
         let switched = Instant::now();
@@ -258,8 +354,8 @@ impl<'a> Measurement<'a> {
                 variant: name,
                 round,
                 position,
-                start_utc,
-                switch: switched - switching,
+                start_utc: String::new(),
+                switch: Duration::ZERO,
                 samples: samples.collect(),
                 offered_frames,
                 steal_s: 0.0,
@@ -267,6 +363,7 @@ impl<'a> Measurement<'a> {
                 dut_events: BTreeMap::new(),
                 settings_moved: moved,
             },
+            switched,
             sent,
         })
     }
@@ -331,6 +428,8 @@ impl<'a> Measurement<'a> {
 /// A slice, and what was sent for it.
 struct SentSlice<'v> {
     measured: MeasuredSlice<'v>,
+    /// When the variant was set.
+    switched: Instant,
     sent: Sent,
 }
 

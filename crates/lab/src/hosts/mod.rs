@@ -1,8 +1,10 @@
 //! Labs of hosts: a DUT between the two ports of a tester, both reached by ssh.
 
 mod agent;
+mod boot;
 mod dut;
 mod facts;
+mod grub;
 mod measurement;
 mod protocol;
 mod ssh;
@@ -14,21 +16,25 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{Direction, Environment, Hosts, Placement, PlannedBlock, Resolved, VariantName};
+use fwdlab_model::{
+    Binding, Direction, Environment, Hosts, Placement, PlannedBlock, Resolved, VariantName,
+};
 use fwdlab_sys::Interrupts;
 
 pub use self::agent::serve_tester;
+pub(crate) use self::boot::boot_by_itself;
 pub(crate) use self::ssh::{Connection, Destination};
 
+use self::boot::{BootChoice, Booter, power_cycle};
 use self::dut::HostDut;
-use self::facts::Facts;
-use self::measurement::Measurement;
+use self::facts::{Facts, difference};
+use self::measurement::{Boots, Measurement};
 use self::tester::HostTester;
 use crate::block::BlockStart;
 use crate::clock::now_utc;
 use crate::environment::environment_by;
-use crate::journal::Journal;
-use crate::restore::{Leftover, Whose, host_journal, restore_all};
+use crate::journal::{Entrance, Journal};
+use crate::restore::{Leftover, Whose, boot_journal, host_journal, restore_all};
 use crate::tester::TesterChoice;
 use crate::validity::AskedLoad;
 use crate::{BlockOutcome, LabError, LabEvent};
@@ -49,7 +55,11 @@ pub struct HostsLab {
     hosts: Hosts,
     interrupts: Interrupts,
     journal: Journal,
+    /// Of what the DUT has booted: that stands from block to block.
+    boot_journal: Journal,
     leftovers: Vec<Leftover>,
+    /// Where variants need a boot.
+    booter: Option<Booter>,
     link: Link,
     placement: Placement,
     choice: TesterChoice,
@@ -114,6 +124,7 @@ impl HostsLab {
             crate::addresses::frames(family, &resolved.traffic)?;
         }
         let journal = Journal::open(state_directory, &host_journal(&hosts.dut.host))?;
+        let boot_journal = Journal::open(state_directory, &boot_journal(&hosts.dut.host))?;
         let whose = Whose::Host(&hosts.dut.host);
         let leftovers = restore_all(state_directory, whose)?;
         let mut link = Link::open(&hosts, resolved)?;
@@ -128,12 +139,16 @@ impl HostsLab {
             control_cpu: 0,
             queues: BTreeMap::new(),
         };
+        let boots = resolved.lab.bindings.values().any(Binding::needs_reboot);
+        let booter = boots.then(|| Booter::new(&link.dut_connection, &hosts.dut));
         Ok(Self {
             resolved: resolved.clone(),
             hosts,
             interrupts,
             journal,
+            boot_journal,
             leftovers,
+            booter,
             link,
             placement,
             choice,
@@ -188,6 +203,53 @@ impl HostsLab {
             .collect()
     }
 
+    /// Where variants need a boot, boots the DUT twice as it boots by itself: what differs then differs from boot
+    /// to boot, whoever has changed nothing.
+    ///
+    /// # Errors
+    /// `Host` where it does not come back, and those of the connection.
+    pub fn get_ready(&mut self, on_event: &mut dyn FnMut(LabEvent<'_>)) -> Result<(), LabError> {
+        let Some(booter) = &mut self.booter else {
+            return Ok(());
+        };
+        let mut facts = Vec::new();
+        for _ in 0..2 {
+            let choice = BootChoice::default();
+            on_event(LabEvent::Boot {
+                into: choice.to_string(),
+            });
+            booter.boot(&mut self.boot_journal, &choice, self.interrupts)?;
+            self.link.dut.has_booted()?;
+            facts.push(self.link.dut.facts()?);
+        }
+        let differing = difference(&facts[0], &facts[1]);
+        if !differing.is_empty() {
+            let names: Vec<String> = differing.into_keys().collect();
+            self.environment.facts.insert(
+                "facts that change from boot to boot".to_owned(),
+                names.join(", "),
+            );
+            self.link.dut.restless.extend(names);
+        }
+        Ok(())
+    }
+
+    /// Has the DUT boot as it boots by itself, where it has booted something else.
+    ///
+    /// # Errors
+    /// Where that cannot be done; it stays in the journal then.
+    pub fn close(&mut self, on_event: &mut dyn FnMut(LabEvent<'_>)) -> Result<(), LabError> {
+        if !self.boot_journal.has_open_changes() {
+            return Ok(());
+        }
+        on_event(LabEvent::Boot {
+            into: BootChoice::default().to_string(),
+        });
+        let dut = Entrance::Host(self.link.dut_connection.clone());
+        self.boot_journal.enter_dut(dut);
+        self.boot_journal.undo_all()
+    }
+
     /// Measures one block on a fresh set-up. Where a connection breaks, what was changed is put back and the
     /// block begun anew, some times.
     ///
@@ -212,25 +274,39 @@ impl HostsLab {
                 why: error.to_string(),
             });
             let restless = self.link.dut.restless.clone();
-            self.link = self.link_again()?;
+            self.link = self.link_again(on_event)?;
             self.link.dut.restless = restless;
+            if let Some(booter) = &mut self.booter {
+                booter.go_on(&self.link.dut_connection);
+            }
         }
     }
 
-    /// Logs in again, and waits for hosts that are not to be reached at once.
-    fn link_again(&self) -> Result<Link, LabError> {
-        let start = Instant::now();
+    /// Logs in again, and waits for hosts that are not to be reached at once. A DUT that stays away has its
+    /// power cut, once, where the lab file says how.
+    fn link_again(&self, on_event: &mut dyn FnMut(LabEvent<'_>)) -> Result<Link, LabError> {
+        let away_max = AWAY_MAX.max(Duration::from_secs(self.hosts.dut.reboot_s_max.into()));
+        let mut start = Instant::now();
+        let mut power_switch = self.hosts.dut.power_cycle.as_ref();
         loop {
-            match Link::open(&self.hosts, &self.resolved) {
-                Err(error)
-                    if error.is_of_a_connection()
-                        && start.elapsed() < AWAY_MAX
-                        && self.interrupts.requests() == 0 =>
-                {
-                    sleep(Duration::from_secs(1));
+            let error = match Link::open(&self.hosts, &self.resolved) {
+                Err(error) if error.is_of_a_connection() && self.interrupts.requests() == 0 => {
+                    error
                 }
                 result => return result,
+            };
+            if start.elapsed() > away_max {
+                let is_of_dut = error.host() == Some(self.hosts.dut.host.as_str());
+                let Some(command) = power_switch.take().filter(|_| is_of_dut) else {
+                    return Err(error);
+                };
+                on_event(LabEvent::Again {
+                    why: format!("{error}; its power is cut"),
+                });
+                power_cycle(command)?;
+                start = Instant::now();
             }
+            sleep(Duration::from_secs(1));
         }
     }
 
@@ -250,6 +326,12 @@ impl HostsLab {
             &mut self.journal,
             self.interrupts,
             &mut self.known,
+            self.booter.as_mut().map(|booter| Boots {
+                booter,
+                journal: &mut self.boot_journal,
+                every_trial: !self.resolved.rebooting_factors().is_empty(),
+            }),
+            on_event,
         )?;
         measurement.prove(planned)?;
         let set_up = started.elapsed();
@@ -270,6 +352,13 @@ impl HostsLab {
         outcome.block.differing_facts = differing_facts;
         self.choice.tester = self.link.tester.sender();
         Ok(outcome)
+    }
+}
+
+impl Drop for HostsLab {
+    fn drop(&mut self) {
+        // What cannot be undone now stands in the journal, where the next run finds it.
+        let _ = self.close(&mut |_| {});
     }
 }
 

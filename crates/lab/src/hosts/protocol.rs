@@ -119,3 +119,16 @@ pub(crate) struct SinkState {
     pub(crate) wrong_frames: std::collections::BTreeMap<String, u64>,
     pub(crate) flows_seen: u32,
 }
+
+impl SinkState {
+    /// Adds what was counted after it had been told anew what to expect.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.forwarded_frames += other.forwarded_frames;
+        self.foreign_frames += other.foreign_frames;
+        self.checked_frames += other.checked_frames;
+        for (kind, frames) in other.wrong_frames {
+            *self.wrong_frames.entry(kind).or_default() += frames;
+        }
+        self.flows_seen = self.flows_seen.max(other.flows_seen);
+    }
+}

@@ -19,6 +19,8 @@ use crate::{LabError, program};
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(60);
 /// The control plane of a DUT under load answers late or not for a while: such a command is waited for.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(150);
+/// A host that goes down may keep the last command for ever.
+const LETTING_GO_TIME_MAX: Duration = Duration::from_secs(20);
 /// How often a command is tried where the connection breaks.
 const ATTEMPTS: u32 = 4;
 /// What OpenSSH exits with where it is itself what failed.
@@ -271,8 +273,19 @@ impl Connection {
             .map_err(|source| self.refused(&program::command_line(words), &source.to_string()))
     }
 
+    /// Runs a command that may take the host down with it: whether it ends, and how, is no matter. What was
+    /// open is closed then.
+    pub(crate) fn run_and_let_go(&self, words: &[impl AsRef<str>]) {
+        let command = self.destination.command(Some(&self.socket), words);
+        let _ = program::run_for(LETTING_GO_TIME_MAX, &command, "");
+        self.log_out();
+    }
+
     /// Starts the process that holds the connection, and waits until it does.
-    fn log_in(&self) -> Result<(), LabError> {
+    ///
+    /// # Errors
+    /// `Ssh` where the host does not let us in.
+    pub(crate) fn log_in(&self) -> Result<(), LabError> {
         self.log_out();
         let mut command = vec![OsString::from("ssh")];
         command.extend(self.destination.arguments(Some(&self.socket)));

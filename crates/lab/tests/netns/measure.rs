@@ -85,6 +85,7 @@ fn a_block_of_both_families_is_measured_as_planned() {
             LabEvent::SetUp => "set-up",
             LabEvent::Ready { .. } => "ready",
             LabEvent::Slice(_) => "slice",
+            LabEvent::Boot { .. } => "boot",
             LabEvent::Again { .. } => "again",
             LabEvent::Profile(_) => "profile",
         });
