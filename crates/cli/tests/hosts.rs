@@ -210,6 +210,27 @@ fn a_run_on_hosts_is_published_and_leaves_the_dut_as_it_was() {
 }
 
 #[test]
+fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
+    require_rig!();
+    let rig = Rig::start();
+    let before = rig.dut();
+    // Both on the tester's host: what matters is that each is reached and asked by itself.
+    rig.change("hosts-lab.toml", "out = \"eth1\"\nin = \"eth2\"\n", "out = \"eth1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"eth1\"\n");
+    let output = rig.run().output().unwrap();
+    assert!(text(&output).contains("block 6 of 6"), "{}", text(&output));
+    assert_as_before(&rig, &before);
+    let directory = rig.directory();
+    for block in block_records(&records(&directory)) {
+        let family = &block["conservation"]["inet"];
+        assert_eq!(family["unaccounted_frames"], 0, "{family}");
+        // Slices of 300 ms at 10,000 frames a second, with what is sent before and after them.
+        assert!(family["offered_frames"].as_u64() > Some(6000), "{family}");
+        assert_eq!(family["verification"]["flows_seen"], 100, "{family}");
+    }
+    testkit::wait_until("the tester's processes end", || !rig.has_tester());
+}
+
+#[test]
 fn connections_that_break_cost_a_block_at_most() {
     require_rig!();
     let rig = Rig::start();

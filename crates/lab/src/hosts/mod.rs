@@ -6,6 +6,7 @@ mod dut;
 mod facts;
 mod grub;
 mod measurement;
+mod process;
 mod protocol;
 mod ssh;
 mod tester;
@@ -77,7 +78,7 @@ struct Link {
 
 impl Link {
     fn open(hosts: &Hosts, resolved: &Resolved) -> Result<Self, LabError> {
-        let connect = |host: &str| {
+        let mut connect = |host: &str| {
             let destination = Destination {
                 host: host.to_owned(),
                 config: hosts.ssh_config.clone(),
@@ -85,9 +86,8 @@ impl Link {
             Connection::open(destination).map(Rc::new)
         };
         let dut_connection = connect(&hosts.dut.host)?;
-        let tester_connection = connect(&hosts.tester.host)?;
         let dut = HostDut::open(&dut_connection, &hosts.dut, resolved)?;
-        let mut tester = HostTester::start(&tester_connection, &hosts.tester)?;
+        let mut tester = HostTester::start(hosts, &mut connect)?;
         // Refuses ports that the machine needs.
         tester.stations()?;
         Ok(Self {
@@ -373,14 +373,7 @@ fn environment(link: &mut Link) -> Result<Environment, LabError> {
     let nft = dut.run(&["nft", "--version"], "").ok();
     let nft = nft.map(|version| version.trim().to_owned());
     let mut environment = environment_by(read, cpus.trim().parse().unwrap_or(1), nft);
-    let hello = &link.tester.hello;
-    let tester = format!(
-        "{}, {} CPUs, Linux {}",
-        hello.cpu_model,
-        hello.cpus.len(),
-        hello.kernel.split(' ').next().unwrap_or_default()
-    );
-    environment.facts.insert("tester's host".to_owned(), tester);
+    environment.facts.extend(link.tester.described());
     let restless = link.dut.look_for_restless_facts()?;
     if !restless.is_empty() {
         let names: Vec<&str> = restless.iter().map(String::as_str).collect();

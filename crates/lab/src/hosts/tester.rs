@@ -1,48 +1,50 @@
-//! The tester on its host, as a run sees it: a process of fwdlab's own there, asked over ssh.
+//! The tester on its hosts, as a run sees it: processes of fwdlab's own there, one for each port that sends and one
+//! for the sink, which may be that of the first.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout};
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Resolved, Tester, TesterHost};
+use fwdlab_model::{AddressFamily, Hosts, Resolved, Tester};
 
-use super::protocol::{Answer, Ask, Counted, Hello, PROTOCOL, SinkState};
+use super::process::AgentProcess;
+use super::protocol::{Answer, Ask, Counted, SinkState};
 use super::ssh::Connection;
 use crate::LabError;
 
 /// A load whose run is silent for so long ends by itself.
 const DEAD_MAN_S: u64 = 30;
-/// How much longer than asked for an answer may take.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// How often the load is looked at in a slice.
 const SAMPLE_MS: u32 = 100;
-/// Where the program is kept on a tester's host, below the home of whom we log in as.
-const FOLDER: &str = ".cache/fwdlab";
 /// Frames a second of a probe: few, so that none is lost for want of time.
 const PROBE_PPS: u64 = 20_000;
+/// How long a sink on another host has to have counted nothing until nothing is under way.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long that may take.
+const QUIET_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A tester's process.
+/// A tester of fwdlab's own.
 pub(super) struct HostTester {
-    // What talks to the process goes over it.
-    connection: Rc<Connection>,
-    child: Child,
-    requests: ChildStdin,
-    answers: Receiver<Result<String, String>>,
-    pub(super) hello: Hello,
-    of: TesterHost,
+    /// The first has the port that the DUT's neighbour is.
+    generators: Vec<Generator>,
+    /// Where the sink is another host's; else it is the first generator's.
+    receiver: Option<AgentProcess>,
+    interface_in: String,
     sender: Option<Tester>,
 }
 
+struct Generator {
+    process: AgentProcess,
+    interface: String,
+    cpu: u32,
+}
+
 /// What was sent from start to stop.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) offered_frames: u64,
     pub(super) transmitted_frames: u64,
-    /// Why the generator had stopped by itself.
+    /// Why a generator had stopped by itself.
     pub(super) failed: Option<String>,
 }
 
@@ -54,49 +56,48 @@ pub(super) struct Station {
 }
 
 impl HostTester {
-    /// Brings the program to the host where it is not there yet, and starts it.
+    /// Starts a process for every port; `connect` logs in on a host.
     ///
     /// # Errors
-    /// `Host` where the program does not run there, and those of the connection.
-    pub(super) fn start(connection: &Rc<Connection>, of: &TesterHost) -> Result<Self, LabError> {
-        let program = bring(connection, of.program.as_deref())?;
-        let mut child = connection.start(&[&program, "tester"])?;
-        let requests = child.stdin.take().expect("it was asked for");
-        let answers = read(child.stdout.take().expect("it was asked for"));
-        let mut tester = Self {
-            connection: Rc::clone(connection),
-            child,
-            requests,
-            answers,
-            hello: Hello {
-                protocol: 0,
-                fwdlab: String::new(),
-                kernel: String::new(),
-                cpu_model: String::new(),
-                cpus: Vec::new(),
-            },
-            of: of.clone(),
-            sender: None,
-        };
-        let line = tester.line("its first words", PATIENCE)?;
-        tester.hello = serde_json::from_str(&line)
-            .map_err(|error| tester.failed("its first words", &error.to_string()))?;
-        let version = env!("CARGO_PKG_VERSION");
-        if tester.hello.protocol != PROTOCOL || tester.hello.fwdlab != version {
-            let why = format!(
-                "its fwdlab is version {} and this one {version}; give the lab file the program of this version",
-                tester.hello.fwdlab
-            );
-            return Err(tester.failed("its version", &why));
+    /// `Host` where the program does not run there, and those of the connections.
+    pub(super) fn start(
+        hosts: &Hosts,
+        connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
+    ) -> Result<Self, LabError> {
+        let of = &hosts.tester;
+        let first = (&of.host, &of.interface_out, of.cpu, &of.program);
+        let others = hosts.generators.iter();
+        let others = others.map(|of| (&of.host, &of.interface_out, of.cpu, &of.program));
+        let mut generators = Vec::new();
+        for (host, interface, cpu, program) in std::iter::once(first).chain(others) {
+            let process = AgentProcess::start(&connect(host)?, program.as_deref())?;
+            // Device interrupts are often at the first.
+            let last = process.hello.cpus.last().copied();
+            generators.push(Generator {
+                interface: interface.clone(),
+                cpu: cpu.or(last).unwrap_or(0),
+                process,
+            });
         }
-        Ok(tester)
+        let receiver = match &of.receiver {
+            None => None,
+            Some(receiver) => {
+                let connection = connect(&receiver.host)?;
+                let program = receiver.program.as_deref();
+                Some(AgentProcess::start(&connection, program)?)
+            }
+        };
+        Ok(Self {
+            generators,
+            receiver,
+            interface_in: of.interface_in.clone(),
+            sender: None,
+        })
     }
 
-    /// The CPU that sends: the one that the lab file names, or the last, since device interrupts are often at
-    /// the first.
+    /// The CPU that sends on the first generator's host.
     pub(super) fn cpu(&self) -> u32 {
-        let last = || self.hello.cpus.last().copied();
-        self.of.cpu.or_else(last).unwrap_or(0)
+        self.generators[0].cpu
     }
 
     /// What sends and counts.
@@ -104,20 +105,47 @@ impl HostTester {
         self.sender.unwrap_or_default()
     }
 
-    /// The port that the generator sends from, and the one that the sink counts at.
-    ///
-    /// # Errors
-    /// Where one is not there, or a default route leads through it.
-    pub(super) fn stations(&mut self) -> Result<[Station; 2], LabError> {
-        let out = self.station(self.of.interface_out.clone())?;
-        Ok([out, self.station(self.of.interface_in.clone())?])
+    /// What its hosts are, by their parts.
+    pub(super) fn described(&self) -> Vec<(String, String)> {
+        let described = |process: &AgentProcess| {
+            let hello = &process.hello;
+            format!(
+                "{}, {} CPUs, Linux {}",
+                hello.cpu_model,
+                hello.cpus.len(),
+                hello.kernel.split(' ').next().unwrap_or_default()
+            )
+        };
+        let mut all = Vec::new();
+        for (number, generator) in (1..).zip(&self.generators) {
+            let part = match number {
+                1 => "tester's host".to_owned(),
+                number => format!("generator {number}'s host"),
+            };
+            all.push((part, described(&generator.process)));
+        }
+        let receiver = self.receiver.iter();
+        all.extend(receiver.map(|process| ("receiver's host".to_owned(), described(process))));
+        all
     }
 
-    fn station(&mut self, interface: String) -> Result<Station, LabError> {
-        const WHAT: &str = "looking at its ports";
-        match self.ask(WHAT, &Ask::Station { interface }, 0)? {
-            Answer::Station { mac, is_virtual } => Ok(Station { mac, is_virtual }),
-            other => Err(self.unexpected(WHAT, &other)),
+    /// The port that the first generator sends from, and the one that the sink counts at.
+    ///
+    /// # Errors
+    /// Where a port is not there, or a default route leads through it.
+    pub(super) fn stations(&mut self) -> Result<[Station; 2], LabError> {
+        let mut stations = Vec::new();
+        for generator in &mut self.generators {
+            stations.push(station(&mut generator.process, &generator.interface)?);
+        }
+        let interface = self.interface_in.clone();
+        Ok([stations.swap_remove(0), station(self.sink(), &interface)?])
+    }
+
+    fn sink(&mut self) -> &mut AgentProcess {
+        match &mut self.receiver {
+            Some(process) => process,
+            None => &mut self.generators[0].process,
         }
     }
 
@@ -130,29 +158,35 @@ impl HostTester {
         every_frame: bool,
     ) -> Result<(), LabError> {
         let ask = Ask::Expect {
-            interface: self.of.interface_in.clone(),
+            interface: self.interface_in.clone(),
             source: source.to_owned(),
             family,
             traffic: resolved.traffic.clone(),
             every_frame,
         };
-        self.done("counting", &ask)
+        self.sink().done("counting", &ask)
     }
 
-    /// Sends a frame of every flow and size at least, and tells what came of it.
+    /// Sends a frame of every flow and size at least, from each port in turn, and tells what came of it.
     pub(super) fn probe(
         &mut self,
         resolved: &Resolved,
         family: AddressFamily,
         destination: &str,
     ) -> Result<(Sent, SinkState), LabError> {
-        self.send(resolved, family, destination, Some(PROBE_PPS), 1)?;
-        self.done("sending probe frames", &Ask::SendProbe)?;
-        let sent = self.stop()?;
-        Ok((sent, self.count()?))
+        let mut all = Sent::default();
+        for number in 0..self.generators.len() {
+            self.send_from(number, resolved, family, destination, Some(PROBE_PPS), 1)?;
+            let process = &mut self.generators[number].process;
+            process.done("sending probe frames", &Ask::SendProbe)?;
+            process.put(STOPPING, &Ask::Stop)?;
+            all.add(stopped(process)?);
+        }
+        self.await_quiet()?;
+        Ok((all, self.count()?))
     }
 
-    /// Begins to send the load.
+    /// Begins to send the load, each port its part.
     pub(super) fn send(
         &mut self,
         resolved: &Resolved,
@@ -161,206 +195,163 @@ impl HostTester {
         pps: Option<u64>,
         burst_frames: u32,
     ) -> Result<(), LabError> {
+        let ports = self.generators.len() as u64;
+        for number in 0..self.generators.len() {
+            // What does not divide is the first's.
+            let rest = |pps: u64| if number == 0 { pps % ports } else { 0 };
+            let part = pps.map(|pps| pps / ports + rest(pps));
+            self.send_from(number, resolved, family, destination, part, burst_frames)?;
+        }
+        Ok(())
+    }
+
+    fn send_from(
+        &mut self,
+        number: usize,
+        resolved: &Resolved,
+        family: AddressFamily,
+        destination: &str,
+        pps: Option<u64>,
+        burst_frames: u32,
+    ) -> Result<(), LabError> {
+        let generator = &mut self.generators[number];
         let ask = Ask::Send {
-            interface: self.of.interface_out.clone(),
+            interface: generator.interface.clone(),
             destination: destination.to_owned(),
             family,
             traffic: resolved.traffic.clone(),
-            cpu: self.cpu(),
+            cpu: generator.cpu,
             pps,
             burst_frames,
             sender: self.sender,
             dead_man_s: DEAD_MAN_S,
         };
-        match self.ask("sending", &ask, 0)? {
+        match generator.process.ask("sending", &ask)? {
             Answer::Sending { sender, .. } => {
-                // The same for all variants, whatever else would work the next time.
+                // The same for all variants and ports, whatever else would work the next time.
                 self.sender = Some(sender);
                 Ok(())
             }
-            other => Err(self.unexpected("sending", &other)),
+            other => Err(generator.process.unexpected("sending", &other)),
         }
     }
 
-    /// Counts for a while under the load.
+    /// Counts for a while under the load, all ports at the same time: samples of the sink, and what was offered.
     pub(super) fn measure(
         &mut self,
         settle_ms: u32,
         slice_ms: u32,
     ) -> Result<(Vec<Counted>, u64), LabError> {
+        const WHAT: &str = "measuring";
         let ask = Ask::Measure {
             settle_ms,
             slice_ms,
             sample_ms: SAMPLE_MS.min(slice_ms.max(2) / 2),
         };
-        let length_ms = u64::from(settle_ms) + u64::from(slice_ms);
-        match self.ask("measuring", &ask, length_ms)? {
-            Answer::Measured {
-                samples,
-                offered_frames,
-            } if samples.len() >= 2
-                && samples.is_sorted_by_key(|sample| sample.forwarded_frames) =>
-            {
-                Ok((samples, offered_frames))
-            }
-            other => Err(self.unexpected("measuring", &other)),
+        let length = Duration::from_millis(u64::from(settle_ms) + u64::from(slice_ms));
+        let has_receiver = self.receiver.is_some();
+        let generators = self.generators.iter_mut().map(|of| &mut of.process);
+        let mut processes: Vec<&mut AgentProcess> = generators.chain(&mut self.receiver).collect();
+        for process in &mut processes {
+            process.put(WHAT, &ask)?;
         }
+        let sink = if has_receiver { processes.len() - 1 } else { 0 };
+        let (mut of_sink, mut offered) = (Vec::new(), 0);
+        for (number, process) in processes.into_iter().enumerate() {
+            match process.answer(WHAT, length)? {
+                Answer::Measured {
+                    samples,
+                    offered_frames,
+                } if samples.len() >= 2
+                    && samples.is_sorted_by_key(|sample| sample.forwarded_frames) =>
+                {
+                    offered += offered_frames;
+                    if number == sink {
+                        of_sink = samples;
+                    }
+                }
+                other => return Err(process.unexpected(WHAT, &other)),
+            }
+        }
+        Ok((of_sink, offered))
     }
 
     /// Stops the load and waits until nothing is under way.
     pub(super) fn stop(&mut self) -> Result<Sent, LabError> {
-        match self.ask("stopping", &Ask::Stop, 0)? {
-            Answer::Stopped {
-                offered_frames,
-                transmitted_frames,
-                failed,
-            } => Ok(Sent {
-                offered_frames,
-                transmitted_frames,
-                failed,
-            }),
-            other => Err(self.unexpected("stopping", &other)),
+        for generator in &mut self.generators {
+            generator.process.put(STOPPING, &Ask::Stop)?;
         }
+        let mut all = Sent::default();
+        for generator in &mut self.generators {
+            all.add(stopped(&mut generator.process)?);
+        }
+        self.await_quiet()?;
+        Ok(all)
+    }
+
+    /// Where generators cannot see what the sink counts, waits until it counts nothing any more.
+    fn await_quiet(&mut self) -> Result<(), LabError> {
+        if self.receiver.is_none() && self.generators.len() == 1 {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let mut before = self.count()?.forwarded_frames;
+        while start.elapsed() < QUIET_TIME_MAX {
+            sleep(QUIET);
+            let now = self.count()?.forwarded_frames;
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        Ok(())
     }
 
     /// What the sink has counted.
     pub(super) fn count(&mut self) -> Result<SinkState, LabError> {
-        match self.ask("counting", &Ask::Count, 0)? {
+        let sink = self.sink();
+        match sink.ask("counting", &Ask::Count)? {
             Answer::Counted(state) => Ok(state),
-            other => Err(self.unexpected("counting", &other)),
+            other => Err(sink.unexpected("counting", &other)),
         }
     }
 
     /// Lets go of the sink's interface.
     pub(super) fn release(&mut self) -> Result<(), LabError> {
-        self.done("letting go of its ports", &Ask::Release)
-    }
-
-    fn done(&mut self, what: &str, ask: &Ask) -> Result<(), LabError> {
-        match self.ask(what, ask, 0)? {
-            Answer::Done => Ok(()),
-            other => Err(self.unexpected(what, &other)),
-        }
-    }
-
-    fn ask(&mut self, what: &str, ask: &Ask, length_ms: u64) -> Result<Answer, LabError> {
-        let mut line = serde_json::to_string(ask).expect("a request is plain data");
-        line.push('\n');
-        let written = self.requests.write_all(line.as_bytes());
-        written
-            .and_then(|()| self.requests.flush())
-            .map_err(|error| self.ended(what, &error.to_string()))?;
-        let line = self.line(what, PATIENCE + Duration::from_millis(length_ms))?;
-        match serde_json::from_str(&line) {
-            Ok(Answer::Failed { why }) => Err(self.failed(what, &why)),
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(self.failed(what, &format!("{line:?} is no answer: {error}"))),
-        }
-    }
-
-    fn line(&mut self, what: &str, patience: Duration) -> Result<String, LabError> {
-        match self.answers.recv_timeout(patience) {
-            Ok(Ok(line)) => Ok(line),
-            Ok(Err(error)) => Err(self.ended(what, &error)),
-            Err(RecvTimeoutError::Disconnected) => Err(self.ended(what, "it ended")),
-            Err(RecvTimeoutError::Timeout) => {
-                Err(self.failed(what, &format!("no answer in {} s", patience.as_secs())))
-            }
-        }
-    }
-
-    /// What a process that is gone left as its last words.
-    fn ended(&mut self, what: &str, why: &str) -> LabError {
-        let _ = self.child.kill();
-        let mut said = String::new();
-        if let Some(stderr) = &mut self.child.stderr {
-            let _ = stderr.take(4096).read_to_string(&mut said);
-        }
-        let why = match said.trim() {
-            "" => why.to_owned(),
-            said => format!("{why}: {said}"),
-        };
-        self.failed(what, &why)
-    }
-
-    fn failed(&self, what: &str, why: &str) -> LabError {
-        LabError::RemoteTester {
-            host: self.connection.host().to_owned(),
-            what: what.to_owned(),
-            why: why.to_owned(),
-        }
-    }
-
-    fn unexpected(&self, what: &str, answer: &Answer) -> LabError {
-        self.failed(what, &format!("an answer to something else: {answer:?}"))
+        self.sink().done("letting go of its ports", &Ask::Release)
     }
 }
 
-impl Drop for HostTester {
-    fn drop(&mut self) {
-        // Its input ends with ssh, and it with its input.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+const STOPPING: &str = "stopping";
+
+impl Sent {
+    fn add(&mut self, other: Self) {
+        self.offered_frames += other.offered_frames;
+        self.transmitted_frames += other.transmitted_frames;
+        self.failed = self.failed.take().or(other.failed);
     }
 }
 
-/// Reads answers line by line, so that they can be waited for only so long.
-fn read(output: ChildStdout) -> Receiver<Result<String, String>> {
-    let (sender, answers) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(output).lines() {
-            if sender
-                .send(line.map_err(|error| error.to_string()))
-                .is_err()
-            {
-                break;
-            }
-        }
-    });
-    answers
+fn stopped(process: &mut AgentProcess) -> Result<Sent, LabError> {
+    match process.answer(STOPPING, Duration::ZERO)? {
+        Answer::Stopped {
+            offered_frames,
+            transmitted_frames,
+            failed,
+        } => Ok(Sent {
+            offered_frames,
+            transmitted_frames,
+            failed,
+        }),
+        other => Err(process.unexpected(STOPPING, &other)),
+    }
 }
 
-/// Brings the program to the host, where it lies under the name of its content, and tells where.
-fn bring(connection: &Connection, program: Option<&Path>) -> Result<String, LabError> {
-    let own = || {
-        std::env::current_exe().map_err(|source| LabError::File {
-            what: "looking for",
-            path: PathBuf::from("/proc/self/exe"),
-            source,
-        })
-    };
-    let path = program.map_or_else(own, |path| Ok(path.to_owned()))?;
-    let bytes = fs::read(&path).map_err(|source| LabError::File {
-        what: "reading",
-        path: path.clone(),
-        source,
-    })?;
-    let home = connection.run(&["sh", "-c", "echo \"$HOME\""], "")?;
-    let folder = format!("{}/{FOLDER}", home.trim_end());
-    let place = format!("{folder}/fwdlab-{}", &fwdlab_model::sha256(&bytes)[..16]);
-    let version = |place: &str| connection.run(&[place, "--version"], "");
-    if connection.run(&["test", "-x", &place], "").is_err() {
-        // Written beside its place and put there whole: what is there under its name is all of it.
-        let part = format!("{place}.part-{}", std::process::id());
-        connection.run(&["mkdir", "-p", &folder], "")?;
-        // Those of other versions are not used any more, or live on until their processes end.
-        let others = [
-            "find", &folder, "-type", "f", "-name", "fwdlab-*", "-delete",
-        ];
-        connection.run(&others, "")?;
-        let write = ["dd", &format!("of={part}"), "bs=65536", "status=none"];
-        connection.run_with_file(&write, &path)?;
-        connection.run(&["chmod", "700", &part], "")?;
-        connection.run(&["mv", &part, &place], "")?;
+fn station(process: &mut AgentProcess, interface: &str) -> Result<Station, LabError> {
+    const WHAT: &str = "looking at its ports";
+    let interface = interface.to_owned();
+    match process.ask(WHAT, &Ask::Station { interface })? {
+        Answer::Station { mac, is_virtual } => Ok(Station { mac, is_virtual }),
+        other => Err(process.unexpected(WHAT, &other)),
     }
-    version(&place).map_err(|error| LabError::Host {
-        host: connection.host().to_owned(),
-        why: format!(
-            "the program {} does not run there ({error}); give the lab file's [tester] a `program` that does: \
-             RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu \
-             makes one that needs nothing of the host",
-            path.display()
-        ),
-    })?;
-    Ok(place)
 }

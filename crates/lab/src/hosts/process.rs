@@ -1,0 +1,209 @@
+//! A tester's process of fwdlab's own on a host: brought there, started, and asked over ssh.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use super::protocol::{Answer, Ask, Hello, PROTOCOL};
+use super::ssh::Connection;
+use crate::LabError;
+
+/// How much longer than asked for an answer may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Where the program is kept on a tester's host, below the home of whom we log in as.
+const FOLDER: &str = ".cache/fwdlab";
+
+/// A tester's process.
+pub(super) struct AgentProcess {
+    // What talks to the process goes over it.
+    connection: Rc<Connection>,
+    child: Child,
+    requests: ChildStdin,
+    answers: Receiver<Result<String, String>>,
+    pub(super) hello: Hello,
+}
+
+impl AgentProcess {
+    /// Brings the program to the host where it is not there yet, and starts it.
+    ///
+    /// # Errors
+    /// `Host` where the program does not run there, and those of the connection.
+    pub(super) fn start(
+        connection: &Rc<Connection>,
+        program: Option<&Path>,
+    ) -> Result<Self, LabError> {
+        let program = bring(connection, program)?;
+        let mut child = connection.start(&[&program, "tester"])?;
+        let requests = child.stdin.take().expect("it was asked for");
+        let answers = read(child.stdout.take().expect("it was asked for"));
+        let mut process = Self {
+            connection: Rc::clone(connection),
+            child,
+            requests,
+            answers,
+            hello: Hello {
+                protocol: 0,
+                fwdlab: String::new(),
+                kernel: String::new(),
+                cpu_model: String::new(),
+                cpus: Vec::new(),
+            },
+        };
+        let line = process.line("its first words", PATIENCE)?;
+        process.hello = serde_json::from_str(&line)
+            .map_err(|error| process.failed("its first words", &error.to_string()))?;
+        let version = env!("CARGO_PKG_VERSION");
+        if process.hello.protocol != PROTOCOL || process.hello.fwdlab != version {
+            let why = format!(
+                "its fwdlab is version {} and this one {version}; give the lab file the program of this version",
+                process.hello.fwdlab
+            );
+            return Err(process.failed("its version", &why));
+        }
+        Ok(process)
+    }
+
+    /// Asks for something that is only done, or not.
+    pub(super) fn done(&mut self, what: &str, ask: &Ask) -> Result<(), LabError> {
+        match self.ask(what, ask)? {
+            Answer::Done => Ok(()),
+            other => Err(self.unexpected(what, &other)),
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    pub(super) fn ask(&mut self, what: &str, ask: &Ask) -> Result<Answer, LabError> {
+        self.put(what, ask)?;
+        self.answer(what, Duration::ZERO)
+    }
+
+    /// Asks; the answer is waited for later.
+    pub(super) fn put(&mut self, what: &str, ask: &Ask) -> Result<(), LabError> {
+        let mut line = serde_json::to_string(ask).expect("a request is plain data");
+        line.push('\n');
+        let written = self.requests.write_all(line.as_bytes());
+        written
+            .and_then(|()| self.requests.flush())
+            .map_err(|error| self.ended(what, &error.to_string()))
+    }
+
+    /// Waits for the answer to what takes some time by itself.
+    pub(super) fn answer(&mut self, what: &str, length: Duration) -> Result<Answer, LabError> {
+        let line = self.line(what, PATIENCE + length)?;
+        match serde_json::from_str(&line) {
+            Ok(Answer::Failed { why }) => Err(self.failed(what, &why)),
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.failed(what, &format!("{line:?} is no answer: {error}"))),
+        }
+    }
+
+    fn line(&mut self, what: &str, patience: Duration) -> Result<String, LabError> {
+        match self.answers.recv_timeout(patience) {
+            Ok(Ok(line)) => Ok(line),
+            Ok(Err(error)) => Err(self.ended(what, &error)),
+            Err(RecvTimeoutError::Disconnected) => Err(self.ended(what, "it ended")),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(self.failed(what, &format!("no answer in {} s", patience.as_secs())))
+            }
+        }
+    }
+
+    /// What a process that is gone left as its last words.
+    fn ended(&mut self, what: &str, why: &str) -> LabError {
+        let _ = self.child.kill();
+        let mut said = String::new();
+        if let Some(stderr) = &mut self.child.stderr {
+            let _ = stderr.take(4096).read_to_string(&mut said);
+        }
+        let why = match said.trim() {
+            "" => why.to_owned(),
+            said => format!("{why}: {said}"),
+        };
+        self.failed(what, &why)
+    }
+
+    fn failed(&self, what: &str, why: &str) -> LabError {
+        LabError::RemoteTester {
+            host: self.connection.host().to_owned(),
+            what: what.to_owned(),
+            why: why.to_owned(),
+        }
+    }
+
+    pub(super) fn unexpected(&self, what: &str, answer: &Answer) -> LabError {
+        self.failed(what, &format!("an answer to something else: {answer:?}"))
+    }
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        // Its input ends with ssh, and it with its input.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads answers line by line, so that they can be waited for only so long.
+fn read(output: ChildStdout) -> Receiver<Result<String, String>> {
+    let (sender, answers) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            if sender
+                .send(line.map_err(|error| error.to_string()))
+                .is_err()
+            {
+                break;
+            }
+        }
+    });
+    answers
+}
+
+/// Brings the program to the host, where it lies under the name of its content, and tells where.
+fn bring(connection: &Connection, program: Option<&Path>) -> Result<String, LabError> {
+    let own = || {
+        std::env::current_exe().map_err(|source| LabError::File {
+            what: "looking for",
+            path: PathBuf::from("/proc/self/exe"),
+            source,
+        })
+    };
+    let path = program.map_or_else(own, |path| Ok(path.to_owned()))?;
+    let bytes = fs::read(&path).map_err(|source| LabError::File {
+        what: "reading",
+        path: path.clone(),
+        source,
+    })?;
+    let home = connection.run(&["sh", "-c", "echo \"$HOME\""], "")?;
+    let folder = format!("{}/{FOLDER}", home.trim_end());
+    let place = format!("{folder}/fwdlab-{}", &fwdlab_model::sha256(&bytes)[..16]);
+    let version = |place: &str| connection.run(&[place, "--version"], "");
+    if connection.run(&["test", "-x", &place], "").is_err() {
+        // Written beside its place and put there whole: what is there under its name is all of it.
+        let part = format!("{place}.part-{}", std::process::id());
+        connection.run(&["mkdir", "-p", &folder], "")?;
+        // Those of other versions are not used any more, or live on until their processes end.
+        let others = [
+            "find", &folder, "-type", "f", "-name", "fwdlab-*", "-delete",
+        ];
+        connection.run(&others, "")?;
+        let write = ["dd", &format!("of={part}"), "bs=65536", "status=none"];
+        connection.run_with_file(&write, &path)?;
+        connection.run(&["chmod", "700", &part], "")?;
+        connection.run(&["mv", &part, &place], "")?;
+    }
+    version(&place).map_err(|error| LabError::Host {
+        host: connection.host().to_owned(),
+        why: format!(
+            "the program {} does not run there ({error}); give the lab file's [tester] a `program` that does: \
+             RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu \
+             makes one that needs nothing of the host",
+            path.display()
+        ),
+    })?;
+    Ok(place)
+}
