@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-pub use ssh_lab::{Host, SshLab};
+pub use ssh_lab::{Host, Reboots, SshLab};
 
 pub mod ssh_lab;
 
