@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
 
 use shared::{FWDLAB, REPOSITORY, block_records, data, directories, finish, records};
 use testkit::{Host, SshLab, text};
@@ -16,13 +18,13 @@ const BLOCKS: usize = 6;
 
 /// A rig, and the experiment's files beside its configuration of ssh.
 struct Rig {
-    lab: SshLab,
+    lab: Arc<SshLab>,
 }
 
 impl Rig {
     fn start() -> Self {
         let rig = Self {
-            lab: SshLab::start().unwrap(),
+            lab: Arc::new(SshLab::start().unwrap()),
         };
         for file in ["hosts.toml", "hosts-lab.toml"] {
             fs::copy(data(file), rig.path(file)).unwrap();
@@ -318,4 +320,54 @@ fn what_bleeds_from_one_variant_to_the_next_is_told() {
         said.contains("sysctl net.ipv4.ip_default_ttl was"),
         "{said}"
     );
+}
+
+/// Has the experiment vary what stands on the DUT's kernel's command line, in few blocks.
+fn vary_the_command_line(rig: &Rig) {
+    rig.change(
+        "hosts.toml",
+        "name = \"packet filter\"\nlevels = [\"none\", \"conntrack\"]\ndefault = \"none\"",
+        "name = \"mitigations\"\nlevels = [\"on\", \"off\"]",
+    );
+    rig.change(
+        "hosts.toml",
+        "blocks = 6",
+        "blocks = 3\nconfidence_percent = 75",
+    );
+    rig.change(
+        "hosts-lab.toml",
+        "[bind.\"rp_filter\"]",
+        "[bind.\"mitigations\"]\ncmdline = { \"on\" = \"\", \"off\" = \"mitigations=off nosmt\" }\n\n[bind.\"rp_filter\"]",
+    );
+}
+
+#[test]
+fn a_dut_boots_for_every_trial_and_as_by_itself_in_the_end() {
+    require_rig!();
+    let rig = Rig::start();
+    vary_the_command_line(&rig);
+    rig.change(
+        "hosts-lab.toml",
+        "host = \"router\"\n",
+        "host = \"router\"\nreboot_s_max = 30\n",
+    );
+    let custom = rig.lab.grub(Host::Dut).join("custom.cfg");
+    fs::write(&custom, "# the owner's\n").unwrap();
+    let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
+    let output = rig.run().output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    // Twice to see what differs from boot to boot, for every trial, and in the end where the last was another.
+    let boots = rig.lab.reboots(Host::Dut);
+    assert!((8..=9).contains(&boots), "{boots}: {}", text(&output));
+    assert_eq!(fs::read_to_string(custom).unwrap(), "# the owner's\n");
+    let directory = rig.directory();
+    for block in block_records(&records(&directory)) {
+        let facts = &block["differing_facts"]["mitigations-off"];
+        let names: Vec<&String> = facts.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["kernel command line"], "{facts}");
+        let line = facts["kernel command line"].as_str().unwrap();
+        assert!(line.ends_with(" mitigations=off nosmt"), "{line}");
+    }
+    let lint = rig.fwdlab(&["lint"]).arg(&directory).output().unwrap();
+    assert_eq!(lint.status.code(), Some(0), "{}", text(&lint));
 }

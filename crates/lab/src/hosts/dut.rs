@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fwdlab_model::{AddressFamily, Binding, DutHost, DutInterface, Level, Resolved, Variant};
 
 use super::boot::{Boot, BootChoice};
-use super::facts::{BOOT_ID, Facts, facts, restless};
+use super::facts::{BOOT_ID, Facts, difference, facts, restless};
 use super::ssh::Connection;
 use super::tester::Station;
 use crate::LabError;
@@ -27,6 +27,11 @@ const INTERFACE_UP: u32 = 1;
 
 /// How long ports may take to be there, and to have a link, once the host answers.
 const PORTS_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// How long a host that has booted may go on changing by itself.
+const REST_TIME_MAX: Duration = Duration::from_secs(300);
+/// How long nothing may have changed until it counts as at rest.
+const BETWEEN_LOOKS_AT_REST: Duration = Duration::from_secs(1);
 
 /// A DUT on its host.
 pub(super) struct HostDut {
@@ -116,7 +121,33 @@ impl HostDut {
                 sleep(Duration::from_secs(1));
             }
         }
-        self.look_at_ports()
+        self.look_at_ports()?;
+        self.await_rest()
+    }
+
+    /// Waits until nothing changes any more that may change how it forwards: services that start late, routes that
+    /// daemons learn, addresses that are proved to be the only ones.
+    fn await_rest(&self) -> Result<(), LabError> {
+        let start = Instant::now();
+        let mut before = self.facts()?;
+        loop {
+            sleep(BETWEEN_LOOKS_AT_REST);
+            let addresses = self.run(&["ip", "-o", "address", "show"])?;
+            let now = self.facts()?;
+            let changing = difference(&before, &now);
+            if changing.is_empty() && !addresses.contains(" tentative") {
+                return Ok(());
+            }
+            if start.elapsed() > REST_TIME_MAX {
+                let names: Vec<&str> = changing.keys().take(3).map(String::as_str).collect();
+                return Err(self.wrong(&format!(
+                    "{} s after it has booted it still changes by itself: {}",
+                    REST_TIME_MAX.as_secs(),
+                    names.join(", ")
+                )));
+            }
+            before = now;
+        }
     }
 
     /// What it has to boot for a variant.
