@@ -60,6 +60,11 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
         "what tests reach other hosts with",
     ),
     (
+        Program("faketime"),
+        "faketime",
+        "lets the clock of a run jump",
+    ),
+    (
         Program("curl"),
         "curl",
         "posts to a webhook that a run has ended",

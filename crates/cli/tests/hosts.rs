@@ -3,153 +3,16 @@
 
 mod shared;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::thread;
 use std::time::Duration;
 
-use shared::{FWDLAB, REPOSITORY, block_records, data, directories, finish, records};
-use testkit::{Host, SshLab, text};
-
-const EXPERIMENT: &str = "hosts";
-const BLOCKS: usize = 6;
-
-/// A rig, and the experiment's files beside its configuration of ssh.
-struct Rig {
-    lab: Arc<SshLab>,
-}
-
-impl Rig {
-    fn start() -> Self {
-        let rig = Self {
-            lab: Arc::new(SshLab::start().unwrap()),
-        };
-        for file in ["hosts.toml", "hosts-lab.toml"] {
-            fs::copy(data(file), rig.path(file)).unwrap();
-        }
-        let ruleset = Path::new(REPOSITORY).join("labs/rulesets/conntrack.nft");
-        fs::copy(ruleset, rig.path("conntrack.nft")).unwrap();
-        testkit::wait_until("addresses are proved to be the only ones", || {
-            let addresses = rig.lab.inside(Host::Dut, &["ip", "address"]);
-            !addresses.contains("tentative")
-        });
-        rig
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.lab.folder().join(name)
-    }
-
-    fn results(&self) -> PathBuf {
-        self.path("results")
-    }
-
-    /// Replaces a text in one of the files.
-    fn change(&self, file: &str, from: &str, to: &str) {
-        let path = self.path(file);
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.contains(from), "{from}");
-        fs::write(path, text.replace(from, to)).unwrap();
-    }
-
-    /// The program on the controller's side, with a journal of the rig's own.
-    fn fwdlab(&self, arguments: &[&str]) -> Command {
-        let mut command = self.lab.controller(FWDLAB);
-        command
-            .args(arguments)
-            .env("XDG_STATE_HOME", self.path("state"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
-    }
-
-    fn run(&self) -> Command {
-        let experiment = self.path("hosts.toml");
-        let mut command = self.fwdlab(&["run"]);
-        command
-            .arg(experiment)
-            .arg("--results")
-            .arg(self.results())
-            .args(["--seed", "1"]);
-        command
-    }
-
-    fn directory(&self) -> PathBuf {
-        directories(&self.results(), EXPERIMENT).pop().unwrap()
-    }
-
-    fn blocks(&self) -> usize {
-        let directories = directories(&self.results(), EXPERIMENT);
-        directories
-            .first()
-            .map_or(0, |directory| block_records(&records(directory)).len())
-    }
-
-    /// What a run may change of the DUT, by what tells it.
-    fn dut(&self) -> BTreeMap<&'static str, String> {
-        [
-            ["ip", "address"].as_slice(),
-            &["ip", "route", "show", "table", "all"],
-            &["ip", "-6", "route", "show", "table", "main"],
-            &["ip", "neigh", "show", "nud", "permanent"],
-            &["nft", "list", "ruleset"],
-            &["ethtool", "-k", "eth2"],
-            &["grep", "-r", "", "/proc/sys/net/ipv4/conf"],
-            &["cat", "/proc/sys/net/ipv4/ip_forward"],
-        ]
-        .into_iter()
-        .map(|command| {
-            (
-                command[command.len() - 1],
-                self.lab.inside(Host::Dut, command),
-            )
-        })
-        .collect()
-    }
-
-    /// Whether a tester's process lives on its host.
-    fn has_tester(&self) -> bool {
-        let namespace = self.lab.namespace(Host::Tester);
-        let pids = testkit::succeed(Command::new("ip").args(["netns", "pids", &namespace]));
-        let pids = String::from_utf8(pids.stdout).unwrap();
-        pids.lines().any(|pid| {
-            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            line.contains("/.cache/fwdlab/")
-        })
-    }
-
-    /// Frames that left the tester's port so far.
-    fn sent_frames(&self) -> u64 {
-        let counter = "/sys/class/net/eth1/statistics/tx_packets";
-        let frames = self.lab.inside(Host::Tester, &["cat", counter]);
-        frames.trim().parse().unwrap()
-    }
-}
-
-/// Whether the DUT is as it was; what differs where not.
-fn assert_as_before(rig: &Rig, before: &BTreeMap<&'static str, String>) {
-    for (what, now) in rig.dut() {
-        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-        let (was, is) = (lines(&before[what]), lines(&now));
-        let gone: Vec<_> = was.iter().filter(|line| !is.contains(line)).collect();
-        let new: Vec<_> = is.iter().filter(|line| !was.contains(line)).collect();
-        assert!(
-            gone.is_empty() && new.is_empty(),
-            "{what}: {gone:#?} became {new:#?}"
-        );
-    }
-}
-
-macro_rules! require_rig {
-    () => {
-        testkit::require_root!();
-        testkit::require_sshd!();
-        testkit::require_tool!("ip", "ssh", "ssh-keygen", "ethtool", "nft");
-    };
-}
+use shared::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
+use shared::{FWDLAB, block_records, finish, records};
+use testkit::{Host, text};
 
 /// Starts a run and waits until something holds of it.
 fn start(rig: &Rig, what: &str, holds: impl Fn() -> bool) -> Child {
@@ -233,19 +96,36 @@ fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
 }
 
 #[test]
-fn connections_that_break_cost_a_block_at_most() {
+fn connections_that_break_and_hosts_that_boot_cost_a_block_at_most() {
     require_rig!();
     let rig = Rig::start();
     let before = rig.dut();
     let mut child = rig.run().spawn().unwrap();
-    for (number, host) in [Host::Dut, Host::Tester, Host::Dut].into_iter().enumerate() {
+    let faults: [&dyn Fn(); 5] = [
+        &|| rig.lab.cut(Host::Dut),
+        &|| rig.lab.cut(Host::Tester),
+        // Nobody asked them to.
+        &|| rig.lab.reboot(Host::Dut),
+        &|| rig.lab.reboot(Host::Tester),
+        // A control plane that has no time: what was under way is only late.
+        &|| {
+            rig.lab.silence(Host::Dut, true);
+            thread::sleep(Duration::from_secs(5));
+            rig.lab.silence(Host::Dut, false);
+        },
+    ];
+    for (number, fault) in faults.into_iter().enumerate() {
         child = shared::wait_for_child("a block", child, || rig.blocks() > number);
-        rig.lab.cut(host);
+        fault();
     }
     let output = finish(child);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert_as_before(&rig, &before);
-    shared::assert_complete(&rig.directory(), BLOCKS, "connections were cut");
+    shared::assert_complete(
+        &rig.directory(),
+        BLOCKS,
+        "connections were cut and hosts booted",
+    );
 }
 
 #[test]
@@ -322,43 +202,40 @@ fn what_bleeds_from_one_variant_to_the_next_is_told() {
     );
 }
 
-/// Has the experiment vary what stands on the DUT's kernel's command line, in few blocks.
-fn vary_the_command_line(rig: &Rig) {
-    rig.change(
-        "hosts.toml",
-        "name = \"packet filter\"\nlevels = [\"none\", \"conntrack\"]\ndefault = \"none\"",
-        "name = \"mitigations\"\nlevels = [\"on\", \"off\"]",
-    );
-    rig.change(
-        "hosts.toml",
-        "blocks = 6",
-        "blocks = 3\nconfidence_percent = 75",
-    );
-    rig.change(
-        "hosts-lab.toml",
-        "[bind.\"rp_filter\"]",
-        "[bind.\"mitigations\"]\ncmdline = { \"on\" = \"\", \"off\" = \"mitigations=off nosmt\" }\n\n[bind.\"rp_filter\"]",
-    );
-}
-
 #[test]
 fn a_dut_boots_for_every_trial_and_as_by_itself_in_the_end() {
     require_rig!();
     let rig = Rig::start();
     vary_the_command_line(&rig);
+    // When it hangs in a boot, its power is cut: the test sees the file and presses the button.
+    let pressed = rig.path("pressed");
     rig.change(
         "hosts-lab.toml",
         "host = \"router\"\n",
-        "host = \"router\"\nreboot_s_max = 30\n",
+        &format!(
+            "host = \"router\"\nreboot_s_max = 12\npower_cycle = [\"touch\", {:?}]\n",
+            pressed.display().to_string()
+        ),
     );
     let custom = rig.lab.grub(Host::Dut).join("custom.cfg");
     fs::write(&custom, "# the owner's\n").unwrap();
+    let before = rig.dut();
+    let mut child = rig.run().spawn().unwrap();
+    {
+        let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
+        child = shared::wait_for_child("a boot for a trial", child, || {
+            rig.lab.reboots(Host::Dut) >= 3
+        });
+    }
+    child = shared::wait_for_child("its power is cut", child, || pressed.exists());
+    rig.lab.reboot(Host::Dut);
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
-    let output = rig.run().output().unwrap();
+    let output = finish(child);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     // Twice to see what differs from boot to boot, for every trial, and in the end where the last was another.
     let boots = rig.lab.reboots(Host::Dut);
     assert!((8..=9).contains(&boots), "{boots}: {}", text(&output));
+    assert_as_before(&rig, &before);
     assert_eq!(fs::read_to_string(custom).unwrap(), "# the owner's\n");
     let directory = rig.directory();
     for block in block_records(&records(&directory)) {
@@ -370,4 +247,96 @@ fn a_dut_boots_for_every_trial_and_as_by_itself_in_the_end() {
     }
     let lint = rig.fwdlab(&["lint"]).arg(&directory).output().unwrap();
     assert_eq!(lint.status.code(), Some(0), "{}", text(&lint));
+}
+
+#[test]
+fn a_killed_run_that_had_booted_the_dut_is_put_back() {
+    require_rig!();
+    let rig = Rig::start();
+    vary_the_command_line(&rig);
+    let before = rig.dut();
+    let command_line = || {
+        let line = rig.ssh(Host::Dut, "cat /proc/cmdline");
+        line.trim().to_owned()
+    };
+    let by_itself = command_line();
+    let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
+    let mut child = start(&rig, "a boot that is not as by itself", || {
+        rig.lab.reboots(Host::Dut) >= 3 && command_line() != by_itself
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let restored = rig.fwdlab(&["restore"]).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+    assert_eq!(command_line(), by_itself, "{}", text(&restored));
+    assert_as_before(&rig, &before);
+    let custom = rig.lab.grub(Host::Dut).join("custom.cfg");
+    assert!(!custom.exists(), "{}", text(&restored));
+}
+
+#[test]
+fn a_full_disk_is_told_and_loses_nothing() {
+    require_rig!();
+    let rig = Rig::start();
+    vary_the_command_line(&rig);
+    let before = rig.dut();
+    let custom = rig.lab.grub(Host::Dut).join("custom.cfg");
+    fs::write(&custom, "# the owner's\n").unwrap();
+    let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
+    // The tester's program is brought there before anything is done on the DUT.
+    for host in [Host::Tester, Host::Dut] {
+        rig.lab.fill_disk(host, true);
+        let output = rig.run().output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{host:?}: {}", text(&output));
+        let said = text(&output);
+        assert!(said.contains("No space left on device"), "{host:?}: {said}");
+        assert!(
+            said.contains(&format!("host {}", host.ssh_name())),
+            "{said}"
+        );
+        rig.lab.fill_disk(host, false);
+    }
+    assert_as_before(&rig, &before);
+    assert_eq!(fs::read_to_string(custom).unwrap(), "# the owner's\n");
+}
+
+#[test]
+fn a_clock_that_jumps_changes_nothing() {
+    require_rig!();
+    testkit::require_tool!("faketime");
+    let rig = Rig::start();
+    rig.change(
+        "hosts.toml",
+        "blocks = 6",
+        "blocks = 3\nconfidence_percent = 60",
+    );
+    // What it is told to be, read anew at every look.
+    let clock = rig.path("clock");
+    fs::write(&clock, "+0").unwrap();
+    let mut command = rig.lab.controller("faketime");
+    command
+        .args(["-m", "-f", "+0", "env", "--unset=FAKETIME", FWDLAB, "run"])
+        .arg(rig.path("hosts.toml"))
+        .arg("--results")
+        .arg(rig.results())
+        .env("XDG_STATE_HOME", rig.path("state"))
+        .env("FAKETIME_TIMESTAMP_FILE", &clock)
+        .env("FAKETIME_NO_CACHE", "1")
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    for (number, jump) in ["+400d", "-400d"].into_iter().enumerate() {
+        child = shared::wait_for_child("a block", child, || rig.blocks() > number);
+        fs::write(&clock, jump).unwrap();
+    }
+    let output = finish(child);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    shared::assert_complete(&rig.directory(), 3, "the clock jumped");
+    let years: BTreeSet<String> = block_records(&records(&rig.directory()))
+        .iter()
+        .filter_map(|block| Some(block["start"].as_str()?[..4].to_owned()))
+        .collect();
+    assert!(years.len() > 1, "the clock did not jump: {years:?}");
 }

@@ -11,7 +11,7 @@ use fwdlab_model::DutHost;
 use fwdlab_sys::Interrupts;
 
 use super::grub::{self, ENTRY};
-use super::ssh::Connection;
+use super::ssh::{Connection, whole_file};
 use crate::journal::{Journal, Undo};
 use crate::{LabError, program};
 
@@ -227,7 +227,7 @@ impl Booter {
             self.announce(journal, &path, there.as_deref())?;
         }
         let text = grub::owners(there.as_deref().unwrap_or_default()).to_owned() + &entry;
-        self.connection.run(&["tee", &path], &text)?;
+        self.connection.write_file(&path, &text)?;
         if self.connection.run(&["cat", &path], "")? != text {
             return Err(self.wrong(format!("{path} does not read back as it was written")));
         }
@@ -255,7 +255,7 @@ impl Booter {
             },
         )?;
         let (arguments, input) = match owners {
-            Some(text) => (vec!["tee", path], text),
+            Some(text) => (whole_file(path).to_vec(), text),
             None => (vec!["rm", "-f", path], ""),
         };
         let undo = Undo::OnHost {

@@ -36,6 +36,8 @@ const RESTLESS: &[&str] = &[
 enum Form {
     /// All of it is one fact of this name.
     Whole(String),
+    /// All of it is one fact, in which the order of the lines says nothing.
+    Sorted(&'static str),
     /// Lines of a path, a colon and a value.
     Files {
         what: &'static str,
@@ -61,7 +63,14 @@ pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, La
             Form::Whole(name) => {
                 // An address that is being probed for duplicates is not another one.
                 let text = text.replace(" tentative", "");
+                // Where the other end of a veth is has a number that counts namespaces.
+                let text = text.split(" link-netnsid").next().unwrap_or_default();
                 facts.insert(name, text.trim().to_owned());
+            }
+            Form::Sorted(name) => {
+                let lines: BTreeSet<&str> = text.lines().map(str::trim).collect();
+                let lines = lines.into_iter().collect::<Vec<_>>().join("\n");
+                facts.insert(name.to_owned(), lines.trim().to_owned());
             }
             Form::Files { what, folder } => add_files(&mut facts, what, folder, &text),
             Form::Listed(what) => add_listed(&mut facts, &what, &text),
@@ -106,7 +115,7 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
         whole("nft ruleset", "nft --stateless list ruleset"),
         whole("rules", "ip rule show"),
         whole("rules inet6", "ip -6 rule show"),
-        whole("routes", "ip route show table all"),
+        (Form::Sorted("routes"), words("ip route show table all")),
     ];
     for interface in interfaces {
         for (name, option) in [
@@ -209,15 +218,37 @@ pub(super) fn left(before: &Facts, after: &Facts) -> BTreeMap<String, (String, S
     left
 }
 
-/// A fact's value on one line of bounded length.
-pub(super) fn shown(value: &str) -> String {
+/// Two values of a fact, each on one line of bounded length, from shortly before where they differ.
+pub(super) fn shown(one: &str, other: &str) -> [String; 2] {
     const CHARACTERS_MAX: usize = 60;
-    let line = value.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut shown: String = line.chars().take(CHARACTERS_MAX).collect();
-    if shown.len() < line.len() {
-        shown.push('…');
-    }
-    shown
+    const IN_FRONT: usize = 20;
+    let words = |value: &str| value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let values = [words(one), words(other)];
+    let alike = values[0]
+        .chars()
+        .zip(values[1].chars())
+        .take_while(|(one, other)| one == other)
+        .count();
+    // A value that fits is shown whole.
+    let fits = values
+        .iter()
+        .all(|value| value.chars().count() <= CHARACTERS_MAX);
+    let skipped = if fits {
+        0
+    } else {
+        alike.saturating_sub(IN_FRONT)
+    };
+    values.map(|value| {
+        let mut rest = value.chars().skip(skipped);
+        let mut shown: String = rest.by_ref().take(CHARACTERS_MAX).collect();
+        if skipped > 0 {
+            shown.insert(0, '…');
+        }
+        if rest.next().is_some() {
+            shown.push('…');
+        }
+        shown
+    })
 }
 
 #[cfg(test)]
@@ -273,13 +304,22 @@ mod tests {
         assert_eq!(found, BTreeMap::from(expected));
     }
 
+    #[test]
+    fn long_values_are_shown_from_where_they_differ() {
+        assert_eq!(shown("a\n b", "c"), ["a b", "c"]);
+        let long = |end: &str| format!("{}{end} {}", "x ".repeat(50), "y ".repeat(50));
+        let [one, other] = shown(&long("up"), &long("down"));
+        assert!(one.starts_with("…x x") && one.contains(" up y"), "{one}");
+        assert!(other.contains(" down y") && other.ends_with('…'), "{other}");
+    }
+
     proptest! {
         #[test]
         fn any_text_of_a_host_is_read(text: String) {
             let mut facts = Facts::new();
             add_files(&mut facts, "sysctl", "/", &text);
             add_listed(&mut facts, "ring", &text);
-            let _ = shown(&text);
+            let _ = shown(&text, &text);
         }
     }
 }

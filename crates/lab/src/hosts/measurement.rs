@@ -440,8 +440,10 @@ struct SentSlice<'v> {
 /// Some of the facts that differ, with both values.
 fn named(differing: &BTreeMap<String, (String, String)>) -> String {
     let some = differing.iter().take(FACTS_NAMED);
-    let some = some
-        .map(|(name, (then, now))| format!("{name} was {:?} and is {:?}", shown(then), shown(now)));
+    let some = some.map(|(name, (then, now))| {
+        let [then, now] = shown(then, now);
+        format!("{name} was {then:?} and is {now:?}")
+    });
     let mut text = some.collect::<Vec<_>>().join("; ");
     if differing.len() > FACTS_NAMED {
         text += &format!(" and {} facts more", differing.len() - FACTS_NAMED);

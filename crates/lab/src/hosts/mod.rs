@@ -273,9 +273,7 @@ impl HostsLab {
             on_event(LabEvent::Again {
                 why: error.to_string(),
             });
-            let restless = self.link.dut.restless.clone();
             self.link = self.link_again(on_event)?;
-            self.link.dut.restless = restless;
             if let Some(booter) = &mut self.booter {
                 booter.go_on(&self.link.dut_connection);
             }
@@ -289,7 +287,7 @@ impl HostsLab {
         let mut start = Instant::now();
         let mut power_switch = self.hosts.dut.power_cycle.as_ref();
         loop {
-            let error = match Link::open(&self.hosts, &self.resolved) {
+            let error = match self.link_once() {
                 Err(error) if error.is_of_a_connection() && self.interrupts.requests() == 0 => {
                     error
                 }
@@ -308,6 +306,17 @@ impl HostsLab {
             }
             sleep(Duration::from_secs(1));
         }
+    }
+
+    /// Logs in, and lets a DUT come to rest that has booted meanwhile.
+    fn link_once(&self) -> Result<Link, LabError> {
+        let before = &self.link.dut;
+        let mut link = Link::open(&self.hosts, &self.resolved)?;
+        link.dut.restless = before.restless.clone();
+        if link.dut.boot_id != before.boot_id {
+            link.dut.has_booted()?;
+        }
+        Ok(link)
     }
 
     fn measure_once(

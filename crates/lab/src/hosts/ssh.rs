@@ -273,6 +273,14 @@ impl Connection {
             .map_err(|source| self.refused(&program::command_line(words), &source.to_string()))
     }
 
+    /// Writes a file of the host as a whole: whatever fails, it is the old one or the new one.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run).
+    pub(crate) fn write_file(&self, path: &str, text: &str) -> Result<(), LabError> {
+        self.run(&whole_file(path), text).map(|_| ())
+    }
+
     /// Runs a command that may take the host down with it: whether it ends, and how, is no matter. What was
     /// open is closed then.
     pub(crate) fn run_and_let_go(&self, words: &[impl AsRef<str>]) {
@@ -345,6 +353,12 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.log_out();
     }
+}
+
+/// What writes its standard input to a file as a whole.
+pub(crate) fn whole_file(path: &str) -> [&str; 4] {
+    const SCRIPT: &str = "cat > \"$0.fwdlab\" && sync && mv \"$0.fwdlab\" \"$0\" && sync || { rm -f \"$0.fwdlab\"; exit 1; }";
+    ["sh", "-c", SCRIPT, path]
 }
 
 /// A line that no program prints by chance.

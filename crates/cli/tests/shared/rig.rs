@@ -1,0 +1,181 @@
+//! A lab of hosts for the program: a DUT and a tester in network namespaces, each with an OpenSSH server.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use testkit::{Host, SshLab};
+
+use super::{FWDLAB, REPOSITORY, block_records, data, directories, records};
+
+pub(crate) const EXPERIMENT: &str = "hosts";
+pub(crate) const BLOCKS: usize = 6;
+
+/// A rig, and the experiment's files beside its configuration of ssh.
+pub(crate) struct Rig {
+    pub(crate) lab: Arc<SshLab>,
+}
+
+impl Rig {
+    pub(crate) fn start() -> Self {
+        let rig = Self {
+            lab: Arc::new(SshLab::start().unwrap()),
+        };
+        for file in ["hosts.toml", "hosts-lab.toml"] {
+            fs::copy(data(file), rig.path(file)).unwrap();
+        }
+        let ruleset = Path::new(REPOSITORY).join("labs/rulesets/conntrack.nft");
+        fs::copy(ruleset, rig.path("conntrack.nft")).unwrap();
+        rig
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.lab.folder().join(name)
+    }
+
+    pub(crate) fn results(&self) -> PathBuf {
+        self.path("results")
+    }
+
+    /// Replaces a text in one of the files.
+    pub(crate) fn change(&self, file: &str, from: &str, to: &str) {
+        let path = self.path(file);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{from}");
+        fs::write(path, text.replace(from, to)).unwrap();
+    }
+
+    /// The program on the controller's side, with a journal of the rig's own.
+    pub(crate) fn fwdlab(&self, arguments: &[&str]) -> Command {
+        let mut command = self.lab.controller(FWDLAB);
+        command
+            .args(arguments)
+            .env("XDG_STATE_HOME", self.path("state"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self) -> Command {
+        let experiment = self.path("hosts.toml");
+        let mut command = self.fwdlab(&["run"]);
+        command
+            .arg(experiment)
+            .arg("--results")
+            .arg(self.results())
+            .args(["--seed", "1"]);
+        command
+    }
+
+    pub(crate) fn directory(&self) -> PathBuf {
+        directories(&self.results(), EXPERIMENT).pop().unwrap()
+    }
+
+    pub(crate) fn blocks(&self) -> usize {
+        let directories = directories(&self.results(), EXPERIMENT);
+        directories
+            .first()
+            .map_or(0, |directory| block_records(&records(directory)).len())
+    }
+
+    /// What a run may change of the DUT, by what tells it, once it is at rest.
+    pub(crate) fn dut(&self) -> BTreeMap<&'static str, String> {
+        testkit::wait_until(
+            "links are up, and addresses proved to be the only ones",
+            || {
+                let addresses = self.lab.inside(Host::Dut, &["ip", "address"]);
+                !addresses.contains("tentative") && !addresses.contains("NO-CARRIER")
+            },
+        );
+        [
+            ["ip", "address"].as_slice(),
+            &["ip", "route", "show", "table", "all"],
+            &["ip", "-6", "route", "show", "table", "main"],
+            &["ip", "neigh", "show", "nud", "permanent"],
+            &["nft", "list", "ruleset"],
+            &["ethtool", "-k", "eth2"],
+            &["grep", "-r", "", "/proc/sys/net/ipv4/conf"],
+            &["cat", "/proc/sys/net/ipv4/ip_forward"],
+        ]
+        .into_iter()
+        .map(|command| {
+            (
+                command[command.len() - 1],
+                self.lab.inside(Host::Dut, command),
+            )
+        })
+        .collect()
+    }
+
+    /// What a script prints that is run on a host over ssh.
+    pub(crate) fn ssh(&self, host: Host, script: &str) -> String {
+        let mut command = self.lab.controller("ssh");
+        command.arg("-F").arg(self.lab.ssh_config());
+        let output = command.args([host.ssh_name(), script]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Whether a tester's process lives on its host.
+    pub(crate) fn has_tester(&self) -> bool {
+        let namespace = self.lab.namespace(Host::Tester);
+        let pids = testkit::succeed(Command::new("ip").args(["netns", "pids", &namespace]));
+        let pids = String::from_utf8(pids.stdout).unwrap();
+        pids.lines().any(|pid| {
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.contains("/.cache/fwdlab/")
+        })
+    }
+
+    /// Frames that left the tester's port so far.
+    pub(crate) fn sent_frames(&self) -> u64 {
+        let counter = "/sys/class/net/eth1/statistics/tx_packets";
+        let frames = self.lab.inside(Host::Tester, &["cat", counter]);
+        frames.trim().parse().unwrap()
+    }
+}
+
+/// Whether the DUT is as it was; what differs where not.
+pub(crate) fn assert_as_before(rig: &Rig, before: &BTreeMap<&'static str, String>) {
+    for (what, now) in rig.dut() {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let (was, is) = (lines(&before[what]), lines(&now));
+        let gone: Vec<_> = was.iter().filter(|line| !is.contains(line)).collect();
+        let new: Vec<_> = is.iter().filter(|line| !was.contains(line)).collect();
+        assert!(
+            gone.is_empty() && new.is_empty(),
+            "{what}: {gone:#?} became {new:#?}"
+        );
+    }
+}
+
+/// Has the experiment vary what stands on the DUT's kernel's command line, in few blocks.
+pub(crate) fn vary_the_command_line(rig: &Rig) {
+    rig.change(
+        "hosts.toml",
+        "name = \"packet filter\"\nlevels = [\"none\", \"conntrack\"]\ndefault = \"none\"",
+        "name = \"mitigations\"\nlevels = [\"on\", \"off\"]",
+    );
+    rig.change(
+        "hosts.toml",
+        "blocks = 6",
+        "blocks = 3\nconfidence_percent = 75",
+    );
+    rig.change(
+        "hosts-lab.toml",
+        "[bind.\"rp_filter\"]",
+        "[bind.\"mitigations\"]\ncmdline = { \"on\" = \"\", \"off\" = \"mitigations=off nosmt\" }\n\n[bind.\"rp_filter\"]",
+    );
+}
+
+/// What a rig needs; a test goes no further where it is missing.
+#[macro_export]
+macro_rules! require_rig {
+    () => {
+        testkit::require_root!();
+        testkit::require_sshd!();
+        testkit::require_tool!("ip", "ssh", "ssh-keygen", "ethtool", "nft", "setpriv");
+    };
+}
