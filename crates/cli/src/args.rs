@@ -20,6 +20,7 @@ use fwdlab_stats::ministat::Dialect;
 use fwdlab_traffic::FLOWS_MAX;
 
 use crate::audit::AuditArguments;
+use crate::bench_lab::BenchLabArguments;
 use crate::export::ExportCommand;
 use crate::flame::FlameCommand;
 use crate::ls::LsArguments;
@@ -102,8 +103,9 @@ pub(crate) enum Command {
     Compare(CompareArguments),
     /// Trace every published number to its raw data, and say what is wrong, see docs/lint.md
     Lint(LintArguments),
-    /// Take in results that others have published, with everything reckoned again from their logs
-    Import(ImportArguments),
+    /// Take in results that others have published, or the lab that they were measured in
+    #[command(subcommand, disable_help_subcommand = true)]
+    Import(ImportCommand),
     /// Judge results that others have published again: their verdicts by every method, their noise
     Audit(AuditArguments),
     /// Look for what would spoil a measurement here, and measure how much noise the lab has
@@ -193,10 +195,16 @@ pub(crate) struct GateArguments {
     pub(crate) fail_on: Vec<Gate>,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportCommand {
+    /// Results as in the archive github.com/ocochard/netbenches, everything reckoned again from their logs
+    Netbenches(ImportArguments),
+    /// The lab, configuration sets and sets of pkt-gen of that archive's scripts, as a lab file and experiments
+    BenchLab(BenchLabArguments),
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// How the results are laid out, see docs/import.md
-    pub(crate) form: ArchiveForm,
     /// The archive, or any folder of it
     pub(crate) directory: PathBuf,
     /// Where to write: a new folder, or one with an earlier import, which is replaced
@@ -205,13 +213,6 @@ pub(crate) struct ImportArguments {
     /// Print the summary as JSON instead of text
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// How published results are laid out.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum ArchiveForm {
-    /// As in the archive github.com/ocochard/netbenches
-    Netbenches,
 }
 
 /// What verdicts are asked to hold.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use fwdlab_archive::ArchiveError;
 use fwdlab_archive::catalogue::CatalogueError;
 use fwdlab_archive::export::ExportError;
+use fwdlab_archive::netbenches::bench_lab::BenchLabError;
 use fwdlab_lab::LabError;
 use fwdlab_model::Diagnostics;
 use fwdlab_plan::PlanError;
@@ -75,6 +76,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> Code {
         let is_users = cause.is::<ArchiveError>()
             || cause.is::<CatalogueError>()
             || cause.is::<ExportError>()
+            || cause.is::<BenchLabError>()
             || cause.is::<WrongArguments>();
         if is_users {
             return USER_ERROR;

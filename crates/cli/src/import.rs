@@ -1,4 +1,4 @@
-//! `fwdlab import`: published results of others as records of ours.
+//! `fwdlab import`: published results of others as records of ours, and their labs as ours.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,15 +12,22 @@ use fwdlab_report::format::{count, counted};
 use fwdlab_report::one_line;
 use serde::Serialize;
 
-use crate::args::{ArchiveForm, ImportArguments};
+use crate::args::{ImportArguments, ImportCommand};
+use crate::bench_lab;
 use crate::exit::{Code, GOAL_MISSED, WrongArguments};
 use crate::output;
 
 /// How many wrong files are printed; all of them are in `files.jsonl`.
 const PROBLEMS_SHOWN: usize = 20;
 
-pub(crate) fn import(arguments: &ImportArguments) -> anyhow::Result<Code> {
-    let ArchiveForm::Netbenches = arguments.form;
+pub(crate) fn import(command: &ImportCommand) -> anyhow::Result<Code> {
+    match command {
+        ImportCommand::Netbenches(arguments) => netbenches(arguments),
+        ImportCommand::BenchLab(arguments) => bench_lab::import(arguments),
+    }
+}
+
+fn netbenches(arguments: &ImportArguments) -> anyhow::Result<Code> {
     let root = &arguments.directory;
     refuse_inside(root, &arguments.results, "--results")?;
     let tree = ArchiveTree::read(root)

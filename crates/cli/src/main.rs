@@ -4,6 +4,7 @@
 mod analyze;
 mod args;
 mod audit;
+mod bench_lab;
 mod catalogue;
 mod compare;
 mod completions;
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::report(&arguments),
         Command::Analyze(arguments) => analyze::analyze(&arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
-        Command::Import(arguments) => import::import(&arguments),
+        Command::Import(command) => import::import(&command),
         Command::Audit(arguments) => audit::audit(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Lint(arguments) => lint::lint(&arguments),

@@ -284,3 +284,236 @@ fn keys_are_neither_kept_nor_quoted() {
     }
     assert!(!String::from_utf8_lossy(&all).contains(&KEY[..20]));
 }
+
+/// A lab with its configuration sets and its sets of pkt-gen.
+fn lab(root: &Path) {
+    let config = "\
+DUT_ADMIN=dut
+SENDER_ADMIN=tester
+RECEIVER_ADMIN=${SENDER_ADMIN}
+SENDER_LAB_IP=198.18.0.2
+RECEIVER_LAB_IP=198.19.0.2
+SENDER_LAB_IF=ix0
+RECEIVER_LAB_IF=ix1
+REBOOT_TIMEOUT=120
+: ${PMC_EVENT:=cycles}
+SENDER_START_CMD=\"touch executed; $(touch executed)\"
+";
+    write(root, "bench-lab.config", config);
+    let rc_conf = "ifconfig_ix0=\"inet 198.18.0.1/24\"\nifconfig_ix1=\"inet 198.19.0.1/24\"\n";
+    for (set, mask) in [("351", "351"), ("511-default", "511")] {
+        write(root, &format!("mask/configs/{set}/etc/rc.conf"), rc_conf);
+        let sysctl = format!("kern.random.harvest.mask={mask}\n");
+        write(
+            root,
+            &format!("mask/configs/{set}/etc/sysctl.conf"),
+            &sysctl,
+        );
+    }
+    for (name, family, net) in [
+        (
+            "inet4",
+            4,
+            [
+                "198.18.10.1:2000-198.18.10.20",
+                "198.19.10.1:2000-198.19.10.100",
+            ],
+        ),
+        (
+            "inet6",
+            6,
+            [
+                "[2001:2:0:10::1]-[2001:2:0:10::14]",
+                "[2001:2:0:8010::1]-[2001:2:0:8010::64]",
+            ],
+        ),
+    ] {
+        let size = if family == 4 { 60 } else { 62 };
+        let [from, to] = net;
+        let text = format!(
+            "PKT_SIZE={size}\nAF={family}\nSENDER_LAB_NET='{from}'\nRECEIVER_LAB_NET='{to}'\n"
+        );
+        write(root, &format!("dualstack/{name}"), &text);
+    }
+}
+
+fn import_lab(root: &Path, options: &[&str]) -> Output {
+    let arguments = ["import", "bench-lab", "bench-lab.config"];
+    fwdlab(&[&arguments[..], options].concat())
+        .current_dir(root)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_lab_of_the_archives_scripts_can_be_planned() {
+    let scratch = tempfile::tempdir().unwrap();
+    lab(scratch.path());
+    let options = [
+        "--configs",
+        "mask/configs",
+        "--pktgen",
+        "dualstack",
+        "--to",
+        "out",
+    ];
+    let output = import_lab(scratch.path(), &options);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(
+        printed(&output),
+        "\
+lab: out/mask-lab.toml
+experiment: out/mask.toml
+
+used of bench-lab.config:
+  1: DUT_ADMIN: host of [dut]
+  2: SENDER_ADMIN: host of [tester]
+  3: RECEIVER_ADMIN: host of [tester]
+  4: SENDER_LAB_IP: in of [dut]: the port in its net
+  5: RECEIVER_LAB_IP: out of [dut]: the port in its net
+  6: SENDER_LAB_IF: out of [tester]
+  7: RECEIVER_LAB_IF: in of [tester]
+  8: REBOOT_TIMEOUT: reboot_s_max of [dut]: 600 s, 5 s each
+
+used of dualstack/inet4:
+  1: PKT_SIZE: frame_size of [traffic]: 64 with the check sequence
+  2: AF: families of [traffic]: inet
+  3: SENDER_LAB_NET: sources and source_ports of [traffic]
+  4: RECEIVER_LAB_NET: destinations and destination_ports of [traffic]
+
+used of dualstack/inet6:
+  1: PKT_SIZE: frame_size of [traffic]: 64, the smallest, which is 66 over IPv6
+  2: AF: families of [traffic]: inet6
+  3: SENDER_LAB_NET: sources and source_ports of [traffic]
+  4: RECEIVER_LAB_NET: destinations and destination_ports of [traffic]
+
+not used of bench-lab.config:
+  9: PMC_EVENT: stacks are sampled as [profile] of an experiment says
+  10: SENDER_START_CMD: no command of it is run
+
+to know:
+  bench-lab.config:10: SENDER_START_CMD: holds a command, and nothing here is run; it stays as it stands
+  inet4 and inet6 differ in their family alone: mask.toml measures both
+  bench-lab.config:10: SENDER_START_CMD: no pkt-gen; the lab sends by pkt-gen
+
+next: fwdlab plan out/mask.toml
+"
+    );
+    assert!(!scratch.path().join("executed").exists());
+    let read = |name: &str| fs::read_to_string(scratch.path().join("out").join(name)).unwrap();
+    insta::assert_snapshot!("a_lab_of_the_archives_scripts", read("mask-lab.toml"));
+    insta::assert_snapshot!("an_experiment_of_the_archives_scripts", read("mask.toml"));
+    let plan = fwdlab(&["plan", "out/mask.toml"])
+        .current_dir(scratch.path())
+        .output()
+        .unwrap();
+    assert_eq!(plan.status.code(), Some(0), "{}", text(&plan));
+
+    // Once more is no harm, and another text is not written over it.
+    assert_eq!(import_lab(scratch.path(), &options).status.code(), Some(0));
+    write(scratch.path(), "out/mask.toml", "mine");
+    let output = import_lab(scratch.path(), &options);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output).contains(
+            "error: out/mask.toml: is there already and something else, and nothing is overwritten; choose \
+             another --name, or another folder with --to"
+        ),
+        "{}",
+        text(&output)
+    );
+    let named = [&options[..], &["--name", "../other one", "--json"]].concat();
+    let output = import_lab(scratch.path(), &named);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(summary["lab"], "out/other-one-lab.toml");
+    assert_eq!(summary["experiments"], json!(["out/other-one.toml"]));
+    assert_eq!(summary["is_ready"], true);
+    let used = json!({
+        "variable": "DUT_ADMIN", "file": "bench-lab.config", "line": 1, "purpose": "host of [dut]",
+    });
+    assert_eq!(summary["used"][0], used);
+}
+
+#[test]
+fn a_lab_with_something_to_fill_in_says_what() {
+    let scratch = tempfile::tempdir().unwrap();
+    lab(scratch.path());
+    let output = import_lab(scratch.path(), &["--to", "out"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let expected = "\
+to fill in, 2 keys; nothing can be planned before:
+  [dut] in: the DUT's interface in the net of 198.18.0.2; `ifconfig` there lists it (neither a set nor the drawing tells it)
+  [dut] out: the DUT's interface in the net of 198.19.0.2; `ifconfig` there lists it (neither a set nor the drawing tells it)
+";
+    assert!(printed(&output).ends_with(expected), "{}", printed(&output));
+    assert!(scratch.path().join("out/bench-lab-lab.toml").is_file());
+}
+
+#[test]
+fn a_lab_whose_values_no_lab_can_have_says_why() {
+    let scratch = tempfile::tempdir().unwrap();
+    lab(scratch.path());
+    let config = fs::read_to_string(scratch.path().join("bench-lab.config")).unwrap();
+    let hostile = config.replace("=tester", "=\"-oProxyCommand=x \u{1b}[2J\"");
+    write(scratch.path(), "bench-lab.config", &hostile);
+    let output = import_lab(
+        scratch.path(),
+        &["--configs", "mask/configs", "--to", "out"],
+    );
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let said = printed(&output);
+    assert!(
+        said.contains("to put right; nothing can be planned before:"),
+        "{said}"
+    );
+    assert!(
+        said.contains("`host` in [tester] must be one line of text"),
+        "{said}"
+    );
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+}
+
+#[test]
+fn every_lab_of_the_corpus_can_be_planned() {
+    let archive = testkit::require_shared!("corpus/netbenches");
+    let scratch = tempfile::tempdir().unwrap();
+    let mut labs = 0;
+    for config in testkit::files_below(&archive) {
+        let is_lab = config
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("bench-lab"));
+        if !is_lab {
+            continue;
+        }
+        let nic = config.parent().unwrap();
+        let mut topics: Vec<_> = fs::read_dir(nic)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        topics.sort();
+        let configs = topics
+            .iter()
+            .map(|topic| topic.join("configs"))
+            .find(|configs| configs.is_dir());
+        labs += 1;
+        let to = scratch.path().join(labs.to_string());
+        let output = Command::new(FWDLAB)
+            .args(["import", "bench-lab"])
+            .arg(&config)
+            .arg("--configs")
+            .arg(configs.unwrap())
+            .arg("--to")
+            .arg(&to)
+            .args(["--name", "x"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let plan = fwdlab(&["plan", to.join("x.toml").to_str().unwrap()])
+            .current_dir(scratch.path())
+            .output()
+            .unwrap();
+        assert_eq!(plan.status.code(), Some(0), "{}", text(&plan));
+    }
+    assert_eq!(labs, 17);
+}

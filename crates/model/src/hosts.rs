@@ -23,8 +23,9 @@ pub(crate) const USES: &[(&str, HostTesterKind)] = &[
     ("fwdlab", HostTesterKind::Fwdlab),
     ("pkt-gen", HostTesterKind::PktGen),
 ];
-/// From what a virtual machine needs to what servers take that test all of their memory first.
-pub(crate) const REBOOT_S_MAX: RangeInclusive<u32> = 5..=7200;
+/// How long a DUT may be given to boot, in seconds: from what a virtual machine needs to what servers take that
+/// test all of their memory first.
+pub const REBOOT_S_MAX: RangeInclusive<u32> = 5..=7200;
 const REBOOT_S_MAX_DEFAULT: u32 = 600;
 
 /// Names of interfaces have at most so many bytes, on Linux and on FreeBSD (`IFNAMSIZ`, less the end mark).

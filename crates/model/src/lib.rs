@@ -24,7 +24,9 @@ pub mod words;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
-pub use hosts::{DutHost, GeneratorHost, HostTesterKind, Hosts, ReceiverHost, TesterHost};
+pub use hosts::{
+    DutHost, GeneratorHost, HostTesterKind, Hosts, REBOOT_S_MAX, ReceiverHost, TesterHost,
+};
 pub use knob::{Knob, KnobLevels};
 pub use mechanism::devices;
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
@@ -42,6 +44,6 @@ pub use resolved::{
     FrameSize, Lab, LabKind, Notify, Order, PacketFilter, PortRange, Reference, ReferenceData,
     Resolved, RouterLab, RouterTester, Traffic, Values, Variant, XdpProgram, sha256,
 };
-pub use traffic::{BURST_FRAMES, WIRE_OVERHEAD_BYTES};
+pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, WIRE_OVERHEAD_BYTES};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

@@ -41,7 +41,7 @@ pub(crate) const DIRECTIONS: &[(&str, Direction)] =
 
 /// From the smallest Ethernet frame to the largest without a tag or jumbo frames, FCS included
 /// (IEEE 802.3).
-pub(crate) const FRAME_SIZE: RangeInclusive<u16> = 64..=1518;
+pub const FRAME_SIZE: RangeInclusive<u16> = 64..=1518;
 pub(crate) const SHARE: RangeInclusive<u16> = 1..=1000;
 pub(crate) const FRAME_SIZES_MAX: usize = 16;
 /// The word for [`IMIX`].
@@ -62,8 +62,8 @@ pub(crate) fn imix() -> Vec<FrameSize> {
 const INET6_FRAME_BYTES_MIN: u16 = 66;
 /// Preamble, start of frame and the gap between frames (IEEE 802.3).
 pub const WIRE_OVERHEAD_BYTES: f64 = 20.0;
-/// As many as there are ports: enough to fill the caches of any DUT.
-pub(crate) const FLOWS_MAX: u32 = 65_536;
+/// Flows of an experiment at most, as many as there are ports: enough to fill the caches of any DUT.
+pub const FLOWS_MAX: u32 = 65_536;
 pub(crate) const PORT: RangeInclusive<u16> = 1..=65_535;
 /// At less, a short slice holds too few frames to be a measurement.
 pub(crate) const INTENDED_LOAD_PPS: RangeInclusive<u64> = 1_000..=100_000_000;

@@ -12,7 +12,7 @@ mod error;
 mod filter;
 mod imported;
 mod index;
-mod natural;
+pub(crate) mod natural;
 mod rows;
 mod scan;
 mod select;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// Compares texts with numbers inside by the numbers: `6.9` stands before `6.18`, `fbsd11` before
 /// `fbsd100`.
-pub(super) fn compare(one: &str, other: &str) -> Ordering {
+pub(crate) fn compare(one: &str, other: &str) -> Ordering {
     let (mut one_rest, mut other_rest) = (one, other);
     loop {
         let (Some(a), Some(b)) = (one_rest.chars().next(), other_rest.chars().next()) else {

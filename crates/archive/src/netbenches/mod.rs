@@ -5,6 +5,7 @@
 //! its line; nothing is run or sourced, and nothing of it is judged here.
 
 mod assignments;
+pub mod bench_lab;
 mod config_file;
 mod config_set;
 mod datasets;
