@@ -24,7 +24,7 @@ struct Storm {
     cases: &'static str,
 }
 
-const STORMS: [Storm; 3] = [
+const STORMS: [Storm; 5] = [
     Storm {
         option: "--kills",
         program: "interruption",
@@ -43,11 +43,23 @@ const STORMS: [Storm; 3] = [
         test: "a_planted_function_is_found_and_alike_variants_seldom_differ",
         cases: "1..100",
     },
+    Storm {
+        option: "--operations",
+        program: "host_faults",
+        test: "whichever_operation_on_a_host_fails_the_run_goes_on",
+        cases: "1..",
+    },
+    Storm {
+        option: "--host-kills",
+        program: "host_faults",
+        test: "runs_on_hosts_that_are_killed_at_any_moment_go_on_to_the_same_plan",
+        cases: "1..50",
+    },
 ];
 
-/// Kills runs at seeded moments, lets single effects of a run fail, and counts how often profiles are right; or
-/// judges mutants of the router, or
-/// tests what the feature `parquet` builds.
+/// Kills runs at seeded moments, on this machine and on hosts, lets single effects of a run and single operations
+/// on a host fail, and counts how often profiles are right; or judges mutants of the router, tests what the
+/// feature `parquet` builds, or has hosts be silent for a minute.
 ///
 /// # Errors
 /// A case fails, a mutant survives, or the options are none.
@@ -56,6 +68,7 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
         ["--mutations"] => return mutations::judge_mutants(""),
         ["--mutations", name] => return mutations::judge_mutants(name),
         ["--parquet"] => return parquet(),
+        ["--silence"] => return silence(),
         _ => {}
     }
     for (storm, cases) in chosen(options)? {
@@ -66,6 +79,13 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
             .env(SOAK, cases))?;
     }
     Ok(())
+}
+
+/// Takes a minute's silence of each host in the middle of a run, for which the ordinary tests have no time.
+fn silence() -> Result<()> {
+    run(cargo(["test", "--release", "--package", "fwdlab"])
+        .args(["--test", "host_faults", "a_control_plane_that_is_silent"])
+        .args(["--", "--ignored", "--nocapture"]))
 }
 
 /// Checks and tests what only the feature `parquet` builds, for which the ordinary tests have no time.
@@ -89,9 +109,9 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let storm = STORMS.iter().find(|storm| storm.option == pair[0]);
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
-                "soak: {}: give --kills RANGE, --effects RANGE or --profiles RANGE, where a range is A..B, both included, \
+                "soak: {}: give --kills, --effects, --profiles, --operations or --host-kills, each with a RANGE, where a range is A..B, both included, \
                  A.. or B alone for 1..B; or --mutations alone, or with part of a mutation's name; or \
-                 --parquet",
+                 --parquet or --silence",
                 pair.join(" ")
             );
         };
@@ -129,7 +149,13 @@ mod tests {
         };
         assert_eq!(
             cases(&[]),
-            ["--kills 1..200", "--effects 1..", "--profiles 1..100"]
+            [
+                "--kills 1..200",
+                "--effects 1..",
+                "--profiles 1..100",
+                "--operations 1..",
+                "--host-kills 1..50",
+            ]
         );
         assert_eq!(cases(&["--kills", "20"]), ["--kills 1..20"]);
         assert_eq!(
