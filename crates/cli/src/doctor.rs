@@ -13,7 +13,7 @@ use fwdlab_sys::Interrupts;
 use serde_json::json;
 
 use crate::args::DoctorArguments;
-use crate::exit::{Code, DONE, GOAL_MISSED, WrongArguments};
+use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output::{self, tell};
 use crate::progress::Progress;
 use crate::session::{Session, Subject};
@@ -26,26 +26,14 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
         Some(path) => fwdlab_model::load_lab(path, &|path| fs::read_to_string(path))?,
         None => (fwdlab_model::Lab::netns("netns"), LoadRegime::SelfClocked),
     };
-    if lab.kind.is_remote() {
-        let system = if lab.kind == LabKind::LinuxSsh {
-            "Linux"
-        } else {
-            "FreeBSD"
-        };
-        return Err(WrongArguments(format!(
-            "lab {}: {system} hosts reached by ssh (kind \"{}\") cannot be examined by this version; give a \
-             lab of kind \"{}\" or \"{}\"",
-            lab.name,
-            lab.kind,
-            LabKind::Netns,
-            LabKind::Router,
-        ))
-        .into());
-    }
     let prepared = Lab::prepare_process(&lab);
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let environment = fwdlab_lab::environment();
-    tell("looking at the machine (some seconds)");
+    tell(if lab.kind.is_remote() {
+        "looking at the hosts (some seconds)"
+    } else {
+        "looking at the machine (some seconds)"
+    });
     let findings = examine(&lab, regime, &environment, &prepared, interrupts)?;
     let worst = findings.iter().map(|finding| finding.state).max();
     let noise = if arguments.quick || worst == Some(State::Fatal) {
@@ -128,7 +116,7 @@ fn measure(
         noise.settle_ms = settle_ms(&open_lab.settling(SWITCHES)?);
     }
     if noise.is_none() {
-        tell("every block stayed invalid, so that nothing is known of the noise: see the findings");
+        tell("every block stayed invalid, so that nothing is known of the noise, for the reasons above");
     }
     if let Some(noise) = &noise {
         let text = format!("{}\n", serde_json::to_string_pretty(noise)?);
@@ -183,15 +171,21 @@ fn noise_written(noise: &LabNoise, kind: LabKind) -> String {
     let settle = match noise.settle_ms {
         Some(ms) => format!("; settled after {ms} ms"),
         // It is put together anew for every slice.
-        None if kind == LabKind::Router => String::new(),
+        None if kind == LabKind::Router || kind.is_remote() => String::new(),
         None => "; not seen to settle".to_owned(),
+    };
+    let generator = match (noise.generator_cost_ns, noise.generator_ceiling_pps) {
+        (Some(cost_ns), Some(ceiling_pps)) => format!(
+            "\x20 generator: {cost_ns:.1} ns/packet of its own, ceiling {:.2} Mpps\n",
+            ceiling_pps / 1e6
+        ),
+        _ => String::new(),
     };
     format!(
         "Noise of lab {}, {} blocks of {} rounds, {} ms slices:\n\
          \x20 A/A effects of single blocks spread by {spread} (standard deviation)\n\
          \x20 disturbed and left out: {} of the slices\n\
-         \x20 set-up {:.2} s; switch {:.0} ms, longest {:.0} ms{settle}\n\
-         \x20 generator: {:.1} ns/packet of its own, ceiling {:.2} Mpps\n",
+         \x20 set-up {:.2} s; switch {:.0} ms, longest {:.0} ms{settle}\n{generator}",
         noise.lab,
         noise.block_effects.len(),
         noise.rounds,
@@ -200,7 +194,5 @@ fn noise_written(noise: &LabNoise, kind: LabKind) -> String {
         noise.set_up_s,
         noise.switch_s * 1e3,
         noise.switch_s_max * 1e3,
-        noise.generator_cost_ns,
-        noise.generator_ceiling_pps / 1e6,
     )
 }

@@ -340,3 +340,46 @@ fn a_clock_that_jumps_changes_nothing() {
         .collect();
     assert!(years.len() > 1, "the clock did not jump: {years:?}");
 }
+
+#[test]
+fn the_doctor_tries_every_command_on_the_real_thing() {
+    require_rig!();
+    let rig = Rig::start();
+    let before = rig.dut();
+    let doctor = |arguments: &[&str]| {
+        let mut command = rig.fwdlab(&["doctor"]);
+        command
+            .arg(rig.path("hosts-lab.toml"))
+            .args(arguments)
+            .arg("--results")
+            .arg(rig.results());
+        command.output().unwrap()
+    };
+    let output = doctor(&["--quick"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let said = text(&output);
+    for expected in [
+        "router: ssh: let in after",
+        "router: nft list ruleset: works",
+        "router: ports: eth1",
+        "router: boot loader: GRUB in /boot/grub",
+        "tester: ssh: let in after",
+        "tester: its program runs there",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    assert_as_before(&rig, &before);
+    // What a host lacks is named, with what is lost.
+    rig.change("hosts-lab.toml", "out = \"eth2\"", "out = \"admin\"");
+    rig.lab.stop(Host::Tester);
+    let output = doctor(&["--quick", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let findings = found["findings"].as_array().unwrap();
+    let fatal: Vec<&str> = findings
+        .iter()
+        .filter(|finding| finding["state"] == "fatal")
+        .map(|finding| finding["check"].as_str().unwrap())
+        .collect();
+    assert_eq!(fatal, ["router: ports", "tester: ssh"], "{found:#}");
+}

@@ -564,10 +564,12 @@ pub struct LabNoise {
     /// From a switch until the forwarding rate stays, in milliseconds; none where it was not seen to
     /// settle.
     pub settle_ms: Option<u32>,
-    /// The generator's own cost, from the drop-at-ingress control, in ns/packet.
-    pub generator_cost_ns: f64,
+    /// The generator's own cost, from the drop-at-ingress control, in ns/packet; none where it is another host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_cost_ns: Option<f64>,
     /// What the generator sends where every frame is dropped as it comes in, in frames per second.
-    pub generator_ceiling_pps: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_ceiling_pps: Option<f64>,
 }
 
 /// Who runs where.

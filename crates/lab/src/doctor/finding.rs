@@ -18,7 +18,7 @@ pub enum State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// What was looked at.
-    pub check: &'static str,
+    pub check: String,
     /// How it is.
     pub state: State,
     /// What was seen.
@@ -28,30 +28,30 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn fine(check: &'static str, seen: impl Into<String>) -> Self {
+    pub(crate) fn fine(check: impl Into<String>, seen: impl Into<String>) -> Self {
         Self {
-            check,
+            check: check.into(),
             state: State::Fine,
             seen: seen.into(),
             remedy: None,
         }
     }
 
-    pub(super) fn warning(
-        check: &'static str,
+    pub(crate) fn warning(
+        check: impl Into<String>,
         seen: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
         Self {
-            check,
+            check: check.into(),
             state: State::Warning,
             seen: seen.into(),
             remedy: Some(remedy.into()),
         }
     }
 
-    pub(super) fn fatal(
-        check: &'static str,
+    pub(crate) fn fatal(
+        check: impl Into<String>,
         seen: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {

@@ -11,6 +11,7 @@ use fwdlab_sys::Interrupts;
 use super::finding::Finding;
 use super::noise::control_experiment;
 use crate::environment::{cpu_ticks, text};
+use crate::hosts::examine_hosts;
 use crate::placement::{load_unavailable, placement};
 use crate::router::RouterLab;
 use crate::watch::{self, prove_cpu_is_free};
@@ -50,7 +51,8 @@ pub fn examine(
     match lab.kind {
         LabKind::Netns => examine_netns(lab, regime, environment, prepared),
         LabKind::Router => examine_router(lab, regime, environment, interrupts),
-        LabKind::FreebsdSsh | LabKind::LinuxSsh => Err(LabError::NotDriven {
+        LabKind::LinuxSsh => Ok(examine_hosts(lab, regime)),
+        LabKind::FreebsdSsh => Err(LabError::NotDriven {
             lab: lab.name.clone(),
             kind: lab.kind,
         }),
@@ -71,7 +73,7 @@ fn examine_netns(
         Some(reason) => Finding::fatal("placement", reason, TWO_CPUS),
         None => placing(&placement),
     });
-    findings.extend(cpu_settings(&environment.facts));
+    findings.extend(cpu_settings(&environment.facts, &|path| text(path)));
     findings.push(jit(&environment.facts));
     findings.extend(disturbers(&placement)?);
     findings.push(Finding::fine(
@@ -99,7 +101,7 @@ fn examine_router(
     router_lab.settle_load(None)?;
     let load = load_offered(router_lab.load());
     let mut findings = vec![load, placing(router_lab.placement()), cores()];
-    findings.extend(cpu_settings(&environment.facts));
+    findings.extend(cpu_settings(&environment.facts, &|path| text(path)));
     findings.extend(disturbers(router_lab.placement())?);
     Ok(findings)
 }
@@ -273,7 +275,11 @@ fn placing_on(placement: &Placement, siblings: &dyn Fn(u32) -> Vec<u32>) -> Find
 }
 
 /// Settings of the CPUs that the kernel tells.
-fn cpu_settings(facts: &BTreeMap<String, String>) -> Vec<Finding> {
+/// What of a machine's CPUs adds noise; `text` reads its files.
+pub(crate) fn cpu_settings(
+    facts: &BTreeMap<String, String>,
+    text: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Finding> {
     let fact = |name: &str| facts.get(name).map(String::as_str);
     let smt = match fact("SMT active") {
         Some("1") => Finding::warning(
@@ -541,14 +547,14 @@ mod tests {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let facts = facts.into_iter().collect();
-        let mut findings = cpu_settings(&facts);
+        let mut findings = cpu_settings(&facts, &|path| text(path));
         findings.push(jit(&facts));
         assert_eq!(findings.len(), 7);
         for finding in findings.iter().filter(|finding| finding.check != "turbo") {
             assert_eq!(finding.state, State::Warning, "{finding:?}");
             assert!(finding.remedy.is_some(), "{finding:?}");
         }
-        let quiet = cpu_settings(&BTreeMap::new());
+        let quiet = cpu_settings(&BTreeMap::new(), &|path| text(path));
         let others = quiet.iter().filter(|finding| finding.check != "turbo");
         assert!(
             others

@@ -5,5 +5,6 @@ mod host;
 mod noise;
 
 pub use finding::{Finding, State};
+pub(crate) use host::cpu_settings;
 pub use host::examine;
 pub use noise::{control_experiment, lab_noise, settle_ms};

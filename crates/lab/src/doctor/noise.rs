@@ -152,8 +152,11 @@ pub fn lab_noise(
         median(&outcomes.iter().map(value).collect::<Vec<_>>())
     };
     let switches_s = outcomes.iter().flat_map(|outcome| &outcome.slices);
-    let (Some(generator_cost_ns), Some(switch_s), Some(set_up_s)) = (
-        of_blocks(&|outcome| outcome.block.generator_cost_ns[&family]),
+    let costs_ns = outcomes
+        .iter()
+        .filter_map(|outcome| outcome.block.generator_cost_ns.get(&family).copied());
+    let generator_cost_ns = median(&costs_ns.collect::<Vec<_>>());
+    let (Some(switch_s), Some(set_up_s)) = (
         of_blocks(&|outcome| outcome.block.switch_s),
         of_blocks(&|outcome| outcome.block.set_up_s),
     ) else {
@@ -174,7 +177,7 @@ pub fn lab_noise(
         switch_s_max: switches_s.map(|slice| slice.switch_s).fold(0.0, f64::max),
         settle_ms: None,
         generator_cost_ns,
-        generator_ceiling_pps: 1e9 / generator_cost_ns,
+        generator_ceiling_pps: generator_cost_ns.map(|cost_ns| 1e9 / cost_ns),
     }))
 }
 

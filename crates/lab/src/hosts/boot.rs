@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use fwdlab_model::DutHost;
 use fwdlab_sys::Interrupts;
 
-use super::grub::{self, ENTRY};
+use super::grub::{ENTRY, entry, owners};
 use super::ssh::{Connection, whole_file};
 use crate::journal::{Journal, Undo};
 use crate::{LabError, program};
@@ -209,13 +209,13 @@ impl Booter {
 
     /// Writes fwdlab's entry and has GRUB boot it once.
     fn choose(&self, journal: &mut Journal, choice: &BootChoice) -> Result<(), LabError> {
-        let (folder, chooser, configuration) = self.grub()?;
+        let (folder, chooser, configuration) = grub(&self.connection)?;
         let release = choice
             .kernel
             .as_ref()
             .or(self.by_itself.as_ref().map(|boot| &boot.kernel));
         let release = release.expect("it was booted by itself before");
-        let entry = grub::entry(&configuration, release, &choice.parameters)
+        let own = entry(&configuration, release, &choice.parameters)
             .map_err(|why| self.wrong(format!("{folder}/grub.cfg: {why}")))?;
         let path = format!("{folder}/custom.cfg");
         let there = match self.connection.run(&["cat", &path], "") {
@@ -226,7 +226,7 @@ impl Booter {
         if !journal.has_open_changes() {
             self.announce(journal, &path, there.as_deref())?;
         }
-        let text = grub::owners(there.as_deref().unwrap_or_default()).to_owned() + &entry;
+        let text = owners(there.as_deref().unwrap_or_default()).to_owned() + &own;
         self.connection.write_file(&path, &text)?;
         if self.connection.run(&["cat", &path], "")? != text {
             return Err(self.wrong(format!("{path} does not read back as it was written")));
@@ -268,38 +268,47 @@ impl Booter {
         Ok(())
     }
 
-    /// Where GRUB is, what chooses, and what it was configured with.
-    fn grub(&self) -> Result<(&'static str, &'static str, String), LabError> {
-        for (folder, chooser) in GRUBS {
-            let path = format!("{folder}/grub.cfg");
-            match self.connection.run(&["cat", &path], "") {
-                Ok(text) => {
-                    for needed in ["next_entry", "custom.cfg"] {
-                        if !text.contains(needed) {
-                            return Err(self.wrong(format!(
-                                "{path} knows no {needed}; make it anew with update-grub or grub2-mkconfig"
-                            )));
-                        }
-                    }
-                    return Ok((folder, chooser, text));
-                }
-                Err(LabError::OnHost { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(self.wrong(
-            "kernels and their parameters are chosen by GRUB, and it has neither /boot/grub/grub.cfg nor \
-             /boot/grub2/grub.cfg"
-                .to_owned(),
-        ))
-    }
-
     fn wrong(&self, why: String) -> LabError {
         LabError::Host {
             host: self.connection.host().to_owned(),
             why,
         }
     }
+}
+
+/// Where GRUB is on a host, what chooses, and what it was configured with.
+///
+/// # Errors
+/// `Host` where there is none that can be told what to boot once.
+pub(super) fn grub(
+    connection: &Connection,
+) -> Result<(&'static str, &'static str, String), LabError> {
+    let wrong = |why: String| LabError::Host {
+        host: connection.host().to_owned(),
+        why,
+    };
+    for (folder, chooser) in GRUBS {
+        let path = format!("{folder}/grub.cfg");
+        match connection.run(&["cat", &path], "") {
+            Ok(text) => {
+                for needed in ["next_entry", "custom.cfg"] {
+                    if !text.contains(needed) {
+                        return Err(wrong(format!(
+                            "{path} knows no {needed}; make it anew with update-grub or grub2-mkconfig"
+                        )));
+                    }
+                }
+                return Ok((folder, chooser, text));
+            }
+            Err(LabError::OnHost { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(wrong(
+        "kernels and their parameters are chosen by GRUB, and it has neither /boot/grub/grub.cfg nor \
+         /boot/grub2/grub.cfg"
+            .to_owned(),
+    ))
 }
 
 /// Boots a host as it boots by itself, unless that is what has booted there, and waits until it answers.

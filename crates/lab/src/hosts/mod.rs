@@ -2,6 +2,7 @@
 
 mod agent;
 mod boot;
+mod doctor;
 mod dut;
 mod facts;
 mod grub;
@@ -24,6 +25,7 @@ use fwdlab_sys::Interrupts;
 
 pub use self::agent::serve_tester;
 pub(crate) use self::boot::boot_by_itself;
+pub(crate) use self::doctor::examine_hosts;
 pub(crate) use self::ssh::{Connection, Destination};
 
 use self::boot::{BootChoice, Booter, power_cycle};

@@ -1,0 +1,300 @@
+//! Before a run on hosts: whether each can be reached and used, whether every command does what it is to do there,
+//! and what would spoil a measurement.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use fwdlab_model::{DutHost, Hosts, Lab, LoadRegime};
+
+use super::boot::Boot;
+use super::dut::HostDut;
+use super::ssh::{Connection, Destination};
+use super::tester::HostTester;
+use crate::LabError;
+use crate::doctor::{Finding, cpu_settings};
+use crate::environment::environment_by;
+
+/// Prints where the small programs are, and fails where one is missing.
+const PROGRAMS: &str =
+    "for program in cat tee find grep mv rm sync; do command -v $program || exit 1; done";
+
+/// Commands that a DUT is asked with, and what is lost without each; nothing of it changes anything.
+fn commands(of: &DutHost) -> Vec<(Vec<&str>, &'static str)> {
+    let [ingress, egress] = [of.interface_in.as_str(), of.interface_out.as_str()];
+    const NEEDED: &str = "nothing can be measured";
+    vec![
+        (
+            vec!["sh", "-c", "command -v cat tee find grep mv rm"],
+            NEEDED,
+        ),
+        (vec!["ip", "-o", "address", "show", "dev", ingress], NEEDED),
+        (vec!["ip", "-o", "address", "show", "dev", egress], NEEDED),
+        (vec!["ip", "-4", "route", "show", "table", "all"], NEEDED),
+        (vec!["ip", "neigh", "show", "nud", "permanent"], NEEDED),
+        (vec!["cat", "/proc/net/snmp", "/proc/net/netstat"], NEEDED),
+        (
+            vec!["ip", "-6", "route", "show", "table", "main"],
+            "inet6 cannot be measured",
+        ),
+        (
+            vec!["nft", "list", "ruleset"],
+            "factors bound by nft cannot be set, and a ruleset of the owner's is not looked at",
+        ),
+        (
+            vec!["ethtool", "-k", ingress],
+            "factors bound by ethtool cannot be set, and offloads are not looked at",
+        ),
+    ]
+}
+
+/// What only factors that boot the DUT need.
+const FOR_BOOTS: &str = "factors bound by cmdline, module or kernel cannot be set";
+
+/// Looks at every host of a lab.
+///
+/// Shape: findings; the first that is fatal of a host ends what is looked at there.
+pub(crate) fn examine_hosts(lab: &Lab, regime: LoadRegime) -> Vec<Finding> {
+    let hosts = lab.hosts.as_ref();
+    let hosts = hosts.expect("a lab of hosts names them, or its file is refused");
+    let mut findings = examine_dut(lab, hosts, regime);
+    findings.extend(examine_tester(hosts));
+    findings
+}
+
+fn log_in(hosts: &Hosts, host: &str, findings: &mut Vec<Finding>) -> Option<Rc<Connection>> {
+    let check = format!("{host}: ssh");
+    let start = Instant::now();
+    let destination = Destination {
+        host: host.to_owned(),
+        config: hosts.ssh_config.clone(),
+    };
+    match Connection::open(destination) {
+        Err(error) => {
+            let remedy = format!("see to it that `ssh -o BatchMode=yes {host} true` works");
+            findings.push(Finding::fatal(check, error.to_string(), remedy));
+            None
+        }
+        Ok(connection) => {
+            let in_s = start.elapsed().as_secs_f64();
+            let asked = Instant::now();
+            let answered = connection.run(&["true"], "");
+            let errand_ms = asked.elapsed().as_secs_f64() * 1e3;
+            findings.push(match answered {
+                Ok(_) => Finding::fine(
+                    check,
+                    format!("let in after {in_s:.2} s; a command takes {errand_ms:.0} ms"),
+                ),
+                Err(error) => Finding::fatal(check, error.to_string(), "give it a POSIX shell"),
+            });
+            Some(Rc::new(connection))
+        }
+    }
+}
+
+fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
+    let of = &hosts.dut;
+    let mut findings = Vec::new();
+    let Some(connection) = log_in(hosts, &of.host, &mut findings) else {
+        return findings;
+    };
+    let named = |what: &str| format!("{}: {what}", of.host);
+    for (words, lost) in commands(of) {
+        let name = match words.as_slice() {
+            ["sh", "-c", PROGRAMS] => "programs".to_owned(),
+            words => words.join(" "),
+        };
+        findings.push(tried(&connection, named(&name), &words, lost));
+    }
+    let resolved = crate::doctor::control_experiment(lab, regime, 8, false);
+    let dut = match HostDut::open(&connection, of, &resolved) {
+        Ok(dut) => dut,
+        Err(error) => {
+            let remedy = "put it right, or name other interfaces in the lab file";
+            findings.push(Finding::fatal(named("ports"), error.to_string(), remedy));
+            return findings;
+        }
+    };
+    findings.push(Finding::fine(
+        named("ports"),
+        format!(
+            "{} ({}) and {} ({}); neither leads to the controller or to a default route",
+            of.interface_in, dut.mac_in, of.interface_out, dut.mac_out
+        ),
+    ));
+    let start = Instant::now();
+    findings.push(match dut.facts() {
+        Ok(facts) => Finding::fine(
+            named("facts"),
+            format!(
+                "{} settings, rulesets and routes read in {:.1} s",
+                facts.len(),
+                start.elapsed().as_secs_f64()
+            ),
+        ),
+        Err(error) => Finding::fatal(
+            named("facts"),
+            error.to_string(),
+            "see what the command says",
+        ),
+    });
+    for interface in [&of.interface_in, &of.interface_out] {
+        findings.extend(port(&connection, of, interface));
+    }
+    findings.push(boots(&connection, of));
+    let read = |path: &str| -> Option<String> {
+        let text = connection.run(&["cat", path], "").ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    let environment = environment_by(read, 1, None);
+    let settings = cpu_settings(&environment.facts, &read);
+    findings.extend(settings.into_iter().map(|finding| Finding {
+        check: named(&finding.check),
+        ..finding
+    }));
+    findings
+}
+
+/// Whether a command works on the real thing.
+fn tried(connection: &Connection, check: String, words: &[&str], lost: &str) -> Finding {
+    match connection.run(words, "") {
+        Ok(output) => Finding::fine(check, format!("works, {} lines", output.lines().count())),
+        Err(LabError::OnHost { status, stderr, .. }) => {
+            let seen = match stderr.lines().next() {
+                Some(line) => format!("{status}: {line}"),
+                None => status,
+            };
+            if lost.starts_with("nothing") {
+                Finding::fatal(check, seen, "install it, or see what it says")
+            } else {
+                Finding::warning(check, seen, format!("install it; until then {lost}"))
+            }
+        }
+        Err(error) => Finding::fatal(check, error.to_string(), "see what ssh says"),
+    }
+}
+
+/// The link and the pause frames of a port.
+fn port(connection: &Connection, of: &DutHost, interface: &str) -> Vec<Finding> {
+    let named = |what: &str| format!("{}: {what} of {interface}", of.host);
+    let read = |file: &str| {
+        let path = format!("/sys/class/net/{interface}/{file}");
+        let text = connection.run(&["cat", &path], "").ok()?;
+        Some(text.trim().to_owned())
+    };
+    let mut findings = Vec::new();
+    findings.push(match (read("carrier").as_deref(), read("speed")) {
+        (Some("1"), speed) => {
+            let speed = speed.filter(|speed| !speed.starts_with('-'));
+            let speed = speed.map_or("speed not told".to_owned(), |speed| {
+                format!("{speed} Mbit/s")
+            });
+            Finding::fine(named("link"), format!("up, {speed}"))
+        }
+        _ => Finding::warning(
+            named("link"),
+            "down",
+            "see to its cable; a port that is only not set up is brought up by a run",
+        ),
+    });
+    if let Ok(pause) = connection.run(&["ethtool", "-a", interface], "") {
+        let is_on = pause
+            .lines()
+            .any(|line| matches!(line.split_once(':'), Some(("RX" | "TX", value)) if value.trim() == "on"));
+        findings.push(if is_on {
+            Finding::warning(
+                named("pause frames"),
+                "on: the DUT can slow the tester down, so that less is offered than it could drop",
+                format!("ethtool -A {interface} autoneg off rx off tx off"),
+            )
+        } else {
+            Finding::fine(named("pause frames"), "off")
+        });
+    }
+    findings
+}
+
+/// Whether the DUT can be told what to boot.
+fn boots(connection: &Connection, of: &DutHost) -> Finding {
+    let check = format!("{}: boot loader", of.host);
+    let boot = match Boot::of(connection) {
+        Ok(boot) => boot,
+        Err(error) => return Finding::warning(check, error.to_string(), FOR_BOOTS),
+    };
+    match super::boot::grub(connection) {
+        Ok((folder, chooser, _)) => {
+            let writable = format!("test -w {folder}/grubenv && command -v {chooser}");
+            match connection.run(&["sh", "-c", &writable], "") {
+                Ok(_) => Finding::fine(
+                    check,
+                    format!(
+                        "GRUB in {folder}; kernel {} with {:?}; boots take {} s at most (reboot_s_max){}",
+                        boot.kernel,
+                        boot.command_line.join(" "),
+                        of.reboot_s_max,
+                        if of.power_cycle.is_some() {
+                            "; its power can be cut"
+                        } else {
+                            ""
+                        }
+                    ),
+                ),
+                Err(_) => Finding::warning(
+                    check,
+                    format!("{folder}/grubenv cannot be written, or {chooser} is missing"),
+                    format!("install it; until then {FOR_BOOTS}"),
+                ),
+            }
+        }
+        Err(error) => Finding::warning(check, error.to_string(), FOR_BOOTS),
+    }
+}
+
+fn examine_tester(hosts: &Hosts) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let tester = &hosts.tester;
+    let receiver = tester.receiver.iter().map(|receiver| &receiver.host);
+    let generators = hosts.generators.iter().map(|generator| &generator.host);
+    let mut names: Vec<&String> = std::iter::once(&tester.host)
+        .chain(receiver)
+        .chain(generators)
+        .collect();
+    names.sort();
+    names.dedup();
+    let mut all = true;
+    for name in names {
+        all &= log_in(hosts, name, &mut findings).is_some();
+    }
+    if !all {
+        return findings;
+    }
+    let check = "tester".to_owned();
+    let mut connect = |host: &str| {
+        let destination = Destination {
+            host: host.to_owned(),
+            config: hosts.ssh_config.clone(),
+        };
+        Connection::open(destination).map(Rc::new)
+    };
+    let started = HostTester::start(hosts, &mut connect)
+        .and_then(|mut started| started.stations().map(|stations| (started, stations)));
+    findings.push(match started {
+        Err(error) => Finding::fatal(check, error.to_string(), "put it right, or change [tester]"),
+        Ok((started, [generator, sink])) => {
+            let hosts: Vec<String> = started
+                .described()
+                .into_iter()
+                .map(|(part, what)| format!("{part}: {what}"))
+                .collect();
+            Finding::fine(
+                check,
+                format!(
+                    "its program runs there; it sends from {} and counts at {}; {}",
+                    generator.mac,
+                    sink.mac,
+                    hosts.join("; ")
+                ),
+            )
+        }
+    });
+    findings
+}
