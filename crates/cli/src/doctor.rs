@@ -116,7 +116,9 @@ fn measure(
         noise.settle_ms = settle_ms(&open_lab.settling(SWITCHES)?);
     }
     if noise.is_none() {
-        tell("every block stayed invalid, so that nothing is known of the noise, for the reasons above");
+        tell(
+            "every block stayed invalid, so that nothing is known of the noise, for the reasons above",
+        );
     }
     if let Some(noise) = &noise {
         let text = format!("{}\n", serde_json::to_string_pretty(noise)?);
