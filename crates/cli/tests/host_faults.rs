@@ -140,7 +140,6 @@ fn go_on_and_judge(rig: &Rig, results: &Path, before: &BTreeMap<&'static str, St
     let left = String::from_utf8_lossy(&left.stdout).into_owned();
     assert!(!left.contains("router"), "{what}: {left}");
     assert_as_before(rig, before);
-    testkit::wait_until("the tester's process ends", || !rig.has_tester());
 }
 
 /// Whether all was measured: on a busy machine blocks may stay invalid because their load was too low.
@@ -171,6 +170,7 @@ fn whichever_operation_on_a_host_fails_the_run_goes_on() {
             "{what}: {said}"
         );
         go_on_and_judge(&rig, &results, &before, &what);
+        testkit::wait_until("the tester's process ends", || !rig.has_tester());
         format!(
             "{how}, {times} times: {}",
             if is_measured(&output) {
@@ -210,6 +210,7 @@ fn runs_on_hosts_that_are_killed_at_any_moment_go_on_to_the_same_plan() {
         assert_as_before(&rig, &before);
         assert_eq!(rig.sent_frames(), sent, "{what}");
         go_on_and_judge(&rig, &results, &before, &what);
+        testkit::wait_until("the tester's process ends", || !rig.has_tester());
         "put back and continued".to_owned()
     });
 }
@@ -232,6 +233,39 @@ fn a_control_plane_that_is_silent_for_a_minute_costs_time_and_nothing_else() {
         rig.lab.silence(host, false);
         let output = finish(child);
         assert!(is_measured(&output), "{}", text(&output));
+        // A process on a host that was silent may live on: nothing has told it that its run is gone. It sends
+        // nothing, and lets go of its port by itself.
         go_on_and_judge(&rig, &results, &before, "a silent minute");
+        let frames = rig.sent_frames();
+        thread::sleep(Duration::from_secs(2));
+        assert_eq!(rig.sent_frames(), frames);
     }
+}
+
+#[test]
+#[ignore = "takes minutes; `cargo xtask soak --silence` runs it"]
+fn a_load_whose_run_stands_still_ends_by_itself() {
+    require_rig!();
+    let rig = short_rig();
+    rig.change("hosts.toml", "slice_ms = 100", "slice_ms = 5000");
+    let before = rig.dut();
+    let results = rig.path("standing-still");
+    let child = run_into(&rig, &results).spawn().unwrap();
+    let frames = rig.sent_frames();
+    // More than probes: the load of a slice.
+    let child = shared::wait_for_child("a load", child, || rig.sent_frames() > frames + 5000);
+    // The program has taken the place of the one that entered its namespace.
+    let signal =
+        |name: &str| testkit::succeed(Command::new("kill").args([name, &child.id().to_string()]));
+    signal("-STOP");
+    testkit::wait_until("the load ends by itself", || {
+        let frames = rig.sent_frames();
+        thread::sleep(Duration::from_secs(1));
+        rig.sent_frames() == frames
+    });
+    signal("-CONT");
+    let output = finish(child);
+    assert!(is_measured(&output), "{}", text(&output));
+    assert!(text(&output).contains("begun anew"), "{}", text(&output));
+    go_on_and_judge(&rig, &results, &before, "a run that stood still");
 }

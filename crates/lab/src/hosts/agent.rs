@@ -21,6 +21,8 @@ use super::protocol::{Answer, Ask, Counted, Hello, PROTOCOL, SinkState};
 
 /// How long a process that sends nothing waits to be asked.
 const IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// How long one waits that holds an interface: nobody else can count there meanwhile.
+const HOLDING_MAX: Duration = Duration::from_secs(600);
 /// How long the frames of a probe may take to be sent.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long frames may be under way, and counters behind, once nothing is sent any more.
@@ -56,14 +58,14 @@ pub fn serve_tester(
     });
     let mut agent = Agent::default();
     loop {
-        let patience = agent.sending.as_ref().map_or(IDLE_MAX, |own| own.dead_man);
+        let patience = agent.patience();
         let line = match lines.recv_timeout(patience) {
             Ok(line) => line,
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {
                 let seconds = patience.as_secs();
                 return Err(io::Error::other(format!(
-                    "nothing was asked for {seconds} s; the load is stopped"
+                    "nothing was asked for {seconds} s; what was sent and held is let go of"
                 )));
             }
         };
@@ -98,6 +100,15 @@ struct Sending {
 }
 
 impl Agent {
+    /// How long nobody may ask for anything until it ends.
+    fn patience(&self) -> Duration {
+        match (&self.sending, &self.sink) {
+            (Some(own), _) => own.dead_man,
+            (None, Some(_)) => HOLDING_MAX,
+            (None, None) => IDLE_MAX,
+        }
+    }
+
     fn answer(&mut self, ask: Ask, lines: &Receiver<String>) -> Result<Answer, String> {
         match ask {
             Ask::Station { interface } => station(&interface),
