@@ -4,7 +4,7 @@ mod agent;
 mod boot;
 mod dut;
 mod facts;
-mod grub;
+mod linux;
 mod measurement;
 mod process;
 mod protocol;
@@ -23,17 +23,17 @@ use fwdlab_model::{
 use fwdlab_sys::Interrupts;
 
 pub use self::agent::serve_tester;
-pub(crate) use self::boot::boot_by_itself;
+pub(crate) use self::linux::boot_by_itself;
 pub(crate) use self::ssh::{Connection, Destination};
 
 use self::boot::{BootChoice, Booter, power_cycle};
-use self::dut::HostDut;
+use self::dut::Dut;
 use self::facts::{Facts, difference};
+use self::linux::LinuxDut;
 use self::measurement::{Boots, Measurement};
 use self::tester::HostTester;
 use crate::block::BlockStart;
 use crate::clock::now_utc;
-use crate::environment::environment_by;
 use crate::journal::{Entrance, Journal};
 use crate::restore::{Leftover, Whose, boot_journal, host_journal, restore_all};
 use crate::tester::TesterChoice;
@@ -72,7 +72,7 @@ pub struct HostsLab {
 /// Connections and what answers at their ends.
 struct Link {
     dut_connection: Rc<Connection>,
-    dut: HostDut,
+    dut: Box<dyn Dut>,
     tester: HostTester,
 }
 
@@ -86,7 +86,7 @@ impl Link {
             Connection::open(destination).map(Rc::new)
         };
         let dut_connection = connect(&hosts.dut.host)?;
-        let dut = HostDut::open(&dut_connection, &hosts.dut, resolved)?;
+        let dut = Box::new(LinuxDut::open(&dut_connection, &hosts.dut, resolved)?);
         let mut tester = HostTester::start(hosts, &mut connect)?;
         // Refuses ports that the machine needs.
         tester.stations()?;
@@ -140,7 +140,10 @@ impl HostsLab {
             queues: BTreeMap::new(),
         };
         let boots = resolved.lab.bindings.values().any(Binding::needs_reboot);
-        let booter = boots.then(|| Booter::new(&link.dut_connection, &hosts.dut));
+        let booter = boots.then(|| {
+            let loader = link.dut.boot_loader();
+            Booter::new(&link.dut_connection, &hosts.dut, loader)
+        });
         Ok(Self {
             resolved: resolved.clone(),
             hosts,
@@ -229,7 +232,7 @@ impl HostsLab {
                 "facts that change from boot to boot".to_owned(),
                 names.join(", "),
             );
-            self.link.dut.restless.extend(names);
+            self.link.dut.note_restless(names.into_iter().collect());
         }
         Ok(())
     }
@@ -312,8 +315,8 @@ impl HostsLab {
     fn link_once(&self) -> Result<Link, LabError> {
         let before = &self.link.dut;
         let mut link = Link::open(&self.hosts, &self.resolved)?;
-        link.dut.restless = before.restless.clone();
-        if link.dut.boot_id != before.boot_id {
+        link.dut.note_restless(before.restless().clone());
+        if !link.dut.boot_id().is(before.boot_id()) {
             link.dut.has_booted()?;
         }
         Ok(link)
@@ -373,15 +376,7 @@ impl Drop for HostsLab {
 
 /// The DUT's host as an environment, with what is to be known of the tester's.
 fn environment(link: &mut Link) -> Result<Environment, LabError> {
-    let dut = &link.dut_connection;
-    let read = |path: &str| -> Option<String> {
-        let text = dut.run(&["cat", path], "").ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-    };
-    let cpus = dut.run(&["nproc", "--all"], "")?;
-    let nft = dut.run(&["nft", "--version"], "").ok();
-    let nft = nft.map(|version| version.trim().to_owned());
-    let mut environment = environment_by(read, cpus.trim().parse().unwrap_or(1), nft);
+    let mut environment = link.dut.environment()?;
     environment.facts.extend(link.tester.described());
     let restless = link.dut.look_for_restless_facts()?;
     if !restless.is_empty() {
