@@ -39,6 +39,16 @@ pub enum LabError {
         /// What kind of lab.
         kind: LabKind,
     },
+    /// A lab of hosts that are not named.
+    #[error(
+        "lab {lab}: it names no hosts and can only be planned; `fwdlab plan` shows what would be measured there, \
+         [dut] and [tester] in its file name hosts (docs/labs.md), and `--lab labs/router.toml` runs the same \
+         experiment on the reference router"
+    )]
+    NoHosts {
+        /// The lab.
+        lab: String,
+    },
     /// The lab needs a privilege that this process cannot get.
     #[error(
         "lab {lab}: without root (this process has user id {uid}) it needs a user namespace of its \

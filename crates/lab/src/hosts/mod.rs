@@ -4,6 +4,7 @@ mod agent;
 mod boot;
 mod dut;
 mod facts;
+mod freebsd;
 mod linux;
 mod measurement;
 mod process;
@@ -18,17 +19,19 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    Binding, Direction, Environment, Hosts, Placement, PlannedBlock, Resolved, VariantName,
+    Binding, Direction, Environment, Hosts, LabKind, Placement, PlannedBlock, Resolved, VariantName,
 };
 use fwdlab_sys::Interrupts;
 
 pub use self::agent::serve_tester;
+pub(crate) use self::freebsd::boot_by_itself as boot_freebsd_by_itself;
 pub(crate) use self::linux::boot_by_itself;
 pub(crate) use self::ssh::{Connection, Destination};
 
 use self::boot::{BootChoice, Booter, power_cycle};
 use self::dut::Dut;
 use self::facts::{Facts, difference};
+use self::freebsd::FreebsdDut;
 use self::linux::LinuxDut;
 use self::measurement::{Boots, Measurement};
 use self::tester::HostTester;
@@ -86,7 +89,11 @@ impl Link {
             Connection::open(destination).map(Rc::new)
         };
         let dut_connection = connect(&hosts.dut.host)?;
-        let dut = Box::new(LinuxDut::open(&dut_connection, &hosts.dut, resolved)?);
+        let dut: Box<dyn Dut> = if resolved.lab.kind == LabKind::FreebsdSsh {
+            Box::new(FreebsdDut::open(&dut_connection, &hosts.dut, resolved)?)
+        } else {
+            Box::new(LinuxDut::open(&dut_connection, &hosts.dut, resolved)?)
+        };
         let mut tester = HostTester::start(hosts, &mut connect)?;
         // Refuses ports that the machine needs.
         tester.stations()?;
