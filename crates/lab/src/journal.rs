@@ -9,6 +9,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread::sleep;
@@ -443,6 +444,8 @@ impl Turn {
             .read(true)
             .append(true)
             .create(true)
+            // Files of hosts stand in it, which may hold keys.
+            .mode(0o600)
             .open(path)
             .map_err(failed)?;
         let start = Instant::now();

@@ -19,7 +19,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    Binding, Direction, Environment, Hosts, LabKind, Placement, PlannedBlock, Resolved, VariantName,
+    Binding, Direction, Environment, HostTesterKind, Hosts, LabKind, Placement, PlannedBlock,
+    Resolved, VariantName,
 };
 use fwdlab_sys::Interrupts;
 
@@ -81,6 +82,13 @@ struct Link {
 
 impl Link {
     fn open(hosts: &Hosts, resolved: &Resolved) -> Result<Self, LabError> {
+        if hosts.tester.uses == HostTesterKind::PktGen {
+            return Err(LabError::Host {
+                host: hosts.tester.host.clone(),
+                why: "netmap's pkt-gen cannot be driven by this version; give [tester] uses = \"fwdlab\", on Linux"
+                    .to_owned(),
+            });
+        }
         let mut connect = |host: &str| {
             let destination = Destination {
                 host: host.to_owned(),
