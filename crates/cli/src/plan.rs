@@ -57,9 +57,7 @@ fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<()> {
 fn why(error: &anyhow::Error) -> String {
     match error.downcast_ref() {
         // Its own words advise to plan.
-        Some(LabError::NotDriven { kind, .. }) => {
-            format!("this version cannot drive labs of kind {kind}")
-        }
+        Some(LabError::NoHosts { .. }) => "its file names no hosts".to_owned(),
         _ => format!("{error:#}"),
     }
 }

@@ -117,9 +117,9 @@ fn a_plan_promises_nothing_of_hosts_that_it_does_not_know() {
 fn what_cannot_be_driven_is_refused_before_anything_is_done() {
     let experiment = "experiments/seeds/l2-prepend.toml";
     let lab = "labs/atom-c2758-t540.toml";
-    let expected = "error: lab atom-c2758-t540: FreeBSD hosts reached by ssh (kind \"freebsd-ssh\") \
-                    cannot be driven by this version; `fwdlab plan` shows what would be measured there, \
-                    and `--lab labs/router.toml` runs the same experiment on the reference router\n";
+    let expected = "error: lab atom-c2758-t540: it names no hosts and can only be planned; `fwdlab plan` shows \
+                    what would be measured there, [dut] and [tester] in its file name hosts (docs/labs.md), and \
+                    `--lab labs/router.toml` runs the same experiment on the reference router\n";
     let answer = said(&["run", experiment, "--lab", lab]);
     assert_eq!(answer, (Some(2), String::new(), expected.to_owned()));
     let expected = "error: lab atom-c2758-t540: FreeBSD hosts reached by ssh (kind \"freebsd-ssh\") \

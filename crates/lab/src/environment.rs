@@ -139,7 +139,8 @@ fn machine(text: impl Fn(&str) -> Option<String>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-fn noise_sources(facts: &BTreeMap<String, String>) -> Vec<String> {
+/// What of these facts is known to spoil measurements.
+pub(crate) fn noise_sources(facts: &BTreeMap<String, String>) -> Vec<String> {
     let fact = |name: &str| facts.get(name).map(String::as_str);
     let mut sources = Vec::new();
     if fact("hypervisor").is_some() {

@@ -2,7 +2,6 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use fwdlab_model::LabKind;
 use fwdlab_sys::{NoUserNamespace, SysError};
 use fwdlab_traffic::TrafficError;
 
@@ -26,18 +25,15 @@ pub enum LabError {
     #[error(transparent)]
     Router(#[from] fwdlab_router::RouterError),
 
-    /// A lab that can be described, but not measured in.
+    /// A lab of hosts that are not named.
     #[error(
-        "lab {lab}: {} (kind \"{kind}\") cannot be driven by this version; `fwdlab plan` shows what \
-         would be measured there{}",
-        words(*kind),
-        elsewhere(*kind)
+        "lab {lab}: it names no hosts and can only be planned; `fwdlab plan` shows what would be measured there, \
+         [dut] and [tester] in its file name hosts (docs/labs.md), and `--lab labs/router.toml` runs the same \
+         experiment on the reference router"
     )]
-    NotDriven {
+    NoHosts {
         /// The lab.
         lab: String,
-        /// What kind of lab.
-        kind: LabKind,
     },
     /// The lab needs a privilege that this process cannot get.
     #[error(
@@ -310,25 +306,6 @@ impl LabError {
             Self::Ssh { stderr, .. } => !stderr.contains("Host key verification failed"),
             Self::RemoteTester { .. } | Self::Rebooted { .. } => true,
             _ => false,
-        }
-    }
-}
-
-fn words(kind: LabKind) -> &'static str {
-    match kind {
-        LabKind::Netns => "this machine's kernel",
-        LabKind::Router => "the reference router",
-        LabKind::FreebsdSsh => "FreeBSD hosts reached by ssh",
-        LabKind::LinuxSsh => "Linux hosts reached by ssh",
-    }
-}
-
-/// Where the same experiment can be run instead.
-fn elsewhere(kind: LabKind) -> &'static str {
-    match kind {
-        LabKind::LinuxSsh | LabKind::Netns | LabKind::Router => "",
-        LabKind::FreebsdSsh => {
-            ", and `--lab labs/router.toml` runs the same experiment on the reference router"
         }
     }
 }

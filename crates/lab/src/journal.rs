@@ -9,6 +9,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread::sleep;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use fwdlab_sys::{NamespaceEntrance, NetworkNamespace, Process};
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::{Connection, Destination, boot_by_itself};
+use crate::hosts::{Connection, Destination, boot_by_itself, boot_freebsd_by_itself};
 use crate::kernel_file::{read, write};
 use crate::{LabError, program};
 
@@ -97,6 +98,18 @@ pub enum Undo {
         /// How long it may take, in seconds.
         time_s_max: u64,
     },
+    /// Boots a FreeBSD host that is reached by ssh, unless it is still in the boot in which it was found.
+    RebootFreebsd {
+        /// The host, as ssh knows it.
+        host: String,
+        /// The file for `ssh -F`; the user's own without.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ssh_config: Option<PathBuf>,
+        /// When that boot began, in seconds since 1970.
+        boot_time_s: i64,
+        /// How long it may take, in seconds.
+        time_s_max: u64,
+    },
     /// Writes a sysctl of this machine.
     WriteSysctl {
         /// Path under `/proc/sys`.
@@ -149,6 +162,26 @@ impl Undo {
                     }
                 }
             }
+            Self::RebootFreebsd {
+                host,
+                ssh_config,
+                boot_time_s,
+                time_s_max,
+            } => {
+                let destination = Destination {
+                    host: host.clone(),
+                    config: ssh_config.clone(),
+                };
+                let time_max = Duration::from_secs(*time_s_max);
+                let open = dut.and_then(Entrance::connection);
+                match open.filter(|open| *open.destination() == destination) {
+                    Some(open) => boot_freebsd_by_itself(open, *boot_time_s, time_max),
+                    None => {
+                        let own = Connection::open(destination)?;
+                        boot_freebsd_by_itself(&own, *boot_time_s, time_max)
+                    }
+                }
+            }
             Self::RemoveNamespace { name } => Ok(fwdlab_sys::remove_namespace(name)?),
             Self::Run {
                 namespace,
@@ -184,7 +217,9 @@ impl std::fmt::Display for Undo {
             Self::OnHost {
                 host, arguments, ..
             } => write!(f, "run {} on host {host}", program::command_line(arguments)),
-            Self::Reboot { host, .. } => write!(f, "boot host {host} as it boots by itself"),
+            Self::Reboot { host, .. } | Self::RebootFreebsd { host, .. } => {
+                write!(f, "boot host {host} as it boots by itself")
+            }
             Self::WriteSysctl { setting, value } => {
                 write!(f, "set sysctl {setting} to {:?}", value.trim())
             }
@@ -409,6 +444,8 @@ impl Turn {
             .read(true)
             .append(true)
             .create(true)
+            // Files of hosts stand in it, which may hold keys.
+            .mode(0o600)
             .open(path)
             .map_err(failed)?;
         let start = Instant::now();

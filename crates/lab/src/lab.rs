@@ -16,7 +16,7 @@ pub enum Lab {
     Netns(NetnsLab),
     /// The reference router.
     Router(RouterLab),
-    /// Linux hosts reached by ssh.
+    /// Hosts reached by ssh.
     Hosts(Box<HostsLab>),
 }
 
@@ -24,19 +24,19 @@ impl Lab {
     /// Gives an ordinary user's process what a lab needs; to be called before any thread is started.
     ///
     /// # Errors
-    /// `NotDriven`, or `NoUserNamespace`.
+    /// `NoHosts`, or `NoUserNamespace`.
     pub fn prepare_process(lab: &fwdlab_model::Lab) -> Result<(), LabError> {
         match lab.kind {
             LabKind::Netns => NetnsLab::prepare_process(lab),
-            LabKind::LinuxSsh | LabKind::Router => Ok(()),
-            LabKind::FreebsdSsh => Err(not_driven(lab)),
+            LabKind::Router => Ok(()),
+            LabKind::FreebsdSsh | LabKind::LinuxSsh => prove_named(lab),
         }
     }
 
     /// Opens the experiment's lab: puts back what killed runs left, and chooses the CPUs and the tester.
     ///
     /// # Errors
-    /// `NotDriven`, `Cpu`, `NotRestored`, or what the kernel refuses.
+    /// `NoHosts`, `Cpu`, `NotRestored`, or what the kernel refuses.
     pub fn open(
         resolved: &Resolved,
         state_directory: &Path,
@@ -47,9 +47,11 @@ impl Lab {
                 NetnsLab::open(resolved, state_directory, interrupts).map(Self::Netns)
             }
             LabKind::Router => RouterLab::open(resolved, interrupts).map(Self::Router),
-            LabKind::LinuxSsh => HostsLab::open(resolved, state_directory, interrupts)
-                .map(|lab| Self::Hosts(Box::new(lab))),
-            LabKind::FreebsdSsh => Err(not_driven(&resolved.lab)),
+            LabKind::FreebsdSsh | LabKind::LinuxSsh => {
+                prove_named(&resolved.lab)?;
+                HostsLab::open(resolved, state_directory, interrupts)
+                    .map(|lab| Self::Hosts(Box::new(lab)))
+            }
         }
     }
 
@@ -201,11 +203,14 @@ impl Lab {
     }
 }
 
-fn not_driven(lab: &fwdlab_model::Lab) -> LabError {
-    LabError::NotDriven {
-        lab: lab.name.clone(),
-        kind: lab.kind,
+/// A lab of FreeBSD hosts may be one to plan with.
+fn prove_named(lab: &fwdlab_model::Lab) -> Result<(), LabError> {
+    if lab.hosts.is_some() {
+        return Ok(());
     }
+    Err(LabError::NoHosts {
+        lab: lab.name.clone(),
+    })
 }
 
 #[cfg(test)]
@@ -221,12 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_driven_says_what_it_is_and_what_to_do() {
+    fn a_lab_without_hosts_says_what_to_do() {
         assert_eq!(
             refusal(LabKind::FreebsdSsh),
-            "lab here: FreeBSD hosts reached by ssh (kind \"freebsd-ssh\") cannot be driven by this \
-             version; `fwdlab plan` shows what would be measured there, and `--lab labs/router.toml` \
-             runs the same experiment on the reference router"
+            "lab here: it names no hosts and can only be planned; `fwdlab plan` shows what would be measured \
+             there, [dut] and [tester] in its file name hosts (docs/labs.md), and `--lab labs/router.toml` runs \
+             the same experiment on the reference router"
         );
     }
 }

@@ -14,13 +14,22 @@ use crate::journal::{Change, Turn, Undo, left_changes};
 pub struct Leftover {
     /// What was changed.
     pub what: String,
-    /// What undoes it.
+    /// What undoes it; in what is printed without what a program reads, which may be a file with keys.
+    #[serde(serialize_with = "without_input")]
     pub undo: Undo,
     /// The process that is gone, and when it announced the change (UTC), where a journal tells.
     pub left_by: Option<LeftBy>,
     /// What became of it.
     #[serde(flatten)]
     pub state: LeftoverState,
+}
+
+fn without_input<S: serde::Serializer>(undo: &Undo, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut shown = undo.clone();
+    if let Undo::OnHost { input, .. } = &mut shown {
+        input.clear();
+    }
+    shown.serialize(serializer)
 }
 
 /// Who left something.

@@ -124,7 +124,9 @@ impl Page<'_> {
                  namespaces of their own"
             }
             LabKind::Router => "The reference router, with the tester's frames in memory",
-            LabKind::FreebsdSsh => "FreeBSD hosts reached by ssh",
+            LabKind::FreebsdSsh => {
+                "A FreeBSD host between the two ports of a tester, both reached by ssh"
+            }
             LabKind::LinuxSsh => {
                 "A Linux host between the two ports of a tester, both reached by ssh"
             }
@@ -134,7 +136,7 @@ impl Page<'_> {
             None => format!("{} x {}", lab.cpus, lab.cpu_model),
         };
         self.item(&text::markdown(&machine));
-        self.item(&text::markdown(&format!("Linux {}", lab.kernel)));
+        self.item(&text::markdown(&sentences::kernel(lab.kind, &lab.kernel)));
         self.item(&sentences::flows(&report.traffic));
         self.item(&format!("Tester: {}", lab.tester));
         self.item(&load(report));

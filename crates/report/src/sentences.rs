@@ -346,6 +346,14 @@ pub(crate) fn fact(value: &str) -> String {
     }
 }
 
+/// The kernel that forwards; that of FreeBSD names its system itself.
+pub(crate) fn kernel(kind: LabKind, version: &str) -> String {
+    match kind {
+        LabKind::FreebsdSsh => version.to_owned(),
+        LabKind::LinuxSsh | LabKind::Netns | LabKind::Router => format!("Linux {version}"),
+    }
+}
+
 /// What must not be concluded.
 pub(crate) fn limits(report: &Report) -> Vec<String> {
     match report.lab.kind {

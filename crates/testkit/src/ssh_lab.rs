@@ -496,6 +496,22 @@ impl SshLab {
         self.disk(host).join("boot/grub")
     }
 
+    /// A host's home folder, as this process reaches it.
+    #[must_use]
+    pub fn home(&self, host: Host) -> PathBuf {
+        self.disk(host).join("home")
+    }
+
+    /// Puts a program first in the `PATH` of what ssh starts on a host.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    pub fn install(&self, host: Host, program: &str, script: &str) {
+        let path = self.own(host, "bin").join(program);
+        executable(&path, script)
+            .unwrap_or_else(|error| panic!("{}: {program}: {error}", host.ssh_name()));
+    }
+
     /// Fills a host's disk, so that nothing more can be written to its home folder, `/tmp` and `/boot`, or
     /// makes room again.
     ///

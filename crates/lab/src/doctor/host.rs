@@ -40,7 +40,7 @@ const LOAD_AVERAGE_MAX: f64 = 0.5;
 /// Shape: `regime` is that of the lab file; `prepared` is what `Lab::prepare_process` said.
 ///
 /// # Errors
-/// `NotDriven`, `Cpu` where the lab file names a CPU that is not there, or `Interrupted`.
+/// `NoHosts`, `Cpu` where the lab file names a CPU that is not there, or `Interrupted`.
 pub fn examine(
     lab: &Lab,
     regime: LoadRegime,
@@ -51,11 +51,7 @@ pub fn examine(
     match lab.kind {
         LabKind::Netns => examine_netns(lab, regime, environment, prepared),
         LabKind::Router => examine_router(lab, regime, environment, interrupts),
-        LabKind::LinuxSsh => Ok(examine_hosts(lab, regime)),
-        LabKind::FreebsdSsh => Err(LabError::NotDriven {
-            lab: lab.name.clone(),
-            kind: lab.kind,
-        }),
+        LabKind::LinuxSsh | LabKind::FreebsdSsh => examine_hosts(lab, regime),
     }
 }
 

@@ -4,10 +4,11 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use fwdlab_model::{DutHost, Hosts, Lab, LoadRegime};
+use fwdlab_model::{DutHost, Hosts, Lab, LabKind, LoadRegime, Resolved};
 
-use super::boot::Boot;
-use super::dut::HostDut;
+use super::dut::Dut;
+use super::freebsd::FreebsdDut;
+use super::linux::{LinuxDut, find_grub};
 use super::ssh::{Connection, Destination};
 use super::tester::HostTester;
 use crate::LabError;
@@ -19,14 +20,19 @@ const PROGRAMS: &str =
     "for program in cat tee find grep mv rm sync; do command -v $program || exit 1; done";
 
 /// Commands that a DUT is asked with, and what is lost without each; nothing of it changes anything.
-fn commands(of: &DutHost) -> Vec<(Vec<&str>, &'static str)> {
+fn commands(kind: LabKind, of: &DutHost) -> Vec<(Vec<&str>, &'static str)> {
     let [ingress, egress] = [of.interface_in.as_str(), of.interface_out.as_str()];
-    const NEEDED: &str = "nothing can be measured";
+    match kind {
+        LabKind::FreebsdSsh => freebsd_commands(ingress, egress),
+        _ => linux_commands(ingress, egress),
+    }
+}
+
+const NEEDED: &str = "nothing can be measured";
+
+fn linux_commands<'a>(ingress: &'a str, egress: &'a str) -> Vec<(Vec<&'a str>, &'static str)> {
     vec![
-        (
-            vec!["sh", "-c", "command -v cat tee find grep mv rm"],
-            NEEDED,
-        ),
+        (vec!["sh", "-c", PROGRAMS], NEEDED),
         (vec!["ip", "-o", "address", "show", "dev", ingress], NEEDED),
         (vec!["ip", "-o", "address", "show", "dev", egress], NEEDED),
         (vec!["ip", "-4", "route", "show", "table", "all"], NEEDED),
@@ -47,18 +53,83 @@ fn commands(of: &DutHost) -> Vec<(Vec<&str>, &'static str)> {
     ]
 }
 
+fn freebsd_commands<'a>(ingress: &'a str, egress: &'a str) -> Vec<(Vec<&'a str>, &'static str)> {
+    vec![
+        (vec!["sh", "-c", PROGRAMS], NEEDED),
+        (vec!["ifconfig", ingress], NEEDED),
+        (vec!["ifconfig", egress], NEEDED),
+        (vec!["netstat", "-rnW"], NEEDED),
+        (vec!["netstat", "-s", "-p", "ip"], NEEDED),
+        (vec!["sysctl", "-n", "kern.boottime"], NEEDED),
+        (vec!["arp", "-an"], NEEDED),
+        (
+            vec!["sysctl", "-aeW"],
+            "its settings are read from a list of subtrees, not all of them",
+        ),
+        (vec!["ndp", "-an"], "inet6 cannot be measured"),
+        (vec!["kldstat"], "its modules are not looked at"),
+        (vec!["kenv"], "its loader's tunables are not looked at"),
+        (
+            vec!["netstat", "-Q"],
+            "frames that find netisr's queues full are not told apart",
+        ),
+        (
+            vec!["pfctl", "-s", "info"],
+            "factors bound by pf cannot be set; kldload pf loads it",
+        ),
+        (
+            vec!["ipfw", "list"],
+            "factors bound by ipfw cannot be set; kldload ipfw loads it",
+        ),
+        (
+            vec!["ipfstat", "-io"],
+            "factors bound by ipf cannot be set; kldload ipl loads it",
+        ),
+        (
+            vec!["bectl", "list", "-H"],
+            "boot environments cannot be chosen",
+        ),
+    ]
+}
+
+/// What nobody has tried on the real thing yet.
+fn unproven(check: String, what: &str) -> Finding {
+    Finding::warning(
+        check,
+        format!("unproven on hardware: {what}"),
+        "look twice at the first run, and send this report along with what came of it",
+    )
+}
+
+fn open_dut(
+    connection: &Rc<Connection>,
+    of: &DutHost,
+    resolved: &Resolved,
+) -> Result<Box<dyn Dut>, LabError> {
+    Ok(match resolved.lab.kind {
+        LabKind::FreebsdSsh => Box::new(FreebsdDut::open(connection, of, resolved)?),
+        _ => Box::new(LinuxDut::open(connection, of, resolved)?),
+    })
+}
+
 /// What only factors that boot the DUT need.
 const FOR_BOOTS: &str = "factors bound by cmdline, module or kernel cannot be set";
 
 /// Looks at every host of a lab.
 ///
 /// Shape: findings; the first that is fatal of a host ends what is looked at there.
-pub(crate) fn examine_hosts(lab: &Lab, regime: LoadRegime) -> Vec<Finding> {
-    let hosts = lab.hosts.as_ref();
-    let hosts = hosts.expect("a lab of hosts names them, or its file is refused");
+///
+/// # Errors
+/// `NoHosts` where the lab names none.
+pub(crate) fn examine_hosts(lab: &Lab, regime: LoadRegime) -> Result<Vec<Finding>, LabError> {
+    let Some(hosts) = &lab.hosts else {
+        return Err(LabError::NoHosts {
+            lab: lab.name.clone(),
+        });
+    };
     let mut findings = examine_dut(lab, hosts, regime);
     findings.extend(examine_tester(hosts));
-    findings
+    Ok(findings)
 }
 
 fn log_in(hosts: &Hosts, host: &str, findings: &mut Vec<Finding>) -> Option<Rc<Connection>> {
@@ -98,7 +169,11 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         return findings;
     };
     let named = |what: &str| format!("{}: {what}", of.host);
-    for (words, lost) in commands(of) {
+    if lab.kind == LabKind::FreebsdSsh {
+        let what = "this driver was written from FreeBSD's manual pages and sources";
+        findings.push(unproven(named("FreeBSD"), what));
+    }
+    for (words, lost) in commands(lab.kind, of) {
         let name = match words.as_slice() {
             ["sh", "-c", PROGRAMS] => "programs".to_owned(),
             words => words.join(" "),
@@ -106,7 +181,7 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         findings.push(tried(&connection, named(&name), &words, lost));
     }
     let resolved = crate::doctor::control_experiment(lab, regime, 8, false);
-    let dut = match HostDut::open(&connection, of, &resolved) {
+    let dut = match open_dut(&connection, of, &resolved) {
         Ok(dut) => dut,
         Err(error) => {
             let remedy = "put it right, or name other interfaces in the lab file";
@@ -118,7 +193,10 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         named("ports"),
         format!(
             "{} ({}) and {} ({}); neither leads to the controller or to a default route",
-            of.interface_in, dut.mac_in, of.interface_out, dut.mac_out
+            of.interface_in,
+            dut.mac_in(),
+            of.interface_out,
+            dut.mac_out()
         ),
     ));
     let start = Instant::now();
@@ -137,10 +215,14 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
             "see what the command says",
         ),
     });
+    if lab.kind == LabKind::FreebsdSsh {
+        findings.push(boots_of_freebsd(&connection, of, &*dut));
+        return findings;
+    }
     for interface in [&of.interface_in, &of.interface_out] {
         findings.extend(port(&connection, of, interface));
     }
-    findings.push(boots(&connection, of));
+    findings.push(boots_of_linux(&connection, of, &*dut));
     let read = |path: &str| -> Option<String> {
         let text = connection.run(&["cat", path], "").ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -213,40 +295,52 @@ fn port(connection: &Connection, of: &DutHost, interface: &str) -> Vec<Finding> 
     findings
 }
 
+/// In which boot the DUT is.
+fn boots_of_freebsd(connection: &Connection, of: &DutHost, dut: &dyn Dut) -> Finding {
+    let check = format!("{}: boot", of.host);
+    match dut.boot_loader().look(connection) {
+        Ok(boot) => Finding::fine(check, format!("kernel {}", boot.kernel) + &waited_for(of)),
+        Err(error) => Finding::fatal(check, error.to_string(), "see what the command says"),
+    }
+}
+
 /// Whether the DUT can be told what to boot.
-fn boots(connection: &Connection, of: &DutHost) -> Finding {
+fn boots_of_linux(connection: &Connection, of: &DutHost, dut: &dyn Dut) -> Finding {
     let check = format!("{}: boot loader", of.host);
-    let boot = match Boot::of(connection) {
+    let boot = match dut.boot_loader().look(connection) {
         Ok(boot) => boot,
         Err(error) => return Finding::warning(check, error.to_string(), FOR_BOOTS),
     };
-    match super::boot::grub(connection) {
-        Ok((folder, chooser, _)) => {
-            let writable = format!("test -w {folder}/grubenv && command -v {chooser}");
-            match connection.run(&["sh", "-c", &writable], "") {
-                Ok(_) => Finding::fine(
-                    check,
-                    format!(
-                        "GRUB in {folder}; kernel {} with {:?}; boots take {} s at most (reboot_s_max){}",
-                        boot.kernel,
-                        boot.command_line.join(" "),
-                        of.reboot_s_max,
-                        if of.power_cycle.is_some() {
-                            "; its power can be cut"
-                        } else {
-                            ""
-                        }
-                    ),
-                ),
-                Err(_) => Finding::warning(
-                    check,
-                    format!("{folder}/grubenv cannot be written, or {chooser} is missing"),
-                    format!("install it; until then {FOR_BOOTS}"),
-                ),
-            }
-        }
-        Err(error) => Finding::warning(check, error.to_string(), FOR_BOOTS),
+    let (folder, chooser, _) = match find_grub(connection) {
+        Ok(found) => found,
+        Err(error) => return Finding::warning(check, error.to_string(), FOR_BOOTS),
+    };
+    let writable = format!("test -w {folder}/grubenv && command -v {chooser}");
+    match connection.run(&["sh", "-c", &writable], "") {
+        Ok(_) => Finding::fine(
+            check,
+            format!(
+                "GRUB in {folder}; kernel {} with {:?}",
+                boot.kernel,
+                boot.command_line.join(" ")
+            ) + &waited_for(of),
+        ),
+        Err(_) => Finding::warning(
+            check,
+            format!("{folder}/grubenv cannot be written, or {chooser} is missing"),
+            format!("install it; until then {FOR_BOOTS}"),
+        ),
     }
+}
+
+/// How long a boot is waited for, and what then.
+fn waited_for(of: &DutHost) -> String {
+    let then = if of.power_cycle.is_some() {
+        ", then its power is cut"
+    } else {
+        ""
+    };
+    format!("; a boot is waited for {} s{then}", of.reboot_s_max)
 }
 
 fn examine_tester(hosts: &Hosts) -> Vec<Finding> {

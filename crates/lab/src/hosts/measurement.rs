@@ -107,7 +107,7 @@ impl<'a> Measurement<'a> {
             return Ok(());
         };
         let choice = self.link.dut.boot_choice(variant)?;
-        if boots.booter.stands(&choice, &self.link.dut.boot_id) {
+        if boots.booter.stands(&choice, self.link.dut.boot_id()) {
             return Ok(());
         }
         on_event(LabEvent::Boot {
@@ -158,7 +158,7 @@ impl<'a> Measurement<'a> {
         self.set_up()?;
         self.prove_variant(family, variant)?;
         let Link { dut, tester, .. } = &mut *self.link;
-        tester.expect(self.resolved, family, &dut.mac_out, false)
+        tester.expect(self.resolved, family, dut.mac_out(), false)
     }
 
     /// Proves every variant of a block with probe frames of every flow and size, where all can be had in one
@@ -190,9 +190,9 @@ impl<'a> Measurement<'a> {
 
     fn probe(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
         let Link { dut, tester, .. } = &mut *self.link;
-        tester.expect(self.resolved, family, &dut.mac_out, true)?;
+        tester.expect(self.resolved, family, dut.mac_out(), true)?;
         let dropped_before = dut.drops(family)?;
-        let (sent, seen) = tester.probe(self.resolved, family, &dut.mac_in)?;
+        let (sent, seen) = tester.probe(self.resolved, family, dut.mac_in())?;
         let wrong: u64 = seen.wrong_frames.values().sum();
         let flows = self.resolved.traffic.flows();
         let is_right = seen.forwarded_frames == sent.offered_frames
@@ -239,7 +239,7 @@ impl<'a> Measurement<'a> {
     ) -> Result<(), LabError> {
         if !self.boots_every_trial() {
             let Link { dut, tester, .. } = &mut *self.link;
-            tester.expect(self.resolved, family, &dut.mac_out, false)?;
+            tester.expect(self.resolved, family, dut.mac_out(), false)?;
         }
         let mut all = Drops::new();
         let mut seen = SinkState::default();
@@ -322,7 +322,7 @@ impl<'a> Measurement<'a> {
         tester.send(
             self.resolved,
             family,
-            &dut.mac_in,
+            dut.mac_in(),
             pps,
             traffic.burst_frames,
         )?;

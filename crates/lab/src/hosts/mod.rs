@@ -5,7 +5,8 @@ mod boot;
 mod doctor;
 mod dut;
 mod facts;
-mod grub;
+mod freebsd;
+mod linux;
 mod measurement;
 mod process;
 mod protocol;
@@ -19,23 +20,26 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    Binding, Direction, Environment, Hosts, Placement, PlannedBlock, Resolved, VariantName,
+    Binding, Direction, Environment, HostTesterKind, Hosts, LabKind, Placement, PlannedBlock,
+    Resolved, VariantName,
 };
 use fwdlab_sys::Interrupts;
 
 pub use self::agent::serve_tester;
-pub(crate) use self::boot::boot_by_itself;
 pub(crate) use self::doctor::examine_hosts;
+pub(crate) use self::freebsd::boot_by_itself as boot_freebsd_by_itself;
+pub(crate) use self::linux::boot_by_itself;
 pub(crate) use self::ssh::{Connection, Destination};
 
 use self::boot::{BootChoice, Booter, power_cycle};
-use self::dut::HostDut;
+use self::dut::Dut;
 use self::facts::{Facts, difference};
+use self::freebsd::FreebsdDut;
+use self::linux::LinuxDut;
 use self::measurement::{Boots, Measurement};
 use self::tester::HostTester;
 use crate::block::BlockStart;
 use crate::clock::now_utc;
-use crate::environment::environment_by;
 use crate::journal::{Entrance, Journal};
 use crate::restore::{Leftover, Whose, boot_journal, host_journal, restore_all};
 use crate::tester::TesterChoice;
@@ -74,12 +78,19 @@ pub struct HostsLab {
 /// Connections and what answers at their ends.
 struct Link {
     dut_connection: Rc<Connection>,
-    dut: HostDut,
+    dut: Box<dyn Dut>,
     tester: HostTester,
 }
 
 impl Link {
     fn open(hosts: &Hosts, resolved: &Resolved) -> Result<Self, LabError> {
+        if hosts.tester.uses == HostTesterKind::PktGen {
+            return Err(LabError::Host {
+                host: hosts.tester.host.clone(),
+                why: "netmap's pkt-gen cannot be driven by this version; give [tester] uses = \"fwdlab\", on Linux"
+                    .to_owned(),
+            });
+        }
         let mut connect = |host: &str| {
             let destination = Destination {
                 host: host.to_owned(),
@@ -88,7 +99,11 @@ impl Link {
             Connection::open(destination).map(Rc::new)
         };
         let dut_connection = connect(&hosts.dut.host)?;
-        let dut = HostDut::open(&dut_connection, &hosts.dut, resolved)?;
+        let dut: Box<dyn Dut> = if resolved.lab.kind == LabKind::FreebsdSsh {
+            Box::new(FreebsdDut::open(&dut_connection, &hosts.dut, resolved)?)
+        } else {
+            Box::new(LinuxDut::open(&dut_connection, &hosts.dut, resolved)?)
+        };
         let mut tester = HostTester::start(hosts, &mut connect)?;
         // Refuses ports that the machine needs.
         tester.stations()?;
@@ -142,7 +157,10 @@ impl HostsLab {
             queues: BTreeMap::new(),
         };
         let boots = resolved.lab.bindings.values().any(Binding::needs_reboot);
-        let booter = boots.then(|| Booter::new(&link.dut_connection, &hosts.dut));
+        let booter = boots.then(|| {
+            let loader = link.dut.boot_loader();
+            Booter::new(&link.dut_connection, &hosts.dut, loader)
+        });
         Ok(Self {
             resolved: resolved.clone(),
             hosts,
@@ -231,7 +249,7 @@ impl HostsLab {
                 "facts that change from boot to boot".to_owned(),
                 names.join(", "),
             );
-            self.link.dut.restless.extend(names);
+            self.link.dut.note_restless(names.into_iter().collect());
         }
         Ok(())
     }
@@ -314,8 +332,8 @@ impl HostsLab {
     fn link_once(&self) -> Result<Link, LabError> {
         let before = &self.link.dut;
         let mut link = Link::open(&self.hosts, &self.resolved)?;
-        link.dut.restless = before.restless.clone();
-        if link.dut.boot_id != before.boot_id {
+        link.dut.note_restless(before.restless().clone());
+        if !link.dut.boot_id().is(before.boot_id()) {
             link.dut.has_booted()?;
         }
         Ok(link)
@@ -375,15 +393,7 @@ impl Drop for HostsLab {
 
 /// The DUT's host as an environment, with what is to be known of the tester's.
 fn environment(link: &mut Link) -> Result<Environment, LabError> {
-    let dut = &link.dut_connection;
-    let read = |path: &str| -> Option<String> {
-        let text = dut.run(&["cat", path], "").ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-    };
-    let cpus = dut.run(&["nproc", "--all"], "")?;
-    let nft = dut.run(&["nft", "--version"], "").ok();
-    let nft = nft.map(|version| version.trim().to_owned());
-    let mut environment = environment_by(read, cpus.trim().parse().unwrap_or(1), nft);
+    let mut environment = link.dut.environment()?;
     environment.facts.extend(link.tester.described());
     let restless = link.dut.look_for_restless_facts()?;
     if !restless.is_empty() {

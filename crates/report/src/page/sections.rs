@@ -336,7 +336,7 @@ pub(super) fn environment(report: &Report) -> Markup {
         (
             "Kernel",
             "/lab/kernel",
-            Some(format!("Linux {}", lab.kernel)),
+            Some(sentences::kernel(lab.kind, &lab.kernel)),
         ),
         (
             "Traffic",

@@ -1,0 +1,381 @@
+//! Booting a FreeBSD DUT into what a variant asks for: tunables of its loader, another kernel or boot environment,
+//! another set of configuration files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::files::{
+    ConfigSet, LOADER_CONFIGURATION, remove_file, run_with_writable_root, save_configuration,
+    with_tunables, without_tunables, write_file,
+};
+use super::text::{boot_environments, boot_time_s};
+use crate::LabError;
+use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, reboot};
+use crate::hosts::dut::{announce, is_refused};
+use crate::hosts::ssh::Connection;
+use crate::journal::{Journal, Undo};
+
+/// The mode of a file that neither owner nor set has: the loader's configuration.
+const MODE: u32 = 0o644;
+
+/// What boots a FreeBSD host.
+pub(super) struct Loader {
+    /// The sets of the experiment, by their folders.
+    pub(super) sets: BTreeMap<PathBuf, ConfigSet>,
+    /// The owner's files that may be replaced, as they were before; none where there was none.
+    owners: Option<BTreeMap<String, Option<String>>>,
+    /// What stands there now, as far as that is known.
+    standing: BTreeMap<String, Option<String>>,
+    /// The kernels whose next boot stands in the journal.
+    announced: BTreeSet<String>,
+}
+
+/// How a kernel is chosen for the next boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum KernelChoice {
+    /// By its folder in `/boot`.
+    Folder,
+    /// As a boot environment.
+    BootEnvironment,
+}
+
+impl Loader {
+    pub(super) fn new(sets: BTreeMap<PathBuf, ConfigSet>) -> Self {
+        Self {
+            sets,
+            owners: None,
+            standing: BTreeMap::new(),
+            announced: BTreeSet::new(),
+        }
+    }
+
+    /// All files that a boot of the experiment may need another content of.
+    fn paths(&self) -> BTreeSet<String> {
+        let of_sets = self.sets.values().flat_map(ConfigSet::keys).cloned();
+        of_sets.chain([LOADER_CONFIGURATION.to_owned()]).collect()
+    }
+
+    fn read_owners(
+        &self,
+        connection: &Connection,
+    ) -> Result<BTreeMap<String, Option<String>>, LabError> {
+        let paths = self.paths();
+        let commands: Vec<Vec<String>> = paths
+            .iter()
+            .map(|path| vec!["cat".to_owned(), path.clone()])
+            .collect();
+        let texts = connection.run_all(&commands)?;
+        let mut owners = BTreeMap::new();
+        for (path, text) in paths.into_iter().zip(texts) {
+            // What is no text could not be put back.
+            if text.as_ref().is_some_and(|text| text.contains('\u{fffd}')) {
+                return Err(wrong(
+                    connection,
+                    format!(
+                        "{path} there is no text in UTF-8, and so not replaced; leave it out of the sets"
+                    ),
+                ));
+            }
+            if text.is_none() && !is_refused(connection, &["test", "-e", &path])? {
+                return Err(wrong(
+                    connection,
+                    format!("{path} there cannot be read, and so not put back"),
+                ));
+            }
+            let text = text.map(|text| match path.as_str() {
+                LOADER_CONFIGURATION => without_tunables(&text),
+                _ => text,
+            });
+            owners.insert(path, text);
+        }
+        Ok(owners)
+    }
+
+    /// What each file is to hold for a choice, and its mode.
+    fn wanted(
+        &self,
+        choice: &BootChoice,
+        owners: &BTreeMap<String, Option<String>>,
+    ) -> BTreeMap<String, (Option<String>, u32)> {
+        let set = choice
+            .configs
+            .as_ref()
+            .and_then(|folder| self.sets.get(folder));
+        let mut wanted = BTreeMap::new();
+        for (path, owners) in owners {
+            let of_set = set.and_then(|set| set.get(path));
+            let mode = of_set.map_or(MODE, |file| file.mode);
+            let mut text = of_set.map(|file| file.text.clone()).or(owners.clone());
+            if path == LOADER_CONFIGURATION && !choice.parameters.is_empty() {
+                let base = text.unwrap_or_default();
+                text = Some(with_tunables(&base, &choice.parameters));
+            }
+            wanted.insert(path.clone(), (text, mode));
+        }
+        wanted
+    }
+
+    /// Has the host boot a kernel the next time only.
+    fn choose_kernel(
+        &mut self,
+        connection: &Connection,
+        journal: &mut Journal,
+        name: &str,
+    ) -> Result<(), LabError> {
+        let (command, undo) = match kernel_choice(connection, name)? {
+            Some(KernelChoice::Folder) => (
+                run_with_writable_root(&["nextboot", "-k", name]),
+                run_with_writable_root(&["nextboot", "-D"]),
+            ),
+            Some(KernelChoice::BootEnvironment) => {
+                let words = |option| {
+                    ["bectl", "activate", option, name]
+                        .map(str::to_owned)
+                        .to_vec()
+                };
+                // What was activated for one boot is gone once that has begun.
+                let undo = ["sh", "-c", "bectl activate -T \"$0\" || :", name];
+                (words("-t"), undo.map(str::to_owned).to_vec())
+            }
+            None => {
+                return Err(wrong(
+                    connection,
+                    format!("it has neither /boot/{name}/kernel nor a boot environment {name}"),
+                ));
+            }
+        };
+        if self.announced.insert(name.to_owned()) {
+            let what = format!("the next boot of kernel {name}");
+            announce(connection, journal, what, &undo, "")?;
+        }
+        connection.run(&command, "").map(|_| ())
+    }
+}
+
+impl BootLoader for Loader {
+    fn look(&self, connection: &Connection) -> Result<Boot, LabError> {
+        boot(connection)
+    }
+
+    fn choose(
+        &mut self,
+        connection: &Connection,
+        journal: &mut Journal,
+        choice: &BootChoice,
+        by_itself: Option<&Boot>,
+        time_max: Duration,
+    ) -> Result<(), LabError> {
+        if choice.is_as_by_itself() && self.owners.is_none() {
+            return Ok(());
+        }
+        let owners = match &self.owners {
+            Some(owners) => owners.clone(),
+            None => {
+                let owners = self.read_owners(connection)?;
+                self.standing.clone_from(&owners);
+                self.owners = Some(owners.clone());
+                owners
+            }
+        };
+        if !journal.has_open_changes() {
+            let by_itself = by_itself.expect("it was booted by itself before");
+            announce_boot(connection, journal, by_itself, &owners, time_max)?;
+            self.announced.clear();
+        }
+        let mut has_written = false;
+        for (path, (text, mode)) in self.wanted(choice, &owners) {
+            if self.standing.get(&path) == Some(&text) {
+                continue;
+            }
+            // What stands there is not known if this breaks off.
+            self.standing.remove(&path);
+            match &text {
+                Some(text) => connection.run(&write_file(&path, mode), text)?,
+                None => connection.run(&remove_file(&path), "")?,
+            };
+            self.standing.insert(path, text);
+            has_written = true;
+        }
+        if has_written {
+            connection.run(&save_configuration(), "")?;
+        }
+        if let Some(name) = &choice.kernel {
+            self.choose_kernel(connection, journal, name)?;
+        }
+        Ok(())
+    }
+
+    fn ask_for_reboot(&self, connection: &Connection) {
+        // It may be gone before it has answered. What boots, or does not, shows.
+        connection.run_and_let_go(&["sh", "-c", "sync; shutdown -r now"]);
+    }
+
+    fn differs(
+        &self,
+        connection: &Connection,
+        booted: &Boot,
+        choice: &BootChoice,
+        by_itself: &Boot,
+    ) -> Result<Option<String>, LabError> {
+        let Some(name) = &choice.kernel else {
+            let is_own = booted.kernel == by_itself.kernel;
+            return Ok((!is_own).then(|| {
+                format!(
+                    "its kernel is {}, not {}; see to /boot/nextboot.conf there",
+                    booted.kernel, by_itself.kernel
+                )
+            }));
+        };
+        Ok(match kernel_choice(connection, name)? {
+            Some(KernelChoice::Folder) => {
+                let kernel = format!("/boot/{name}/kernel");
+                (booted.kernel != kernel).then(|| {
+                    format!(
+                        "its kernel is {}, not {kernel}; see whether its loader reads what nextboot writes \
+                         (/boot/nextboot.conf)",
+                        booted.kernel
+                    )
+                })
+            }
+            Some(KernelChoice::BootEnvironment) => {
+                let listed = connection.run(&["bectl", "list", "-H"], "")?;
+                let is_now = boot_environments(&listed)
+                    .get(name)
+                    .is_some_and(|active| active.contains('N'));
+                (!is_now).then(|| {
+                    format!("its boot environment is not {name}; see what `bectl list` tells there")
+                })
+            }
+            None => Some(format!("it has no {name} any more")),
+        })
+    }
+}
+
+/// How a kernel of this name is chosen; none where the host has none.
+///
+/// # Errors
+/// Those of the connection.
+pub(super) fn kernel_choice(
+    connection: &Connection,
+    name: &str,
+) -> Result<Option<KernelChoice>, LabError> {
+    let file = format!("/boot/{name}/kernel");
+    if !is_refused(connection, &["test", "-e", &file])? {
+        return Ok(Some(KernelChoice::Folder));
+    }
+    let listed = match connection.run(&["bectl", "list", "-H"], "") {
+        Ok(listed) => listed,
+        Err(LabError::OnHost { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let is_there = boot_environments(&listed).contains_key(name);
+    Ok(is_there.then_some(KernelChoice::BootEnvironment))
+}
+
+/// What undoes all that a boot needs: files as the owner had them, and a boot with them.
+fn announce_boot(
+    connection: &Connection,
+    journal: &mut Journal,
+    by_itself: &Boot,
+    owners: &BTreeMap<String, Option<String>>,
+    time_max: Duration,
+) -> Result<(), LabError> {
+    let destination = connection.destination();
+    let BootId::BeganAt(boot_time_s) = by_itself.id else {
+        unreachable!("boots of FreeBSD are told by when they began");
+    };
+    // The latest is undone first.
+    journal.announce(
+        format!("what host {} has booted", destination.host),
+        Undo::RebootFreebsd {
+            host: destination.host.clone(),
+            ssh_config: destination.config.clone(),
+            boot_time_s,
+            time_s_max: time_max.as_secs(),
+        },
+    )?;
+    let kept = "what the host keeps of /etc".to_owned();
+    announce(connection, journal, kept, &save_configuration(), "")?;
+    for (path, text) in owners {
+        let (undo, text) = match text {
+            Some(text) => (write_file(path, MODE), text.as_str()),
+            None => (remove_file(path), ""),
+        };
+        announce(connection, journal, format!("the file {path}"), &undo, text)?;
+    }
+    Ok(())
+}
+
+/// Asks a host in which boot it is.
+pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
+    let commands = ["kern.boottime", "kern.bootfile"];
+    let commands = commands.map(|name| ["sysctl", "-n", name].map(str::to_owned).to_vec());
+    let answers = connection.run_all(&commands)?;
+    let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
+    let Some(began_at) = boot_time_s(answer(0)) else {
+        return Err(wrong(
+            connection,
+            "it does not tell when it has booted (sysctl kern.boottime); is it FreeBSD?".to_owned(),
+        ));
+    };
+    Ok(Boot {
+        id: BootId::BeganAt(began_at),
+        kernel: answer(1).to_owned(),
+        command_line: Vec::new(),
+    })
+}
+
+/// Boots a host, whose files are as they were, unless it is still in the boot that it was found in.
+pub(crate) fn boot_by_itself(
+    connection: &Connection,
+    boot_time_s: i64,
+    time_max: Duration,
+) -> Result<(), LabError> {
+    let now = boot(connection)?.id;
+    if now.is(&BootId::BeganAt(boot_time_s)) {
+        return Ok(());
+    }
+    reboot(connection, &Loader::new(BTreeMap::new()), &now, time_max)
+}
+
+fn wrong(connection: &Connection, why: String) -> LabError {
+    LabError::Host {
+        host: connection.host().to_owned(),
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::files::SetFile;
+    use super::*;
+
+    #[test]
+    fn files_are_a_sets_or_else_the_owners_and_tunables_stand_behind() {
+        let file = |text: &str| SetFile {
+            text: text.to_owned(),
+            mode: 0o755,
+        };
+        let set = ConfigSet::from([("/etc/rc.conf".to_owned(), file("set\n"))]);
+        let loader = Loader::new(BTreeMap::from([(PathBuf::from("on"), set)]));
+        let owners = BTreeMap::from([
+            ("/etc/rc.conf".to_owned(), Some("owner\n".to_owned())),
+            (LOADER_CONFIGURATION.to_owned(), None),
+        ]);
+        let by_itself = loader.wanted(&BootChoice::default(), &owners);
+        assert_eq!(by_itself["/etc/rc.conf"].0.as_deref(), Some("owner\n"));
+        assert_eq!(by_itself[LOADER_CONFIGURATION].0, None);
+        let choice = BootChoice {
+            parameters: vec!["a.b=1".to_owned()],
+            configs: Some("on".into()),
+            ..BootChoice::default()
+        };
+        let wanted = loader.wanted(&choice, &owners);
+        assert_eq!(wanted["/etc/rc.conf"], (Some("set\n".to_owned()), 0o755));
+        let tunables = wanted[LOADER_CONFIGURATION].0.as_deref().unwrap();
+        assert!(tunables.contains("a.b=\"1\"\n"), "{tunables}");
+        let paths: Vec<String> = loader.paths().into_iter().collect();
+        assert_eq!(paths, [LOADER_CONFIGURATION, "/etc/rc.conf"]);
+    }
+}

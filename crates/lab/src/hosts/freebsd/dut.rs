@@ -1,0 +1,599 @@
+//! A FreeBSD DUT on its host: made ready, set to a variant, read back, and put back as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::{
+    AddressFamily, Binding, DutHost, Environment, Level, PacketFilter, Resolved, Tester, Variant,
+    devices,
+};
+
+use super::boot::{KernelChoice, Loader, boot, kernel_choice};
+use super::facts::facts;
+use super::files::{ConfigSet, read_set};
+use super::filters::{self, Filters};
+use super::ports::Ports;
+use super::text::{has_rss, interface_counters, queue_drops, stack_drops};
+use crate::LabError;
+use crate::counters::Drops;
+use crate::dut::{arguments, holds, unbound_level};
+use crate::environment::noise_sources;
+use crate::hosts::boot::{BootChoice, BootId, BootLoader};
+use crate::hosts::dut::{
+    Dut, OwnPrograms, PORTS_TIME_MAX, announce, await_rest, is_refused, meaning, missing_program,
+    said,
+};
+use crate::hosts::facts::{Facts, restless};
+use crate::hosts::ssh::Connection;
+use crate::hosts::tester::Station;
+use crate::journal::Journal;
+
+const FILTERS: [PacketFilter; 3] = [PacketFilter::Pf, PacketFilter::Ipfw, PacketFilter::Ipf];
+
+/// A FreeBSD DUT on its host.
+pub(in crate::hosts) struct FreebsdDut {
+    connection: Rc<Connection>,
+    of: DutHost,
+    bindings: BTreeMap<String, Binding>,
+    sets: BTreeMap<PathBuf, ConfigSet>,
+    filters: Filters,
+    programs: OwnPrograms,
+    /// Facts that change by themselves.
+    restless: BTreeSet<String>,
+    boot_id: BootId,
+    mac_out: String,
+    mac_in: String,
+}
+
+impl FreebsdDut {
+    /// Looks whether the host is one that can be measured on without cutting it off, and reads the sets of
+    /// configuration files that it may get.
+    ///
+    /// # Errors
+    /// `Host` where it is not, `File` where a set cannot be read, and those of the connection.
+    pub(in crate::hosts) fn open(
+        connection: &Rc<Connection>,
+        of: &DutHost,
+        resolved: &Resolved,
+    ) -> Result<Self, LabError> {
+        let bindings = resolved.lab.bindings.clone();
+        let mut sets = BTreeMap::new();
+        for binding in bindings.values() {
+            if let Binding::Configs(folders) = binding {
+                for folder in folders.values() {
+                    sets.insert(folder.clone(), read_set(folder)?);
+                }
+            }
+        }
+        let mut dut = Self {
+            connection: Rc::clone(connection),
+            of: of.clone(),
+            bindings,
+            sets,
+            filters: Filters::default(),
+            programs: OwnPrograms::default(),
+            restless: BTreeSet::new(),
+            boot_id: boot(connection)?.id,
+            mac_out: String::new(),
+            mac_in: String::new(),
+        };
+        if dut.run(&["id", "-u"])?.trim() != "0" {
+            return Err(
+                dut.wrong("it has to be entered as root, who alone may change its settings")
+            );
+        }
+        dut.look_at_ports()?;
+        Ok(dut)
+    }
+
+    fn ports(&self) -> Ports<'_> {
+        Ports {
+            connection: &self.connection,
+            of: &self.of,
+        }
+    }
+
+    /// Which stations its ports are, and that the host can do without them.
+    fn look_at_ports(&mut self) -> Result<(), LabError> {
+        let mac_in = self.ports().mac(&self.of.interface_in)?;
+        let mac_out = self.ports().mac(&self.of.interface_out)?;
+        (self.mac_in, self.mac_out) = (mac_in, mac_out);
+        self.ports().refuse_if_needed_elsewhere()
+    }
+
+    fn all_facts(&self) -> Result<Facts, LabError> {
+        let (boot, facts) = facts(&self.connection, self.ports().names())?;
+        match boot {
+            Some(boot) if !boot.is(&self.boot_id) => Err(LabError::Rebooted {
+                host: self.connection.host().to_owned(),
+            }),
+            _ => Ok(facts),
+        }
+    }
+
+    /// Whether addresses, routes and neighbours are a set's of configuration files.
+    fn has_sets(&self) -> bool {
+        !self.sets.is_empty()
+    }
+
+    /// Turns on the forwarding of a family; with a set of configuration files it has to be on already.
+    fn forward(&self, journal: &mut Journal, family: AddressFamily) -> Result<(), LabError> {
+        let (key, variable) = match family {
+            AddressFamily::Inet => ("net.inet.ip.forwarding", "gateway_enable"),
+            AddressFamily::Inet6 => ("net.inet6.ip6.forwarding", "ipv6_gateway_enable"),
+        };
+        if self.sysctl(key)? == "1" {
+            return Ok(());
+        }
+        if self.has_sets() {
+            return Err(self.wrong(&format!(
+                "its set of configuration files does not have it forward ({key} is not 1); give the set's \
+                 rc.conf {variable}=\"YES\""
+            )));
+        }
+        self.keep_sysctl(journal, key)?;
+        self.run(&["sysctl", &format!("{key}=1")]).map(|_| ())
+    }
+
+    /// A kernel with RSS hands packets to as many threads as it has queues for; with fewer threads almost all are
+    /// dropped.
+    ///
+    /// # Source
+    /// `netisr_start` in FreeBSD's sys/net/netisr.c: -1 becomes the number of CPUs at boot.
+    fn refuse_starved_rss(&self) -> Result<(), LabError> {
+        let names = [
+            "kern.conftxt",
+            "net.isr.maxthreads",
+            "hw.ncpu",
+            "net.isr.bindthreads",
+        ];
+        let commands = names.map(|name| ["sysctl", "-n", name].map(str::to_owned).to_vec());
+        let answers = self.connection.run_all(&commands)?;
+        let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
+        if !has_rss(answer(0)) {
+            return Ok(());
+        }
+        let has_all_threads = answer(1) == "-1" || answer(1) == answer(2);
+        if has_all_threads && answer(3) == "1" {
+            return Ok(());
+        }
+        Err(self.wrong(&format!(
+            "its kernel has `options RSS`, with net.isr.maxthreads={} and net.isr.bindthreads={}: it would drop \
+             almost everything; set net.isr.maxthreads=\"-1\" and net.isr.bindthreads=\"1\" in its loader.conf",
+            answer(1),
+            answer(3)
+        )))
+    }
+
+    fn keep_sysctl(&self, journal: &mut Journal, key: &str) -> Result<(), LabError> {
+        let value = self.sysctl(key)?;
+        let undo = ["sysctl".to_owned(), format!("{key}={value}")];
+        let what = format!("sysctl {key} ({value})");
+        announce(&self.connection, journal, what, &undo, "").map(|_| ())
+    }
+
+    fn sysctl(&self, key: &str) -> Result<String, LabError> {
+        Ok(self.run(&["sysctl", "-n", key])?.trim().to_owned())
+    }
+
+    /// A tunable as it stands after a boot: as a sysctl, where the kernel shows it so, or else as the loader has
+    /// handed it on.
+    fn tunable(&self, name: &str) -> Result<String, LabError> {
+        let commands = [["sysctl", "-n", name], ["kenv", "-q", name]];
+        let commands = commands.map(|command| command.map(str::to_owned).to_vec());
+        let answers = self.connection.run_all(&commands)?;
+        let text = answers.into_iter().flatten().next().unwrap_or_default();
+        Ok(text.trim().to_owned())
+    }
+
+    /// The rulesets of a variant, by filter; those of several factors are one.
+    fn rulesets(&self, variant: &Variant) -> Result<Vec<(PacketFilter, String)>, LabError> {
+        let mut rulesets = Vec::new();
+        for filter in FILTERS {
+            let mut all: Option<String> = None;
+            for (factor, level) in &variant.levels {
+                if let Binding::Ruleset { filter: of, texts } = self.binding(factor, level)?
+                    && *of == filter
+                {
+                    let all = all.get_or_insert_default();
+                    all.push_str(meaning(texts, factor, level)?);
+                    // The last line of a file need not end as one; the next ruleset starts its own.
+                    all.push('\n');
+                }
+            }
+            rulesets.extend(all.map(|text| (filter, text)));
+        }
+        Ok(rulesets)
+    }
+
+    /// The files of a set that have another content on the host.
+    fn moved_file(&self, set: &ConfigSet) -> Result<Option<String>, LabError> {
+        // The loader's has tunables behind it.
+        let files = set
+            .iter()
+            .filter(|(path, _)| *path != super::files::LOADER_CONFIGURATION);
+        let files: Vec<_> = files.collect();
+        let commands: Vec<Vec<String>> = files
+            .iter()
+            .map(|(path, _)| ["sha256", "-q", path].map(str::to_owned).to_vec())
+            .collect();
+        let hashes = self.connection.run_all(&commands)?;
+        let moved = files.iter().zip(hashes).find(|((_, file), hash)| {
+            let asked = fwdlab_model::sha256(file.text.as_bytes());
+            hash.as_deref().map(str::trim) != Some(&asked)
+        });
+        Ok(moved
+            .map(|((path, _), _)| format!("{path} is not that of its set of configuration files")))
+    }
+
+    fn binding(&self, factor: &str, level: &Level) -> Result<&Binding, LabError> {
+        self.bindings
+            .get(factor)
+            .ok_or_else(|| unbound_level(factor, level))
+    }
+
+    fn unavailable_level(&self, factor: &str, level: &Level) -> Result<Option<String>, LabError> {
+        Ok(match self.binding(factor, level)? {
+            Binding::Sysctl { key, .. } => {
+                for name in devices(key) {
+                    if is_refused(&self.connection, &["sysctl", "-n", &name])? {
+                        return Ok(Some(format!("its kernel has no readable sysctl {name}")));
+                    }
+                }
+                None
+            }
+            Binding::Ruleset { filter, texts } => {
+                let text = meaning(texts, factor, level)?;
+                filters::unavailable(&self.connection, *filter, text)?
+            }
+            Binding::Loader { tunable, values } => {
+                let value = values.value(level);
+                let is_plain = !value.contains(['"', '\\']);
+                (!is_plain).then(|| {
+                    format!("the value {value:?} of {tunable} holds a quote, which its loader would misread")
+                })
+            }
+            Binding::Kernel(kernels) => {
+                let name = meaning(kernels, factor, level)?;
+                self.unavailable_kernel(name)?
+            }
+            Binding::Command(programs) => missing_program(&self.connection, programs)?,
+            // Its set was read when the lab was opened.
+            Binding::Configs(_) => None,
+            _ => Some("it is set in no way that a FreeBSD host has".to_owned()),
+        })
+    }
+
+    fn unavailable_kernel(&self, name: &str) -> Result<Option<String>, LabError> {
+        let writes_files = self
+            .bindings
+            .values()
+            .any(|binding| matches!(binding, Binding::Loader { .. } | Binding::Configs(_)));
+        Ok(match kernel_choice(&self.connection, name)? {
+            Some(KernelChoice::Folder) => None,
+            Some(KernelChoice::BootEnvironment) => writes_files.then(|| {
+                format!(
+                    "{name} is a boot environment, in which files and tunables of this one do not count; put its \
+                     kernel into a folder below /boot"
+                )
+            }),
+            None => {
+                let there = self.run(&[
+                    "sh",
+                    "-c",
+                    "ls -d /boot/*/kernel; bectl list -H 2>/dev/null | cut -f 1",
+                ]);
+                let there = there.unwrap_or_default();
+                let there: Vec<&str> = there.split_whitespace().collect();
+                Some(format!(
+                    "it has neither /boot/{name}/kernel nor a boot environment {name}; it has {}",
+                    there.join(", ")
+                ))
+            }
+        })
+    }
+
+    fn run(&self, words: &[impl AsRef<str>]) -> Result<String, LabError> {
+        self.connection.run(words, "")
+    }
+
+    fn wrong(&self, why: &str) -> LabError {
+        LabError::Host {
+            host: self.connection.host().to_owned(),
+            why: why.to_owned(),
+        }
+    }
+}
+
+impl Dut for FreebsdDut {
+    fn mac_in(&self) -> &str {
+        &self.mac_in
+    }
+
+    fn mac_out(&self) -> &str {
+        &self.mac_out
+    }
+
+    fn boot_id(&self) -> &BootId {
+        &self.boot_id
+    }
+
+    fn boot_loader(&self) -> Box<dyn BootLoader> {
+        Box::new(Loader::new(self.sets.clone()))
+    }
+
+    fn restless(&self) -> &BTreeSet<String> {
+        &self.restless
+    }
+
+    fn note_restless(&mut self, names: BTreeSet<String>) {
+        self.restless.extend(names);
+    }
+
+    fn environment(&self) -> Result<Environment, LabError> {
+        let questions = [
+            "uname -v",
+            "sysctl -n hw.model",
+            "sysctl -n hw.ncpu",
+            "kenv -q smbios.system.maker",
+            "kenv -q smbios.system.product",
+            "sysctl -n kern.vm_guest",
+            "sysctl -n machdep.hyperthreading_allowed",
+            "sysctl -n kern.timecounter.hardware",
+            "sysctl -n vm.loadavg",
+        ];
+        let commands = questions.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let answers = self.connection.run_all(&commands)?;
+        let answer = |place: usize| {
+            let text = answers[place].as_deref().unwrap_or_default();
+            text.trim().trim_matches(['{', '}', ' ']).to_owned()
+        };
+        let named = [
+            ("hypervisor", 5),
+            ("hyperthreading allowed", 6),
+            ("clock source", 7),
+            ("load average", 8),
+        ];
+        let facts = named.map(|(name, place)| (name.to_owned(), answer(place)));
+        let is_told = |(name, value): &(String, String)| {
+            !value.is_empty() && (name != "hypervisor" || value != "none")
+        };
+        let facts: BTreeMap<String, String> = facts.into_iter().filter(is_told).collect();
+        let machine = [answer(3), answer(4)].join(" ");
+        Ok(Environment {
+            kernel: answer(0),
+            cpu_model: answer(1),
+            cpus: answer(2).parse().unwrap_or(1),
+            machine: Some(machine.trim().to_owned()).filter(|machine| !machine.is_empty()),
+            noise_sources: noise_sources(&facts),
+            facts,
+            tester: Tester::default(),
+        })
+    }
+
+    fn has_booted(&mut self) -> Result<(), LabError> {
+        self.boot_id = boot(&self.connection)?.id;
+        self.programs.forget();
+        self.filters.forget();
+        let start = Instant::now();
+        for interface in [&self.of.interface_in, &self.of.interface_out] {
+            // Drivers are loaded while sshd answers already.
+            while is_refused(&self.connection, &["ifconfig", interface])? {
+                if start.elapsed() > PORTS_TIME_MAX {
+                    return Err(self.wrong(&format!(
+                        "it has booted, and {interface} has not come in {} s",
+                        PORTS_TIME_MAX.as_secs()
+                    )));
+                }
+                sleep(Duration::from_secs(1));
+            }
+        }
+        self.look_at_ports()?;
+        await_rest(self.connection.host(), || {
+            let ports = self.ports();
+            let mut is_under_way = false;
+            for name in ports.names() {
+                is_under_way |= ports.interface(name)?.is_tentative;
+            }
+            Ok((self.facts()?, is_under_way))
+        })
+    }
+
+    fn boot_choice(&self, variant: &Variant) -> Result<BootChoice, LabError> {
+        let mut choice = BootChoice::default();
+        for (factor, level) in &variant.levels {
+            match self.binding(factor, level)? {
+                Binding::Loader { tunable, values } => {
+                    let value = values.value(level);
+                    let tunables = devices(tunable).into_iter();
+                    let tunables = tunables.map(|name| format!("{name}={value}"));
+                    choice.parameters.extend(tunables);
+                }
+                Binding::Kernel(kernels) => {
+                    choice.kernel = Some(meaning(kernels, factor, level)?.clone());
+                }
+                Binding::Configs(folders) => {
+                    choice.configs = Some(meaning(folders, factor, level)?.clone());
+                }
+                _ => {}
+            }
+        }
+        Ok(choice)
+    }
+
+    fn facts(&self) -> Result<Facts, LabError> {
+        let mut facts = self.all_facts()?;
+        facts.retain(|name, _| !self.restless.contains(name));
+        Ok(facts)
+    }
+
+    fn look_for_restless_facts(&mut self) -> Result<&BTreeSet<String>, LabError> {
+        self.restless = restless(|| self.all_facts())?;
+        Ok(&self.restless)
+    }
+
+    fn unavailable(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        for (factor, level) in &variant.levels {
+            if let Some(reason) = self.unavailable_level(factor, level)? {
+                return Ok(Some(format!("host {}: {reason}", self.connection.host())));
+            }
+        }
+        Ok(None)
+    }
+
+    fn set_up(
+        &mut self,
+        journal: &mut Journal,
+        families: &[AddressFamily],
+        stations: [&Station; 2],
+    ) -> Result<(), LabError> {
+        self.programs.forget();
+        self.refuse_starved_rss()?;
+        let ports = self.ports();
+        ports.bring_up(journal)?;
+        for &family in families {
+            self.forward(journal, family)?;
+            if self.has_sets() {
+                ports.prove_routed(family)?;
+            } else {
+                ports.set_up_family(journal, family, stations)?;
+            }
+        }
+        ports.await_link()?;
+        let mut kept = Vec::new();
+        for binding in self.bindings.values() {
+            match binding {
+                Binding::Sysctl { key, .. } => {
+                    for name in devices(key) {
+                        self.keep_sysctl(journal, &name)?;
+                    }
+                }
+                Binding::Ruleset { filter, .. } if !kept.contains(filter) => {
+                    filters::keep(&self.connection, journal, *filter)?;
+                    kept.push(*filter);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError> {
+        let mut commands = Vec::new();
+        for (factor, level) in &variant.levels {
+            match self.binding(factor, level)? {
+                Binding::Sysctl { key, values } => {
+                    let value = values.value(level);
+                    for name in devices(key) {
+                        self.run(&["sysctl", &format!("{name}={value}")])?;
+                    }
+                }
+                // One ruleset for all factors together, and one boot.
+                Binding::Ruleset { .. }
+                | Binding::Loader { .. }
+                | Binding::Kernel(_)
+                | Binding::Configs(_) => {}
+                Binding::Command(programs) => commands.push((factor, level, programs.clone())),
+                _ => return Err(unbound_level(factor, level)),
+            }
+        }
+        for (filter, text) in self.rulesets(variant)? {
+            self.filters.apply(&self.connection, filter, &text)?;
+        }
+        // The owner's programs come last, so that they find the rest in place.
+        for (factor, level, programs) in commands {
+            self.programs
+                .apply(&self.connection, journal, factor, level, &programs)?;
+        }
+        Ok(())
+    }
+
+    fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
+        for (factor, level) in &variant.levels {
+            let mut seen_and_asked = Vec::new();
+            match self.binding(factor, level)? {
+                Binding::Sysctl { key, values } => {
+                    for name in devices(key) {
+                        let seen = self.sysctl(&name)?;
+                        seen_and_asked.push((name, seen, values.value(level)));
+                    }
+                }
+                Binding::Loader { tunable, values } => {
+                    for name in devices(tunable) {
+                        let seen = self.tunable(&name)?;
+                        seen_and_asked.push((name, seen, values.value(level)));
+                    }
+                }
+                Binding::Configs(folders) => {
+                    let set = self.sets.get(meaning(folders, factor, level)?);
+                    if let Some(moved) = set.map(|set| self.moved_file(set)).transpose()?.flatten()
+                    {
+                        return Ok(Some(moved));
+                    }
+                }
+                // All factors together have one ruleset; the kernel was looked at when it had booted.
+                Binding::Ruleset { .. } | Binding::Kernel(_) => {}
+                Binding::Command(programs) => {
+                    if let Some(check) = &programs.check {
+                        let seen = self.run(&arguments(check, level))?;
+                        if !holds(&seen, &level.to_string()) {
+                            let asked = level.to_string();
+                            return Ok(Some(said(&format!("factor {factor:?}"), &asked, &seen)));
+                        }
+                    }
+                }
+                _ => return Err(unbound_level(factor, level)),
+            }
+            for (setting, seen, asked) in seen_and_asked {
+                if !seen.split_whitespace().eq(asked.split_whitespace()) {
+                    return Ok(Some(said(&setting, &asked, &seen)));
+                }
+            }
+        }
+        for (filter, text) in self.rulesets(variant)? {
+            if let Some((asked, seen)) = self.filters.moved(&self.connection, filter, &text)? {
+                let setting = format!("the rules of {}", filters::name(filter));
+                return Ok(Some(said(&setting, &asked, &seen)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn drops(&self, family: AddressFamily) -> Result<Drops, LabError> {
+        let protocol = match family {
+            AddressFamily::Inet => "ip",
+            AddressFamily::Inet6 => "ip6",
+        };
+        let (name_in, name_out) = (&self.of.interface_in, &self.of.interface_out);
+        let commands = [
+            format!("netstat -s -p {protocol}"),
+            "netstat -Q".to_owned(),
+            format!("netstat -i -b -n -d -W -I {name_in}"),
+            format!("netstat -i -b -n -d -W -I {name_out}"),
+        ];
+        let commands = commands.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let texts = self.connection.run_all(&commands)?;
+        let text = |place: usize| texts[place].as_deref().unwrap_or_default();
+        let mut drops = stack_drops(family == AddressFamily::Inet6, text(0));
+        let queues = queue_drops(protocol, text(1));
+        drops.insert(format!("netisr {protocol} QDrops"), queues);
+        for (name, counters, text) in [
+            (name_in, ["Idrop", "Ierrs"], text(2)),
+            (name_out, ["Drop", "Oerrs"], text(3)),
+        ] {
+            let all = interface_counters(text);
+            for counter in counters {
+                let frames = all.get(counter).copied().unwrap_or(0);
+                drops.insert(format!("{name} {counter}"), frames);
+            }
+        }
+        Ok(drops)
+    }
+
+    fn received_and_dropped(&self) -> String {
+        format!("{} Idrop", self.of.interface_in)
+    }
+}

@@ -1,0 +1,258 @@
+//! Files of a FreeBSD DUT: written whole, also where the root can be read only, and put together from the owner's,
+//! a set's and the loader's tunables.
+//!
+//! A set may hold keys. What stands in a file goes to the host and, of the owner's, to the journal that puts it
+//! back: no message and no record has any of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::LabError;
+
+/// Where the loader finds an owner's tunables.
+pub(super) const LOADER_CONFIGURATION: &str = "/boot/loader.conf.local";
+
+/// Between what fwdlab's tunables stand, behind the owner's text.
+const BEGIN: &str = "# fwdlab's, taken out again: begin";
+const END: &str = "# fwdlab's, taken out again: end";
+
+/// More is no set of configuration files.
+const FILES_MAX: usize = 1000;
+const BYTES_MAX: u64 = 4 << 20;
+
+/// Makes a root that can be read only writable until the script ends: a host that boots with a writable root that
+/// is not meant to be one panics the next time (nanobsd).
+const WITH_WRITABLE_ROOT: &str = "\
+case \",$(mount -p | awk '$2 == \"/\" { print $4 }'),\" in
+*,ro,*)
+    mount -uw / || exit
+    trap 'status=$?; sync; mount -ur / || status=1; exit $status' EXIT
+    ;;
+esac
+";
+
+/// A command whose script finds a root that can be written to; the words are `$0`, `$1` and so on.
+fn with_writable_root(script: &str, words: &[&str]) -> Vec<String> {
+    let script = format!("{WITH_WRITABLE_ROOT}{script}");
+    let command = ["sh", "-c", &script].into_iter();
+    command
+        .chain(words.iter().copied())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Runs a program while the root can be written to.
+pub(super) fn run_with_writable_root(words: &[&str]) -> Vec<String> {
+    with_writable_root("\"$0\" \"$@\"", words)
+}
+
+/// Writes its standard input to a file as a whole; a file that was there keeps its owner and mode.
+pub(super) fn write_file(path: &str, mode: u32) -> Vec<String> {
+    const SCRIPT: &str = "\
+mkdir -p \"$(dirname \"$0\")\" || exit
+if [ -e \"$0\" ]; then
+    cp -p \"$0\" \"$0.fwdlab\" || exit
+else
+    (umask 077 && : > \"$0.fwdlab\") && chmod \"$1\" \"$0.fwdlab\" || exit
+fi
+cat > \"$0.fwdlab\" && sync && mv \"$0.fwdlab\" \"$0\" && sync || { rm -f \"$0.fwdlab\"; exit 1; }
+";
+    with_writable_root(SCRIPT, &[path, &format!("{mode:o}")])
+}
+
+/// Removes a file, where it is.
+pub(super) fn remove_file(path: &str) -> Vec<String> {
+    with_writable_root("rm -f \"$0\" && sync", &[path])
+}
+
+/// Keeps `/etc` from one boot to the next where that is a copy in memory, as BSDRP's own program does.
+pub(super) fn save_configuration() -> Vec<String> {
+    const SCRIPT: &str = "[ ! -x /usr/local/sbin/config ] || exec /usr/local/sbin/config save";
+    ["sh", "-c", SCRIPT].map(str::to_owned).to_vec()
+}
+
+/// A file of a set.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct SetFile {
+    pub(super) text: String,
+    pub(super) mode: u32,
+}
+
+impl std::fmt::Debug for SetFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes, mode {:o}", self.text.len(), self.mode)
+    }
+}
+
+/// The files of a set, by where they lie on the host.
+pub(super) type ConfigSet = BTreeMap<String, SetFile>;
+
+/// Reads a set's folder. Links are not followed, so that nothing from elsewhere gets to a host.
+///
+/// # Errors
+/// `File` where something of it cannot be read, or is no file of text.
+pub(super) fn read_set(folder: &Path) -> Result<ConfigSet, LabError> {
+    let mut set = ConfigSet::new();
+    let mut bytes = 0;
+    let mut left: Vec<(PathBuf, String)> = vec![(folder.to_owned(), String::new())];
+    while let Some((path, on_host)) = left.pop() {
+        let failed = |source| LabError::File {
+            what: "reading",
+            path: path.clone(),
+            source,
+        };
+        let wrong = |why: &str| Err(failed(io::Error::other(why.to_owned())));
+        let metadata = fs::symlink_metadata(&path).map_err(failed)?;
+        if metadata.is_dir() {
+            for entry in fs::read_dir(&path).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let Ok(name) = entry.file_name().into_string() else {
+                    return wrong("names in a set of configuration files have to be UTF-8");
+                };
+                left.push((entry.path(), format!("{on_host}/{name}")));
+            }
+            continue;
+        }
+        if !metadata.is_file() {
+            return wrong("a set of configuration files holds files and folders only, no links");
+        }
+        bytes += metadata.len();
+        if set.len() >= FILES_MAX || bytes > BYTES_MAX {
+            return wrong(
+                "this is more than a set of configuration files: 1000 files of 4 MiB at the most",
+            );
+        }
+        let Ok(text) = String::from_utf8(fs::read(&path).map_err(failed)?) else {
+            return wrong("the files of a set have to be text in UTF-8");
+        };
+        let mode = metadata.permissions().mode() & 0o755;
+        set.insert(on_host, SetFile { text, mode });
+    }
+    if set.is_empty() {
+        return Err(LabError::File {
+            what: "reading",
+            path: folder.to_owned(),
+            source: io::Error::other("a set of configuration files holds at least one"),
+        });
+    }
+    Ok(set)
+}
+
+/// A loader's configuration with tunables (`name=value`) behind its owner's text; without any it is the owner's.
+pub(super) fn with_tunables(owners: &str, tunables: &[String]) -> String {
+    let mut text = without_tunables(owners);
+    if tunables.is_empty() {
+        return text;
+    }
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text += BEGIN;
+    text.push('\n');
+    for tunable in tunables {
+        let (name, value) = tunable.split_once('=').unwrap_or((tunable, ""));
+        text += &format!("{name}=\"{value}\"\n");
+    }
+    text + END + "\n"
+}
+
+/// A loader's configuration as its owner wrote it.
+pub(super) fn without_tunables(text: &str) -> String {
+    let mut is_ours = false;
+    let lines = text.split_inclusive('\n').filter(|line| {
+        is_ours |= line.trim_end() == BEGIN;
+        let is_owners = !is_ours;
+        is_ours &= line.trim_end() != END;
+        is_owners
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::process::{Command, Stdio};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn tunables_stand_behind_the_owners_text() {
+        let owners = "hw.ix.num_queues=\"4\"";
+        let text = with_tunables(owners, &words(&["dev.ix.0.iflib.simple_tx=1"]));
+        assert_eq!(
+            text,
+            "hw.ix.num_queues=\"4\"\n# fwdlab's, taken out again: begin\ndev.ix.0.iflib.simple_tx=\"1\"\n\
+             # fwdlab's, taken out again: end\n"
+        );
+        assert_eq!(with_tunables(&text, &[]), "hw.ix.num_queues=\"4\"\n");
+    }
+
+    #[test]
+    fn a_set_is_read_and_nothing_from_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        assert!(read_set(folder.path()).is_err());
+        fs::create_dir(at("etc")).unwrap();
+        fs::write(at("etc/rc.conf"), "gateway_enable=YES\n").unwrap();
+        let set = read_set(folder.path()).unwrap();
+        assert_eq!(set.keys().collect::<Vec<_>>(), ["/etc/rc.conf"]);
+        assert!(!format!("{set:?}").contains("gateway"));
+        symlink("/etc/passwd", at("etc/passwd")).unwrap();
+        let error = read_set(folder.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("etc/passwd") && error.contains("links"),
+            "{error}"
+        );
+        fs::remove_file(at("etc/passwd")).unwrap();
+        fs::write(at("etc/key"), [0xff, 0xfe]).unwrap();
+        assert!(read_set(folder.path()).is_err());
+    }
+
+    /// What the scripts do where a root can be read only: `mount` writes down what it is told.
+    #[test]
+    fn a_root_is_writable_for_the_moment_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let mount = folder.path().join("mount");
+        let script = format!(
+            "#!/bin/sh\ncase $1 in -p) echo '/dev/ufs/a / ufs ro 1 1' ;; *) echo \"$@\" >> {} ;; esac\n",
+            log.display()
+        );
+        fs::write(&mount, script).unwrap();
+        fs::set_permissions(&mount, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", folder.path().display(), env!("PATH"));
+        let run = |command: Vec<String>| {
+            let mut child = Command::new(&command[0]);
+            child.args(&command[1..]).env("PATH", &path);
+            child.stdin(Stdio::null()).status().unwrap().success()
+        };
+        let target = folder.path().join("etc/x").display().to_string();
+        assert!(run(write_file(&target, 0o640)));
+        let mode = fs::metadata(&target).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert!(!run(write_file("/proc/never/x", 0o644)));
+        assert!(run(remove_file(&target)) && run(remove_file(&target)));
+        assert!(!Path::new(&target).exists());
+        assert!(!run(run_with_writable_root(&["false"])));
+        let told = fs::read_to_string(log).unwrap();
+        assert_eq!(told, "-uw /\n-ur /\n".repeat(5));
+    }
+
+    proptest! {
+        #[test]
+        fn an_owners_text_comes_back(owners in "([a-z.]{1,8}=\"[0-9]\"\n){0,5}", values in prop::collection::vec("[a-z]{1,5}=[0-9]{1,3}", 0..4)) {
+            let once = with_tunables(&owners, &values);
+            prop_assert_eq!(with_tunables(&once, &values), once.clone());
+            prop_assert_eq!(without_tunables(&once), owners);
+        }
+    }
+}

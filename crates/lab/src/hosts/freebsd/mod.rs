@@ -1,0 +1,15 @@
+//! A FreeBSD DUT: what is so on it, how it is set, and how it is booted by its loader.
+//!
+//! Written from FreeBSD's manual pages and sources, and tested with stand-ins for its programs: what nobody has
+//! tried on a FreeBSD host yet stands in docs/labs.md.
+
+mod boot;
+mod dut;
+mod facts;
+mod files;
+mod filters;
+mod ports;
+mod text;
+
+pub(crate) use self::boot::boot_by_itself;
+pub(super) use self::dut::FreebsdDut;

@@ -1,0 +1,496 @@
+//! What FreeBSD's programs print, taken apart.
+
+use std::collections::BTreeMap;
+
+/// An interface as `ifconfig NAME` prints it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Interface {
+    /// Its station.
+    pub(super) mac: Option<String>,
+    /// Whether its owner has it up.
+    pub(super) is_up: bool,
+    /// `active`, `no carrier`; none where its driver does not tell.
+    pub(super) status: Option<String>,
+    /// Addresses of both families, without their lengths.
+    pub(super) addresses: Vec<String>,
+    /// Whether an address is still being probed for duplicates.
+    pub(super) is_tentative: bool,
+    /// Each line that sets something, under its first word.
+    pub(super) settings: BTreeMap<String, String>,
+}
+
+/// Reads `ifconfig NAME`.
+pub(super) fn interface(text: &str) -> Interface {
+    let mut interface = Interface::default();
+    for line in text.lines() {
+        let line = line.trim();
+        // `ix0: flags=1008843<UP,BROADCAST,RUNNING> metric 0 mtu 1500`
+        if let Some((_, flags)) = line.split_once(": flags=") {
+            let names = flags.split(['<', '>']).nth(1).unwrap_or_default();
+            interface.is_up = names.split(',').any(|name| name == "UP");
+            let mut words = flags.split_whitespace();
+            let mtu = words.find(|word| *word == "mtu").and(words.next());
+            let mut settings = vec![("flags", settled_flags(names))];
+            settings.extend(mtu.map(|mtu| ("mtu", mtu.to_owned())));
+            for (name, value) in settings {
+                interface.settings.insert(name.to_owned(), value);
+            }
+            continue;
+        }
+        let mut words = line.split_whitespace();
+        let (Some(first), second) = (words.next(), words.next()) else {
+            continue;
+        };
+        match (first, second) {
+            ("ether", Some(mac)) => interface.mac = Some(mac.to_owned()),
+            ("status:", _) => {
+                interface.status = line.strip_prefix("status:").map(|it| it.trim().to_owned());
+            }
+            ("inet" | "inet6", Some(address)) => {
+                let address = address.split(['%', '/']).next().unwrap_or_default();
+                interface.addresses.push(address.to_owned());
+                interface.is_tentative |= line.contains(" tentative");
+                let all = interface.settings.entry(first.to_owned()).or_default();
+                if !all.is_empty() {
+                    all.push('\n');
+                }
+                all.push_str(&line.replace(" tentative", ""));
+            }
+            _ => {
+                // `options=4e507bb<RXCSUM,TXCSUM>`, `nd6 options=21<PERFORMNUD>`, `media: Ethernet autoselect`
+                let name = first.split(['=', ':']).next().unwrap_or_default();
+                let name = if line.starts_with("nd6 options") {
+                    "nd6 options"
+                } else {
+                    name
+                };
+                interface.settings.insert(name.to_owned(), line.to_owned());
+            }
+        }
+    }
+    interface
+}
+
+/// Flags but for those that come and go with the link and its users.
+fn settled_flags(names: &str) -> String {
+    let settled = names
+        .split(',')
+        .filter(|name| !["RUNNING", "LOWER_UP", "OACTIVE", "PROMISC", "ALLMULTI"].contains(name));
+    settled.collect::<Vec<_>>().join(",")
+}
+
+/// The interface that `route -n get` names.
+pub(super) fn route_interface(text: &str) -> Option<&str> {
+    text.lines()
+        .find_map(|line| line.trim().strip_prefix("interface:").map(str::trim))
+}
+
+/// When the boot began, in seconds, as `sysctl -n kern.boottime` prints it:
+/// `{ sec = 1732448000, usec = 123456 } Sun Nov 24 11:33:20 2024`.
+pub(super) fn boot_time_s(text: &str) -> Option<i64> {
+    let (_, behind) = text.split_once("sec = ")?;
+    let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// Names and values of `sysctl -ae`: lines of `name=value`, and what goes on below one.
+pub(super) fn sysctls(text: &str) -> BTreeMap<String, String> {
+    let mut sysctls: BTreeMap<String, String> = BTreeMap::new();
+    let mut last: Option<String> = None;
+    for line in text.lines() {
+        let pair = line.split_once('=').filter(|(name, _)| is_name(name));
+        match (pair, &last) {
+            (Some((name, value)), _) => {
+                last = Some(name.to_owned());
+                sysctls.insert(name.to_owned(), value.trim().to_owned());
+            }
+            (None, Some(name)) if !line.trim().is_empty() => {
+                let value = sysctls.entry(name.clone()).or_default();
+                value.push('\n');
+                value.push_str(line.trim_end());
+            }
+            (None, _) => {}
+        }
+    }
+    sysctls
+}
+
+/// Whether a text can be the name of a sysctl: `dev.ix.0.%desc`.
+fn is_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-%/:".contains(&byte);
+    text.contains('.') && text.bytes().all(is_plain)
+}
+
+/// Names and values of `kenv`: lines of `name="value"`.
+pub(super) fn kernel_environment(text: &str) -> BTreeMap<String, String> {
+    let pairs = text.lines().filter_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        Some((name.to_owned(), value.trim_matches('"').to_owned()))
+    });
+    pairs.collect()
+}
+
+/// The names of `kldstat`'s modules, whose column is the last.
+pub(super) fn modules(text: &str) -> Vec<String> {
+    let names = text.lines().skip(1);
+    let names = names.filter_map(|line| line.split_whitespace().last().map(str::to_owned));
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// A route that somebody has set, as `netstat -rn` lists it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StaticRoute {
+    pub(super) destination: String,
+    pub(super) gateway: String,
+    pub(super) interface: String,
+}
+
+impl std::fmt::Display for StaticRoute {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            destination,
+            gateway,
+            interface,
+        } = self;
+        write!(f, "{destination} {gateway} {interface}")
+    }
+}
+
+/// The static ones among the routes of `netstat -rn`, sorted.
+pub(super) fn static_routes(text: &str) -> Vec<StaticRoute> {
+    let mut routes = Vec::new();
+    let mut place = None;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if words.first() == Some(&"Destination") {
+            // Older systems have columns of numbers in between.
+            place = words.iter().position(|word| *word == "Netif");
+            continue;
+        }
+        let (Some(place), &[destination, gateway, flags, ..]) = (place, words.as_slice()) else {
+            continue;
+        };
+        if let Some(interface) = words.get(place).filter(|_| flags.contains('S')) {
+            routes.push(StaticRoute {
+                destination: destination.to_owned(),
+                gateway: gateway.to_owned(),
+                interface: (*interface).to_owned(),
+            });
+        }
+    }
+    routes.sort();
+    routes
+}
+
+/// The neighbours of `arp -an` and `ndp -an` that do not go by themselves, sorted: address, station, interface.
+pub(super) fn static_neighbours(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.contains(" permanent"));
+    let neighbours = lines.filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            // `? (198.18.0.1) at 00:1b:21:c4:95:7a on ix0 permanent [ethernet]`
+            ["?", address, "at", mac, "on", interface, ..] => {
+                let address = address.trim_matches(['(', ')']);
+                Some(format!("{address} {mac} {interface}"))
+            }
+            // `2001:2::1  00:1b:21:c4:95:7a  ix0 permanent R`
+            [address, mac, interface, ..] => Some(format!("{address} {mac} {interface}")),
+            _ => None,
+        }
+    });
+    let mut neighbours: Vec<String> = neighbours.collect();
+    neighbours.sort();
+    neighbours
+}
+
+/// Drop counters of `netstat -s -p ip`, as the singular of its sentences begins.
+const INET: [&str; 9] = [
+    "bad header checksum",
+    "with size smaller than minimum",
+    "with data size < data length",
+    "with bad options",
+    "with incorrect version number",
+    "packet not forwardable",
+    "output packet dropped due to no bufs",
+    "output packet discarded due to no route",
+    "datagram that can't be fragmented",
+];
+/// Those of `netstat -s -p ip6`.
+const INET6: [&str; 8] = [
+    "with size smaller than minimum",
+    "with data size < data length",
+    "with bad options",
+    "with incorrect version number",
+    "packet that violated scope rules",
+    "packet not forwardable",
+    "output packet dropped due to no bufs",
+    "output packet discarded due to no route",
+];
+
+/// The drop counters of a stack in `netstat -s -p ip` or `ip6`: sentences behind numbers, in the plural where the
+/// number is not 1.
+pub(super) fn stack_drops(is_inet6: bool, text: &str) -> BTreeMap<String, u64> {
+    let (stack, sentences): (&str, &[&str]) = if is_inet6 {
+        ("ip6", &INET6)
+    } else {
+        ("ip", &INET)
+    };
+    let mut drops = BTreeMap::new();
+    for line in text.lines() {
+        let Some((number, sentence)) = line.trim().split_once(' ') else {
+            continue;
+        };
+        let Ok(frames) = number.parse::<u64>() else {
+            continue;
+        };
+        let singular = sentence
+            .replacen("packets", "packet", 1)
+            .replacen("datagrams", "datagram", 1)
+            .replacen("checksums", "checksum", 1);
+        if let Some(reason) = sentences
+            .iter()
+            .find(|reason| singular.starts_with(**reason))
+        {
+            drops.insert(format!("{stack}: {reason}"), frames);
+        }
+    }
+    drops
+}
+
+/// Counters of `netstat -i -b -n -d -W -I NAME`: those of its link, by the column's heading.
+///
+/// Shape: columns are counted from the right, because an address may be missing.
+pub(super) fn interface_counters(text: &str) -> BTreeMap<String, u64> {
+    let mut lines = text.lines();
+    let headings: Vec<&str> = lines
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    let Some(link) = lines.find(|line| line.contains("<Link#")) else {
+        return BTreeMap::new();
+    };
+    let words = link.split_whitespace().rev();
+    let counters = headings.iter().rev().zip(words);
+    counters
+        .take_while(|(heading, _)| **heading != "Address")
+        .filter_map(|(heading, word)| Some(((*heading).to_owned(), word.parse().ok()?)))
+        .collect()
+}
+
+/// How many frames of a protocol found the queues of `netstat -Q` full: the third of its columns from the right,
+/// in the rows of all workstreams.
+pub(super) fn queue_drops(protocol: &str, text: &str) -> u64 {
+    let Some((_, streams)) = text.split_once("Workstreams:") else {
+        return 0;
+    };
+    let drops = streams.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // `0   0   ip    0  19  1234  0  0  6373  7607`, and without the first two from the second row on.
+        let place = words.iter().position(|word| *word == protocol)?;
+        let counters = &words[place + 1..];
+        let drops = counters.len().checked_sub(3)?;
+        counters.get(drops)?.parse::<u64>().ok()
+    });
+    drops.fold(0, u64::saturating_add)
+}
+
+/// Whether a kernel was built with `options RSS`, by its configuration.
+pub(super) fn has_rss(configuration: &str) -> bool {
+    configuration.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        matches!(words.next(), Some("options")) && words.next() == Some("RSS")
+    })
+}
+
+/// The boot environments of `bectl list -H`, with what of them is active: `N` now, `R` on reboot.
+pub(super) fn boot_environments(text: &str) -> BTreeMap<String, String> {
+    let environments = text.lines().filter_map(|line| {
+        let mut words = line.split('\t');
+        let name = words.next().filter(|name| !name.is_empty())?;
+        Some((name.to_owned(), words.next()?.to_owned()))
+    });
+    environments.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const IX0: &str = "\
+ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500
+	options=48538b8<VLAN_MTU,VLAN_HWTAGGING,JUMBO_MTU,VLAN_HWCSUM,WOL_UCAST,HWSTATS>
+	ether 00:1b:21:c4:95:7a
+	inet 198.18.0.2 netmask 0xffffff00 broadcast 198.18.0.255
+	inet6 fe80::21b:21ff:fec4:957a%ix0 prefixlen 64 scopeid 0x1
+	inet6 2001:2::2 prefixlen 64 tentative
+	media: Ethernet autoselect (10Gbase-SR <full-duplex,rxpause,txpause>)
+	status: active
+	nd6 options=21<PERFORMNUD,AUTO_LINKLOCAL>
+";
+
+    #[test]
+    fn an_interface_is_read() {
+        let ix0 = interface(IX0);
+        assert_eq!(ix0.mac.as_deref(), Some("00:1b:21:c4:95:7a"));
+        assert_eq!(ix0.status.as_deref(), Some("active"));
+        assert!(ix0.is_up && ix0.is_tentative);
+        assert_eq!(
+            ix0.addresses,
+            ["198.18.0.2", "fe80::21b:21ff:fec4:957a", "2001:2::2"]
+        );
+        assert_eq!(ix0.settings["mtu"], "1500");
+        assert_eq!(ix0.settings["flags"], "UP,BROADCAST,SIMPLEX,MULTICAST");
+        assert!(ix0.settings["options"].contains("VLAN_MTU"));
+        assert!(ix0.settings["media"].contains("rxpause"));
+        let down = interface("ix1: flags=8802<BROADCAST,SIMPLEX,MULTICAST> metric 0 mtu 1500\n");
+        assert!(!down.is_up && down.status.is_none());
+    }
+
+    #[test]
+    fn where_a_route_leads_is_read() {
+        let text = "   route to: default\ndestination: default\n       mask: default\n    gateway: 192.168.1.254\n        \
+                    fib: 0\n  interface: igb5\n      flags: <UP,GATEWAY,DONE,STATIC>\n";
+        assert_eq!(route_interface(text), Some("igb5"));
+        assert_eq!(route_interface("route: route has not been found"), None);
+    }
+
+    #[test]
+    fn a_boot_is_told_by_its_moment() {
+        let text = "{ sec = 1732448000, usec = 123456 } Sun Nov 24 11:33:20 2024\n";
+        assert_eq!(boot_time_s(text), Some(1_732_448_000));
+        assert_eq!(boot_time_s("sysctl: unknown oid"), None);
+    }
+
+    #[test]
+    fn sysctls_may_go_on_below() {
+        let text = "net.inet.ip.forwarding=1\nkern.geom.conftxt=0 DISK ada0\n1 PART ada0p1 a=b\n\n\
+                    dev.ix.0.%desc=Intel(R) X520\nnet.inet.tcp.cc.algorithm=\n";
+        let sysctls = sysctls(text);
+        assert_eq!(sysctls["net.inet.ip.forwarding"], "1");
+        assert_eq!(
+            sysctls["kern.geom.conftxt"],
+            "0 DISK ada0\n1 PART ada0p1 a=b"
+        );
+        assert_eq!(sysctls["net.inet.tcp.cc.algorithm"], "");
+        assert_eq!(sysctls.len(), 4);
+        let environment = kernel_environment("hw.ix.num_queues=\"4\"\nconsole=\"a=b\"\n");
+        assert_eq!(environment["console"], "a=b");
+    }
+
+    #[test]
+    fn modules_are_named_in_the_last_column() {
+        let text = "Id Refs Address                Size Name\n 1   14 0xffffffff80200000  2465d28 kernel\n \
+                    2    1 0xffffffff82668000   5d7838 if_ix.ko\n";
+        assert_eq!(modules(text), ["if_ix.ko", "kernel"]);
+    }
+
+    #[test]
+    fn routes_that_somebody_has_set_are_told_from_the_others() {
+        let text = "Routing tables\n\nInternet:\nDestination        Gateway            Flags     Netif Expire\n\
+                    default            192.168.1.254      UGS        igb5\n127.0.0.1          link#7             UH          lo0\n\
+                    198.18.0.0/24      link#1             U           ix0\n198.18.0.0/16      198.18.0.1         UGS         ix0\n";
+        let routes = static_routes(text);
+        let shown: Vec<String> = routes.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            ["198.18.0.0/16 198.18.0.1 ix0", "default 192.168.1.254 igb5"]
+        );
+        let older = "Destination        Gateway            Flags    Refs      Use  Netif Expire\n\
+                     default            192.168.1.254      UGS         0       12   igb5\n";
+        assert_eq!(static_routes(older)[0].interface, "igb5");
+    }
+
+    #[test]
+    fn neighbours_that_stay_are_told_from_the_others() {
+        let arp = "? (198.18.0.1) at 00:1b:21:c4:95:7a on ix0 permanent [ethernet]\n\
+                   ? (192.168.1.254) at 00:00:5e:00:01:01 on igb5 expires in 1197 seconds [ethernet]\n";
+        assert_eq!(static_neighbours(arp), ["198.18.0.1 00:1b:21:c4:95:7a ix0"]);
+        let ndp = "Neighbor                        Linklayer Address  Netif Expire    S Flags\n\
+                   2001:2::1                       00:1b:21:c4:95:7a    ix0 permanent R\n\
+                   fe80::1%igb5                    00:00:5e:00:01:01   igb5 23h59m58s S R\n";
+        assert_eq!(static_neighbours(ndp), ["2001:2::1 00:1b:21:c4:95:7a ix0"]);
+    }
+
+    #[test]
+    fn drops_of_the_stack_are_read_in_singular_and_plural() {
+        let text = "ip:\n\t1234567 total packets received\n\t1 bad header checksum\n\t0 with size smaller than minimum\n\
+                    \t1222 packets forwarded (1222 packets fast forwarded)\n\t3 packets not forwardable\n\
+                    \t12 output packets dropped due to no bufs, etc.\n\t1 output packet discarded due to no route\n\
+                    \t2 datagrams that can't be fragmented\n";
+        let drops = stack_drops(false, text);
+        assert_eq!(drops["ip: bad header checksum"], 1);
+        assert_eq!(drops["ip: packet not forwardable"], 3);
+        assert_eq!(drops["ip: output packet dropped due to no bufs"], 12);
+        assert_eq!(drops["ip: output packet discarded due to no route"], 1);
+        assert_eq!(drops["ip: datagram that can't be fragmented"], 2);
+        assert_eq!(drops.len(), 6);
+        let inet6 = "ip6:\n\t7 packets that violated scope rules\n";
+        assert_eq!(
+            stack_drops(true, inet6)["ip6: packet that violated scope rules"],
+            7
+        );
+    }
+
+    #[test]
+    fn counters_of_a_link_are_read_from_the_right() {
+        let text = "Name          Mtu Network           Address               Ipkts Ierrs Idrop     Ibytes      Opkts Oerrs     Obytes  Coll  Drop\n\
+                    ix0          1500 <Link#1>          00:1b:21:c4:95:7a  12345678     5    17  740740680          3     2        180     0     0\n\
+                    ix0             - 198.18.0.0/24     198.18.0.2                0     -     -          0          0     -          0     -     -\n";
+        let counters = interface_counters(text);
+        assert_eq!(counters["Ierrs"], 5);
+        assert_eq!(counters["Idrop"], 17);
+        assert_eq!(counters["Oerrs"], 2);
+        assert_eq!(counters["Ipkts"], 12_345_678);
+        assert!(interface_counters("netstat: no such interface").is_empty());
+    }
+
+    #[test]
+    fn frames_that_found_queues_full_are_added_up() {
+        let text = "Configuration:\nSetting                        Current        Limit\nThread count                         2            2\n\
+                    Protocols:\nName   Proto QLimit Policy Dispatch Flags\nip         1    256    cpu   hybrid   C--\n\n\
+                    Workstreams:\nWSID CPU   Name     Len WMark   Disp'd  HDisp'd   QDrops   Queued  Handled\n\
+                    \x20  0   0   ip         0   256        0    19733  9012345   456789   476522\n\
+                    \x20          igmp       0     0        0        0        0        0        0\n\
+                    \x20          ip6        0     0        0        0        3        0        0\n\
+                    \x20  1   1   ip         0     0        0        0        5        0        0\n";
+        assert_eq!(queue_drops("ip", text), 9_012_350);
+        assert_eq!(queue_drops("ip6", text), 3);
+        assert_eq!(queue_drops("ip", "netstat: illegal option"), 0);
+    }
+
+    #[test]
+    fn what_a_kernel_was_built_with_is_read() {
+        assert!(has_rss("options\tPCBGROUP\noptions\tRSS\ndevice\tix\n"));
+        assert!(!has_rss("options\tRSSI\n#options\tRSS\n"));
+    }
+
+    #[test]
+    fn boot_environments_are_named() {
+        let text = "default\tNR\t/\t1.2G\t2026-11-01 10:00\nn277567\t-\t-\t10M\t2026-11-02 10:00\n";
+        let environments = boot_environments(text);
+        assert_eq!(environments["default"], "NR");
+        assert_eq!(environments["n277567"], "-");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_taken_apart(text in "([a-z]{0,9}[ =:\\t\\n.<>#0-9-]{0,3}|\\PC){0,60}") {
+            let _ = (interface(&text), route_interface(&text), boot_time_s(&text), sysctls(&text));
+            let _ = (kernel_environment(&text), modules(&text), static_routes(&text), static_neighbours(&text));
+            let _ = (stack_drops(true, &text), interface_counters(&text));
+            let _ = (queue_drops("ip", &format!("Workstreams:{text}")), boot_environments(&text), has_rss(&text));
+        }
+
+        #[test]
+        fn a_sysctl_is_read_back(name in "[a-z]{1,5}(\\.[a-z0-9_%]{1,6}){1,3}", value in "[ -~]{0,20}") {
+            let text = format!("{name}={value}\nkern.other=x\n");
+            let sysctls = sysctls(&text);
+            prop_assert_eq!(sysctls[&name].as_str(), value.trim());
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Booting a Linux DUT into what a variant asks for: another kernel, more parameters on its command line.
+//!
+//! GRUB is asked for an entry of fwdlab's own, for one boot.
+
+use std::time::Duration;
+
+use super::grub::{self, ENTRY};
+use crate::LabError;
+use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, reboot};
+use crate::hosts::ssh::{Connection, whole_file};
+use crate::journal::{Journal, Undo};
+
+/// Where GRUB keeps its configuration, and the program that chooses what boots next.
+const GRUBS: [(&str, &str); 2] = [
+    ("/boot/grub", "grub-reboot"),
+    ("/boot/grub2", "grub2-reboot"),
+];
+
+/// What boots a Linux host.
+pub(super) struct Grub;
+
+impl BootLoader for Grub {
+    fn look(&self, connection: &Connection) -> Result<Boot, LabError> {
+        boot(connection)
+    }
+
+    fn choose(
+        &mut self,
+        connection: &Connection,
+        journal: &mut Journal,
+        choice: &BootChoice,
+        by_itself: Option<&Boot>,
+        time_max: Duration,
+    ) -> Result<(), LabError> {
+        if choice.is_as_by_itself() {
+            return Ok(());
+        }
+        let site = Site {
+            connection,
+            by_itself: by_itself.expect("it was booted by itself before"),
+            time_max,
+        };
+        site.write_entry(journal, choice)
+    }
+
+    fn ask_for_reboot(&self, connection: &Connection) {
+        // It may be gone before it has answered. What boots, or does not, shows.
+        connection.run_and_let_go(&["sh", "-c", "sync; systemctl reboot || shutdown -r now"]);
+    }
+
+    fn differs(
+        &self,
+        _connection: &Connection,
+        booted: &Boot,
+        choice: &BootChoice,
+        by_itself: &Boot,
+    ) -> Result<Option<String>, LabError> {
+        let differs = differs(booted, choice, by_itself);
+        Ok(differs.map(|how| {
+            format!(
+                "{how}; see whether its boot loader is GRUB, and whether `grub-editenv list` there shows what \
+                 grub-reboot writes"
+            )
+        }))
+    }
+}
+
+/// Asks a host in which boot it is.
+pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
+    let commands = [
+        ["cat", "/proc/sys/kernel/random/boot_id"],
+        ["cat", "/proc/cmdline"],
+        ["uname", "-r"],
+    ];
+    let commands = commands.map(|command| command.map(str::to_owned).to_vec());
+    let answers = connection.run_all(&commands)?;
+    let answers: Vec<&str> = answers
+        .iter()
+        .map(|answer| answer.as_deref().unwrap_or_default().trim())
+        .collect();
+    let &[id, command_line, kernel] = answers.as_slice() else {
+        unreachable!("every command has an answer");
+    };
+    if id.is_empty() {
+        return Err(LabError::Host {
+            host: connection.host().to_owned(),
+            why: "it does not tell its boot id (/proc/sys/kernel/random/boot_id)".to_owned(),
+        });
+    }
+    let words = command_line.split_whitespace();
+    Ok(Boot {
+        id: BootId::Named(id.to_owned()),
+        kernel: kernel.to_owned(),
+        command_line: words
+            .filter(|word| !word.starts_with("BOOT_IMAGE="))
+            .map(str::to_owned)
+            .collect(),
+    })
+}
+
+/// What of a boot is not as a choice has it, where the host boots like `by_itself` unless told otherwise.
+fn differs(booted: &Boot, choice: &BootChoice, by_itself: &Boot) -> Option<String> {
+    let kernel = choice.kernel.as_ref().unwrap_or(&by_itself.kernel);
+    if booted.kernel != *kernel {
+        return Some(format!("its kernel is {}, not {kernel}", booted.kernel));
+    }
+    let expected: Vec<&String> = by_itself
+        .command_line
+        .iter()
+        .chain(&choice.parameters)
+        .collect();
+    (booted.command_line.iter().collect::<Vec<_>>() != expected).then(|| {
+        let expected: Vec<&str> = expected.into_iter().map(String::as_str).collect();
+        format!(
+            "its command line is {:?}, not {:?}",
+            booted.command_line.join(" "),
+            expected.join(" ")
+        )
+    })
+}
+
+/// A host while its next boot is chosen.
+struct Site<'a> {
+    connection: &'a Connection,
+    by_itself: &'a Boot,
+    time_max: Duration,
+}
+
+impl Site<'_> {
+    /// Writes fwdlab's entry and has GRUB boot it once.
+    fn write_entry(&self, journal: &mut Journal, choice: &BootChoice) -> Result<(), LabError> {
+        let (folder, chooser, configuration) = find_grub(self.connection)?;
+        let release = choice.kernel.as_ref().unwrap_or(&self.by_itself.kernel);
+        let entry = grub::entry(&configuration, release, &choice.parameters)
+            .map_err(|why| self.wrong(format!("{folder}/grub.cfg: {why}")))?;
+        let path = format!("{folder}/custom.cfg");
+        let there = match self.connection.run(&["cat", &path], "") {
+            Ok(text) => Some(text),
+            Err(LabError::OnHost { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        if !journal.has_open_changes() {
+            self.announce(journal, &path, there.as_deref())?;
+        }
+        let text = grub::owners(there.as_deref().unwrap_or_default()).to_owned() + &entry;
+        self.connection.write_file(&path, &text)?;
+        if self.connection.run(&["cat", &path], "")? != text {
+            return Err(self.wrong(format!("{path} does not read back as it was written")));
+        }
+        self.connection.run(&[chooser, ENTRY], "")?;
+        self.connection.run(&["sync"], "").map(|_| ())
+    }
+
+    /// What undoes all that is changed here: the file goes, and the host boots as by itself.
+    fn announce(
+        &self,
+        journal: &mut Journal,
+        path: &str,
+        owners: Option<&str>,
+    ) -> Result<(), LabError> {
+        let destination = self.connection.destination();
+        journal.announce(
+            format!("what host {} has booted", destination.host),
+            Undo::Reboot {
+                host: destination.host.clone(),
+                ssh_config: destination.config.clone(),
+                kernel: self.by_itself.kernel.clone(),
+                command_line: self.by_itself.command_line.clone(),
+                time_s_max: self.time_max.as_secs(),
+            },
+        )?;
+        let (arguments, input) = match owners {
+            Some(text) => (whole_file(path).to_vec(), text),
+            None => (vec!["rm", "-f", path], ""),
+        };
+        let undo = Undo::OnHost {
+            host: destination.host.clone(),
+            ssh_config: destination.config.clone(),
+            arguments: arguments.into_iter().map(str::to_owned).collect(),
+            input: input.to_owned(),
+        };
+        journal.announce(format!("the entry {ENTRY:?} of GRUB"), undo)?;
+        Ok(())
+    }
+
+    fn wrong(&self, why: String) -> LabError {
+        LabError::Host {
+            host: self.connection.host().to_owned(),
+            why,
+        }
+    }
+}
+
+/// Where GRUB is on a host, what chooses, and what it was configured with.
+///
+/// # Errors
+/// `Host` where there is none that can be told what to boot once.
+pub(in crate::hosts) fn find_grub(
+    connection: &Connection,
+) -> Result<(&'static str, &'static str, String), LabError> {
+    let wrong = |why: String| LabError::Host {
+        host: connection.host().to_owned(),
+        why,
+    };
+    for (folder, chooser) in GRUBS {
+        let path = format!("{folder}/grub.cfg");
+        match connection.run(&["cat", &path], "") {
+            Ok(text) => {
+                for needed in ["next_entry", "custom.cfg"] {
+                    if !text.contains(needed) {
+                        return Err(wrong(format!(
+                            "{path} knows no {needed}; make it anew with update-grub or grub2-mkconfig"
+                        )));
+                    }
+                }
+                return Ok((folder, chooser, text));
+            }
+            Err(LabError::OnHost { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(wrong(
+        "kernels and their parameters are chosen by GRUB, and it has neither /boot/grub/grub.cfg nor \
+         /boot/grub2/grub.cfg"
+            .to_owned(),
+    ))
+}
+
+/// Boots a host as it boots by itself, unless that is what has booted there, and waits until it answers.
+pub(crate) fn boot_by_itself(
+    connection: &Connection,
+    kernel: &str,
+    command_line: &[String],
+    time_max: Duration,
+) -> Result<(), LabError> {
+    let before = boot(connection)?;
+    if before.kernel == kernel && before.command_line == command_line {
+        return Ok(());
+    }
+    reboot(connection, &Grub, &before.id, time_max)
+}

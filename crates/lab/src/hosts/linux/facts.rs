@@ -1,0 +1,221 @@
+//! What is so on a Linux DUT.
+
+use std::collections::BTreeSet;
+
+use crate::LabError;
+use crate::hosts::facts::Facts;
+use crate::hosts::ssh::Connection;
+
+/// Which boot a host is in: no fact of how it forwards, but another one is another host.
+pub(super) const BOOT_ID: &str = "boot id";
+
+/// What changes by itself: clocks, counters, random numbers, what a process made last.
+const RESTLESS: &[&str] = &[
+    "fs/aio-nr",
+    "fs/dentry-state",
+    "fs/file-nr",
+    "fs/inode-nr",
+    "fs/inode-state",
+    "fs/quota/",
+    "kernel/ns_last_pid",
+    "kernel/perf_",
+    "kernel/pty/nr",
+    "kernel/random/",
+    "kernel/sched_domain/",
+    "kernel/tainted",
+    "net/netfilter/nf_conntrack_count",
+    "vm/stat_refresh",
+];
+
+/// How the output of a command is read.
+enum Form {
+    /// All of it is one fact of this name.
+    Whole(String),
+    /// All of it is one fact, in which the order of the lines says nothing.
+    Sorted(&'static str),
+    /// Lines of a path, a colon and a value.
+    Files {
+        what: &'static str,
+        folder: &'static str,
+    },
+    /// As ethtool lists things; this stands in front of each name.
+    Listed(String),
+    /// The first word of each line.
+    Names(&'static str),
+}
+
+/// Reads all facts of a DUT with these two interfaces.
+///
+/// # Errors
+/// Those of the connection; what a host has no program for is no fact of it.
+pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, LabError> {
+    let (forms, commands): (Vec<Form>, Vec<Vec<String>>) =
+        questions(interfaces).into_iter().unzip();
+    let mut facts = Facts::new();
+    for (form, text) in forms.into_iter().zip(dut.run_all(&commands)?) {
+        let Some(text) = text else { continue };
+        match form {
+            Form::Whole(name) => {
+                // An address that is being probed for duplicates is not another one.
+                let text = text.replace(" tentative", "");
+                // Where the other end of a veth is has a number that counts namespaces.
+                let text = text.split(" link-netnsid").next().unwrap_or_default();
+                facts.insert(name, text.trim().to_owned());
+            }
+            Form::Sorted(name) => {
+                let lines: BTreeSet<&str> = text.lines().map(str::trim).collect();
+                let lines = lines.into_iter().collect::<Vec<_>>().join("\n");
+                facts.insert(name.to_owned(), lines.trim().to_owned());
+            }
+            Form::Files { what, folder } => add_files(&mut facts, what, folder, &text),
+            Form::Listed(what) => add_listed(&mut facts, &what, &text),
+            Form::Names(name) => {
+                let names = text.lines().filter_map(|line| line.split(' ').next());
+                let names: BTreeSet<&str> = names.collect();
+                let names = names.into_iter().collect::<Vec<_>>().join(" ");
+                facts.insert(name.to_owned(), names);
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// What is asked, and how the answer is read.
+fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
+    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let script = |line: &str| ["sh", "-c", line].map(str::to_owned).to_vec();
+    let whole = |name: &str, line: &str| (Form::Whole(name.to_owned()), words(line));
+    let mut questions = vec![
+        whole(BOOT_ID, "cat /proc/sys/kernel/random/boot_id"),
+        whole("kernel", "uname -srv"),
+        whole("kernel command line", "cat /proc/cmdline"),
+        // What can be written is a setting; the rest is status. Some can never be read, and then grep fails.
+        (
+            Form::Files {
+                what: "sysctl",
+                folder: "/proc/sys/",
+            },
+            script("find /proc/sys -type f -perm /222 -exec grep -Hs '' {} + || :"),
+        ),
+        (
+            Form::Files {
+                what: "module",
+                folder: "/sys/module/",
+            },
+            script(
+                "find /sys/module -path '*/parameters/*' -type f -perm /222 -exec grep -Hs '' {} + || :",
+            ),
+        ),
+        (Form::Names("modules"), words("cat /proc/modules")),
+        whole("nft ruleset", "nft --stateless list ruleset"),
+        whole("rules", "ip rule show"),
+        whole("rules inet6", "ip -6 rule show"),
+        (Form::Sorted("routes"), words("ip route show table all")),
+    ];
+    for interface in interfaces {
+        for (name, option) in [
+            ("offload", "-k"),
+            ("pause", "-a"),
+            ("ring", "-g"),
+            ("coalescing", "-c"),
+            ("channels", "-l"),
+        ] {
+            let listed = Form::Listed(format!("{name} {interface}"));
+            questions.push((listed, words(&format!("ethtool {option} {interface}"))));
+        }
+        for name in ["link", "address"] {
+            questions.push(whole(
+                &format!("{name} {interface}"),
+                &format!("ip -o {name} show dev {interface}"),
+            ));
+        }
+    }
+    questions
+}
+
+/// Lines of `path:value`; several of one path are one fact.
+fn add_files(facts: &mut Facts, what: &str, folder: &str, text: &str) {
+    for line in text.lines() {
+        let Some((path, value)) = line
+            .strip_prefix(folder)
+            .and_then(|line| line.split_once(':'))
+        else {
+            continue;
+        };
+        if RESTLESS.iter().any(|restless| path.starts_with(restless)) {
+            continue;
+        }
+        let fact = facts.entry(format!("{what} {}", path.replace('/', ".")));
+        let fact = fact.or_default();
+        if !fact.is_empty() {
+            fact.push('\n');
+        }
+        fact.push_str(value);
+    }
+}
+
+/// Lines of `name: value`, as ethtool lists them; a heading has no value, and what stands below it its name in
+/// front.
+fn add_listed(facts: &mut Facts, what: &str, text: &str) {
+    let mut heading = String::new();
+    for line in text.lines() {
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        let (name, value) = (name.trim(), value.trim());
+        if value.is_empty() {
+            heading = format!("{name} ");
+            continue;
+        }
+        // The features of `-k` are one list.
+        let heading = if name.contains('-') {
+            ""
+        } else {
+            heading.as_str()
+        };
+        facts.insert(format!("{what} {heading}{name}"), value.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn files_are_facts_but_for_what_never_rests() {
+        let mut facts = Facts::new();
+        let text = "/proc/sys/net/ipv4/ip_forward:1\n/proc/sys/kernel/random/uuid:x\n\
+                    /proc/sys/net/ipv4/tcp_mem:1 2\n/proc/sys/net/ipv4/tcp_mem:3\ngrep: no\n";
+        add_files(&mut facts, "sysctl", "/proc/sys/", text);
+        let expected = [
+            ("sysctl net.ipv4.ip_forward", "1"),
+            ("sysctl net.ipv4.tcp_mem", "1 2\n3"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(facts, Facts::from(expected));
+    }
+
+    #[test]
+    fn what_ethtool_lists_is_told_apart_by_its_headings() {
+        let mut facts = Facts::new();
+        let rings = "Ring parameters for eth1:\nPre-set maximums:\nRX:\t\t4096\n\
+                     Current hardware settings:\nRX:\t\t512\n";
+        add_listed(&mut facts, "ring eth1", rings);
+        let features = "Features for eth1:\nrx-checksumming: on\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n";
+        add_listed(&mut facts, "offload eth1", features);
+        assert_eq!(facts["ring eth1 Current hardware settings RX"], "512");
+        assert_eq!(facts["ring eth1 Pre-set maximums RX"], "4096");
+        assert_eq!(facts["offload eth1 tx-checksum-ipv4"], "off [fixed]");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_of_a_host_is_read(text: String) {
+            let mut facts = Facts::new();
+            add_files(&mut facts, "sysctl", "/", &text);
+            add_listed(&mut facts, "ring", &text);
+        }
+    }
+}

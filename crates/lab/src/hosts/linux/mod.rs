@@ -1,0 +1,10 @@
+//! A Linux DUT: what is so on it, how it is set, and how it is booted by GRUB.
+
+mod boot;
+mod dut;
+mod facts;
+mod grub;
+
+pub(crate) use self::boot::boot_by_itself;
+pub(super) use self::boot::find_grub;
+pub(super) use self::dut::LinuxDut;
