@@ -6,6 +6,7 @@ mod dut;
 mod facts;
 mod grub;
 mod measurement;
+mod pkt_gen;
 mod process;
 mod protocol;
 mod ssh;
@@ -18,7 +19,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    Binding, Direction, Environment, Hosts, Placement, PlannedBlock, Resolved, VariantName,
+    Binding, Direction, Environment, HostTesterKind, Hosts, Placement, PlannedBlock, Resolved,
+    VariantName,
 };
 use fwdlab_sys::Interrupts;
 
@@ -30,7 +32,8 @@ use self::boot::{BootChoice, Booter, power_cycle};
 use self::dut::HostDut;
 use self::facts::{Facts, difference};
 use self::measurement::{Boots, Measurement};
-use self::tester::HostTester;
+use self::pkt_gen::PktGenTester;
+use self::tester::{HostTester, OwnTester};
 use crate::block::BlockStart;
 use crate::clock::now_utc;
 use crate::environment::environment_by;
@@ -73,7 +76,7 @@ pub struct HostsLab {
 struct Link {
     dut_connection: Rc<Connection>,
     dut: HostDut,
-    tester: HostTester,
+    tester: Box<dyn HostTester>,
 }
 
 impl Link {
@@ -87,7 +90,10 @@ impl Link {
         };
         let dut_connection = connect(&hosts.dut.host)?;
         let dut = HostDut::open(&dut_connection, &hosts.dut, resolved)?;
-        let mut tester = HostTester::start(hosts, &mut connect)?;
+        let mut tester: Box<dyn HostTester> = match hosts.tester.uses {
+            HostTesterKind::Fwdlab => Box::new(OwnTester::start(hosts, &mut connect)?),
+            HostTesterKind::PktGen => Box::new(PktGenTester::start(hosts, resolved, &mut connect)?),
+        };
         // Refuses ports that the machine needs.
         tester.stations()?;
         Ok(Self {
