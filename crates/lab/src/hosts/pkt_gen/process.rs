@@ -91,9 +91,7 @@ impl PktGenProcess {
 
     /// Whether it says that it cannot go on.
     pub(super) fn has_failed(&self) -> bool {
-        [Noise::ThreadFailed, Noise::PollError]
-            .iter()
-            .any(|&noise| self.reader.noise(noise) > 0)
+        self.reader.noise(Noise::ThreadFailed) > 0
     }
 
     /// Waits until something holds of it while it runs.
