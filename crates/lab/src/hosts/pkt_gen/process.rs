@@ -298,7 +298,14 @@ mod tests {
 
     #[test]
     fn what_is_started_ends_when_it_has_lasted_too_long() {
-        let mut child = started("1", "trap 'exit 7' INT; while :; do sleep 0.1; done");
+        let mut child = started(
+            "1",
+            "trap 'exit 7' INT; echo on; while :; do sleep 0.1; done",
+        );
+        let mut said = String::new();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut said).unwrap();
+        // Its input stays open.
         child.stdin.as_mut().unwrap().write_all(b"on\n").unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(7));
     }
