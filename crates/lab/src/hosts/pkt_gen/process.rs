@@ -305,8 +305,10 @@ mod tests {
         let mut said = String::new();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         output.read_line(&mut said).unwrap();
-        // Its input stays open.
-        child.stdin.as_mut().unwrap().write_all(b"on\n").unwrap();
+        // Its input stays open: waiting closes what the child still has.
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(b"on\n").unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(7));
+        drop(input);
     }
 }
