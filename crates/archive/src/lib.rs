@@ -16,7 +16,6 @@ mod name;
 pub mod netbenches;
 mod observations;
 mod parallel;
-pub mod pkt_gen;
 mod pps;
 mod replacement;
 mod results;
@@ -27,6 +26,7 @@ mod stamp;
 
 pub use durable::write_file;
 pub use error::{ArchiveError, ArchiveWarning, Place};
+pub use fwdlab_pkt_gen as pkt_gen;
 pub use imported::{FileCounts, ImportAccount, is_imported, load_imported, write_import};
 pub use load::{Attempt, Finished, Loaded};
 pub use lock::holder;

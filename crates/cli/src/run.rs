@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
 use fwdlab_lab::{Lab, Message, TesterChoice};
-use fwdlab_model::{Notify, Resolved};
+use fwdlab_model::{Notify, Resolved, Tester};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_report::format::duration;
 
@@ -178,7 +178,10 @@ fn tell_losses(choice: &TesterChoice) {
     if tester.losses().is_empty() {
         return;
     }
-    tell(&format!("without eBPF programs, measuring with {tester}:"));
+    match tester {
+        Tester::PktGen => tell("measuring with netmap's pkt-gen"),
+        _ => tell(&format!("without eBPF programs, measuring with {tester}:")),
+    }
     for (better, why) in refused {
         tell(&format!("  not {}: {why}", better.sender()));
     }

@@ -442,6 +442,8 @@ pub enum Tester {
     MemoryInline,
     /// Frames that are made and counted in memory, on CPUs of their own.
     MemoryThreaded,
+    /// netmap's pkt-gen, at both ends.
+    PktGen,
 }
 
 impl Tester {
@@ -458,6 +460,7 @@ impl Tester {
             Self::Sendmmsg => "sendmmsg",
             Self::MemoryInline => "memory-inline",
             Self::MemoryThreaded => "memory-threaded",
+            Self::PktGen => "pkt-gen",
         }
     }
 
@@ -471,6 +474,7 @@ impl Tester {
             Self::Sendmmsg => "a packet socket (sendmmsg)",
             Self::MemoryInline => "a generator in memory, in the router's own thread",
             Self::MemoryThreaded => "a generator in memory, on a CPU of its own",
+            Self::PktGen => "netmap's pkt-gen",
         }
     }
 
@@ -484,6 +488,7 @@ impl Tester {
             }
             Self::MemoryInline => "a sink in memory, in the same thread",
             Self::MemoryThreaded => "a sink in memory, beside the generator",
+            Self::PktGen => "netmap's pkt-gen",
         }
     }
 
@@ -503,6 +508,14 @@ impl Tester {
                  first look, because they are addressed to another station.",
                 "The calibration loop has no real-time priority: it takes its turns with the load, \
                  so that short disturbances are seen later or not at all.",
+            ],
+            Self::PktGen => &[
+                "Frames are counted and not looked at: what is in them, which flow they are of, and \
+                 their order are not checked.",
+                "The sink counts every frame that comes in: those of others count as foreign only \
+                 where more came in than was sent.",
+                "Counts come once a second, so that a slice begins and ends with a report, and what \
+                 was offered in it is reckoned from the generators' own reports.",
             ],
         }
     }

@@ -268,17 +268,23 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         );
     }
     if let Some(tester) = session_tester(loaded).filter(|tester| !tester.losses().is_empty()) {
-        warn(
-            "W213",
-            Some("lab".to_owned()),
-            format!(
-                "measured without eBPF programs: frames were sent by {} and counted by {}, which \
-                 costs more and is part of every ns/packet",
-                tester.sender(),
-                tester.sink()
-            ),
-            "run it as root",
-        );
+        let (what, what_to_do) = if tester == Tester::PktGen {
+            (
+                "measured with netmap's pkt-gen: frames were counted and not checked".to_owned(),
+                "have fwdlab's own tester send and check them where that matters",
+            )
+        } else {
+            (
+                format!(
+                    "measured without eBPF programs: frames were sent by {} and counted by {}, which \
+                     costs more and is part of every ns/packet",
+                    tester.sender(),
+                    tester.sink()
+                ),
+                "run it as root",
+            )
+        };
+        warn("W213", Some("lab".to_owned()), what, what_to_do);
     }
     for variant in &loaded.resolved.variants {
         if let Some(reason) = &variant.unavailable {

@@ -1164,7 +1164,10 @@ fn conservation_row(
         format::signed_count(frames.unaccounted_frames),
         format::count(frames.verification.checked_frames),
         with_reasons(totals.wrong_frames, &wrong_reasons),
-        format!("{} of {flows}", frames.verification.flows_seen),
+        match frames.verification.checked_frames {
+            0 => "not checked".to_owned(),
+            _ => format!("{} of {flows}", frames.verification.flows_seen),
+        },
         format::count(frames.foreign_frames),
     ]
 }

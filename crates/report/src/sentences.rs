@@ -1,6 +1,8 @@
 //! Sentences that more than one renderer shows; none of them holds a name that others chose.
 
-use fwdlab_model::{Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, Traffic};
+use fwdlab_model::{
+    Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, Tester, Traffic,
+};
 
 use crate::factorial::{FactorialRow, FactorialSection};
 use crate::format;
@@ -369,8 +371,14 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
             "The result is that of this DUT with these cards; another machine has another balance of CPU, \
              memory and bus.",
         ]
-        .map(str::to_owned)
-        .into(),
+        .iter()
+        .chain(match report.lab.tester {
+            Tester::PktGen => Tester::PktGen.losses(),
+            // Those of others are against the best in this machine's own kernel.
+            _ => &[],
+        })
+        .map(ToString::to_string)
+        .collect(),
         LabKind::Netns => [
             "No network card: veth pairs, so no DMA, no driver rings, no interrupt moderation and \
              no receive-side scaling.",

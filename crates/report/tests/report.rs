@@ -627,6 +627,7 @@ fn frames_in_memory_lack_no_ebpf() {
         codes(&report).contains(&"W213")
     };
     assert!(code_of(Tester::AfXdp));
+    assert!(code_of(Tester::PktGen));
     assert!(!code_of(Tester::MemoryInline));
     assert!(!code_of(Tester::MemoryThreaded));
 }

@@ -348,6 +348,21 @@ impl SshLab {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Puts a script first in the `PATH` of what ssh starts on a host, under a name. It finds files that the test
+    /// writes into [`own_folder`](Self::own_folder) in `/run/testlab`.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn put_program(&self, host: Host, name: &str, script: &str) -> io::Result<()> {
+        executable(&self.own(host, "bin").join(name), script)
+    }
+
+    /// The folder that a host finds as `/run/testlab`.
+    #[must_use]
+    pub fn own_folder(&self, host: Host) -> PathBuf {
+        self.path(host.ssh_name())
+    }
+
     /// What a host's server has logged since the lab was started.
     ///
     /// # Panics

@@ -11,16 +11,17 @@ const EDGES: &[(&str, &[&str])] = &[
     ("sys", &["model"]),
     ("packet", &["model", "sys"]),
     ("profile", &["model", "sys", "stats"]),
+    ("pkt-gen", &["model", "sys", "stats"]),
     ("plan", &["model", "sys", "stats"]),
     ("router", &["model", "sys", "packet"]),
     ("traffic", &["model", "sys", "packet", "router"]),
     (
         "lab",
         &[
-            "model", "sys", "stats", "packet", "router", "traffic", "profile",
+            "model", "sys", "stats", "packet", "router", "traffic", "profile", "pkt-gen",
         ],
     ),
-    ("archive", &["model", "sys", "stats", "profile"]),
+    ("archive", &["model", "sys", "stats", "profile", "pkt-gen"]),
     ("report", &["model", "sys", "stats", "profile", "archive"]),
     (
         "cli",

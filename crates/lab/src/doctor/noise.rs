@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    AddressFamily, Binding, Comparison, Design, Factor, Lab, LabKind, LabNoise, Level, LoadRegime,
-    Order, Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
+    AddressFamily, Binding, Comparison, Design, Factor, HostTesterKind, Lab, LabKind, LabNoise,
+    Level, LoadRegime, Order, Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{StatsError, block_effect, median};
 
@@ -75,6 +75,12 @@ pub fn control_experiment(
         LabKind::Router => vec![AddressFamily::Inet, AddressFamily::Inet6],
         LabKind::Netns | LabKind::FreebsdSsh | LabKind::LinuxSsh => vec![AddressFamily::Inet],
     };
+    // pkt-gen reports once a second, and is started anew for every slice.
+    let uses = lab.hosts.as_ref().map(|hosts| hosts.tester.uses);
+    let (rounds, slice_ms) = match uses {
+        Some(HostTesterKind::PktGen) => (1, 5000),
+        _ => (10, 100),
+    };
     Resolved {
         name: "doctor".to_owned(),
         question: "What this lab finds where there is nothing".to_owned(),
@@ -93,8 +99,8 @@ pub fn control_experiment(
         },
         design: Design {
             blocks,
-            rounds: 10,
-            slice_ms: 100,
+            rounds,
+            slice_ms,
             settle_ms: 50,
             warm_up_ms: 200,
             order: Order::Random,

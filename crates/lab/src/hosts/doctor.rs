@@ -4,13 +4,12 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use fwdlab_model::{DutHost, Hosts, Lab, LabKind, LoadRegime, Resolved};
+use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LabKind, LoadRegime};
 
 use super::dut::Dut;
-use super::freebsd::FreebsdDut;
-use super::linux::{LinuxDut, find_grub};
+use super::linux::find_grub;
 use super::ssh::{Connection, Destination};
-use super::tester::HostTester;
+use super::{open_dut, open_tester};
 use crate::LabError;
 use crate::doctor::{Finding, cpu_settings};
 use crate::environment::environment_by;
@@ -101,19 +100,11 @@ fn unproven(check: String, what: &str) -> Finding {
     )
 }
 
-fn open_dut(
-    connection: &Rc<Connection>,
-    of: &DutHost,
-    resolved: &Resolved,
-) -> Result<Box<dyn Dut>, LabError> {
-    Ok(match resolved.lab.kind {
-        LabKind::FreebsdSsh => Box::new(FreebsdDut::open(connection, of, resolved)?),
-        _ => Box::new(LinuxDut::open(connection, of, resolved)?),
-    })
-}
-
 /// What only factors that boot the DUT need.
 const FOR_BOOTS: &str = "factors bound by cmdline, module or kernel cannot be set";
+
+/// Of the experiment by which the hosts are looked at; none of it is measured.
+const BLOCKS: u32 = 8;
 
 /// Looks at every host of a lab.
 ///
@@ -128,7 +119,7 @@ pub(crate) fn examine_hosts(lab: &Lab, regime: LoadRegime) -> Result<Vec<Finding
         });
     };
     let mut findings = examine_dut(lab, hosts, regime);
-    findings.extend(examine_tester(hosts));
+    findings.extend(examine_tester(lab, hosts, regime));
     Ok(findings)
 }
 
@@ -180,7 +171,7 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         };
         findings.push(tried(&connection, named(&name), &words, lost));
     }
-    let resolved = crate::doctor::control_experiment(lab, regime, 8, false);
+    let resolved = crate::doctor::control_experiment(lab, regime, BLOCKS, false);
     let dut = match open_dut(&connection, of, &resolved) {
         Ok(dut) => dut,
         Err(error) => {
@@ -343,7 +334,7 @@ fn waited_for(of: &DutHost) -> String {
     format!("; a boot is waited for {} s{then}", of.reboot_s_max)
 }
 
-fn examine_tester(hosts: &Hosts) -> Vec<Finding> {
+fn examine_tester(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
     let mut findings = Vec::new();
     let tester = &hosts.tester;
     let receiver = tester.receiver.iter().map(|receiver| &receiver.host);
@@ -369,7 +360,12 @@ fn examine_tester(hosts: &Hosts) -> Vec<Finding> {
         };
         Connection::open(destination).map(Rc::new)
     };
-    let started = HostTester::start(hosts, &mut connect)
+    if hosts.tester.uses == HostTesterKind::PktGen {
+        let what = "pkt-gen was driven from recordings and by a stand-in only";
+        findings.push(unproven("tester: pkt-gen".to_owned(), what));
+    }
+    let resolved = crate::doctor::control_experiment(lab, regime, BLOCKS, false);
+    let started = open_tester(hosts, &resolved, &mut connect)
         .and_then(|mut started| started.stations().map(|stations| (started, stations)));
     findings.push(match started {
         Err(error) => Finding::fatal(check, error.to_string(), "put it right, or change [tester]"),

@@ -8,6 +8,7 @@ mod facts;
 mod freebsd;
 mod linux;
 mod measurement;
+mod pkt_gen;
 mod process;
 mod protocol;
 mod ssh;
@@ -20,8 +21,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    Binding, Direction, Environment, HostTesterKind, Hosts, LabKind, Placement, PlannedBlock,
-    Resolved, VariantName,
+    Binding, Direction, DutHost, Environment, HostTesterKind, Hosts, LabKind, Placement,
+    PlannedBlock, Resolved, VariantName,
 };
 use fwdlab_sys::Interrupts;
 
@@ -37,7 +38,8 @@ use self::facts::{Facts, difference};
 use self::freebsd::FreebsdDut;
 use self::linux::LinuxDut;
 use self::measurement::{Boots, Measurement};
-use self::tester::HostTester;
+use self::pkt_gen::PktGenTester;
+use self::tester::{HostTester, OwnTester};
 use crate::block::BlockStart;
 use crate::clock::now_utc;
 use crate::journal::{Entrance, Journal};
@@ -79,18 +81,11 @@ pub struct HostsLab {
 struct Link {
     dut_connection: Rc<Connection>,
     dut: Box<dyn Dut>,
-    tester: HostTester,
+    tester: Box<dyn HostTester>,
 }
 
 impl Link {
     fn open(hosts: &Hosts, resolved: &Resolved) -> Result<Self, LabError> {
-        if hosts.tester.uses == HostTesterKind::PktGen {
-            return Err(LabError::Host {
-                host: hosts.tester.host.clone(),
-                why: "netmap's pkt-gen cannot be driven by this version; give [tester] uses = \"fwdlab\", on Linux"
-                    .to_owned(),
-            });
-        }
         let mut connect = |host: &str| {
             let destination = Destination {
                 host: host.to_owned(),
@@ -99,12 +94,8 @@ impl Link {
             Connection::open(destination).map(Rc::new)
         };
         let dut_connection = connect(&hosts.dut.host)?;
-        let dut: Box<dyn Dut> = if resolved.lab.kind == LabKind::FreebsdSsh {
-            Box::new(FreebsdDut::open(&dut_connection, &hosts.dut, resolved)?)
-        } else {
-            Box::new(LinuxDut::open(&dut_connection, &hosts.dut, resolved)?)
-        };
-        let mut tester = HostTester::start(hosts, &mut connect)?;
+        let dut = open_dut(&dut_connection, &hosts.dut, resolved)?;
+        let mut tester = open_tester(hosts, resolved, &mut connect)?;
         // Refuses ports that the machine needs.
         tester.stations()?;
         Ok(Self {
@@ -113,6 +104,30 @@ impl Link {
             tester,
         })
     }
+}
+
+/// The DUT, by the system of its host.
+fn open_dut(
+    connection: &Rc<Connection>,
+    of: &DutHost,
+    resolved: &Resolved,
+) -> Result<Box<dyn Dut>, LabError> {
+    Ok(match resolved.lab.kind {
+        LabKind::FreebsdSsh => Box::new(FreebsdDut::open(connection, of, resolved)?),
+        _ => Box::new(LinuxDut::open(connection, of, resolved)?),
+    })
+}
+
+/// The tester, by what sends and counts there.
+fn open_tester(
+    hosts: &Hosts,
+    resolved: &Resolved,
+    connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
+) -> Result<Box<dyn HostTester>, LabError> {
+    Ok(match hosts.tester.uses {
+        HostTesterKind::Fwdlab => Box::new(OwnTester::start(hosts, connect)?),
+        HostTesterKind::PktGen => Box::new(PktGenTester::start(hosts, resolved, connect)?),
+    })
 }
 
 impl HostsLab {

@@ -23,8 +23,69 @@ const QUIET: Duration = Duration::from_millis(200);
 /// How long that may take.
 const QUIET_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// What sends to a DUT and counts what it forwards, on hosts of its own.
+pub(super) trait HostTester {
+    /// The CPU that sends on the first generator's host.
+    fn cpu(&self) -> u32;
+
+    /// What sends and counts.
+    fn sender(&self) -> Tester;
+
+    /// Whether the sink tells flows apart.
+    fn sees_flows(&self) -> bool;
+
+    /// What its hosts are, by their parts.
+    fn described(&self) -> Vec<(String, String)>;
+
+    /// The port that the first generator sends from, and the one that the sink counts at.
+    ///
+    /// # Errors
+    /// Where a port is not there, or the host itself needs it.
+    fn stations(&mut self) -> Result<[Station; 2], LabError>;
+
+    /// Counts what comes from a station, from now on, and checks it where it can.
+    fn expect(
+        &mut self,
+        resolved: &Resolved,
+        family: AddressFamily,
+        source: &str,
+        every_frame: bool,
+    ) -> Result<(), LabError>;
+
+    /// Sends a frame of every flow and size at least, from each port in turn, and tells what came of it.
+    fn probe(
+        &mut self,
+        resolved: &Resolved,
+        family: AddressFamily,
+        destination: &str,
+    ) -> Result<(Sent, SinkState), LabError>;
+
+    /// Begins to send the load, each port its part.
+    fn send(
+        &mut self,
+        resolved: &Resolved,
+        family: AddressFamily,
+        destination: &str,
+        pps: Option<u64>,
+        burst_frames: u32,
+    ) -> Result<(), LabError>;
+
+    /// Counts for a while under the load, all ports at the same time: samples of the sink, at least two, and what
+    /// was offered from the first to the last.
+    fn measure(&mut self, settle_ms: u32, slice_ms: u32) -> Result<(Vec<Counted>, u64), LabError>;
+
+    /// Stops the load and waits until nothing is under way.
+    fn stop(&mut self) -> Result<Sent, LabError>;
+
+    /// What the sink has counted.
+    fn count(&mut self) -> Result<SinkState, LabError>;
+
+    /// Lets go of the sink's interface.
+    fn release(&mut self) -> Result<(), LabError>;
+}
+
 /// A tester of fwdlab's own.
-pub(super) struct HostTester {
+pub(super) struct OwnTester {
     /// The first has the port that the DUT's neighbour is.
     generators: Vec<Generator>,
     /// Where the sink is another host's; else it is the first generator's.
@@ -55,7 +116,7 @@ pub(super) struct Station {
     pub(super) is_virtual: bool,
 }
 
-impl HostTester {
+impl OwnTester {
     /// Starts a process for every port; `connect` logs in on a host.
     ///
     /// # Errors
@@ -95,114 +156,11 @@ impl HostTester {
         })
     }
 
-    /// The CPU that sends on the first generator's host.
-    pub(super) fn cpu(&self) -> u32 {
-        self.generators[0].cpu
-    }
-
-    /// What sends and counts.
-    pub(super) fn sender(&self) -> Tester {
-        self.sender.unwrap_or_default()
-    }
-
-    /// What its hosts are, by their parts.
-    pub(super) fn described(&self) -> Vec<(String, String)> {
-        let described = |process: &AgentProcess| {
-            let hello = &process.hello;
-            format!(
-                "{}, {} CPUs, Linux {}",
-                hello.cpu_model,
-                hello.cpus.len(),
-                hello.kernel.split(' ').next().unwrap_or_default()
-            )
-        };
-        let mut all = Vec::new();
-        for (number, generator) in (1..).zip(&self.generators) {
-            let part = match number {
-                1 => "tester's host".to_owned(),
-                number => format!("generator {number}'s host"),
-            };
-            all.push((part, described(&generator.process)));
-        }
-        let receiver = self.receiver.iter();
-        all.extend(receiver.map(|process| ("receiver's host".to_owned(), described(process))));
-        all
-    }
-
-    /// The port that the first generator sends from, and the one that the sink counts at.
-    ///
-    /// # Errors
-    /// Where a port is not there, or a default route leads through it.
-    pub(super) fn stations(&mut self) -> Result<[Station; 2], LabError> {
-        let mut stations = Vec::new();
-        for generator in &mut self.generators {
-            stations.push(station(&mut generator.process, &generator.interface)?);
-        }
-        let interface = self.interface_in.clone();
-        Ok([stations.swap_remove(0), station(self.sink(), &interface)?])
-    }
-
     fn sink(&mut self) -> &mut AgentProcess {
         match &mut self.receiver {
             Some(process) => process,
             None => &mut self.generators[0].process,
         }
-    }
-
-    /// Counts and checks what comes from a station, from now on.
-    pub(super) fn expect(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        source: &str,
-        every_frame: bool,
-    ) -> Result<(), LabError> {
-        let ask = Ask::Expect {
-            interface: self.interface_in.clone(),
-            source: source.to_owned(),
-            family,
-            traffic: resolved.traffic.clone(),
-            every_frame,
-        };
-        self.sink().done("counting", &ask)
-    }
-
-    /// Sends a frame of every flow and size at least, from each port in turn, and tells what came of it.
-    pub(super) fn probe(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        destination: &str,
-    ) -> Result<(Sent, SinkState), LabError> {
-        let mut all = Sent::default();
-        for number in 0..self.generators.len() {
-            self.send_from(number, resolved, family, destination, Some(PROBE_PPS), 1)?;
-            let process = &mut self.generators[number].process;
-            process.done("sending probe frames", &Ask::SendProbe)?;
-            process.put(STOPPING, &Ask::Stop)?;
-            all.add(stopped(process)?);
-        }
-        self.await_quiet()?;
-        Ok((all, self.count()?))
-    }
-
-    /// Begins to send the load, each port its part.
-    pub(super) fn send(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        destination: &str,
-        pps: Option<u64>,
-        burst_frames: u32,
-    ) -> Result<(), LabError> {
-        let ports = self.generators.len() as u64;
-        for number in 0..self.generators.len() {
-            // What does not divide is the first's.
-            let rest = |pps: u64| if number == 0 { pps % ports } else { 0 };
-            let part = pps.map(|pps| pps / ports + rest(pps));
-            self.send_from(number, resolved, family, destination, part, burst_frames)?;
-        }
-        Ok(())
     }
 
     fn send_from(
@@ -236,12 +194,124 @@ impl HostTester {
         }
     }
 
-    /// Counts for a while under the load, all ports at the same time: samples of the sink, and what was offered.
-    pub(super) fn measure(
+    /// Where generators cannot see what the sink counts, waits until it counts nothing any more.
+    fn await_quiet(&mut self) -> Result<(), LabError> {
+        if self.receiver.is_none() && self.generators.len() == 1 {
+            return Ok(());
+        }
+        let start = Instant::now();
+        let mut before = self.count()?.forwarded_frames;
+        while start.elapsed() < QUIET_TIME_MAX {
+            sleep(QUIET);
+            let now = self.count()?.forwarded_frames;
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        Ok(())
+    }
+}
+
+impl HostTester for OwnTester {
+    fn cpu(&self) -> u32 {
+        self.generators[0].cpu
+    }
+
+    fn sender(&self) -> Tester {
+        self.sender.unwrap_or_default()
+    }
+
+    fn sees_flows(&self) -> bool {
+        true
+    }
+
+    fn described(&self) -> Vec<(String, String)> {
+        let described = |process: &AgentProcess| {
+            let hello = &process.hello;
+            format!(
+                "{}, {} CPUs, Linux {}",
+                hello.cpu_model,
+                hello.cpus.len(),
+                hello.kernel.split(' ').next().unwrap_or_default()
+            )
+        };
+        let mut all = Vec::new();
+        for (number, generator) in (1..).zip(&self.generators) {
+            let part = match number {
+                1 => "tester's host".to_owned(),
+                number => format!("generator {number}'s host"),
+            };
+            all.push((part, described(&generator.process)));
+        }
+        let receiver = self.receiver.iter();
+        all.extend(receiver.map(|process| ("receiver's host".to_owned(), described(process))));
+        all
+    }
+
+    fn stations(&mut self) -> Result<[Station; 2], LabError> {
+        let mut stations = Vec::new();
+        for generator in &mut self.generators {
+            stations.push(station(&mut generator.process, &generator.interface)?);
+        }
+        let interface = self.interface_in.clone();
+        Ok([stations.swap_remove(0), station(self.sink(), &interface)?])
+    }
+
+    fn expect(
         &mut self,
-        settle_ms: u32,
-        slice_ms: u32,
-    ) -> Result<(Vec<Counted>, u64), LabError> {
+        resolved: &Resolved,
+        family: AddressFamily,
+        source: &str,
+        every_frame: bool,
+    ) -> Result<(), LabError> {
+        let ask = Ask::Expect {
+            interface: self.interface_in.clone(),
+            source: source.to_owned(),
+            family,
+            traffic: resolved.traffic.clone(),
+            every_frame,
+        };
+        self.sink().done("counting", &ask)
+    }
+
+    fn probe(
+        &mut self,
+        resolved: &Resolved,
+        family: AddressFamily,
+        destination: &str,
+    ) -> Result<(Sent, SinkState), LabError> {
+        let mut all = Sent::default();
+        for number in 0..self.generators.len() {
+            self.send_from(number, resolved, family, destination, Some(PROBE_PPS), 1)?;
+            let process = &mut self.generators[number].process;
+            process.done("sending probe frames", &Ask::SendProbe)?;
+            process.put(STOPPING, &Ask::Stop)?;
+            all.add(stopped(process)?);
+        }
+        self.await_quiet()?;
+        Ok((all, self.count()?))
+    }
+
+    fn send(
+        &mut self,
+        resolved: &Resolved,
+        family: AddressFamily,
+        destination: &str,
+        pps: Option<u64>,
+        burst_frames: u32,
+    ) -> Result<(), LabError> {
+        let ports = self.generators.len() as u64;
+        for number in 0..self.generators.len() {
+            // What does not divide is the first's.
+            let rest = |pps: u64| if number == 0 { pps % ports } else { 0 };
+            let part = pps.map(|pps| pps / ports + rest(pps));
+            self.send_from(number, resolved, family, destination, part, burst_frames)?;
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, settle_ms: u32, slice_ms: u32) -> Result<(Vec<Counted>, u64), LabError> {
         const WHAT: &str = "measuring";
         let ask = Ask::Measure {
             settle_ms,
@@ -276,8 +346,7 @@ impl HostTester {
         Ok((of_sink, offered))
     }
 
-    /// Stops the load and waits until nothing is under way.
-    pub(super) fn stop(&mut self) -> Result<Sent, LabError> {
+    fn stop(&mut self) -> Result<Sent, LabError> {
         for generator in &mut self.generators {
             generator.process.put(STOPPING, &Ask::Stop)?;
         }
@@ -289,26 +358,7 @@ impl HostTester {
         Ok(all)
     }
 
-    /// Where generators cannot see what the sink counts, waits until it counts nothing any more.
-    fn await_quiet(&mut self) -> Result<(), LabError> {
-        if self.receiver.is_none() && self.generators.len() == 1 {
-            return Ok(());
-        }
-        let start = Instant::now();
-        let mut before = self.count()?.forwarded_frames;
-        while start.elapsed() < QUIET_TIME_MAX {
-            sleep(QUIET);
-            let now = self.count()?.forwarded_frames;
-            if now == before {
-                break;
-            }
-            before = now;
-        }
-        Ok(())
-    }
-
-    /// What the sink has counted.
-    pub(super) fn count(&mut self) -> Result<SinkState, LabError> {
+    fn count(&mut self) -> Result<SinkState, LabError> {
         let sink = self.sink();
         match sink.ask("counting", &Ask::Count)? {
             Answer::Counted(state) => Ok(state),
@@ -316,8 +366,7 @@ impl HostTester {
         }
     }
 
-    /// Lets go of the sink's interface.
-    pub(super) fn release(&mut self) -> Result<(), LabError> {
+    fn release(&mut self) -> Result<(), LabError> {
         self.sink().done("letting go of its ports", &Ask::Release)
     }
 }
@@ -325,7 +374,7 @@ impl HostTester {
 const STOPPING: &str = "stopping";
 
 impl Sent {
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.offered_frames += other.offered_frames;
         self.transmitted_frames += other.transmitted_frames;
         self.failed = self.failed.take().or(other.failed);

@@ -1,9 +1,5 @@
-//! Logs of netmap's `pkt-gen`, as forwarding benches keep them: what a sender or a receiver printed,
-//! with whatever its shell and its terminal mixed in.
-//!
-//! [`PktGenLog::parse`] reads one; nothing in it is dropped: what is no sample, no summary and no
-//! known noise stays with its line number. [`published_observation`] makes the number that the public
-//! archive publishes of it, [`steady_state`] the rate while the load lasted.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 mod command;
 mod line;
@@ -183,7 +179,7 @@ impl PktGenLog {
     ///
     /// # Examples
     /// ```
-    /// use fwdlab_archive::pkt_gen::{Ending, PktGenLog, Role};
+    /// use fwdlab_pkt_gen::{Ending, PktGenLog, Role};
     /// let log = PktGenLog::parse(
     ///     b"CMD: pkt-gen -N -f rx -i igb3 -w 4\n\
     ///       999.000000 main_thread [1441] 729113 pps (730571 pkts in 1002000 usec)\n\
@@ -193,21 +189,35 @@ impl PktGenLog {
     /// assert_eq!((log.role, log.ending), (Role::Receiver, Ending::Terminated));
     /// assert_eq!(log.samples[1].end_us, 1_001_000);
     /// assert_eq!(log.samples[1].packets, 730_230);
-    /// # Ok::<(), fwdlab_archive::pkt_gen::PktGenError>(())
+    /// # Ok::<(), fwdlab_pkt_gen::PktGenError>(())
     /// ```
     pub fn parse(text: &[u8]) -> Result<Self, PktGenError> {
-        let mut reader = Reader::default();
-        for (index, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
+        let mut reader = LogReader::default();
+        for line in text.split_inclusive(|&byte| byte == b'\n') {
             let line = String::from_utf8_lossy(line.strip_suffix(b"\n").unwrap_or(line));
-            reader.read(index + 1, line.strip_suffix('\r').unwrap_or(&line))?;
+            reader.read(line.strip_suffix('\r').unwrap_or(&line))?;
         }
         reader.finish()
     }
 }
 
-/// What was read so far.
-#[derive(Default)]
-struct Reader {
+/// A log that is read while it is written, line by line.
+///
+/// # Examples
+/// ```
+/// use fwdlab_pkt_gen::{LogReader, Noise};
+/// let mut reader = LogReader::default();
+/// reader.read("992.788404 main [2044] Ready...")?;
+/// assert!(!reader.has_begun());
+/// reader.read("992.788525 receiver_body [1282] reading from netmap:igb2 fd 4 main_fd 3")?;
+/// assert!(reader.has_begun());
+/// reader.read("993.790400 main_thread [1550] 739193 pps (740588 pkts in 1001887 usec)")?;
+/// assert_eq!(reader.samples()[0].packets, 740_588);
+/// assert_eq!(reader.noise(Noise::ThreadFailed), 0);
+/// # Ok::<(), fwdlab_pkt_gen::PktGenError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct LogReader {
     command: Option<Command>,
     role: Option<Role>,
     samples: Vec<Sample>,
@@ -217,6 +227,7 @@ struct Reader {
     summary_is_open: bool,
     is_terminated: bool,
     is_of_pkt_gen: bool,
+    has_begun: bool,
     first_words: Option<(usize, String)>,
     lines: usize,
     setup_lines: usize,
@@ -224,9 +235,38 @@ struct Reader {
     unknown: Vec<UnknownLine>,
 }
 
-impl Reader {
-    fn read(&mut self, number: usize, text: &str) -> Result<(), PktGenError> {
+impl LogReader {
+    /// What was reported so far at every interval, in order.
+    #[must_use]
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// What was reported in the end, where it has ended.
+    #[must_use]
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    /// How often something is in it that says nothing about rates.
+    #[must_use]
+    pub fn noise(&self, noise: Noise) -> usize {
+        self.noise.get(&noise).copied().unwrap_or_default()
+    }
+
+    /// Whether pkt-gen has its port open and its link has had its time: it sends, or waits for packets.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Reads the next line, without its end.
+    ///
+    /// # Errors
+    /// As of [`PktGenLog::parse`], where that shows.
+    pub fn read(&mut self, text: &str) -> Result<(), PktGenError> {
         self.lines += 1;
+        let number = self.lines;
         let (text, titles) = line::without_screen_titles(text);
         if titles > 0 {
             *self.noise.entry(Noise::ScreenTitle).or_default() += titles;
@@ -244,12 +284,14 @@ impl Reader {
             Line::Setup(role) => {
                 self.setup_lines += 1;
                 self.role = self.role.or(role);
+                self.has_begun |= role.is_some();
                 self.is_of_pkt_gen = true;
             }
             Line::Blank => self.setup_lines += 1,
             Line::Sample(stamp, sample) => {
                 let end_us = self.clock.advance(&stamp, sample.interval_us);
                 self.is_of_pkt_gen = true;
+                self.has_begun = true;
                 self.samples.push(Sample {
                     line: number,
                     end_us,
@@ -274,6 +316,7 @@ impl Reader {
             Line::Noise(noise, role) => {
                 self.is_of_pkt_gen |= noise.is_of_pkt_gen();
                 self.role = self.role.or(role);
+                self.has_begun |= role.is_some();
                 *self.noise.entry(noise).or_default() += 1;
                 if noise == Noise::ShellTrace
                     && self.command.is_none()
@@ -307,7 +350,11 @@ impl Reader {
         Ok(())
     }
 
-    fn finish(self) -> Result<PktGenLog, PktGenError> {
+    /// The log as a whole, as [`PktGenLog::parse`] reads it.
+    ///
+    /// # Errors
+    /// As of [`PktGenLog::parse`].
+    pub fn finish(self) -> Result<PktGenLog, PktGenError> {
         let Some((line, found)) = self.first_words else {
             return Err(PktGenError::Empty);
         };
@@ -339,7 +386,7 @@ impl Reader {
 }
 
 /// A log's clock, made to go on.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Clock {
     /// What the log showed last, and what that is here.
     last: Option<(i64, u64)>,

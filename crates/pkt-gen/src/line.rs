@@ -1,6 +1,6 @@
 //! What a single line of a log is.
 
-use super::{Command, Role, Sample, SampleDetails, Summary};
+use crate::{Command, Role, Sample, SampleDetails, Summary};
 
 /// What is known to stand in logs and says nothing about rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ pub enum Noise {
 
 impl Noise {
     /// Whether pkt-gen itself prints it.
-    pub(super) fn is_of_pkt_gen(self) -> bool {
+    pub(crate) fn is_of_pkt_gen(self) -> bool {
         !matches!(
             self,
             Self::Ping | Self::ShellTrace | Self::Terminal | Self::ScreenTitle
@@ -54,7 +54,7 @@ pub struct Speed {
 }
 
 /// A line by its kind.
-pub(super) enum Line {
+pub(crate) enum Line {
     Command(Command),
     /// A line of `equilibrium`.
     Equilibrium,
@@ -70,9 +70,9 @@ pub(super) enum Line {
 }
 
 /// What pkt-gen puts in front of its messages.
-pub(super) struct Stamp {
+pub(crate) struct Stamp {
     /// Seconds modulo 1000, in microseconds.
-    pub(super) time_us: i64,
+    pub(crate) time_us: i64,
 }
 
 /// How messages about set-up and take-down begin.
@@ -127,7 +127,7 @@ const NOISE_OF_OTHERS: &[(&str, Noise)] = &[
 
 impl Line {
     /// The kind of a line without white space around it.
-    pub(super) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         if text.is_empty() {
             return Self::Blank;
         }
@@ -191,7 +191,7 @@ fn found<'a>(table: &'a [(&str, Noise)], text: &str) -> Option<&'a (&'a str, Noi
 }
 
 /// A line without the escape sequences that set a title (`ESC k … ESC \`), and how many there were.
-pub(super) fn without_screen_titles(text: &str) -> (String, usize) {
+pub(crate) fn without_screen_titles(text: &str) -> (String, usize) {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
     let mut titles = 0;

@@ -44,7 +44,7 @@ impl Command {
     }
 
     /// The command of a line that the bench's script writes in front of a log.
-    pub(super) fn of_line(line: &str) -> Option<Self> {
+    pub(crate) fn of_line(line: &str) -> Option<Self> {
         let rest = line.strip_prefix("CMD")?;
         let (host, command) = rest.split_once(':')?;
         let host = match host.strip_prefix(" on ") {
@@ -56,7 +56,7 @@ impl Command {
     }
 
     /// The command in a line of a shell's trace: the last argument of an `ssh`.
-    pub(super) fn of_trace(line: &str) -> Option<Self> {
+    pub(crate) fn of_trace(line: &str) -> Option<Self> {
         let (_, command) = line.strip_prefix("+ ")?.split_once("'pkt-gen ")?;
         let (arguments, _) = command.split_once('\'')?;
         Self::of_words(&format!("pkt-gen {arguments}"), None)
@@ -135,7 +135,7 @@ pub struct AddressRange {
 
 impl AddressRange {
     /// `198.18.10.1:2000-198.18.10.20:2100`, `[2001:2::1]-[2001:2::14]`, or one address alone.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (first, last) = match text.split_once('-') {
             Some((first, last)) => (endpoint(first)?, Some(endpoint(last)?)),
             None => (endpoint(text)?, None),

@@ -2,7 +2,7 @@
 
 use fwdlab_stats::{Spread, lag_1_autocorrelation, median};
 
-use super::{PktGenLog, Sample};
+use crate::{PktGenLog, Sample};
 
 /// What is left out at the beginning of a blast: queues and caches fill, a link may still settle.
 const MARGIN_BEGIN_US: u64 = 3_000_000;

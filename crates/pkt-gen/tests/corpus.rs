@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_archive::pkt_gen::{
-    PktGenError, PktGenLog, PublishedMedian, Role, Sample, published_observation, steady_state,
+use fwdlab_pkt_gen::{
+    LogReader, PktGenError, PktGenLog, PublishedMedian, Role, Sample, published_observation,
+    steady_state,
 };
 
 /// What a log's file name says: `bench.<key>.<iteration>.<role>`, without the iteration under `PMC`.
@@ -172,6 +173,52 @@ fn every_log_is_read_and_every_line_is_known() {
         to_published.len()
     );
     assert_eq!([0.01, 0.05].map(|by| apart(&to_median, by)), [24, 7]);
+}
+
+#[test]
+fn a_log_read_while_it_is_written_is_the_same_log() {
+    let archive = testkit::require_shared!("corpus/netbenches");
+    let (mut logs_read, mut samples) = (0, 0);
+    for (path, _) in logs(&archive) {
+        let text = fs::read(&path).unwrap();
+        let Ok(whole) = PktGenLog::parse(&text) else {
+            continue;
+        };
+        let shown = path.display().to_string();
+        let mut reader = LogReader::default();
+        let (mut packets, mut time_us) = (0, 0);
+        for line in String::from_utf8_lossy(&text).lines() {
+            let before = reader.samples().len();
+            reader.read(line).unwrap();
+            for sample in &reader.samples()[before..] {
+                assert!(reader.has_begun(), "{shown}");
+                packets += sample.packets;
+                time_us += sample.interval_us;
+            }
+        }
+        let of_whole = |of: fn(&Sample) -> u64| whole.samples.iter().map(of).sum::<u64>();
+        assert_eq!(packets, of_whole(|sample| sample.packets), "{shown}");
+        assert_eq!(time_us, of_whole(|sample| sample.interval_us), "{shown}");
+        // The reports go on without a gap, so that their sum is the time of the log's own clock.
+        if let [first, .., last] = &whole.samples[..] {
+            let by_clock_us = last.end_us + first.interval_us;
+            let apart_us = time_us.abs_diff(by_clock_us);
+            assert!(
+                apart_us < 2_000 * whole.samples.len() as u64,
+                "{shown}: {apart_us}"
+            );
+        }
+        // What is sent is more than the reports say, by what was under way when it ended.
+        if whole.role == Role::Sender
+            && let Some(summary) = reader.summary()
+        {
+            assert!(summary.packets >= packets, "{shown}");
+        }
+        samples += reader.samples().len();
+        assert_eq!(reader.finish().unwrap(), whole, "{shown}");
+        logs_read += 1;
+    }
+    assert_eq!((logs_read, samples), (3730, 244_882));
 }
 
 /// The datasets of a results folder, by name.

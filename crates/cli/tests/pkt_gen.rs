@@ -1,0 +1,129 @@
+//! Labs of hosts whose tester is netmap's pkt-gen. In its place stands a script that prints what pkt-gen does, and whose
+//! frames are real: netmap is on no machine that these tests run on.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod shared;
+
+use std::fs;
+use std::process::{Child, Command};
+
+use shared::rig::{Rig, assert_as_before};
+use shared::{FWDLAB, block_records, records};
+use testkit::{Host, text};
+
+const BLOCKS: usize = 3;
+
+/// A rig whose tester is the stand-in.
+fn start() -> Rig {
+    let rig = Rig::start();
+    let script = fs::read_to_string(shared::data("pkt-gen")).unwrap();
+    let script = script.replace("@FWDLAB@", FWDLAB);
+    rig.lab
+        .put_program(Host::Tester, "pkt-gen", &script)
+        .unwrap();
+    rig.change(
+        "hosts-lab.toml",
+        "host = \"tester\"\n",
+        "host = \"tester\"\nuses = \"pkt-gen\"\n",
+    );
+    rig.change(
+        "hosts.toml",
+        "blocks = 6",
+        "blocks = 3\nconfidence_percent = 60",
+    );
+    rig.change("hosts.toml", "slice_ms = 300", "slice_ms = 3000");
+    rig.change("hosts.toml", "pps = 10000", "pps = 4000");
+    rig
+}
+
+/// Whether a pkt-gen lives on the tester's host, or what it sends with.
+fn has_pkt_gen(rig: &Rig) -> bool {
+    let namespace = rig.lab.namespace(Host::Tester);
+    let pids = testkit::succeed(Command::new("ip").args(["netns", "pids", &namespace]));
+    let pids = String::from_utf8(pids.stdout).unwrap();
+    pids.lines().any(|pid| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.contains("pkt-gen\0") || line.contains("\0gen\0")
+    })
+}
+
+/// Frames that came in at the tester's port so far.
+fn received_frames(rig: &Rig) -> u64 {
+    let counter = "/sys/class/net/eth2/statistics/rx_packets";
+    let frames = rig.lab.inside(Host::Tester, &["cat", counter]);
+    frames.trim().parse().unwrap()
+}
+
+fn begin(rig: &Rig, what: &str, holds: impl Fn() -> bool) -> Child {
+    shared::wait_for_child(what, rig.run().spawn().unwrap(), holds)
+}
+
+#[test]
+fn pkt_gen_measures_what_interfaces_count() {
+    require_rig!();
+    testkit::require_tool!("bash");
+    let rig = start();
+    let before = rig.dut();
+    // What it cannot do is said before anything is done.
+    rig.change("hosts.toml", "slice_ms = 3000", "slice_ms = 300");
+    let refused = rig.run().output().unwrap();
+    assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
+    assert!(
+        text(&refused).contains("write slice_ms = 3000 or more"),
+        "{}",
+        text(&refused)
+    );
+    rig.change("hosts.toml", "slice_ms = 300", "slice_ms = 3000");
+    let received = received_frames(&rig);
+    let output = rig.run().output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_as_before(&rig, &before);
+    testkit::wait_until("pkt-gen and what watches it end", || !has_pkt_gen(&rig));
+    let received = received_frames(&rig) - received;
+    let directory = rig.directory();
+    let records = records(&directory);
+    let blocks = block_records(&records);
+    assert_eq!(blocks.len(), BLOCKS);
+    let mut forwarded = 0;
+    for block in &blocks {
+        let family = &block["conservation"]["inet"];
+        forwarded += family["forwarded_frames"].as_u64().unwrap();
+        assert_eq!(family["verification"]["checked_frames"], 0, "{family}");
+    }
+    // Those of probes and neighbours are beside.
+    assert!(
+        received.abs_diff(forwarded) * 100 < received,
+        "{received} and {forwarded}"
+    );
+    let readme = fs::read_to_string(directory.join("README.md")).unwrap();
+    for expected in ["netmap's pkt-gen", "not checked", "W213"] {
+        assert!(readme.contains(expected), "{expected}: {readme}");
+    }
+}
+
+#[test]
+fn a_pkt_gen_that_fails_costs_a_block_and_a_killed_run_leaves_none() {
+    require_rig!();
+    testkit::require_tool!("bash");
+    let rig = start();
+    let before = rig.dut();
+    let crash = rig.lab.own_folder(Host::Tester).join("crash");
+    fs::write(&crash, "").unwrap();
+    let mut child = begin(&rig, "a block", || rig.blocks() > 0);
+    assert!(!crash.exists());
+    let sent = rig.sent_frames();
+    child = shared::wait_for_child("a load", child, || rig.sent_frames() > sent + 3000);
+    assert!(has_pkt_gen(&rig));
+    child.kill().unwrap();
+    let said = text(&child.wait_with_output().unwrap());
+    assert!(
+        said.contains("a thread of pkt-gen failed") && said.contains("ouch, thread 0"),
+        "{said}"
+    );
+    testkit::wait_until("pkt-gen ends", || !has_pkt_gen(&rig));
+    let sent = rig.sent_frames();
+    let restored = rig.fwdlab(&["restore"]).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+    assert_as_before(&rig, &before);
+    assert_eq!(rig.sent_frames(), sent);
+}
