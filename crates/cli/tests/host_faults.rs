@@ -17,7 +17,7 @@ use shared::{cases, finish, storm};
 use testkit::{Host, text};
 
 /// How many of the operations fail in the ordinary tests; a soak lets each of them fail.
-const SAMPLE: usize = 4;
+const SAMPLE: usize = 3;
 /// How many runs are killed in the ordinary tests.
 const KILLS: usize = 2;
 /// As few as there can be at the confidence that is asked for.

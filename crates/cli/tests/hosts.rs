@@ -81,8 +81,13 @@ fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
     let before = rig.dut();
     // Both on the tester's host: what matters is that each is reached and asked by itself.
     rig.change("hosts-lab.toml", "out = \"eth1\"\nin = \"eth2\"\n", "out = \"eth1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"eth1\"\n");
+    rig.change(
+        "hosts.toml",
+        "blocks = 6",
+        "blocks = 3\nconfidence_percent = 60",
+    );
     let output = rig.run().output().unwrap();
-    assert!(text(&output).contains("block 6 of 6"), "{}", text(&output));
+    assert!(text(&output).contains("block 3 of 3"), "{}", text(&output));
     assert_as_before(&rig, &before);
     let directory = rig.directory();
     for block in block_records(&records(&directory)) {
@@ -90,7 +95,10 @@ fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
         assert_eq!(family["unaccounted_frames"], 0, "{family}");
         // Slices of 300 ms at 10,000 frames a second, with what is sent before and after them.
         assert!(family["offered_frames"].as_u64() > Some(6000), "{family}");
-        assert_eq!(family["verification"]["flows_seen"], 100, "{family}");
+        assert!(
+            family["verification"]["checked_frames"].as_u64() > Some(50),
+            "{family}"
+        );
     }
     testkit::wait_until("the tester's processes end", || !rig.has_tester());
 }
@@ -213,7 +221,7 @@ fn a_dut_boots_for_every_trial_and_as_by_itself_in_the_end() {
         "hosts-lab.toml",
         "host = \"router\"\n",
         &format!(
-            "host = \"router\"\nreboot_s_max = 12\npower_cycle = [\"touch\", {:?}]\n",
+            "host = \"router\"\nreboot_s_max = 10\npower_cycle = [\"touch\", {:?}]\n",
             pressed.display().to_string()
         ),
     );
