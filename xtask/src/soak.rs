@@ -24,7 +24,7 @@ struct Storm {
     cases: &'static str,
 }
 
-const STORMS: [Storm; 5] = [
+const STORMS: [Storm; 6] = [
     Storm {
         option: "--kills",
         program: "interruption",
@@ -55,11 +55,17 @@ const STORMS: [Storm; 5] = [
         test: "runs_on_hosts_that_are_killed_at_any_moment_go_on_to_the_same_plan",
         cases: "1..50",
     },
+    Storm {
+        option: "--silence",
+        program: "host_faults",
+        test: "a_control_plane_that_is_silent_costs_time_and_nothing_else",
+        cases: "60..60",
+    },
 ];
 
 /// Kills runs at seeded moments, on this machine and on hosts, lets single effects of a run and single operations
-/// on a host fail, and counts how often profiles are right; or judges mutants of the router, tests what the
-/// feature `parquet` builds, or has hosts be silent for a minute.
+/// on a host fail, has hosts be silent for a minute, and counts how often profiles are right; or judges mutants of
+/// the router, or tests what the feature `parquet` builds.
 ///
 /// # Errors
 /// A case fails, a mutant survives, or the options are none.
@@ -68,7 +74,6 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
         ["--mutations"] => return mutations::judge_mutants(""),
         ["--mutations", name] => return mutations::judge_mutants(name),
         ["--parquet"] => return parquet(),
-        ["--silence"] => return silence(),
         _ => {}
     }
     for (storm, cases) in chosen(options)? {
@@ -79,14 +84,6 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
             .env(SOAK, cases))?;
     }
     Ok(())
-}
-
-/// Has each host be silent for a minute in the middle of a run, and a run stand still under its load, for which the
-/// ordinary tests have no time.
-fn silence() -> Result<()> {
-    run(cargo(["test", "--release", "--package", "fwdlab"])
-        .args(["--test", "host_faults", "--", "--ignored", "--nocapture"])
-        .arg("--test-threads=1"))
 }
 
 /// Checks and tests what only the feature `parquet` builds, for which the ordinary tests have no time.
@@ -110,9 +107,9 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let storm = STORMS.iter().find(|storm| storm.option == pair[0]);
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
-                "soak: {}: give --kills, --effects, --profiles, --operations or --host-kills, each with a RANGE, where a range is A..B, both included, \
+                "soak: {}: give --kills RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --host-kills RANGE or --silence RANGE, where a range is A..B, both included, \
                  A.. or B alone for 1..B; or --mutations alone, or with part of a mutation's name; or \
-                 --parquet or --silence",
+                 --parquet",
                 pair.join(" ")
             );
         };
@@ -156,6 +153,7 @@ mod tests {
                 "--profiles 1..100",
                 "--operations 1..",
                 "--host-kills 1..50",
+                "--silence 60..60",
             ]
         );
         assert_eq!(cases(&["--kills", "20"]), ["--kills 1..20"]);
