@@ -148,19 +148,10 @@ impl Undo {
                 command_line,
                 time_s_max,
             } => {
-                let destination = Destination {
-                    host: host.clone(),
-                    config: ssh_config.clone(),
-                };
                 let time_max = Duration::from_secs(*time_s_max);
-                let open = dut.and_then(Entrance::connection);
-                match open.filter(|open| *open.destination() == destination) {
-                    Some(open) => boot_by_itself(open, kernel, command_line, time_max),
-                    None => {
-                        let own = Connection::open(destination)?;
-                        boot_by_itself(&own, kernel, command_line, time_max)
-                    }
-                }
+                on_connection(dut, host, ssh_config.as_deref(), |connection| {
+                    boot_by_itself(connection, kernel, command_line, time_max)
+                })
             }
             Self::RebootFreebsd {
                 host,
@@ -168,19 +159,10 @@ impl Undo {
                 boot_time_s,
                 time_s_max,
             } => {
-                let destination = Destination {
-                    host: host.clone(),
-                    config: ssh_config.clone(),
-                };
                 let time_max = Duration::from_secs(*time_s_max);
-                let open = dut.and_then(Entrance::connection);
-                match open.filter(|open| *open.destination() == destination) {
-                    Some(open) => boot_freebsd_by_itself(open, *boot_time_s, time_max),
-                    None => {
-                        let own = Connection::open(destination)?;
-                        boot_freebsd_by_itself(&own, *boot_time_s, time_max)
-                    }
-                }
+                on_connection(dut, host, ssh_config.as_deref(), |connection| {
+                    boot_freebsd_by_itself(connection, *boot_time_s, time_max)
+                })
             }
             Self::RemoveNamespace { name } => Ok(fwdlab_sys::remove_namespace(name)?),
             Self::Run {
@@ -206,6 +188,24 @@ impl Undo {
                 write(&path, value)
             }
         }
+    }
+}
+
+/// Does something over a connection to a host: the one that is open, or one of its own.
+fn on_connection(
+    dut: Option<&Entrance>,
+    host: &str,
+    ssh_config: Option<&Path>,
+    work: impl FnOnce(&Connection) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    let destination = Destination {
+        host: host.to_owned(),
+        config: ssh_config.map(Path::to_owned),
+    };
+    let open = dut.and_then(Entrance::connection);
+    match open.filter(|open| *open.destination() == destination) {
+        Some(open) => work(open),
+        None => work(&Connection::open(destination)?),
     }
 }
 
