@@ -381,7 +381,7 @@ impl<'a> Measurement<'a> {
             )?;
             // What waits to be checked has only so much room.
             sink.counts()?;
-            if !profiler.add(family, name, samplers, &watch) {
+            if !profiler.add_watched(family, name, samplers, &watch) {
                 return Ok(());
             }
         }

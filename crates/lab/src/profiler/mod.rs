@@ -1,23 +1,24 @@
 //! Profiles of the variants: stacks sampled under the load, in slices that are no part of any trial.
 
 mod judge;
+mod sampling;
 mod symbols;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fwdlab_model::{
-    AddressFamily, CpuSamples, LoadRegime, ProfileEvery, ProfileRecord, ProfileStacks, Profiling,
-    VariantName,
+    AddressFamily, LoadRegime, ProfileEvery, ProfileRecord, ProfileStacks, Profiling, VariantName,
 };
 use fwdlab_profile::Folded;
-use fwdlab_sys::{Sampled, SamplerSwitch, StackSampler, SysError, monotonic_ns};
+
+pub(crate) use self::sampling::{
+    OfCpus, Place, ProfileSlice, SampledLoad, Samplers, unavailable,
+};
+pub(crate) use self::symbols::Symbols;
 
 use self::judge::faults;
-use self::symbols::Symbols;
 use crate::LabError;
-use crate::block::as_f64;
 use crate::watch::Watch;
 
 /// How often a profile is taken until it shows the load.
@@ -36,50 +37,6 @@ pub(crate) struct Profiler {
 struct Taken {
     stacks: Folded<'static>,
     record: Option<ProfileRecord>,
-}
-
-/// Where forwarding is sampled.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    /// The CPU.
-    pub(crate) cpu: u32,
-    /// The thread of this process that forwards there, where it is one.
-    pub(crate) thread: Option<u32>,
-}
-
-/// The samplers of a slice, by CPU.
-pub(crate) struct Samplers {
-    samplers: Vec<(u32, StackSampler)>,
-    pub(crate) window: Window,
-}
-
-/// When samplers are on: from one edge of a slice to the other.
-#[derive(Debug, Default)]
-pub(crate) struct Window {
-    switches: Vec<SamplerSwitch>,
-    start_ns: AtomicU64,
-    end_ns: AtomicU64,
-}
-
-impl Window {
-    /// Switches the samplers on at the first edge, and off at the second.
-    ///
-    /// # Errors
-    /// What the kernel says.
-    pub(crate) fn at_edge(&self) -> Result<(), LabError> {
-        if self.start_ns.load(Ordering::Acquire) == 0 {
-            self.start_ns.store(monotonic_ns(), Ordering::Release);
-            for switch in &self.switches {
-                switch.on()?;
-            }
-        } else {
-            for switch in &self.switches {
-                switch.off()?;
-            }
-            self.end_ns.store(monotonic_ns(), Ordering::Release);
-        }
-        Ok(())
-    }
 }
 
 impl Profiler {
@@ -108,82 +65,37 @@ impl Profiler {
     /// # Errors
     /// Where this process may not sample there.
     pub(crate) fn samplers(&self, places: &[Place]) -> Result<Samplers, LabError> {
-        let samplers = places
-            .iter()
-            .map(|&place| Ok((place.cpu, open(place, self.profiling.frequency_hz)?)))
-            .collect::<Result<Vec<_>, LabError>>()?;
-        let switches = samplers
-            .iter()
-            .map(|(_, sampler)| sampler.switch())
-            .collect();
-        Ok(Samplers {
-            samplers,
-            window: Window {
-                switches,
-                ..Window::default()
-            },
-        })
+        Samplers::open(places, self.profiling.frequency_hz)
     }
 
-    /// Adds what was sampled in a slice to the profile of its trial, and says whether it is to be taken again,
-    /// because it does not show the load.
-    pub(crate) fn add<E>(
+    /// Adds what was sampled in a watched slice to the profile of its trial, and says whether it is to be taken
+    /// again, because it does not show the load.
+    pub(crate) fn add_watched<E>(
         &mut self,
         family: AddressFamily,
         variant: &VariantName,
         samplers: Samplers,
         watch: &Watch<E>,
     ) -> bool {
-        let window = samplers.window;
-        let window_ns = window.start_ns.into_inner()..=window.end_ns.into_inner();
         let (first, last) = (watch.samples[0], watch.samples[watch.samples.len() - 1]);
-        let time_s = (last.at - first.at).as_secs_f64();
-        let forwarded_frames = last.forwarded_frames - first.forwarded_frames;
-        let mut record = ProfileRecord {
-            event: String::new(),
-            frequency_hz: self.profiling.frequency_hz,
-            has_kernel: samplers
-                .samplers
-                .iter()
-                .all(|(_, sampler)| sampler.has_kernel()),
-            time_s,
-            pooled_pps: as_f64(forwarded_frames) / time_s,
-            samples: 0,
-            idle_samples: 0,
-            samples_by_cpu: Vec::new(),
-            foreign_samples: 0,
-            harness_samples: 0,
-            lost_samples: 0,
-            outside_samples: 0,
-            attempts: 1,
-            faults: Vec::new(),
+        let load = SampledLoad {
+            thread: watch.thread,
+            time_s: (last.at - first.at).as_secs_f64(),
+            forwarded_frames: last.forwarded_frames - first.forwarded_frames,
         };
-        let mut stacks = Folded::new();
-        self.symbols.begin_slice();
-        for (cpu, mut sampler) in samplers.samplers {
-            sampler.event().as_str().clone_into(&mut record.event);
-            let taken = sampler.take();
-            record.lost_samples += taken.lost;
-            let mut of_cpu = CpuSamples { cpu, samples: 0 };
-            for sample in taken.samples {
-                if sample.thread == watch.thread {
-                    record.harness_samples += 1;
-                } else if !window_ns.contains(&sample.at_ns) {
-                    record.outside_samples += 1;
-                } else {
-                    of_cpu.samples += 1;
-                    let named = self.symbols.name(&sample);
-                    if named.is_foreign {
-                        record.foreign_samples += 1;
-                    } else {
-                        stacks.push(named.frames, 1);
-                    }
-                }
-            }
-            record.samples_by_cpu.push(of_cpu);
-        }
-        record.samples = stacks.samples();
-        record.idle_samples = stacks.idle_samples();
+        let slice = samplers.take(&mut self.symbols, load, OfCpus::All);
+        self.add(family, variant, slice)
+    }
+
+    /// Adds a slice to the profile of its trial, and says whether it is to be taken again, because it does not
+    /// show the load.
+    pub(crate) fn add(
+        &mut self,
+        family: AddressFamily,
+        variant: &VariantName,
+        slice: ProfileSlice,
+    ) -> bool {
+        let ProfileSlice { mut record, stacks } = slice;
         record.faults = faults(&record, &stacks, self.regime);
         let is_good = record.faults.is_empty();
         let taken = self.taken.entry((family, variant.clone())).or_default();
@@ -248,23 +160,4 @@ fn join(one: &mut ProfileRecord, other: &ProfileRecord) {
     one.harness_samples += other.harness_samples;
     one.lost_samples += other.lost_samples;
     one.outside_samples += other.outside_samples;
-}
-
-/// Why this process can take no profiles there, and what to do; none where it can.
-pub(crate) fn unavailable(place: Place) -> Option<String> {
-    let error = open(place, 100).err()?;
-    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
-    Some(match paranoid.unwrap_or_default().trim() {
-        "" => error.to_string(),
-        level => format!("{error} (kernel.perf_event_paranoid is {level})"),
-    })
-}
-
-/// A sampler of all that runs on a CPU, or where that is not allowed, of the thread that forwards there.
-fn open(place: Place, frequency_hz: u32) -> Result<StackSampler, SysError> {
-    let of_cpu = StackSampler::open(Sampled::Cpu(place.cpu), frequency_hz);
-    match (of_cpu, place.thread) {
-        (Err(_), Some(thread)) => StackSampler::open(Sampled::Thread(thread), frequency_hz),
-        (of_cpu, _) => of_cpu,
-    }
 }

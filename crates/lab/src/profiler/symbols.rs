@@ -17,7 +17,7 @@ const OTHER_PROCESS: &str = "[user]";
 const UNNAMED: &str = "[fwdlab]";
 
 /// Names of addresses and threads, looked up once.
-pub(super) struct Symbols {
+pub(crate) struct Symbols {
     kernel: Result<KernelSymbols, KernelSymbolsError>,
     /// Whether the kernel's list was read since the slice began.
     is_fresh: bool,
@@ -52,7 +52,7 @@ pub(super) struct Named {
 }
 
 impl Symbols {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             kernel: Err(KernelSymbolsError::Hidden),
             is_fresh: false,

@@ -361,7 +361,7 @@ impl<'a> Measurement<'a> {
                 || window.at_edge(),
             )?;
             feeding.finish();
-            if !profiler.add(family, name, samplers, &watch) {
+            if !profiler.add_watched(family, name, samplers, &watch) {
                 return Ok(());
             }
         }
