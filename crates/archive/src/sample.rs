@@ -189,6 +189,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             drops: BTreeMap::from([("nft".into(), 20_002)]),
             kernel_drop_reasons: BTreeMap::new(),
             dut_events: BTreeMap::new(),
+            dut_cpus: Vec::new(),
             undisturbed_s: 0.18,
             observation_pps: 1_200_000.0 + f64::from(block * 10 + position) / 3.0,
             pooled_pps: 1_200_000.1,

@@ -132,6 +132,9 @@ pub(crate) enum Command {
     /// Send and count frames as a run elsewhere asks over standard input and output
     #[command(hide = true)]
     Tester,
+    /// Sample the kernel's stacks under a load, as a run elsewhere asks
+    #[command(hide = true)]
+    Stacks(StacksArguments),
     /// Print the JSON Schema of experiment or lab files
     Schema {
         /// The kind of file
@@ -458,6 +461,26 @@ pub(crate) struct GenArguments {
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) traffic: TrafficArguments,
+}
+
+/// What a run elsewhere asks to be sampled.
+#[derive(Debug, Args)]
+pub(crate) struct StacksArguments {
+    /// The interface that the load comes in at
+    #[arg(long)]
+    pub(crate) interface: String,
+    /// How many frames there make a load
+    #[arg(long)]
+    pub(crate) load_frames: u32,
+    /// From the load's first frames to the first sample
+    #[arg(long)]
+    pub(crate) settle_ms: u64,
+    /// From the first sample to the last
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    pub(crate) length_ms: u64,
+    /// Samples a second
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) frequency: u32,
 }
 
 #[derive(Debug, Args)]

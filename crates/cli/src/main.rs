@@ -32,10 +32,10 @@ mod restore;
 mod run;
 mod schema;
 mod screen;
+mod serve;
 mod session;
 mod show;
 mod sink;
-mod tester;
 mod traffic;
 mod watch;
 
@@ -77,7 +77,8 @@ fn main() -> ExitCode {
         Command::Flame(command) => flame::flame(&command),
         Command::Gen(arguments) => generate::generate(&arguments),
         Command::Sink(arguments) => sink::sink(&arguments),
-        Command::Tester => tester::serve(),
+        Command::Tester => serve::tester(),
+        Command::Stacks(arguments) => serve::stacks(&arguments),
         Command::Schema { file } => schema::schema(file),
         Command::Completions { shell } => completions::completions(shell),
     };

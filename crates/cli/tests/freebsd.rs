@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use shared::rig::{Rig, assert_as_before};
-use shared::{block_records, data, records};
+use shared::{block_records, data, records, trial_records};
 use testkit::{Host, text};
 
 /// The programs of FreeBSD that a run asks.
-const PROGRAMS: [&str; 16] = [
+const PROGRAMS: [&str; 17] = [
     "arp", "ifconfig", "ipf", "ipfstat", "ipfw", "kenv", "kldstat", "mount", "ndp", "netstat",
-    "nextboot", "pfctl", "route", "shutdown", "sysctl", "uname",
+    "nextboot", "pfctl", "pmcstat", "route", "shutdown", "sysctl", "uname",
 ];
 
 /// A rig whose DUT answers as FreeBSD does.
@@ -86,6 +86,19 @@ fn a_freebsd_dut_boots_for_every_trial_and_is_put_back() {
             ]
         );
     }
+    // Both looked for the load themselves: what they saw came with it.
+    let trials = trial_records(&records(&directory));
+    assert!(
+        trials.iter().any(|trial| trial["dut_cpus"].is_array()),
+        "{trials:?}"
+    );
+    for trial in trials {
+        let profile = &trial["profile"];
+        assert_eq!(profile["samples"], 300, "{trial}");
+        assert_eq!(profile["idle_samples"], 30, "{trial}");
+        assert_eq!(profile["faults"], serde_json::json!([]), "{trial}");
+        assert!(profile["pooled_pps"].as_f64() > Some(0.0), "{trial}");
+    }
     let changes = written(&rig, "changes");
     // Two boots as by itself, two for trials, and what is put back before the second of them.
     let mut boots = 0;
@@ -100,7 +113,11 @@ fn a_freebsd_dut_boots_for_every_trial_and_is_put_back() {
     let mac = |text: &str| {
         let words = text.split(' ');
         let is_mac = |word: &&str| word.len() == 17 && word.matches(':').count() == 5;
-        let words = words.map(|word| if is_mac(&word) { "MAC" } else { word });
+        let words = words.map(|word| match word {
+            word if is_mac(&word) => "MAC",
+            word if word.starts_with("/tmp/fwdlab.") => "LOG",
+            word => word,
+        });
         words.collect::<Vec<_>>().join(" ")
     };
     let first: Vec<String> = first.into_iter().map(mac).collect();

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use shared::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
-use shared::{FWDLAB, block_records, finish, records};
+use shared::{FWDLAB, block_records, finish, records, trial_records};
 use testkit::{Host, text};
 
 /// Starts a run and waits until something holds of it.
@@ -86,10 +86,29 @@ fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
         "blocks = 6",
         "blocks = 3\nconfidence_percent = 60",
     );
+    rig.change(
+        "hosts.toml",
+        "[design]",
+        "[profile]\nevery = \"block\"\nslice_ms = 300\n\n[design]",
+    );
     let output = rig.run().output().unwrap();
     assert!(text(&output).contains("block 3 of 3"), "{}", text(&output));
     assert_as_before(&rig, &before);
     let directory = rig.directory();
+    // What the DUT's own process and script saw of the loads that they had waited for.
+    let trials = trial_records(&records(&directory));
+    assert!(
+        trials.iter().any(|trial| trial["dut_cpus"].is_array()),
+        "{trials:?}"
+    );
+    for trial in &trials {
+        let profile = &trial["profile"];
+        assert!(profile["samples"].as_u64() > Some(0), "{trial}");
+        assert_eq!(profile["has_kernel"], true, "{trial}");
+    }
+    let profiles = fs::read_dir(directory.join("profiles")).unwrap();
+    let mut stacks = profiles.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+    assert!(stacks.any(|stacks| stacks.contains(";ip_forward")));
     for block in block_records(&records(&directory)) {
         let family = &block["conservation"]["inet"];
         assert_eq!(family["unaccounted_frames"], 0, "{family}");
@@ -367,6 +386,8 @@ fn the_doctor_tries_every_command_on_the_real_thing() {
         "router: nft list ruleset: works",
         "router: ports: eth1",
         "router: boot loader: GRUB in /boot/grub",
+        "router: CPUs: can be watched under the load",
+        "router: profiles: its kernel's stacks can be sampled",
         "tester: ssh: let in after",
         "tester: its program runs there",
     ] {

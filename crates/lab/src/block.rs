@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, BlockRecord, Conservation, LoadRegime, PlannedBlock, ProfileEvery,
-    ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, TrialRecord, VariantName, Verification,
+    AddressFamily, BlockRecord, Conservation, CpuTimes, CpuUse, LoadRegime, PlannedBlock,
+    ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, TrialRecord, VariantName,
+    Verification,
 };
 
 use crate::counters::Drops;
@@ -14,6 +15,9 @@ use crate::interference::{counted, rate_basis, tell_undisturbed};
 use crate::profiler::Profiler;
 use crate::validity::{self, AskedLoad, TrialEvidence};
 use crate::watch::Sample;
+
+/// A CPU that is busy for less of its time is not shown.
+const AT_WORK_RATIO_MIN: f64 = 0.1;
 
 /// What a block left behind.
 #[derive(Clone, Debug)]
@@ -76,6 +80,8 @@ pub(crate) struct MeasuredSlice<'a> {
     pub(crate) dropped: Drops,
     /// What the DUT's mechanisms did inside it, by counter, where they count.
     pub(crate) dut_events: BTreeMap<String, u64>,
+    /// What the DUT's CPUs did inside it, where that was watched.
+    pub(crate) dut_cpus: BTreeMap<u32, CpuTimes>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
 }
@@ -158,6 +164,9 @@ impl BlockLog {
         }
         for (event, times) in slice.dut_events {
             *evidence.dut_events.entry(event).or_default() += times;
+        }
+        for (cpu, times) in slice.dut_cpus {
+            *evidence.dut_cpus.entry(cpu).or_default() += times;
         }
         evidence.settings_moved = evidence.settings_moved.take().or(slice.settings_moved);
         self.samples.push(samples);
@@ -309,6 +318,7 @@ fn trials(
                 drops: evidence.drops.clone(),
                 kernel_drop_reasons: evidence.kernel_drop_reasons.clone(),
                 dut_events: evidence.dut_events.clone(),
+                dut_cpus: at_work(&evidence.dut_cpus),
                 undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
                 observation_pps: fwdlab_stats::observation(
                     &counted(slices, order.family, name, basis),
@@ -333,6 +343,29 @@ fn trials(
         }
     }
     trials
+}
+
+/// The CPUs that had something to do; the one that had most, where none had much.
+fn at_work(cpus: &BTreeMap<u32, CpuTimes>) -> Vec<CpuUse> {
+    let busy_ratio = |times: &CpuTimes| times.busy_s / times.watched_s.max(f64::MIN_POSITIVE);
+    let most = cpus.values().map(busy_ratio).fold(0.0, f64::max);
+    let at_least = AT_WORK_RATIO_MIN.min(most);
+    let at_work = cpus
+        .iter()
+        .filter(|(_, times)| busy_ratio(times) >= at_least);
+    // The DUT counts in ticks, of which none is shorter than that.
+    let milliseconds = |seconds: f64| (seconds * 1e3).round() / 1e3;
+    at_work
+        .map(|(cpu, times)| CpuUse {
+            cpu: *cpu,
+            times: CpuTimes {
+                watched_s: milliseconds(times.watched_s),
+                busy_s: milliseconds(times.busy_s),
+                interrupts_s: milliseconds(times.interrupts_s),
+                stolen_s: milliseconds(times.stolen_s),
+            },
+        })
+        .collect()
 }
 
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {

@@ -48,6 +48,14 @@ pub enum LabError {
         /// Why.
         source: NoUserNamespace,
     },
+    /// Nothing to watch.
+    #[error("{interface}: no load has come in {seconds} s")]
+    NoLoad {
+        /// Where it was to come in.
+        interface: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// A sender that does not send.
     #[error("{sender}: of {handed_over} frames the interface sent {sent}")]
     SenderSilent {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::block::as_f64;
-use fwdlab_model::{AddressFamily, Conservation, InvalidReason, LoadRegime, Resolved, TrialRecord};
+use fwdlab_model::{
+    AddressFamily, Conservation, CpuTimes, InvalidReason, LoadRegime, Resolved, TrialRecord,
+};
 
 /// More of the load CPU than this taken by the hypervisor makes a trial invalid.
 pub const STEAL_RATIO_MAX: f64 = 0.25;
@@ -65,6 +67,8 @@ pub(crate) struct TrialEvidence {
     pub(crate) kernel_drop_reasons: BTreeMap<String, u64>,
     /// What the DUT's mechanisms did, by counter.
     pub(crate) dut_events: BTreeMap<String, u64>,
+    /// What the DUT's CPUs did.
+    pub(crate) dut_cpus: BTreeMap<u32, CpuTimes>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
 }
@@ -173,6 +177,7 @@ mod tests {
             drops: BTreeMap::new(),
             kernel_drop_reasons: BTreeMap::new(),
             dut_events: BTreeMap::new(),
+            dut_cpus: Vec::new(),
             undisturbed_s: 1.0,
             observation_pps: 1e5,
             pooled_pps: 1e5,

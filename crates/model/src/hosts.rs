@@ -15,7 +15,15 @@ use crate::resolve::beside;
 use crate::resolved::{DutInterface, LabKind};
 
 pub(crate) const SSH_KEYS: &[&str] = &["config"];
-pub(crate) const DUT_KEYS: &[&str] = &["host", "in", "out", "reboot_s_max", "power_cycle"];
+pub(crate) const DUT_KEYS: &[&str] = &[
+    "host",
+    "in",
+    "out",
+    "reboot_s_max",
+    "power_cycle",
+    "program",
+    "pmc_event",
+];
 pub(crate) const TESTER_KEYS: &[&str] = &["host", "out", "in", "uses", "cpu", "program"];
 pub(crate) const RECEIVER_KEYS: &[&str] = &["host", "in", "program"];
 pub(crate) const GENERATOR_KEYS: &[&str] = &["host", "out", "cpu", "program"];
@@ -27,6 +35,8 @@ pub(crate) const USES: &[(&str, HostTesterKind)] = &[
 /// test all of their memory first.
 pub const REBOOT_S_MAX: RangeInclusive<u32> = 5..=7200;
 const REBOOT_S_MAX_DEFAULT: u32 = 600;
+/// pmc(3)'s own name for the cycles in which a CPU does not sleep, whatever its make.
+const PMC_EVENT_DEFAULT: &str = "unhalted-cycles";
 
 /// Names of interfaces have at most so many bytes, on Linux and on FreeBSD (`IFNAMSIZ`, less the end mark).
 const INTERFACE_BYTES_MAX: usize = 15;
@@ -96,6 +106,24 @@ pub struct DutHost {
     /// What cuts its power and gives it back, run on this machine; no shell sees it.
     #[serde(skip)]
     pub power_cycle: Option<Vec<String>>,
+    /// The fwdlab program for that host, where this machine finds it, which samples a Linux kernel's stacks there; the
+    /// running one without.
+    #[serde(skip)]
+    pub program: Option<PathBuf>,
+    /// After what event `pmcstat` samples a FreeBSD kernel's stacks.
+    #[serde(
+        default = "pmc_event_default",
+        skip_serializing_if = "is_pmc_event_default"
+    )]
+    pub pmc_event: String,
+}
+
+fn pmc_event_default() -> String {
+    PMC_EVENT_DEFAULT.to_owned()
+}
+
+fn is_pmc_event_default(event: &str) -> bool {
+    event == PMC_EVENT_DEFAULT
 }
 
 fn reboot_s_max_default() -> u32 {
@@ -188,12 +216,25 @@ pub(crate) fn hosts(
             let what = table.what("power_cycle");
             arguments(reading, value, &what)
         });
+        let program = path(reading, &table, "program");
+        let pmc_event = pmc_event(reading, &table);
+        for (key, other) in [("program", LabKind::FreebsdSsh), ("pmc_event", LabKind::LinuxSsh)] {
+            if kind == other
+                && let Some(value) = table.value(key)
+            {
+                reading
+                    .error(value.span(), format!("a DUT of kind {other} has no `{key}`"))
+                    .with_help("`program` samples the stacks of Linux, `pmc_event` is what pmcstat samples FreeBSD's after");
+            }
+        }
         Some(DutHost {
             host: host?,
             interface_in: interface_in?,
             interface_out: interface_out?,
             reboot_s_max: reboot_s_max.unwrap_or(REBOOT_S_MAX_DEFAULT),
             power_cycle,
+            program,
+            pmc_event: pmc_event.unwrap_or_else(pmc_event_default),
         })
     });
     let receiver = receiver.map(|table| {
@@ -265,6 +306,20 @@ pub(crate) fn hosts(
         tester: tester?,
         generators,
     })
+}
+
+/// An event as pmcstat names them: nothing that it takes for an option.
+fn pmc_event(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
+    let event = table.line(reading, "pmc_event")?;
+    let text = event.get_ref();
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"._-,=:".contains(&byte);
+    if text.starts_with(|char: char| char.is_ascii_alphanumeric()) && text.bytes().all(is_part) {
+        return Some(event.into_inner());
+    }
+    reading
+        .error(event.span(), format!("{text:?} is no event of pmcstat"))
+        .with_help("`pmcstat -L` lists them there; \"unhalted-cycles\" is any CPU's");
+    None
 }
 
 /// What ssh is told: nothing that it takes for an option, or for two words.

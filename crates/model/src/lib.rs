@@ -34,9 +34,9 @@ pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
 };
 pub use record::{
-    BlockRecord, Conservation, Environment, FamilyLoad, InvalidReason, LabNoise, LoadRecord,
-    Placement, QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord,
-    Tester, TrialRecord, Verification,
+    BlockRecord, Conservation, CpuTimes, CpuUse, Environment, FamilyLoad, InvalidReason, LabNoise,
+    LoadRecord, Placement, QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord,
+    SliceRecord, Tester, TrialRecord, Verification,
 };
 pub use resolve::{Loaded, Read, load, load_lab};
 pub use resolved::{

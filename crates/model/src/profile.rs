@@ -159,6 +159,11 @@ pub enum ProfileFault {
     },
     /// No sample was taken in a function that forwards.
     NoForwarding,
+    /// It could not be taken.
+    NotTaken {
+        /// What was said.
+        why: String,
+    },
 }
 
 impl fmt::Display for ProfileFault {
@@ -194,6 +199,7 @@ impl fmt::Display for ProfileFault {
                 bound * 100.0
             ),
             Self::NoForwarding => f.write_str("no sample was taken in a function that forwards"),
+            Self::NotTaken { why } => write!(f, "it could not be taken: {why}"),
         }
     }
 }

@@ -23,6 +23,38 @@ pub enum Record {
     Block(BlockRecord),
 }
 
+/// What one of the DUT's CPUs did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// The CPU.
+    pub cpu: u32,
+    /// Its times.
+    #[serde(flatten)]
+    pub times: CpuTimes,
+}
+
+/// What a CPU did while it was watched: a part of the slices, from the first frames of a load on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuTimes {
+    /// How long it was watched, in seconds.
+    pub watched_s: f64,
+    /// How long of that it was busy, interrupts included, in seconds.
+    pub busy_s: f64,
+    /// How long of that it was in interrupts, those of software included, in seconds.
+    pub interrupts_s: f64,
+    /// How long of that the hypervisor took it away, in seconds.
+    pub stolen_s: f64,
+}
+
+impl std::ops::AddAssign for CpuTimes {
+    fn add_assign(&mut self, other: Self) {
+        self.watched_s += other.watched_s;
+        self.busy_s += other.busy_s;
+        self.interrupts_s += other.interrupts_s;
+        self.stolen_s += other.stolen_s;
+    }
+}
+
 /// One variant of one address family in one block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
@@ -57,6 +89,9 @@ pub struct TrialRecord {
     /// What the DUT's mechanisms did during its slices, by counter: a reference router's own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dut_events: BTreeMap<String, u64>,
+    /// What the DUT's CPUs did during its slices, by CPU, those that had something to do; where the DUT is a host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dut_cpus: Vec<CpuUse>,
     /// The part of `measured_s` in which nothing outside disturbed the load CPU, in seconds.
     pub undisturbed_s: f64,
     /// The observation: median over the slices of forwarded frames / slice time, on the block's
@@ -639,6 +674,7 @@ mod tests {
             drops: BTreeMap::new(),
             kernel_drop_reasons: BTreeMap::new(),
             dut_events: BTreeMap::new(),
+            dut_cpus: Vec::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,

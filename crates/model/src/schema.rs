@@ -509,6 +509,11 @@ fn dut_host() -> Value {
                     "power_cycle",
                     program("What cuts its power and gives it back, run on this machine."),
                 ),
+                ("program", program_file()),
+                (
+                    "pmc_event",
+                    line("Of FreeBSD: after what event pmcstat samples; unhalted-cycles without."),
+                ),
             ],
             &["host", "in", "out"],
         ),

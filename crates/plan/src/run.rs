@@ -268,6 +268,7 @@ mod tests {
             drops: BTreeMap::new(),
             kernel_drop_reasons: BTreeMap::new(),
             dut_events: BTreeMap::new(),
+            dut_cpus: Vec::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,

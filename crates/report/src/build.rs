@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, LoadRegime, Order, RateBasis, Record, Resolved, SessionRecord,
-    Tester, Traffic, TrialRecord, VariantName,
+    AddressFamily, Conservation, CpuTimes, LoadRegime, Order, RateBasis, Record, Resolved,
+    SessionRecord, Tester, Traffic, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::Dialect;
@@ -17,8 +17,8 @@ use crate::evidence::{self, Scope};
 use crate::judge::judge;
 use crate::profiles::{self, ProfileEvidence, ProfilesSection};
 use crate::report::{
-    AgainSection, ComparisonSection, DesignSection, DisturbanceSection, EventsSection,
-    FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,
+    AgainSection, ComparisonSection, CpuSection, CpusSection, DesignSection, DisturbanceSection,
+    EventsSection, FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,
     REPORT_SCHEMA_VERSION, Report, SlicesSection, TrialSection, VariantSection, Warning,
 };
 use crate::text;
@@ -112,6 +112,7 @@ impl Report {
             trials: trial_sections(loaded),
             losses: losses(loaded),
             dut_events: dut_events(loaded),
+            dut_cpus: dut_cpus(loaded),
             profiles,
             conservation_totals: conservation_totals(&conservation),
             conservation,
@@ -526,6 +527,41 @@ fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
             }
             if !events.is_empty() {
                 sections.push(EventsSection::new(variant.name.clone(), family, events));
+            }
+        }
+    }
+    sections
+}
+
+/// How busy the DUT's CPUs were, by family and variant, where that was watched.
+fn dut_cpus(loaded: &Loaded) -> Vec<CpusSection> {
+    let resolved = &loaded.resolved;
+    let attempts = evidence::attempts(loaded, Scope::Accepted);
+    let mut sections = Vec::new();
+    for &family in &resolved.traffic.families {
+        for variant in &resolved.variants {
+            let mut sums: BTreeMap<u32, CpuTimes> = BTreeMap::new();
+            for attempt in &attempts {
+                let trial = evidence::trial(attempt, &variant.name, family);
+                for used in trial.iter().flat_map(|trial| &trial.dut_cpus) {
+                    *sums.entry(used.cpu).or_default() += used.times;
+                }
+            }
+            sums.retain(|_, times| times.watched_s > 0.0);
+            let cpus = sums.into_iter().map(|(cpu, times)| CpuSection {
+                cpu,
+                watched_s: times.watched_s,
+                busy_percent: times.busy_s / times.watched_s * 100.0,
+                interrupts_percent: times.interrupts_s / times.watched_s * 100.0,
+                stolen_percent: times.stolen_s / times.watched_s * 100.0,
+            });
+            let cpus: Vec<CpuSection> = cpus.collect();
+            if !cpus.is_empty() {
+                sections.push(CpusSection {
+                    variant: variant.name.clone(),
+                    family,
+                    cpus,
+                });
             }
         }
     }

@@ -9,7 +9,8 @@ use crate::factorial::FactorialRow;
 use crate::format;
 use crate::profiles::{self, CostSection, ProfileDifference, ProfilesSection};
 use crate::report::{
-    ComparisonSection, EventsSection, OrderEffectSection, ReferenceRow, Report, Row, Warning,
+    ComparisonSection, CpusSection, EventsSection, OrderEffectSection, ReferenceRow, Report, Row,
+    Warning,
 };
 use crate::sentences;
 use crate::text;
@@ -28,6 +29,7 @@ pub(crate) fn readme(report: &Report, plots: &str) -> String {
     page.results();
     page.losses();
     page.dut_events();
+    page.dut_cpus();
     page.profiles();
     page.offered_load();
     page.ministat();
@@ -449,6 +451,56 @@ impl Page<'_> {
                 .collect();
             self.table(&head, &rows);
             self.source(&["/dut_events"]);
+        }
+    }
+
+    /// How busy the DUT's CPUs were: whether they are what limits it.
+    fn dut_cpus(&mut self) {
+        let report = self.report;
+        if report.dut_cpus.is_empty() {
+            return;
+        }
+        self.paragraph("## How busy the DUT was");
+        self.paragraph(sentences::DUT_CPUS);
+        for &family in &report.traffic.families {
+            let of_family = report.dut_cpus.iter().filter(|of| of.family == family);
+            let sections: Vec<&CpusSection> = of_family.collect();
+            let all = sections.iter().flat_map(|section| &section.cpus);
+            let numbers: BTreeSet<u32> = all.map(|cpu| cpu.cpu).collect();
+            if numbers.is_empty() {
+                continue;
+            }
+            let labels = sections
+                .iter()
+                .map(|section| text::markdown(report.label(&section.variant)));
+            let head: Vec<String> = std::iter::once(family.protocol().to_owned())
+                .chain(labels)
+                .collect();
+            let head: Vec<&str> = head.iter().map(String::as_str).collect();
+            let of_cpu = |number: u32, section: &CpusSection| {
+                let cpu = section.cpus.iter().find(|cpu| cpu.cpu == number);
+                cpu.map_or("–".to_owned(), |cpu| {
+                    format!(
+                        "{:.0} % ({:.0} %)",
+                        cpu.busy_percent, cpu.interrupts_percent
+                    )
+                })
+            };
+            let rows: Vec<Vec<String>> = numbers
+                .into_iter()
+                .map(|number| {
+                    let cells = sections.iter().map(|section| of_cpu(number, section));
+                    std::iter::once(format!("CPU {number}"))
+                        .chain(cells)
+                        .collect()
+                })
+                .collect();
+            self.table(&head, &rows);
+            self.source(&["/dut_cpus"]);
+        }
+        if let Some(idle) = sentences::dut_has_time(report) {
+            self.paragraph(&idle);
+            self.source(&["/dut_cpus"]);
         }
     }
 

@@ -68,6 +68,9 @@ pub struct Report {
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dut_events: Vec<EventsSection>,
+    /// How busy the DUT's CPUs were while each variant was measured; empty where that was not watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dut_cpus: Vec<CpusSection>,
     /// Why rates differ; none where no profiles were taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSection>,
@@ -505,6 +508,32 @@ pub struct LossSection {
     pub drops: BTreeMap<String, u64>,
     /// Frames that the DUT's kernel dropped in samples outside the slices, by its own reason.
     pub kernel_drop_reasons: BTreeMap<String, u64>,
+}
+
+/// How busy the DUT's CPUs were in the slices of a variant, those that had something to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpusSection {
+    /// The variant.
+    pub variant: VariantName,
+    /// The address family.
+    pub family: AddressFamily,
+    /// By CPU.
+    pub cpus: Vec<CpuSection>,
+}
+
+/// What a CPU did with its time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuSection {
+    /// The CPU.
+    pub cpu: u32,
+    /// How long it was watched, in seconds.
+    pub watched_s: f64,
+    /// Its busy time, interrupts included, in percent of that.
+    pub busy_percent: f64,
+    /// Its time in interrupts, those of software included, in percent.
+    pub interrupts_percent: f64,
+    /// What the hypervisor took, in percent.
+    pub stolen_percent: f64,
 }
 
 /// What the DUT's mechanisms did while one variant was measured: in the slices of all blocks that stand.

@@ -284,6 +284,26 @@ pub(crate) const INVALID: &str = "Judged by evidence that does not use the forwa
 pub(crate) const DUT_EVENTS: &str = "Per packet that the DUT received, in the slices of all blocks: how often each of its mechanisms came into \
     play. What a variant changes here is what its effect comes from.";
 
+/// What the table of the DUT's CPUs is.
+pub(crate) const DUT_CPUS: &str = "In the first half of the slices of all blocks, counted on the DUT from the first frames of each load: how much each of \
+    its CPUs was busy, and in parentheses in interrupts. CPUs with next to nothing to do are left out.";
+
+/// A CPU that is busy for less of its time is not what limits a DUT under overload.
+const LIMITING_BUSY_PERCENT: f64 = 90.0;
+
+/// That no CPU limits the DUT, where one would have to.
+pub(crate) fn dut_has_time(report: &Report) -> Option<String> {
+    let cpus = report.dut_cpus.iter().flat_map(|section| &section.cpus);
+    let most = cpus.map(|cpu| cpu.busy_percent).fold(0.0, f64::max);
+    let is_strange = report.traffic.regime == LoadRegime::Overload && most < LIMITING_BUSY_PERCENT;
+    is_strange.then(|| {
+        format!(
+            "No CPU was busy for more than {most:.0} % of the time, though more was offered than was forwarded: what limits \
+             this DUT is something else than its CPUs, such as a port, a bus or a queue."
+        )
+    })
+}
+
 /// What the lines on offered load are.
 pub(crate) const OFFERED_LOAD: &str = "What was offered to each variant beside what was offered to the baseline in the same blocks, and, as a \
      sensitivity, what the effect would be had it been the same: by a straight line through the block \

@@ -8,8 +8,8 @@ use std::path::Path;
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Binding, Factor, LabKind, Level, LoadRegime, Order, RateBasis, Record,
-    Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord,
+    AddressFamily, Binding, CpuTimes, CpuUse, Factor, LabKind, Level, LoadRegime, Order, RateBasis,
+    Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -614,6 +614,49 @@ fn what_the_mechanisms_did_stands_per_packet() {
     let json = render::json(&report).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
     assert!(!render::readme(&report_of(&Synthetic::default()), "").contains("What the DUT did"));
+}
+
+#[test]
+fn how_busy_the_dut_was_is_shown_and_what_limits_it() {
+    let readme = |regime: LoadRegime, busy_ratio: f64| {
+        let mut loaded = Synthetic::default().loaded();
+        loaded.resolved.traffic.regime = regime;
+        for trial in loaded
+            .attempts
+            .iter_mut()
+            .flat_map(|attempt| &mut attempt.trials)
+        {
+            let times = |busy_ratio: f64| CpuTimes {
+                watched_s: trial.measured_s,
+                busy_s: trial.measured_s * busy_ratio,
+                interrupts_s: trial.measured_s * busy_ratio / 2.0,
+                stolen_s: 0.0,
+            };
+            trial.dut_cpus = [(0, 0.2), (3, busy_ratio)]
+                .map(|(cpu, ratio)| CpuUse {
+                    cpu,
+                    times: times(ratio),
+                })
+                .to_vec();
+        }
+        let report = Report::build(&loaded).expect("made-up records are sound");
+        let json = render::json(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+        render::readme(&report, "")
+    };
+    let limited_elsewhere = "what limits this DUT is something else than its CPUs";
+    let idle = readme(LoadRegime::Overload, 0.625);
+    for line in [
+        "## How busy the DUT was",
+        "| CPU 0 | 20 % (10 %) | 20 % (10 %) |",
+        "| CPU 3 | 62 % (31 %) | 62 % (31 %) |",
+        limited_elsewhere,
+    ] {
+        assert!(idle.contains(line), "{line}\n{idle}");
+    }
+    assert!(!readme(LoadRegime::Overload, 0.97).contains(limited_elsewhere));
+    assert!(!readme(LoadRegime::Paced, 0.625).contains(limited_elsewhere));
+    assert!(!render::readme(&report_of(&Synthetic::default()), "").contains("How busy"));
 }
 
 #[test]

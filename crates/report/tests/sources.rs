@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use figures::{Block, blocks, unfounded};
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, Factor, FamilyLoad, Level, LoadRecord, LoadRegime, RateBasis, Reference,
-    ReferenceData,
+    AddressFamily, CpuTimes, CpuUse, Factor, FamilyLoad, Level, LoadRecord, LoadRegime, RateBasis,
+    Reference, ReferenceData,
 };
 use fwdlab_report::{Report, render};
 use profiled::{profiled, with_rules};
@@ -51,6 +51,17 @@ fn overloaded() -> Loaded {
                 ("reclaims".to_owned(), trial.forwarded_frames / 37),
                 ("task drains".to_owned(), 7 * block),
             ]);
+            trial.dut_cpus = [(3, 0.61), (17, 0.83)]
+                .map(|(cpu, ratio)| CpuUse {
+                    cpu,
+                    times: CpuTimes {
+                        watched_s: trial.measured_s,
+                        busy_s: trial.measured_s * ratio,
+                        interrupts_s: trial.measured_s * ratio / 1.7,
+                        stolen_s: 0.0,
+                    },
+                })
+                .to_vec();
         }
     }
     let family = FamilyLoad {

@@ -28,6 +28,11 @@ value() {
         machdep.hyperthreading_allowed) echo 1 ;;
         vm.loadavg) echo '{ 0.10 0.20 0.30 }' ;;
         net.isr.maxthreads | net.isr.bindthreads) echo 1 ;;
+        hw.clockrate) echo 2400 ;;
+        kern.clockrate) echo '{ hz = 1000, tick = 1000, profhz = 8128, stathz = 100 }' ;;
+        kern.cp_times)
+            awk '/^cpu[0-9]/ { printf "%s%d %d %d %d %d", sep, $2, $3, $4, $7 + $8, $5 + $6; sep = " " } END { print "" }' \
+                /proc/stat ;;
         net.inet.ip.forwarding) cat /proc/sys/net/ipv4/ip_forward ;;
         net.inet6.ip6.forwarding) cat /proc/sys/net/ipv6/conf/all/forwarding ;;
         kern.random.harvest.mask) cat "$boot/$1" ;;
@@ -110,6 +115,16 @@ case $asked in
     kldstat)
         questions
         printf 'Id Refs Address                Size Name\n 1   14 0xffffffff80200000  2465d28 kernel\n' ;;
+    'kldstat -q -m hwpmc') questions ;;
+    # Of two CPUs one forwards.
+    'pmcstat -n '*' -S unhalted-cycles -l '*' -O '*) changes; sleep "$6"; echo samples > "$8" ;;
+    'pmcstat -R '*' -z 32 -G '*)
+        [ "$(cat "$2")" = samples ] || fail 'no log'
+        {
+            printf '@ CPU_CLK_UNHALTED.THREAD_P [300 samples]\n\n90.00%%  [270]      ip_tryforward @ /boot/kernel/kernel\n'
+            printf ' 100.0%%  [270]       ether_demux\n\n10.00%%  [30]       acpi_cpu_c1 @ /boot/kernel/kernel\n\n'
+            printf '@ CPU_CLK_UNHALTED.THREAD_P [7 samples]\n\n100.0%%  [7]        sched_idletd @ /boot/kernel/kernel\n\n'
+        } > "$6" ;;
     'uname -v') questions; echo 'FreeBSD 15.0-CURRENT #0 main-n277567: Tue Nov 14 22:13:20 UTC 2023' ;;
     # nanobsd: the root can be read only, but for the moment when something is written.
     'mount -p')

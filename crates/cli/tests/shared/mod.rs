@@ -103,10 +103,19 @@ pub(crate) fn has_a_block(results: &Path, experiment: &str) -> bool {
 
 /// Those records that are block records, in order.
 pub(crate) fn block_records(records: &str) -> Vec<serde_json::Value> {
+    records_of("block", records)
+}
+
+/// Those records that are trial records, in order.
+pub(crate) fn trial_records(records: &str) -> Vec<serde_json::Value> {
+    records_of("trial", records)
+}
+
+fn records_of(kind: &str, records: &str) -> Vec<serde_json::Value> {
     records
         .lines()
         .map(|line| serde_json::from_str(line).expect("a record"))
-        .filter(|record: &serde_json::Value| record["record"] == "block")
+        .filter(|record: &serde_json::Value| record["record"] == kind)
         .collect()
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LabKind, LoadRegime};
 
-use super::dut::Dut;
+use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use super::linux::find_grub;
 use super::ssh::{Connection, Destination};
 use super::{open_dut, open_tester};
@@ -100,6 +100,11 @@ fn unproven(check: String, what: &str) -> Finding {
     )
 }
 
+const SEE_SSH: &str = "see what ssh says";
+
+/// How often stacks are sampled to see whether they can be.
+const PROFILE_FREQUENCY_HZ: u32 = 997;
+
 /// What only factors that boot the DUT need.
 const FOR_BOOTS: &str = "factors bound by cmdline, module or kernel cannot be set";
 
@@ -172,7 +177,7 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         findings.push(tried(&connection, named(&name), &words, lost));
     }
     let resolved = crate::doctor::control_experiment(lab, regime, BLOCKS, false);
-    let dut = match open_dut(&connection, of, &resolved) {
+    let mut dut = match open_dut(&connection, of, &resolved) {
         Ok(dut) => dut,
         Err(error) => {
             let remedy = "put it right, or name other interfaces in the lab file";
@@ -206,6 +211,26 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
             "see what the command says",
         ),
     });
+    findings.push(match cpu_watch_unavailable(&connection, &*dut) {
+        Ok(None) => Finding::fine(named("CPUs"), "can be watched under the load"),
+        Ok(Some(why)) => Finding::warning(
+            named("CPUs"),
+            why,
+            "see what it says; until then reports do not say how busy the DUT was",
+        ),
+        Err(error) => Finding::fatal(named("CPUs"), error.to_string(), SEE_SSH),
+    });
+    findings.push(
+        match stack_watch_unavailable(&connection, &mut *dut, PROFILE_FREQUENCY_HZ) {
+            Ok(None) => Finding::fine(named("profiles"), "its kernel's stacks can be sampled"),
+            Ok(Some(why)) => Finding::warning(
+                named("profiles"),
+                why,
+                "see what it says; until then no report says why rates differ",
+            ),
+            Err(error) => Finding::fatal(named("profiles"), error.to_string(), SEE_SSH),
+        },
+    );
     if lab.kind == LabKind::FreebsdSsh {
         findings.push(boots_of_freebsd(&connection, of, &*dut));
         return findings;
@@ -242,7 +267,7 @@ fn tried(connection: &Connection, check: String, words: &[&str], lost: &str) -> 
                 Finding::warning(check, seen, format!("install it; until then {lost}"))
             }
         }
-        Err(error) => Finding::fatal(check, error.to_string(), "see what ssh says"),
+        Err(error) => Finding::fatal(check, error.to_string(), SEE_SSH),
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use fwdlab_model::{AddressFamily, CommandBinding, Environment, Level, Variant};
 
 use super::boot::{BootChoice, BootId, BootLoader};
+use super::cpu_watch::CpuWatch;
+use super::detached::{READY, Window};
 use super::facts::{Facts, difference};
 use super::ssh::Connection;
 use super::tester::Station;
@@ -14,6 +16,7 @@ use crate::LabError;
 use crate::counters::Drops;
 use crate::dut::{arguments, unbound_level};
 use crate::journal::{ChangeId, Journal, Undo};
+use crate::profiler::ProfileSlice;
 
 /// How long ports may take to be there, and to have a link, once the host answers.
 pub(super) const PORTS_TIME_MAX: Duration = Duration::from_secs(120);
@@ -21,6 +24,12 @@ pub(super) const PORTS_TIME_MAX: Duration = Duration::from_secs(120);
 const REST_TIME_MAX: Duration = Duration::from_secs(300);
 /// How long nothing may have changed until it counts as at rest.
 const BETWEEN_LOOKS_AT_REST: Duration = Duration::from_secs(1);
+
+/// How long it is watched to see whether it can be.
+const TRIAL_WINDOW: Window = Window {
+    settle: Duration::ZERO,
+    length: Duration::from_millis(50),
+};
 
 /// A DUT on its host: made ready, set to a variant, read back, and put back as it was.
 pub(super) trait Dut {
@@ -110,6 +119,80 @@ pub(super) trait Dut {
 
     /// Under which frames are counted that its receiving interface dropped.
     fn received_and_dropped(&self) -> String;
+
+    /// The command of a program that waits there for so many frames, and then tells what the CPUs do in a window.
+    fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String>;
+
+    /// What such a program has printed; none where that is something else.
+    fn watched_cpus(&self, text: &str) -> Option<CpuWatch>;
+
+    /// The command of a program that waits there for so many frames, and then samples stacks in a window; brought there
+    /// first, where it has to be.
+    ///
+    /// # Errors
+    /// `Host` where it does not run there, and those of the connection.
+    fn stack_watch(
+        &mut self,
+        window: Window,
+        frequency_hz: u32,
+        load_frames_min: u32,
+    ) -> Result<Vec<String>, LabError>;
+
+    /// What such a program has printed, by the CPUs that forward, or why that is no profile.
+    fn sampled_stacks(
+        &self,
+        text: &str,
+        frequency_hz: u32,
+        window: Window,
+    ) -> Result<ProfileSlice, String>;
+}
+
+/// Why the DUT's CPUs cannot be watched under a load; none where they can.
+///
+/// # Errors
+/// Those of the connection.
+pub(super) fn cpu_watch_unavailable(
+    connection: &Connection,
+    dut: &dyn Dut,
+) -> Result<Option<String>, LabError> {
+    let printed = tried(connection, &dut.cpu_watch(TRIAL_WINDOW, 0))?;
+    Ok(match printed {
+        Ok(text) if dut.watched_cpus(&text).is_some() => None,
+        Ok(text) => Some(format!("{text:?} is not what was asked for")),
+        Err(why) => Some(why),
+    })
+}
+
+/// Why the DUT's stacks cannot be sampled; none where they can.
+///
+/// # Errors
+/// Those of the connection.
+pub(super) fn stack_watch_unavailable(
+    connection: &Connection,
+    dut: &mut dyn Dut,
+    frequency_hz: u32,
+) -> Result<Option<String>, LabError> {
+    let words = match dut.stack_watch(TRIAL_WINDOW, frequency_hz, 0) {
+        Err(error) if !error.is_of_a_connection() => return Ok(Some(error.to_string())),
+        words => words?,
+    };
+    let printed = tried(connection, &words)?;
+    let sampled = printed.and_then(|text| dut.sampled_stacks(&text, frequency_hz, TRIAL_WINDOW));
+    Ok(sampled.err())
+}
+
+/// What a program prints that is to wait for a load and gets none to wait for, or why it fails.
+fn tried(connection: &Connection, words: &[String]) -> Result<Result<String, String>, LabError> {
+    match connection.run(words, "") {
+        Ok(text) => {
+            let behind = text
+                .strip_prefix(READY)
+                .and_then(|text| text.strip_prefix('\n'));
+            Ok(behind.map(str::to_owned).ok_or(text))
+        }
+        Err(error @ LabError::OnHost { .. }) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
 }
 
 /// The levels that the owner's programs have set on a host, by factor, each with the change that undoes it.

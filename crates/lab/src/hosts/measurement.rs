@@ -7,24 +7,31 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, LoadRegime, PlannedBlock, Resolved, Variant, VariantName, Verification,
+    AddressFamily, LoadRegime, PlannedBlock, ProfileEvery, Resolved, Variant, VariantName,
+    Verification,
 };
 use fwdlab_sys::Interrupts;
 
 use super::Link;
 use super::boot::Booter;
+use super::cpu_watch::CpuWatch;
+use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
 use super::facts::{Facts, difference, left, shown};
+use super::load::{Load, Sums};
 use super::protocol::SinkState;
 use super::tester::{Sent, Station};
 use crate::LabError;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::now_utc;
-use crate::counters::{self, Drops};
+use crate::counters;
 use crate::journal::{Changes, Entrance, Journal};
 use crate::watch::Sample;
 
 /// Under which frames are counted that the tester's own port did not take.
 const NOT_TRANSMITTED: &str = "not transmitted by the tester";
+
+/// How late a program on the DUT may see the load: counters of some ports are a second old.
+const LATE_MAX: Duration = Duration::from_secs(1);
 
 /// How many facts are named where a variant is not what it was.
 const FACTS_NAMED: usize = 3;
@@ -241,9 +248,8 @@ impl<'a> Measurement<'a> {
             let Link { dut, tester, .. } = &mut *self.link;
             tester.expect(self.resolved, family, dut.mac_out(), false)?;
         }
-        let mut all = Drops::new();
+        let mut sums = Sums::default();
         let mut seen = SinkState::default();
-        let mut offered_frames = 0;
         let mut is_warm = false;
         for (round, order) in (1..).zip(rounds) {
             for (position, name) in (0..).zip(order) {
@@ -254,20 +260,32 @@ impl<'a> Measurement<'a> {
                 // From when the one before had ended: a boot is part of the switch.
                 slice.measured.switch = slice.switched - switching;
                 slice.measured.start_utc = start_utc;
+                sums.add(&slice.sent, &slice.measured.dropped);
+                on_event(LabEvent::Slice(self.log.add_slice(slice.measured)));
+                if self.log.profiles(ProfileEvery::Trial)
+                    // There is no other moment at which it stands booted so.
+                    || self.boots_every_trial() && self.log.profiles(ProfileEvery::Block)
+                {
+                    self.profile(family, name, &mut sums)?;
+                    on_event(LabEvent::Profile(name));
+                }
                 if self.boots_every_trial() {
                     seen.add(self.link.tester.count()?);
                 } else {
                     is_warm = true;
                 }
-                offered_frames += slice.sent.offered_frames;
-                if let Some(why) = slice.sent.failed {
-                    self.log.note_generator_stopped(family, why);
-                }
-                for (reason, frames) in &slice.measured.dropped {
-                    *all.entry(reason.clone()).or_default() += frames;
-                }
-                on_event(LabEvent::Slice(self.log.add_slice(slice.measured)));
             }
+        }
+        if !self.boots_every_trial() && self.log.profiles(ProfileEvery::Block) {
+            for name in rounds.last().into_iter().flatten() {
+                self.stop_if_asked()?;
+                self.link.dut.apply(self.changes.0, self.variant(name))?;
+                self.profile(family, name, &mut sums)?;
+                on_event(LabEvent::Profile(name));
+            }
+        }
+        if let Some(why) = sums.failed {
+            self.log.note_generator_stopped(family, why);
         }
         if !self.boots_every_trial() {
             seen = self.link.tester.count()?;
@@ -285,9 +303,9 @@ impl<'a> Measurement<'a> {
             flows_seen,
         };
         let conservation = conservation(
-            offered_frames,
+            sums.offered_frames,
             forwarded_frames,
-            all,
+            sums.dropped,
             foreign_frames,
             verification,
         );
@@ -310,10 +328,60 @@ impl<'a> Measurement<'a> {
         if round == 1 && moved.is_none() {
             moved = self.is_another(name)?;
         }
-        let Link { dut, tester, .. } = &mut *self.link;
-        let before = dut.drops(family)?;
         let design = &self.resolved.design;
         let settle_ms = design.settle_ms + if is_first { design.warm_up_ms } else { 0 };
+        let settle = Duration::from_millis(settle_ms.into());
+        let watch = self.start_cpu_watch(Window {
+            settle,
+            // It sees the load late, and is to be done before it ends.
+            length: Duration::from_millis(u64::from(design.slice_ms) / 2),
+        })?;
+        let load = self.load(family, settle_ms, design.slice_ms)?;
+        let cpus = match watch {
+            Some(watch) => self.watched_cpus(watch, load.offered_pps())?,
+            None => None,
+        };
+        if moved.is_none() {
+            moved = self.link.dut.moved(variant)?;
+        }
+        let begin = load.started + settle;
+        let samples = load.counted.iter().map(|counted| Sample {
+            at: begin + Duration::from_secs_f64(counted.at_s.max(0.0)),
+            forwarded_frames: counted.forwarded_frames,
+            // No loop runs on the DUT, whose time is its own.
+            loop_ns: 0,
+        });
+        let stolen_ratio = cpus.as_ref().map_or(0.0, CpuWatch::stolen_ratio);
+        Ok(SentSlice {
+            measured: MeasuredSlice {
+                family,
+                variant: name,
+                round,
+                position,
+                start_utc: String::new(),
+                switch: Duration::ZERO,
+                samples: samples.collect(),
+                offered_frames: load.offered_frames,
+                steal_s: stolen_ratio * load.time_s(),
+                dropped: load.dropped,
+                dut_events: BTreeMap::new(),
+                dut_cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
+                settings_moved: moved,
+            },
+            switched,
+            sent: load.sent,
+        })
+    }
+
+    /// Sends the load, and counts for a while when it has settled.
+    fn load(
+        &mut self,
+        family: AddressFamily,
+        settle_ms: u32,
+        length_ms: u32,
+    ) -> Result<Load, LabError> {
+        let Link { dut, tester, .. } = &mut *self.link;
+        let before = dut.drops(family)?;
         let traffic = &self.resolved.traffic;
         let pps = match traffic.regime {
             LoadRegime::Paced => traffic.intended_load_pps,
@@ -327,7 +395,7 @@ impl<'a> Measurement<'a> {
             traffic.burst_frames,
         )?;
         let started = Instant::now();
-        let (counted, offered_frames) = tester.measure(settle_ms, design.slice_ms)?;
+        let (counted, offered_frames) = tester.measure(settle_ms, length_ms)?;
         let sent = tester.stop()?;
         let mut dropped = counters::difference(&before, &dut.drops(family)?);
         let lost = sent.offered_frames - sent.transmitted_frames;
@@ -342,34 +410,82 @@ impl<'a> Measurement<'a> {
             }
             dropped.insert(NOT_TRANSMITTED.to_owned(), lost);
         }
-        if moved.is_none() {
-            moved = self.link.dut.moved(variant)?;
-        }
-        let begin = started + Duration::from_millis(settle_ms.into());
-        let samples = counted.iter().map(|counted| Sample {
-            at: begin + Duration::from_secs_f64(counted.at_s.max(0.0)),
-            forwarded_frames: counted.forwarded_frames,
-            // No loop runs on the DUT, whose time is its own.
-            loop_ns: 0,
-        });
-        Ok(SentSlice {
-            measured: MeasuredSlice {
-                family,
-                variant: name,
-                round,
-                position,
-                start_utc: String::new(),
-                switch: Duration::ZERO,
-                samples: samples.collect(),
-                offered_frames,
-                steal_s: 0.0,
-                dropped,
-                dut_events: BTreeMap::new(),
-                settings_moved: moved,
-            },
-            switched,
+        Ok(Load {
+            started,
+            counted,
+            offered_frames,
             sent,
+            dropped,
         })
+    }
+
+    fn start_cpu_watch(&self, window: Window) -> Result<Option<Detached>, LabError> {
+        if !self.link.watches_cpus {
+            return Ok(None);
+        }
+        let words = self.link.dut.cpu_watch(window, LOAD_FRAMES_MIN);
+        unless_refused(Detached::start(&self.link.dut_connection, &words, window)).map(Result::ok)
+    }
+
+    /// What the DUT's CPUs did; none where that could not be read, or the load was not there all the time.
+    fn watched_cpus(
+        &self,
+        watch: Detached,
+        offered_pps: f64,
+    ) -> Result<Option<CpuWatch>, LabError> {
+        let text = unless_refused(watch.collect())?;
+        let watch = text.ok().and_then(|text| self.link.dut.watched_cpus(&text));
+        Ok(watch.filter(|watch| watch.was_loaded(offered_pps)))
+    }
+
+    /// Samples the stacks of the variant that the DUT is set to, under loads that are no part of any trial.
+    fn profile(
+        &mut self,
+        family: AddressFamily,
+        name: &VariantName,
+        sums: &mut Sums,
+    ) -> Result<(), LabError> {
+        let design = &self.resolved.design;
+        loop {
+            let Some(profiler) = &self.log.profiler else {
+                return Ok(());
+            };
+            let frequency_hz = profiler.frequency_hz();
+            let window = Window {
+                settle: Duration::from_millis(design.settle_ms.into()),
+                length: profiler.slice(),
+            };
+            let words = self
+                .link
+                .dut
+                .stack_watch(window, frequency_hz, LOAD_FRAMES_MIN)?;
+            let connection = &self.link.dut_connection;
+            let watch = unless_refused(Detached::start(connection, &words, window))?;
+            let length_ms = as_milliseconds(window.length + LATE_MAX).max(design.slice_ms);
+            let load = self.load(family, design.settle_ms, length_ms)?;
+            sums.add(&load.sent, &load.dropped);
+            let text = match watch {
+                Ok(watch) => unless_refused(watch.collect())?,
+                Err(why) => Err(why),
+            };
+            let sampled = text.and_then(|text| {
+                let dut = &self.link.dut;
+                dut.sampled_stacks(&text, frequency_hz, window)
+            });
+            let Some(profiler) = &mut self.log.profiler else {
+                return Ok(());
+            };
+            let again = match sampled {
+                Ok(mut slice) => {
+                    slice.record.pooled_pps = load.forwarded_pps();
+                    profiler.add(family, name, slice)
+                }
+                Err(why) => profiler.add_failure(family, name, why),
+            };
+            if !again {
+                return Ok(());
+            }
+        }
     }
 
     /// What of a variant is another than when it was first looked at.
@@ -427,6 +543,19 @@ impl<'a> Measurement<'a> {
             Ok(())
         }
     }
+}
+
+/// What a host refuses does not end a block where it only adds to what is known of it: why, then.
+fn unless_refused<T>(result: Result<T, LabError>) -> Result<Result<T, String>, LabError> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
+        Err(error @ LabError::OnHost { .. }) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+fn as_milliseconds(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 /// A slice, and what was sent for it.

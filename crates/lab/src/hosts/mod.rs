@@ -2,11 +2,14 @@
 
 mod agent;
 mod boot;
+mod cpu_watch;
+mod detached;
 mod doctor;
 mod dut;
 mod facts;
 mod freebsd;
 mod linux;
+mod load;
 mod measurement;
 mod pkt_gen;
 mod process;
@@ -30,10 +33,11 @@ pub use self::agent::serve_tester;
 pub(crate) use self::doctor::examine_hosts;
 pub(crate) use self::freebsd::boot_by_itself as boot_freebsd_by_itself;
 pub(crate) use self::linux::boot_by_itself;
+pub use self::linux::{StackWatch, serve_stacks};
 pub(crate) use self::ssh::{Connection, Destination};
 
 use self::boot::{BootChoice, Booter, power_cycle};
-use self::dut::Dut;
+use self::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use self::facts::{Facts, difference};
 use self::freebsd::FreebsdDut;
 use self::linux::LinuxDut;
@@ -72,6 +76,7 @@ pub struct HostsLab {
     link: Link,
     placement: Placement,
     choice: TesterChoice,
+    profiles_unavailable: Option<String>,
     environment: Environment,
     /// What every variant was found to be, the first time.
     known: BTreeMap<VariantName, Facts>,
@@ -82,6 +87,8 @@ struct Link {
     dut_connection: Rc<Connection>,
     dut: Box<dyn Dut>,
     tester: Box<dyn HostTester>,
+    /// Whether the DUT's CPUs can be watched under the load.
+    watches_cpus: bool,
 }
 
 impl Link {
@@ -102,6 +109,7 @@ impl Link {
             dut_connection,
             dut,
             tester,
+            watches_cpus: true,
         })
     }
 }
@@ -160,7 +168,26 @@ impl HostsLab {
         let whose = Whose::Host(&hosts.dut.host);
         let leftovers = restore_all(state_directory, whose)?;
         let mut link = Link::open(&hosts, resolved)?;
-        let environment = environment(&mut link)?;
+        let mut environment = environment(&mut link)?;
+        if let Some(why) = cpu_watch_unavailable(&link.dut_connection, &*link.dut)? {
+            link.watches_cpus = false;
+            let facts = &mut environment.facts;
+            facts.insert("DUT's CPUs".to_owned(), format!("not watched: {why}"));
+        }
+        let mut resolved = resolved.clone();
+        let mut profiles_unavailable = None;
+        if let Some(profiling) = resolved.profiling {
+            let Link {
+                dut,
+                dut_connection,
+                ..
+            } = &mut link;
+            profiles_unavailable =
+                stack_watch_unavailable(dut_connection, &mut **dut, profiling.frequency_hz)?;
+            resolved.profiling = resolved
+                .profiling
+                .filter(|_| profiles_unavailable.is_none());
+        }
         let choice = TesterChoice {
             tester: link.tester.sender(),
             refused: Vec::new(),
@@ -177,7 +204,8 @@ impl HostsLab {
             Booter::new(&link.dut_connection, &hosts.dut, loader)
         });
         Ok(Self {
-            resolved: resolved.clone(),
+            resolved,
+            profiles_unavailable,
             hosts,
             interrupts,
             journal,
@@ -216,11 +244,10 @@ impl HostsLab {
         &self.environment
     }
 
-    /// Why profiles cannot be taken.
+    /// Why the profiles that are asked for cannot be taken.
     #[must_use]
     pub fn profiles_unavailable(&self) -> Option<&str> {
-        let asked = self.resolved.profiling.is_some();
-        asked.then_some("stacks of another host's kernel cannot be sampled yet")
+        self.profiles_unavailable.as_deref()
     }
 
     /// Why the DUT cannot have a variant, for each variant of the experiment.
@@ -347,6 +374,7 @@ impl HostsLab {
     fn link_once(&self) -> Result<Link, LabError> {
         let before = &self.link.dut;
         let mut link = Link::open(&self.hosts, &self.resolved)?;
+        link.watches_cpus = self.link.watches_cpus;
         link.dut.note_restless(before.restless().clone());
         if !link.dut.boot_id().is(before.boot_id()) {
             link.dut.has_booted()?;

@@ -14,7 +14,7 @@ use crate::LabError;
 
 /// How much longer than asked for an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Where the program is kept on a tester's host, below the home of whom we log in as.
+/// Where the program is kept on a host, below the home of whom we log in as.
 const FOLDER: &str = ".cache/fwdlab";
 
 /// A tester's process.
@@ -164,7 +164,7 @@ fn read(output: ChildStdout) -> Receiver<Result<String, String>> {
 }
 
 /// Brings the program to the host, where it lies under the name of its content, and tells where.
-fn bring(connection: &Connection, program: Option<&Path>) -> Result<String, LabError> {
+pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<String, LabError> {
     let own = || {
         std::env::current_exe().map_err(|source| LabError::File {
             what: "looking for",
@@ -199,7 +199,7 @@ fn bring(connection: &Connection, program: Option<&Path>) -> Result<String, LabE
     version(&place).map_err(|error| LabError::Host {
         host: connection.host().to_owned(),
         why: format!(
-            "the program {} does not run there ({error}); give the lab file's [tester] a `program` that does: \
+            "the program {} does not run there ({error}); give that host's table of the lab file a `program` that does: \
              RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu \
              makes one that needs nothing of the host",
             path.display()

@@ -24,7 +24,7 @@ const LETTING_GO_TIME_MAX: Duration = Duration::from_secs(20);
 /// How often a command is tried where the connection breaks.
 const ATTEMPTS: u32 = 4;
 /// What OpenSSH exits with where it is itself what failed.
-const SSH_FAILED: i32 = 255;
+pub(super) const SSH_FAILED: i32 = 255;
 
 /// How a host is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -355,6 +355,7 @@ impl<'a> Measurement<'a> {
             steal_s,
             dropped,
             dut_events: BTreeMap::new(),
+            dut_cpus: BTreeMap::new(),
             settings_moved: moved,
         })
     }

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fwdlab_model::{
-    AddressFamily, LoadRegime, ProfileEvery, ProfileRecord, ProfileStacks, Profiling, VariantName,
+    AddressFamily, LoadRegime, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
+    VariantName,
 };
 use fwdlab_profile::Folded;
 
 pub(crate) use self::sampling::{
-    OfCpus, Place, ProfileSlice, SampledLoad, Samplers, unavailable,
+    OfCpus, Place, ProfileSlice, SampledLoad, Samplers, leave_out_bystanders, nothing_sampled,
+    unavailable,
 };
 pub(crate) use self::symbols::Symbols;
 
@@ -60,6 +62,11 @@ impl Profiler {
         Duration::from_millis(self.profiling.slice_ms.into())
     }
 
+    /// How many samples are taken a second.
+    pub(crate) fn frequency_hz(&self) -> u32 {
+        self.profiling.frequency_hz
+    }
+
     /// Samplers of a slice, switched off.
     ///
     /// # Errors
@@ -97,6 +104,28 @@ impl Profiler {
     ) -> bool {
         let ProfileSlice { mut record, stacks } = slice;
         record.faults = faults(&record, &stacks, self.regime);
+        self.accumulate(family, variant, record, stacks)
+    }
+
+    /// Notes that a slice of a trial could not be sampled, and says whether it is to be tried again.
+    pub(crate) fn add_failure(
+        &mut self,
+        family: AddressFamily,
+        variant: &VariantName,
+        why: String,
+    ) -> bool {
+        let mut record = nothing_sampled(self.profiling.frequency_hz);
+        record.faults.push(ProfileFault::NotTaken { why });
+        self.accumulate(family, variant, record, Folded::new())
+    }
+
+    fn accumulate(
+        &mut self,
+        family: AddressFamily,
+        variant: &VariantName,
+        record: ProfileRecord,
+        stacks: Folded<'static>,
+    ) -> bool {
         let is_good = record.faults.is_empty();
         let taken = self.taken.entry((family, variant.clone())).or_default();
         match &mut taken.record {
@@ -106,8 +135,9 @@ impl Profiler {
             }
             // What did not show the load is no part of what does.
             Some(before) if !before.faults.is_empty() => {
-                record.attempts += before.attempts;
+                let attempts = before.attempts;
                 *before = record;
+                before.attempts += attempts;
                 taken.stacks = stacks;
             }
             Some(before) if is_good => {

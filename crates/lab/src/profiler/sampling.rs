@@ -117,20 +117,13 @@ impl Samplers {
         let window = self.window;
         let window_ns = window.start_ns.into_inner()..=window.end_ns.into_inner();
         let mut record = ProfileRecord {
-            event: String::new(),
-            frequency_hz: self.frequency_hz,
-            has_kernel: self.samplers.iter().all(|(_, sampler)| sampler.has_kernel()),
+            has_kernel: self
+                .samplers
+                .iter()
+                .all(|(_, sampler)| sampler.has_kernel()),
             time_s: load.time_s,
             pooled_pps: as_f64(load.forwarded_frames) / load.time_s,
-            samples: 0,
-            idle_samples: 0,
-            samples_by_cpu: Vec::new(),
-            foreign_samples: 0,
-            harness_samples: 0,
-            lost_samples: 0,
-            outside_samples: 0,
-            attempts: 1,
-            faults: Vec::new(),
+            ..nothing_sampled(self.frequency_hz)
         };
         symbols.begin_slice();
         let mut all = Vec::new();
@@ -154,7 +147,7 @@ impl Samplers {
             all.push(of_cpu);
         }
         if of_cpus == OfCpus::ThatForward {
-            leave_out_bystanders(&mut all);
+            leave_out_bystanders(&mut all, OfCpu::forwarding_samples);
         }
         let mut stacks = Folded::new();
         for of_cpu in all {
@@ -179,6 +172,26 @@ impl Samplers {
     }
 }
 
+/// The record of a slice in which nothing was sampled.
+pub(crate) fn nothing_sampled(frequency_hz: u32) -> ProfileRecord {
+    ProfileRecord {
+        event: String::new(),
+        frequency_hz,
+        has_kernel: true,
+        time_s: 0.0,
+        pooled_pps: 0.0,
+        samples: 0,
+        idle_samples: 0,
+        samples_by_cpu: Vec::new(),
+        foreign_samples: 0,
+        harness_samples: 0,
+        lost_samples: 0,
+        outside_samples: 0,
+        attempts: 1,
+        faults: Vec::new(),
+    }
+}
+
 /// What was sampled on a CPU.
 #[derive(Default)]
 struct OfCpu {
@@ -196,12 +209,13 @@ impl OfCpu {
     }
 }
 
-/// Leaves only the CPUs that forward; all where none does, so that it shows.
-fn leave_out_bystanders(all: &mut Vec<OfCpu>) {
-    let most = all.iter().map(OfCpu::forwarding_samples).max().unwrap_or(0);
+/// Leaves only the CPUs that forward, by how many of a CPU's samples are in functions that do; all where none does, so
+/// that it shows.
+pub(crate) fn leave_out_bystanders<T>(all: &mut Vec<T>, forwarding_samples: impl Fn(&T) -> u64) {
+    let most = all.iter().map(&forwarding_samples).max().unwrap_or(0);
     if most > 0 {
         let at_least = as_f64(most) * FORWARDING_RATIO_MIN;
-        all.retain(|of_cpu| as_f64(of_cpu.forwarding_samples()) >= at_least);
+        all.retain(|of_cpu| as_f64(forwarding_samples(of_cpu)) >= at_least);
     }
 }
 
@@ -246,7 +260,7 @@ mod tests {
     #[test]
     fn cpus_that_forward_next_to_nothing_are_left_out() {
         let left = |mut all: Vec<OfCpu>| -> Vec<u32> {
-            leave_out_bystanders(&mut all);
+            leave_out_bystanders(&mut all, OfCpu::forwarding_samples);
             all.iter().map(|of_cpu| of_cpu.cpu).collect()
         };
         assert_eq!(

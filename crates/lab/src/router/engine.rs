@@ -281,6 +281,7 @@ impl<'a> Measurement<'a> {
                     steal_s: steal_s(cpu) - steal_before_s,
                     dropped: difference(&before.drops(), &after.drops()),
                     dut_events: difference(&events(before), &events(after)),
+                    dut_cpus: BTreeMap::new(),
                     settings_moved: None,
                 };
                 on_event(LabEvent::Slice(self.log.add_slice(slice)));

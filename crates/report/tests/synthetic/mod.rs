@@ -288,6 +288,7 @@ impl Synthetic {
                     drops: BTreeMap::new(),
                     kernel_drop_reasons: BTreeMap::new(),
                     dut_events: BTreeMap::new(),
+                    dut_cpus: Vec::new(),
                     undisturbed_s: 0.1 * f64::from(self.rounds),
                     observation_pps: f64::midpoint(
                         rates[(rates.len() - 1) / 2],

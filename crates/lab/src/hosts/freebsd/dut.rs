@@ -17,11 +17,14 @@ use super::files::{ConfigSet, read_set};
 use super::filters::{self, Filters};
 use super::ports::Ports;
 use super::text::{has_rss, interface_counters, queue_drops, stack_drops};
+use super::watch;
 use crate::LabError;
 use crate::counters::Drops;
 use crate::dut::{arguments, holds, unbound_level};
 use crate::environment::noise_sources;
 use crate::hosts::boot::{BootChoice, BootId, BootLoader};
+use crate::hosts::cpu_watch::CpuWatch;
+use crate::hosts::detached::Window;
 use crate::hosts::dut::{
     Dut, OwnPrograms, PORTS_TIME_MAX, announce, await_rest, is_refused, meaning, missing_program,
     said,
@@ -30,6 +33,7 @@ use crate::hosts::facts::{Facts, restless};
 use crate::hosts::ssh::Connection;
 use crate::hosts::tester::Station;
 use crate::journal::Journal;
+use crate::profiler::ProfileSlice;
 
 const FILTERS: [PacketFilter; 3] = [PacketFilter::Pf, PacketFilter::Ipfw, PacketFilter::Ipf];
 
@@ -595,5 +599,42 @@ impl Dut for FreebsdDut {
 
     fn received_and_dropped(&self) -> String {
         format!("{} Idrop", self.of.interface_in)
+    }
+
+    fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String> {
+        watch::words(self.ports().names(), window, load_frames_min)
+    }
+
+    fn watched_cpus(&self, text: &str) -> Option<CpuWatch> {
+        watch::watched(text)
+    }
+
+    fn stack_watch(
+        &mut self,
+        window: Window,
+        frequency_hz: u32,
+        load_frames_min: u32,
+    ) -> Result<Vec<String>, LabError> {
+        if is_refused(&self.connection, &["kldstat", "-q", "-m", "hwpmc"])? {
+            return Err(
+                self.wrong("hwpmc is not loaded, which samples stacks; `kldload hwpmc` loads it")
+            );
+        }
+        Ok(watch::sampling_words(
+            &self.of.interface_in,
+            &self.of.pmc_event,
+            frequency_hz,
+            window,
+            load_frames_min,
+        ))
+    }
+
+    fn sampled_stacks(
+        &self,
+        text: &str,
+        frequency_hz: u32,
+        window: Window,
+    ) -> Result<ProfileSlice, String> {
+        watch::sampled(text, frequency_hz, window.length)
     }
 }

@@ -10,6 +10,7 @@ mod files;
 mod filters;
 mod ports;
 mod text;
+mod watch;
 
 pub(crate) use self::boot::boot_by_itself;
 pub(super) use self::dut::FreebsdDut;

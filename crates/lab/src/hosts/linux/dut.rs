@@ -12,19 +12,24 @@ use fwdlab_model::{
 
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
+use super::{stacks, watch};
 use crate::LabError;
 use crate::addresses::addresses;
 use crate::counters::{Drops, stack_drops};
 use crate::dut::{arguments, holds, unbound_level};
 use crate::environment::environment_by;
 use crate::hosts::boot::{BootChoice, BootId, BootLoader};
+use crate::hosts::cpu_watch::CpuWatch;
+use crate::hosts::detached::Window;
 use crate::hosts::dut::{
     Dut, OwnPrograms, PORTS_TIME_MAX, announce, await_rest, meaning, missing_program, said,
 };
 use crate::hosts::facts::{Facts, restless};
+use crate::hosts::process::bring;
 use crate::hosts::ssh::Connection;
 use crate::hosts::tester::Station;
 use crate::journal::Journal;
+use crate::profiler::ProfileSlice;
 
 /// Under which fwdlab's routes stand in a DUT's tables (`ip route show proto 196`), so that they can be told
 /// from the owner's.
@@ -41,6 +46,8 @@ pub(in crate::hosts) struct LinuxDut {
     /// What each nft ruleset is listed as, by its text.
     listed: BTreeMap<String, String>,
     programs: OwnPrograms,
+    /// Where fwdlab's own is, once it is there.
+    program: Option<String>,
     /// Facts that change by themselves.
     restless: BTreeSet<String>,
     boot_id: BootId,
@@ -65,6 +72,7 @@ impl LinuxDut {
             listed: BTreeMap::new(),
             programs: OwnPrograms::default(),
             restless: BTreeSet::new(),
+            program: None,
             boot_id: boot(connection)?.id,
             mac_out: String::new(),
             mac_in: String::new(),
@@ -478,6 +486,8 @@ impl Dut for LinuxDut {
         self.boot_id = boot(&self.connection)?.id;
         self.programs.forget();
         self.listed.clear();
+        // Homes may be in memory.
+        self.program = None;
         let start = Instant::now();
         for interface in [&self.of.interface_in, &self.of.interface_out] {
             // Drivers are loaded while sshd answers already.
@@ -799,6 +809,41 @@ impl Dut for LinuxDut {
 
     fn received_and_dropped(&self) -> String {
         format!("{} rx_dropped", self.of.interface_in)
+    }
+
+    fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String> {
+        let interfaces = [&self.of.interface_in, &self.of.interface_out];
+        watch::words(interfaces.map(String::as_str), window, load_frames_min)
+    }
+
+    fn watched_cpus(&self, text: &str) -> Option<CpuWatch> {
+        watch::watched(text)
+    }
+
+    fn stack_watch(
+        &mut self,
+        window: Window,
+        frequency_hz: u32,
+        load_frames_min: u32,
+    ) -> Result<Vec<String>, LabError> {
+        let program = match &self.program {
+            Some(program) => program,
+            None => self
+                .program
+                .insert(bring(&self.connection, self.of.program.as_deref())?),
+        };
+        let interface = &self.of.interface_in;
+        Ok(stacks::words(
+            program,
+            interface,
+            window,
+            frequency_hz,
+            load_frames_min,
+        ))
+    }
+
+    fn sampled_stacks(&self, text: &str, _: u32, _: Window) -> Result<ProfileSlice, String> {
+        stacks::sampled(text)
     }
 }
 

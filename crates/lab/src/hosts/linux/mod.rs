@@ -4,7 +4,10 @@ mod boot;
 mod dut;
 mod facts;
 mod grub;
+mod stacks;
+mod watch;
 
 pub(crate) use self::boot::boot_by_itself;
 pub(super) use self::boot::find_grub;
 pub(super) use self::dut::LinuxDut;
+pub use self::stacks::{StackWatch, serve_stacks};

@@ -1,0 +1,289 @@
+//! How the CPUs of a FreeBSD DUT are watched and sampled under the load: scripts there that wait for its frames, and
+//! read counters twice or have `pmcstat` sample.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fwdlab_model::{CpuSamples, CpuTimes};
+use fwdlab_profile::{CallGraph, Folded, FrameNames, is_forwarding};
+
+use super::text::interface_counters;
+use crate::block::as_f64;
+use crate::hosts::cpu_watch::{CpuWatch, Look};
+use crate::hosts::detached::{LOAD_AWAY_MAX, Window};
+use crate::profiler::{ProfileSlice, leave_out_bystanders, nothing_sampled};
+
+/// Waits for the load at `$1`: `$2` frames that make one, `$3` looks at most.
+const AWAIT_LOAD: &str = r#"
+counters() { netstat -i -b -n -d -W -I "$1"; }
+received() {
+    counters "$1" | awk '
+        NR == 1 { for (i = 1; i <= NF; i++) if ($i == "Ipkts") right = NF - i }
+        /<Link#/ { print $(NF - right); exit }'
+}
+first=$(received "$1") && [ -n "$first" ] || { echo "netstat counts no frames of $1" >&2; exit 1; }
+echo ready
+left=$3
+while now=$(received "$1") && [ $((now - first)) -lt "$2" ]; do
+    [ "$left" -gt 0 ] || { echo "no load has come" >&2; exit 1; }
+    left=$((left - 1))
+    sleep 0.02 || exit 1
+done
+"#;
+
+/// Behind the wait: settle window and length in seconds, and the sending interface.
+const LOOK_TWICE: &str = r#"
+look() { sysctl -n kern.clockrate && sysctl -n kern.cp_times && counters "$1" && counters "$2"; }
+sleep "$4" && look "$1" "$6" && echo --- && sleep "$5" && look "$1" "$6"
+"#;
+
+/// Behind the wait: settle window and length in seconds, the event, and samples a second of a CPU at its nominal
+/// frequency. The log lies beside nothing else, and is gone when the script ends. It is only read when `pmcstat` has
+/// ended, and the graph only sent when it is written.
+const SAMPLE: &str = r#"
+mhz=$(sysctl -n hw.clockrate) || exit 1
+folder=$(mktemp -d /tmp/fwdlab.XXXXXX) || exit 1
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM PIPE
+sleep "$4" || exit 1
+pmcstat -n $((mhz * 1000000 / $7)) -S "$6" -l "$5" -O "$folder/log" >&2 || exit 1
+pmcstat -R "$folder/log" -z 32 -G "$folder/graph" >&2 || exit 1
+cat "$folder/graph"
+"#;
+
+/// How many looks for a load fit into a second, at most.
+const LOOKS_PER_SECOND: u64 = 20;
+
+fn command(script: &str, arguments: &[&str], window: Window, load_frames_min: u32) -> Vec<String> {
+    let looks = LOAD_AWAY_MAX.as_secs() * LOOKS_PER_SECOND;
+    let seconds = |length: Duration| format!("{:.3}", length.as_secs_f64());
+    let (interface, rest) = arguments.split_first().expect("an interface is watched");
+    let mut words = ["sh", "-c"].map(str::to_owned).to_vec();
+    words.push(format!("{AWAIT_LOAD}{script}"));
+    words.extend(["watch", interface].map(str::to_owned));
+    words.extend([load_frames_min.to_string(), looks.to_string()]);
+    words.extend([seconds(window.settle), seconds(window.length)]);
+    words.extend(rest.iter().map(|word| (*word).to_owned()));
+    words
+}
+
+/// The command that watches from so many frames on.
+pub(super) fn words(
+    [interface_in, interface_out]: [&str; 2],
+    window: Window,
+    load_frames_min: u32,
+) -> Vec<String> {
+    let arguments = [interface_in, interface_out];
+    command(LOOK_TWICE, &arguments, window, load_frames_min)
+}
+
+/// What was watched; none where the output is something else.
+pub(super) fn watched(text: &str) -> Option<CpuWatch> {
+    CpuWatch::read(text, look)
+}
+
+/// The command that samples from so many frames on.
+pub(super) fn sampling_words(
+    interface: &str,
+    event: &str,
+    frequency_hz: u32,
+    window: Window,
+    load_frames_min: u32,
+) -> Vec<String> {
+    let arguments = [interface, event, &frequency_hz.to_string()];
+    command(SAMPLE, &arguments, window, load_frames_min)
+}
+
+/// What was sampled on the CPUs that forward.
+///
+/// # Errors
+/// Where the output is no call graph, or one that is not whole.
+pub(super) fn sampled(
+    text: &str,
+    frequency_hz: u32,
+    length: Duration,
+) -> Result<ProfileSlice, String> {
+    let graph = CallGraph::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+    if graph.truncation(None).is_some() {
+        return Err("its call graph has fewer samples than it says".to_owned());
+    }
+    let event = graph.sections().first().map_or("", |section| section.event);
+    // A section is a CPU's.
+    let mut of_cpus = Vec::new();
+    for (cpu, section) in (0..).zip(sections(text)) {
+        let graph = CallGraph::parse(section.as_bytes()).map_err(|error| error.to_string())?;
+        of_cpus.push((cpu, graph.fold(FrameNames::Symbols).into_owned()));
+    }
+    leave_out_bystanders(&mut of_cpus, |(_, stacks)| {
+        stacks.samples_through(is_forwarding)
+    });
+    let mut record = nothing_sampled(frequency_hz);
+    event.clone_into(&mut record.event);
+    record.time_s = length.as_secs_f64();
+    let mut stacks = Folded::new();
+    for (cpu, of_cpu) in of_cpus {
+        let samples = of_cpu.samples();
+        record.samples_by_cpu.push(CpuSamples { cpu, samples });
+        for stack in of_cpu.stacks() {
+            stacks.push(stack.frames().map(str::to_owned), stack.samples);
+        }
+    }
+    record.samples = stacks.samples();
+    record.idle_samples = stacks.idle_samples();
+    Ok(ProfileSlice { record, stacks })
+}
+
+/// The parts of a call graph's text that are of one counter each.
+fn sections(text: &str) -> Vec<&str> {
+    let begins = text.match_indices('@').map(|(at, _)| at);
+    let begins = begins.filter(|&at| at == 0 || text.as_bytes()[at - 1] == b'\n');
+    let mut begins: Vec<usize> = begins.collect();
+    begins.push(text.len());
+    begins
+        .windows(2)
+        .map(|pair| &text[pair[0]..pair[1]])
+        .collect()
+}
+
+/// `kern.clockrate`, `kern.cp_times`, and what `netstat` says of the receiving and the sending interface.
+fn look(text: &str) -> Option<Look> {
+    let (clock, rest) = text.split_once('\n')?;
+    let (ticks, rest) = rest.split_once('\n')?;
+    // Each table has a heading of its own.
+    let second = rest.match_indices("Name ").nth(1)?.0;
+    let (of_in, of_out) = rest.split_at(second);
+    let per_second: u64 = clock
+        .split_once("stathz = ")?
+        .1
+        .split(|char: char| !char.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()?;
+    let ticks: Vec<u64> = ticks
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()
+        .ok()?;
+    // user, nice, sys, intr, idle
+    let (of_cpus, []) = ticks.as_chunks::<5>() else {
+        return None;
+    };
+    let per_second = as_f64(Some(per_second).filter(|&ticks| ticks > 0)?);
+    let seconds = |all: &[u64]| all.iter().map(|&ticks| as_f64(ticks)).sum::<f64>() / per_second;
+    let times: BTreeMap<u32, CpuTimes> = (0..)
+        .zip(of_cpus)
+        .map(|(cpu, ticks)| {
+            let [user, nice, system, interrupts, _] = *ticks;
+            let times = CpuTimes {
+                watched_s: seconds(ticks),
+                busy_s: seconds(&[user, nice, system, interrupts]),
+                interrupts_s: seconds(&[interrupts]),
+                stolen_s: 0.0,
+            };
+            (cpu, times)
+        })
+        .collect();
+    Some(Look {
+        // No clock of a shell tells parts of a second.
+        at_s: times.get(&0)?.watched_s,
+        received_frames: *interface_counters(of_in).get("Ipkts")?,
+        sent_frames: *interface_counters(of_out).get("Opkts")?,
+        times,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CLOCK: &str = "{ hz = 1000, tick = 1000, profhz = 8128, stathz = 127 }\n";
+    const HEADING: &str =
+        "Name Mtu Network Address Ipkts Ierrs Idrop Ibytes Opkts Oerrs Obytes Coll Drop\n";
+
+    fn look_of(ticks: &str, received: u64, sent: u64) -> String {
+        format!(
+            "{CLOCK}{ticks}\n\
+             {HEADING}ix0 1500 <Link#1> 00:1b:21:c4:95:7a {received} 0 0 1 0 0 0 0 0\n\
+             {HEADING}ix1 1500 <Link#2> 00:1b:21:c4:95:7b 0 0 0 1 {sent} 0 0 0 0\n"
+        )
+    }
+
+    #[test]
+    fn a_busy_cpu_is_told_from_an_idle_one() {
+        let first = look_of("10 0 20 30 1000 10 0 20 30 1000", 100, 90);
+        let second = look_of("10 0 40 120 1017 10 0 20 30 1127", 1100, 1000);
+        let watch = watched(&format!("{first}---\n{second}")).unwrap();
+        assert_eq!((watch.received_frames, watch.sent_frames), (1000, 910));
+        assert!((watch.time_s - 1.0).abs() < 1e-9);
+        let ticks = |seconds: f64| (seconds * 127.0).round();
+        assert_eq!(ticks(watch.cpus[&0].busy_s), 110.0);
+        assert_eq!(ticks(watch.cpus[&0].interrupts_s), 90.0);
+        assert_eq!(ticks(watch.cpus[&1].busy_s), 0.0);
+        assert_eq!(watched(&first), None);
+    }
+
+    const GRAPH: &str = "\
+@ CPU_CLK_UNHALTED.THREAD_P [120 samples]
+
+83.33%  [100]      ip_tryforward @ /boot/kernel/kernel
+ 100.0%  [100]       ether_demux
+
+16.67%  [20]       acpi_cpu_c1 @ /boot/kernel/kernel
+
+@ CPU_CLK_UNHALTED.THREAD_P [30 samples]
+
+100.0%  [30]       sched_idletd @ /boot/kernel/kernel
+
+";
+
+    #[test]
+    fn the_cpus_that_forward_are_the_profile() {
+        let slice = sampled(GRAPH, 997, Duration::from_secs(2)).unwrap();
+        assert_eq!(slice.record.event, "CPU_CLK_UNHALTED.THREAD_P");
+        assert_eq!(slice.record.samples, 120);
+        assert_eq!(
+            slice.record.samples_by_cpu,
+            [CpuSamples {
+                cpu: 0,
+                samples: 120
+            }]
+        );
+        assert!(
+            slice
+                .stacks
+                .to_string()
+                .contains("ether_demux;ip_tryforward 100")
+        );
+    }
+
+    #[test]
+    fn a_graph_that_is_cut_is_refused() {
+        let cut = GRAPH.replace("[20] ", "[7] ");
+        let why = sampled(&cut, 997, Duration::from_secs(2)).unwrap_err();
+        assert!(why.contains("fewer samples"), "{why}");
+    }
+
+    #[test]
+    fn the_scripts_are_shell() {
+        for script in [LOOK_TWICE, SAMPLE] {
+            let status = std::process::Command::new("sh")
+                .args(["-n", "-c", &format!("{AWAIT_LOAD}{script}")])
+                .status();
+            assert!(status.unwrap().success(), "{script}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_looks_or_none(text in "([0-9]{0,3} |---\\n|Name |<Link#1> |stathz = |\\n|\\PC){0,60}") {
+            let _ = watched(&text);
+        }
+
+        #[test]
+        fn any_text_is_a_graph_or_an_error(text in "([0-9]{0,3}|@|%|  |\\[|\\]| samples|\\n|\\PC){0,60}") {
+            let _ = sampled(&text, 997, Duration::from_secs(1));
+        }
+    }
+}

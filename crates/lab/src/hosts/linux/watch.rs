@@ -1,0 +1,161 @@
+//! How the CPUs of a Linux DUT are watched under the load: a script there that reads counters twice.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::CpuTimes;
+
+use crate::block::as_f64;
+use crate::hosts::cpu_watch::{CpuWatch, Look};
+use crate::hosts::detached::{LOAD_AWAY_MAX, Window};
+
+/// Receiving and sending interface, frames that make a load, looks for it at most, settle window and length in
+/// seconds. What it does until there is a load costs some forks a second; under it, it sleeps.
+const SCRIPT: &str = r#"
+in=/sys/class/net/$1/statistics/rx_packets
+out=/sys/class/net/$2/statistics/tx_packets
+look() { cat /proc/uptime "$in" "$out" && grep ^cpu /proc/stat; }
+read -r first < "$in" || exit 1
+echo ready
+left=$4
+while read -r now < "$in" && [ $((now - first)) -lt "$3" ]; do
+    [ "$left" -gt 0 ] || { echo "no load has come" >&2; exit 1; }
+    left=$((left - 1))
+    sleep 0.02 || exit 1
+done
+sleep "$5" && look && echo --- && sleep "$6" && look
+"#;
+
+/// How many looks for a load fit into a second, at most.
+const LOOKS_PER_SECOND: u64 = 50;
+
+/// How many a second Linux counts in `/proc/stat`, whatever its timers' frequency.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The command that watches from so many frames on.
+pub(super) fn words(interfaces: [&str; 2], window: Window, load_frames_min: u32) -> Vec<String> {
+    let [interface_in, interface_out] = interfaces;
+    let looks = LOAD_AWAY_MAX.as_secs() * LOOKS_PER_SECOND;
+    let seconds = |length: std::time::Duration| format!("{:.3}", length.as_secs_f64());
+    [
+        "sh",
+        "-c",
+        SCRIPT,
+        "watch",
+        interface_in,
+        interface_out,
+        &load_frames_min.to_string(),
+        &looks.to_string(),
+        &seconds(window.settle),
+        &seconds(window.length),
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+/// What was watched; none where the output is something else.
+pub(super) fn watched(text: &str) -> Option<CpuWatch> {
+    CpuWatch::read(text, look)
+}
+
+/// `/proc/uptime`, frames received, frames sent, and the lines of `/proc/stat` that are of CPUs.
+fn look(text: &str) -> Option<Look> {
+    let mut lines = text.lines();
+    let at_s = lines.next()?.split(' ').next()?.parse().ok()?;
+    let received_frames = lines.next()?.trim().parse().ok()?;
+    let sent_frames = lines.next()?.trim().parse().ok()?;
+    let times: BTreeMap<u32, CpuTimes> = lines.filter_map(of_cpu).collect();
+    Some(Look {
+        at_s,
+        received_frames,
+        sent_frames,
+        times: Some(times).filter(|times| !times.is_empty())?,
+    })
+}
+
+/// A line of a CPU: user, nice, system, idle, iowait, irq, softirq, steal, in ticks; guests' time is in the first two.
+fn of_cpu(line: &str) -> Option<(u32, CpuTimes)> {
+    let mut words = line.split_ascii_whitespace();
+    let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+    let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    let &[user, nice, system, idle, iowait, irq, softirq, steal, ..] = ticks.as_slice() else {
+        return None;
+    };
+    let seconds =
+        |all: &[u64]| all.iter().map(|&ticks| as_f64(ticks)).sum::<f64>() / TICKS_PER_SECOND;
+    let times = CpuTimes {
+        watched_s: seconds(&[user, nice, system, idle, iowait, irq, softirq, steal]),
+        busy_s: seconds(&[user, nice, system, irq, softirq]),
+        interrupts_s: seconds(&[irq, softirq]),
+        stolen_s: seconds(&[steal]),
+    };
+    Some((cpu, times))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const OUTPUT: &str = "\
+100.00 180.00
+1000
+900
+cpu  100 0 100 800 0 0 0 0 0 0
+cpu0 50 0 50 400 0 0 0 0 0 0
+cpu1 50 0 50 400 0 0 0 0 0 0
+---
+101.00 180.90
+51000
+40900
+cpu  100 0 110 890 0 0 95 5 0 0
+cpu0 50 0 55 400 0 0 90 5 0 0
+cpu1 50 0 55 490 0 0 5 0 0 0
+";
+
+    #[test]
+    fn a_busy_cpu_is_told_from_an_idle_one() {
+        let watch = watched(OUTPUT).unwrap();
+        assert_eq!((watch.received_frames, watch.sent_frames), (50_000, 40_000));
+        assert!((watch.time_s - 1.0).abs() < 1e-9);
+        let of = |cpu: u32| {
+            let CpuTimes {
+                watched_s,
+                busy_s,
+                interrupts_s,
+                stolen_s,
+            } = watch.cpus[&cpu];
+            [watched_s, busy_s, interrupts_s, stolen_s].map(|seconds| (seconds * 100.0).round())
+        };
+        assert_eq!(of(0), [100.0, 95.0, 90.0, 5.0]);
+        assert_eq!(of(1), [100.0, 10.0, 5.0, 0.0]);
+    }
+
+    #[test]
+    fn the_script_looks_twice_when_frames_come() {
+        let window = Window {
+            settle: Duration::from_millis(1),
+            length: Duration::from_millis(30),
+        };
+        let words = words(["lo", "lo"], window, 0);
+        let output = std::process::Command::new(&words[0])
+            .args(&words[1..])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let looks = text
+            .strip_prefix("ready\n")
+            .unwrap_or_else(|| panic!("{text:?}"));
+        let watch = watched(looks).unwrap_or_else(|| panic!("{text:?}"));
+        assert!(!watch.cpus.is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_looks_or_none(text in "((cpu)?[0-9]{0,3} |---\\n|[0-9.]{1,5}|\\n|\\PC){0,60}") {
+            let _ = watched(&text);
+        }
+    }
+}
