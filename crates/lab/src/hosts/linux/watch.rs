@@ -127,10 +127,11 @@ cpu1 50 0 55 490 0 0 5 0 0 0
                 interrupts_s,
                 stolen_s,
             } = watch.cpus[&cpu];
-            [watched_s, busy_s, interrupts_s, stolen_s].map(|seconds| (seconds * 100.0).round())
+            [watched_s, busy_s, interrupts_s, stolen_s]
+                .map(|seconds| format!("{:.0}", seconds * 100.0))
         };
-        assert_eq!(of(0), [100.0, 95.0, 90.0, 5.0]);
-        assert_eq!(of(1), [100.0, 10.0, 5.0, 0.0]);
+        assert_eq!(of(0), ["100", "95", "90", "5"]);
+        assert_eq!(of(1), ["100", "10", "5", "0"]);
     }
 
     #[test]
