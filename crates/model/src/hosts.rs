@@ -15,7 +15,14 @@ use crate::resolve::beside;
 use crate::resolved::{DutInterface, LabKind};
 
 pub(crate) const SSH_KEYS: &[&str] = &["config"];
-pub(crate) const DUT_KEYS: &[&str] = &["host", "in", "out", "reboot_s_max", "power_cycle"];
+pub(crate) const DUT_KEYS: &[&str] = &[
+    "host",
+    "in",
+    "out",
+    "reboot_s_max",
+    "power_cycle",
+    "overwrite_other_slice",
+];
 pub(crate) const TESTER_KEYS: &[&str] = &["host", "out", "in", "uses", "cpu", "program"];
 pub(crate) const RECEIVER_KEYS: &[&str] = &["host", "in", "program"];
 pub(crate) const GENERATOR_KEYS: &[&str] = &["host", "out", "cpu", "program"];
@@ -96,6 +103,9 @@ pub struct DutHost {
     /// What cuts its power and gives it back, run on this machine; no shell sees it.
     #[serde(skip)]
     pub power_cycle: Option<Vec<String>>,
+    /// Whether images may be written to the slice of its disk that its system is not on.
+    #[serde(skip)]
+    pub overwrite_other_slice: bool,
 }
 
 fn reboot_s_max_default() -> u32 {
@@ -188,12 +198,14 @@ pub(crate) fn hosts(
             let what = table.what("power_cycle");
             arguments(reading, value, &what)
         });
+        let overwrite_other_slice = overwrite_other_slice(reading, &table, kind);
         Some(DutHost {
             host: host?,
             interface_in: interface_in?,
             interface_out: interface_out?,
             reboot_s_max: reboot_s_max.unwrap_or(REBOOT_S_MAX_DEFAULT),
             power_cycle,
+            overwrite_other_slice,
         })
     });
     let receiver = receiver.map(|table| {
@@ -265,6 +277,18 @@ pub(crate) fn hosts(
         tester: tester?,
         generators,
     })
+}
+
+/// Whether images may be written there; systems of nanobsd have a slice to write them to.
+fn overwrite_other_slice(reading: &mut Reading<'_>, table: &Table<'_>, kind: LabKind) -> bool {
+    const KEY: &str = "overwrite_other_slice";
+    if let Some(value) = table.value(KEY).filter(|_| kind != LabKind::FreebsdSsh) {
+        let message = format!("a DUT of kind {kind} has no other slice");
+        reading
+            .error(value.span(), message)
+            .with_help("images of nanobsd are written there, in labs of kind \"freebsd-ssh\"");
+    }
+    table.boolean(reading, KEY).unwrap_or(false)
 }
 
 /// What ssh is told: nothing that it takes for an option, or for two words.
