@@ -210,6 +210,51 @@ fn images_and_sets_are_booted_one_after_the_other_and_the_owners_system_comes_ba
 }
 
 #[test]
+fn kernels_and_packet_filters_are_set_and_put_back_on_an_older_system() {
+    require_rig!();
+    let rig = start_with("freebsd-kernel");
+    let home = rig.lab.home(Host::Dut);
+    for mark in ["filters", "older"] {
+        fs::write(home.join(mark), "").unwrap();
+    }
+    let kernel = loader_configuration(&rig).with_file_name("n302145");
+    fs::create_dir(&kernel).unwrap();
+    fs::write(kernel.join("kernel"), "").unwrap();
+    for (file, rules) in [
+        ("pf.conf", "pass quick all\n"),
+        ("ipfw.rules", "# all\nadd 100 allow ip from any to any\n"),
+        ("ipf.rules", "pass in quick all\n"),
+    ] {
+        fs::write(rig.path(file), rules).unwrap();
+    }
+    let before = rig.dut();
+    let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
+    let child = rig.run().spawn().unwrap();
+    let child = shared::wait_for_child("a block begins", child, || rig.lab.reboots(Host::Dut) > 2);
+    let pid = child.id().to_string();
+    testkit::succeed(Command::new("kill").args(["-INT", &pid]));
+    let output = shared::finish(child);
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+    assert_as_before(&rig, &before);
+    let blocks = block_records(&records(&rig.directory()));
+    assert_eq!(blocks.len(), 1, "{}", text(&output));
+    assert_eq!(blocks[0]["conservation"]["inet6"]["unaccounted_frames"], 0);
+    assert_eq!(
+        differing_facts(&blocks[0]),
+        [
+            "ipf rules",
+            "ipfw rules",
+            "kernel",
+            "pf is enabled",
+            "pf rules",
+            "sysctl net.inet.ip.fw.enable",
+            "sysctl net.inet6.ip6.fw.enable",
+        ]
+    );
+    insta::assert_snapshot!("freebsd_kernel_changes", changes_until(&rig, 5));
+}
+
+#[test]
 fn a_kernel_that_starves_its_queues_and_ports_that_lead_away_are_refused() {
     require_rig!();
     let rig = start();
