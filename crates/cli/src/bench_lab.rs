@@ -1,16 +1,17 @@
 //! `fwdlab import bench-lab`: the files that the public archive's scripts are given, as a lab and experiments.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fwdlab_archive::netbenches::bench_lab::{BenchLabPaths, Draft, Note, Source, VariableUse};
+use fwdlab_model::Files;
 use fwdlab_report::format::counted;
 use fwdlab_report::one_line;
 use serde::Serialize;
 
+use crate::disk::Disk;
 use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output;
 
@@ -75,10 +76,7 @@ fn wrong(draft: &Draft, to: &Path) -> Vec<String> {
     if !draft.missing.is_empty() {
         return Vec::new();
     }
-    let read = |path: &Path| -> io::Result<String> {
-        let drafted = draft.files().find(|file| to.join(&file.name) == path);
-        drafted.map_or_else(|| fs::read_to_string(path), |file| Ok(file.text.clone()))
-    };
+    let read = Drafted { draft, to };
     let lab = to.join(&draft.lab.name);
     let of_lab = fwdlab_model::load_lab(&lab, &read).err();
     let mut wrong: Vec<String> = of_lab
@@ -101,6 +99,26 @@ fn wrong(draft: &Draft, to: &Path) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// The disk with the files on it that are about to be written.
+struct Drafted<'a> {
+    draft: &'a Draft,
+    to: &'a Path,
+}
+
+impl Files for Drafted<'_> {
+    fn text(&self, path: &Path) -> io::Result<String> {
+        let mut files = self.draft.files();
+        match files.find(|file| self.to.join(&file.name) == path) {
+            Some(file) => Ok(file.text.clone()),
+            None => Disk.text(path),
+        }
+    }
+
+    fn sha256(&self, path: &Path) -> io::Result<String> {
+        Disk.sha256(path)
+    }
 }
 
 /// What was made of what.

@@ -1,7 +1,6 @@
 //! `fwdlab doctor`: what would spoil a measurement, and how much noise the lab has.
 
 use std::fmt::Write as _;
-use std::fs;
 
 use fwdlab_archive::{Choice, Results, write_derived};
 use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
@@ -13,6 +12,7 @@ use fwdlab_sys::Interrupts;
 use serde_json::json;
 
 use crate::args::DoctorArguments;
+use crate::disk::Disk;
 use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output::{self, tell};
 use crate::progress::Progress;
@@ -23,7 +23,7 @@ const SWITCHES: u32 = 20;
 
 pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
     let (lab, regime) = match &arguments.lab {
-        Some(path) => fwdlab_model::load_lab(path, &|path| fs::read_to_string(path))?,
+        Some(path) => fwdlab_model::load_lab(path, &Disk)?,
         None => (fwdlab_model::Lab::netns("netns"), LoadRegime::SelfClocked),
     };
     if lab.kind.is_remote() {

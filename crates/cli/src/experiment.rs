@@ -1,12 +1,12 @@
 //! The experiment that a command is about, read with its lab.
 
 use std::collections::hash_map::RandomState;
-use std::fs;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::Path;
 
 use fwdlab_model::Resolved;
 
+use crate::disk::Disk;
 use crate::output::{self, tell};
 
 /// Reads an experiment and its lab and tells what their author may not have meant; with it, the
@@ -16,12 +16,7 @@ pub(crate) fn read(
     lab: Option<&Path>,
     seed: Option<u64>,
 ) -> anyhow::Result<(Resolved, String)> {
-    let loaded = fwdlab_model::load(
-        experiment,
-        lab,
-        &|path| fs::read_to_string(path),
-        drawn_seed(),
-    )?;
+    let loaded = fwdlab_model::load(experiment, lab, &Disk, drawn_seed())?;
     if !loaded.warnings.is_empty() {
         tell(&loaded.warnings.render(output::stderr_takes_colour()));
     }

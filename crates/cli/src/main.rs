@@ -10,6 +10,7 @@ mod compare;
 mod completions;
 mod dataset;
 mod design;
+mod disk;
 mod doctor;
 mod exit;
 mod experiment;

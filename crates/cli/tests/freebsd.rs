@@ -7,6 +7,7 @@ mod shared;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use shared::rig::{Rig, assert_as_before};
@@ -14,25 +15,59 @@ use shared::{block_records, data, records, trial_records};
 use testkit::{Host, text};
 
 /// The programs of FreeBSD that a run asks.
-const PROGRAMS: [&str; 17] = [
-    "arp", "ifconfig", "ipf", "ipfstat", "ipfw", "kenv", "kldstat", "mount", "ndp", "netstat",
-    "nextboot", "pfctl", "pmcstat", "route", "shutdown", "sysctl", "uname",
+const PROGRAMS: [&str; 24] = [
+    "arp", "bectl", "boot0cfg", "config", "glabel", "gpart", "ifconfig", "ipf", "ipfstat", "ipfw",
+    "kenv", "kldstat", "mount", "ndp", "netstat", "nextboot", "pfctl", "pmcstat", "route",
+    "sha256", "shutdown", "sysctl", "uname", "upgrade",
 ];
 
 /// A rig whose DUT answers as FreeBSD does.
 fn start() -> Rig {
+    start_with("freebsd")
+}
+
+/// The same, with an experiment and a lab of its own.
+fn start_with(experiment: &str) -> Rig {
     let rig = Rig::start();
     let programs = fs::read_to_string(data("freebsd-programs.sh")).unwrap();
     for program in PROGRAMS {
         rig.lab.install(Host::Dut, program, &programs);
     }
-    for (from, to) in [
-        ("freebsd.toml", "hosts.toml"),
-        ("freebsd-lab.toml", "hosts-lab.toml"),
-    ] {
-        fs::copy(data(from), rig.path(to)).unwrap();
+    for (from, to) in [("", "hosts.toml"), ("-lab", "hosts-lab.toml")] {
+        let from = data(&format!("{experiment}{from}.toml"));
+        fs::copy(from, rig.path(to)).unwrap();
     }
     rig
+}
+
+/// The facts in which the last variant differs from the first, by name.
+fn differing_facts(block: &serde_json::Value) -> Vec<String> {
+    let variants = block["differing_facts"].as_object().unwrap();
+    assert_eq!(variants.len(), 2, "{variants:?}");
+    let facts = variants.values().next_back().unwrap().as_object().unwrap();
+    facts.keys().cloned().collect()
+}
+
+/// What was changed, up to the boot of that number, without stations and names of temporary files.
+fn changes_until(rig: &Rig, boot: usize) -> String {
+    let mut boots = 0;
+    let changes = written(rig, "changes");
+    let changes = changes.lines().take_while(|line| {
+        let is_before = boots < boot;
+        boots += usize::from(*line == "shutdown -r now");
+        is_before
+    });
+    let without_stations = |line: &str| {
+        let words = line.split(' ');
+        let is_mac = |word: &&str| word.len() == 17 && word.matches(':').count() == 5;
+        let words = words.map(|word| match word {
+            word if is_mac(&word) => "MAC",
+            word if word.starts_with("/tmp/fwdlab.") => "LOG",
+            word => word,
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    changes.map(without_stations).collect::<Vec<_>>().join("\n")
 }
 
 /// A file that the stand-ins have written.
@@ -72,12 +107,8 @@ fn a_freebsd_dut_boots_for_every_trial_and_is_put_back() {
     }
     for block in block_records(&records(&directory)) {
         assert_eq!(block["conservation"]["inet"]["unaccounted_frames"], 0);
-        let variants = block["differing_facts"].as_object().unwrap();
-        assert_eq!(variants.len(), 2, "{variants:?}");
-        let facts = variants.values().next_back().unwrap().as_object().unwrap();
-        let names: Vec<&String> = facts.keys().collect();
         assert_eq!(
-            names,
+            differing_facts(&block),
             [
                 "kenv dev.eth.1.iflib.simple_tx",
                 "kenv dev.eth.2.iflib.simple_tx",
@@ -99,29 +130,8 @@ fn a_freebsd_dut_boots_for_every_trial_and_is_put_back() {
         assert_eq!(profile["faults"], serde_json::json!([]), "{trial}");
         assert!(profile["pooled_pps"].as_f64() > Some(0.0), "{trial}");
     }
-    let changes = written(&rig, "changes");
     // Two boots as by itself, two for trials, and what is put back before the second of them.
-    let mut boots = 0;
-    let first: Vec<&str> = changes
-        .lines()
-        .take_while(|line| {
-            let is_before = boots < 4;
-            boots += usize::from(*line == "shutdown -r now");
-            is_before
-        })
-        .collect();
-    let mac = |text: &str| {
-        let words = text.split(' ');
-        let is_mac = |word: &&str| word.len() == 17 && word.matches(':').count() == 5;
-        let words = words.map(|word| match word {
-            word if is_mac(&word) => "MAC",
-            word if word.starts_with("/tmp/fwdlab.") => "LOG",
-            word => word,
-        });
-        words.collect::<Vec<_>>().join(" ")
-    };
-    let first: Vec<String> = first.into_iter().map(mac).collect();
-    insta::assert_snapshot!("freebsd_changes", first.join("\n"));
+    insta::assert_snapshot!("freebsd_changes", changes_until(&rig, 4));
     let questions = written(&rig, "questions");
     let questions: BTreeSet<&str> = questions.lines().collect();
     let questions: Vec<&str> = questions.into_iter().collect();
@@ -149,6 +159,116 @@ fn a_killed_run_on_a_freebsd_dut_is_put_back() {
     assert_as_before(&rig, &before);
     let last = written(&rig, "changes");
     assert_eq!(last.lines().last(), Some("shutdown -r now"), "{last}");
+}
+
+#[test]
+fn images_and_sets_are_booted_one_after_the_other_and_the_owners_system_comes_back() {
+    require_rig!();
+    testkit::require_tool!("xz");
+    let rig = start_with("freebsd-image");
+    let home = rig.lab.home(Host::Dut);
+    let at = |name: &str| home.join("nanobsd").join(name);
+    fs::create_dir_all(at("cfg")).unwrap();
+    fs::write(at("active"), "1\n").unwrap();
+    let owners = "# the owner's\n";
+    fs::write(loader_configuration(&rig), owners).unwrap();
+    let mac = |port: &str| {
+        let path = format!("/sys/class/net/{port}/address");
+        rig.lab
+            .inside(Host::Tester, &["cat", &path])
+            .trim()
+            .to_owned()
+    };
+    let set = rig.path("tuned");
+    fs::create_dir_all(set.join("etc")).unwrap();
+    fs::create_dir_all(set.join("boot")).unwrap();
+    fs::write(set.join("boot/loader.conf.local"), "hw.tuned=\"1\"\n").unwrap();
+    fs::write(
+        set.join("etc/rc.conf"),
+        format!(
+            "gateway_enable=YES\nifconfig_eth1=\"inet 198.18.0.2/24\"\nifconfig_eth2=\"inet 198.19.0.2/24\"\n\
+             static_arp_pairs=\"generator sink\"\nstatic_arp_generator=\"198.18.0.1 {}\"\n\
+             static_arp_sink=\"198.19.0.1 {}\"\nstatic_routes=\"sources destinations\"\n\
+             route_sources=\"-net 198.18.0.0/16 198.18.0.1\"\n\
+             route_destinations=\"-net 198.19.0.0/16 198.19.0.1\"\n",
+            mac("eth1"),
+            mac("eth2")
+        ),
+    )
+    .unwrap();
+    let image = rig.path("upgrade.img");
+    fs::write(&image, "main-n302145").unwrap();
+    testkit::succeed(Command::new("xz").arg(&image));
+    let before = rig.dut();
+    let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
+    let child = rig.run().spawn().unwrap();
+    let child = shared::wait_for_child("a block", child, || rig.blocks() > 0);
+    // In the middle of whatever comes next, but with the image active.
+    let is_active = || fs::read_to_string(at("active")).is_ok_and(|active| active.trim() == "2");
+    let mut child = shared::wait_for_child("an image is active", child, is_active);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let blocks = block_records(&records(&rig.directory()));
+    assert_eq!(
+        differing_facts(&blocks[0]),
+        ["kenv vfs.root.mountfrom", "kernel"]
+    );
+    insta::assert_snapshot!("freebsd_image_changes", changes_until(&rig, 6));
+    let restored = rig.fwdlab(&["restore"]).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+    let tunables = fs::read_to_string(loader_configuration(&rig)).unwrap();
+    assert_eq!(tunables, owners, "{}", text(&restored));
+    assert!(!is_active(), "{}", text(&restored));
+    assert!(!at("cfg/rc.conf").exists(), "{}", text(&restored));
+    assert_as_before(&rig, &before);
+    let changes = written(&rig, "changes");
+    assert!(!changes.contains("its fstab is"), "{changes}");
+    assert_eq!(changes.lines().last(), Some("shutdown -r now"), "{changes}");
+}
+
+#[test]
+fn kernels_and_packet_filters_are_set_and_put_back_on_an_older_system() {
+    require_rig!();
+    let rig = start_with("freebsd-kernel");
+    let home = rig.lab.home(Host::Dut);
+    for mark in ["filters", "older"] {
+        fs::write(home.join(mark), "").unwrap();
+    }
+    let kernel = loader_configuration(&rig).with_file_name("n302145");
+    fs::create_dir(&kernel).unwrap();
+    fs::write(kernel.join("kernel"), "").unwrap();
+    for (file, rules) in [
+        ("pf.conf", "pass quick all\n"),
+        ("ipfw.rules", "# all\nadd 100 allow ip from any to any\n"),
+        ("ipf.rules", "pass in quick all\n"),
+    ] {
+        fs::write(rig.path(file), rules).unwrap();
+    }
+    let before = rig.dut();
+    let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
+    let child = rig.run().spawn().unwrap();
+    let child = shared::wait_for_child("a block begins", child, || rig.lab.reboots(Host::Dut) > 2);
+    let pid = child.id().to_string();
+    testkit::succeed(Command::new("kill").args(["-INT", &pid]));
+    let output = shared::finish(child);
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output));
+    assert_as_before(&rig, &before);
+    let blocks = block_records(&records(&rig.directory()));
+    assert_eq!(blocks.len(), 1, "{}", text(&output));
+    assert_eq!(blocks[0]["conservation"]["inet6"]["unaccounted_frames"], 0);
+    assert_eq!(
+        differing_facts(&blocks[0]),
+        [
+            "ipf rules",
+            "ipfw rules",
+            "kernel",
+            "pf is enabled",
+            "pf rules",
+            "sysctl net.inet.ip.fw.enable",
+            "sysctl net.inet6.ip6.fw.enable",
+        ]
+    );
+    insta::assert_snapshot!("freebsd_kernel_changes", changes_until(&rig, 5));
 }
 
 #[test]

@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 use fwdlab_sys::{NamespaceEntrance, NetworkNamespace, Process};
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::{Connection, Destination, boot_by_itself, boot_freebsd_by_itself};
+use crate::hosts::{
+    Connection, Destination, boot_by_itself, boot_freebsd_by_itself, boot_from_slice,
+};
 use crate::kernel_file::{read, write};
 use crate::{LabError, program};
 
@@ -110,6 +112,18 @@ pub enum Undo {
         /// How long it may take, in seconds.
         time_s_max: u64,
     },
+    /// Boots a FreeBSD host that is reached by ssh, unless its root is on a slice of its disk.
+    RebootFromSlice {
+        /// The host, as ssh knows it.
+        host: String,
+        /// The file for `ssh -F`; the user's own without.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ssh_config: Option<PathBuf>,
+        /// The slice, as the host names it.
+        slice: String,
+        /// How long it may take, in seconds.
+        time_s_max: u64,
+    },
     /// Writes a sysctl of this machine.
     WriteSysctl {
         /// Path under `/proc/sys`.
@@ -162,6 +176,17 @@ impl Undo {
                 let time_max = Duration::from_secs(*time_s_max);
                 on_connection(dut, host, ssh_config.as_deref(), |connection| {
                     boot_freebsd_by_itself(connection, *boot_time_s, time_max)
+                })
+            }
+            Self::RebootFromSlice {
+                host,
+                ssh_config,
+                slice,
+                time_s_max,
+            } => {
+                let time_max = Duration::from_secs(*time_s_max);
+                on_connection(dut, host, ssh_config.as_deref(), |connection| {
+                    boot_from_slice(connection, slice, time_max)
                 })
             }
             Self::RemoveNamespace { name } => Ok(fwdlab_sys::remove_namespace(name)?),
@@ -217,6 +242,9 @@ impl std::fmt::Display for Undo {
             Self::OnHost {
                 host, arguments, ..
             } => write!(f, "run {} on host {host}", program::command_line(arguments)),
+            Self::RebootFromSlice { host, slice, .. } => {
+                write!(f, "boot host {host} from its slice {slice}")
+            }
             Self::Reboot { host, .. } | Self::RebootFreebsd { host, .. } => {
                 write!(f, "boot host {host} as it boots by itself")
             }

@@ -11,8 +11,8 @@ use crate::experiment::{ExperimentFile, FactorEntry, written};
 use crate::hosts::Hosts;
 use crate::lab_file::LabFile;
 use crate::mechanism::{INTERFACES, Mechanism, devices};
-use crate::resolve::{Read, beside, open};
-use crate::resolved::{Binding, DutInterface, Values};
+use crate::resolve::{Read, beside, open, read_or_said};
+use crate::resolved::{Binding, DutInterface, Upload, Values};
 use crate::words::Level;
 
 /// The lab's own routes at the least; at the most about what the Internet's table holds.
@@ -95,10 +95,18 @@ fn binding(
         }
         Mechanism::Configs(folders) => {
             let folders = bound_levels(reading, factor, lab, folders);
-            let folders = folders
-                .into_iter()
-                .map(|(level, folder)| (level, beside(&lab.source.path, folder)));
+            let folders = folders.into_iter().filter_map(|(level, folder)| {
+                let upload = upload(folder, lab, read, reading.diagnostics)?;
+                Some((level, upload))
+            });
             Binding::Configs(folders.collect())
+        }
+        Mechanism::Image(files) => {
+            let files = bound_levels(reading, factor, lab, files);
+            let images = files
+                .into_iter()
+                .map(|(level, file)| (level, image(file, lab, read, reading.diagnostics)));
+            Binding::Image(images.collect())
         }
         Mechanism::Xdp(programs) => {
             let programs = bound_levels(reading, factor, lab, programs);
@@ -201,7 +209,11 @@ fn collide(one: &Binding, other: &Binding, hosts: Option<&Hosts>) -> bool {
         (Binding::Knob { knob: one }, Binding::Knob { knob: other }) => one == other,
         (Binding::Xdp(_), Binding::Xdp(_))
         | (Binding::Routes, Binding::Routes)
-        | (Binding::Kernel(_), Binding::Kernel(_))
+        // An image brings its kernel.
+        | (
+            Binding::Kernel(_) | Binding::Image(_),
+            Binding::Kernel(_) | Binding::Image(_),
+        )
         | (Binding::Configs(_), Binding::Configs(_)) => true,
         (
             Binding::Module {
@@ -315,6 +327,43 @@ fn bound_levels<'m, T>(
         diagnostic.with_help(format!("bound there: {}", list(names())));
     }
     bound
+}
+
+/// What is brought to the DUT.
+fn upload(
+    named: &Spanned<String>,
+    lab: &LabFile,
+    read: Read<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Upload> {
+    let found = beside(&lab.source.path, named.get_ref());
+    let place = Some((&lab.source, named.span()));
+    let sha256 = read_or_said(&found, read.sha256(&found), place, diagnostics)?;
+    Some(Upload {
+        path: named.get_ref().clone(),
+        sha256,
+        found,
+    })
+}
+
+/// An image, for which something on the DUT has to give way.
+fn image(
+    file: &Spanned<String>,
+    lab: &LabFile,
+    read: Read<'_>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Upload> {
+    if file.get_ref().is_empty() {
+        return None;
+    }
+    let is_allowed = |hosts: &Hosts| hosts.dut.overwrite_other_slice;
+    if !lab.hosts.as_ref().is_none_or(is_allowed) {
+        let message = "an image takes the place of what is on the DUT's other slice, for good";
+        diagnostics
+            .error(Some((&lab.source, file.span())), message)
+            .with_help("where that may be lost, write overwrite_other_slice = true into [dut]");
+    }
+    upload(file, lab, read, diagnostics)
 }
 
 /// The text of a ruleset's file, which is all of the ruleset.

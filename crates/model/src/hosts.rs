@@ -23,6 +23,7 @@ pub(crate) const DUT_KEYS: &[&str] = &[
     "power_cycle",
     "program",
     "pmc_event",
+    "overwrite_other_slice",
 ];
 pub(crate) const TESTER_KEYS: &[&str] = &["host", "out", "in", "uses", "cpu", "program"];
 pub(crate) const RECEIVER_KEYS: &[&str] = &["host", "in", "program"];
@@ -116,6 +117,9 @@ pub struct DutHost {
         skip_serializing_if = "is_pmc_event_default"
     )]
     pub pmc_event: String,
+    /// Whether images may be written to the slice of its disk that its system is not on.
+    #[serde(skip)]
+    pub overwrite_other_slice: bool,
 }
 
 fn pmc_event_default() -> String {
@@ -227,6 +231,7 @@ pub(crate) fn hosts(
                     .with_help("`program` samples the stacks of Linux, `pmc_event` is what pmcstat samples FreeBSD's after");
             }
         }
+        let overwrite_other_slice = overwrite_other_slice(reading, &table, kind);
         Some(DutHost {
             host: host?,
             interface_in: interface_in?,
@@ -235,6 +240,7 @@ pub(crate) fn hosts(
             power_cycle,
             program,
             pmc_event: pmc_event.unwrap_or_else(pmc_event_default),
+            overwrite_other_slice,
         })
     });
     let receiver = receiver.map(|table| {
@@ -320,6 +326,18 @@ fn pmc_event(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
         .error(event.span(), format!("{text:?} is no event of pmcstat"))
         .with_help("`pmcstat -L` lists them there; \"unhalted-cycles\" is any CPU's");
     None
+}
+
+/// Whether images may be written there; systems of nanobsd have a slice to write them to.
+fn overwrite_other_slice(reading: &mut Reading<'_>, table: &Table<'_>, kind: LabKind) -> bool {
+    const KEY: &str = "overwrite_other_slice";
+    if let Some(value) = table.value(KEY).filter(|_| kind != LabKind::FreebsdSsh) {
+        let message = format!("a DUT of kind {kind} has no other slice");
+        reading
+            .error(value.span(), message)
+            .with_help("images of nanobsd are written there, in labs of kind \"freebsd-ssh\"");
+    }
+    table.boolean(reading, KEY).unwrap_or(false)
 }
 
 /// What ssh is told: nothing that it takes for an option, or for two words.

@@ -38,11 +38,12 @@ pub use record::{
     LoadRecord, Placement, QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord,
     SliceRecord, Tester, TrialRecord, Verification,
 };
-pub use resolve::{Loaded, Read, load, load_lab};
+pub use resolve::{Files, Loaded, Read, load, load_lab};
 pub use resolved::{
     Binding, CommandBinding, Comparison, Design, Direction, DutInterface, Factor, FirstAddresses,
     FrameSize, Lab, LabKind, Notify, Order, PacketFilter, PortRange, Reference, ReferenceData,
-    Resolved, RouterLab, RouterTester, Traffic, Values, Variant, XdpProgram, sha256,
+    Resolved, RouterLab, RouterTester, Traffic, Upload, Values, Variant, XdpProgram, sha256,
+    sha256_of,
 };
 pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, WIRE_OVERHEAD_BYTES};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};

@@ -13,11 +13,11 @@ use crate::resolved::{CommandBinding, DutInterface, LabKind, PacketFilter, XdpPr
 /// The mechanisms; a binding has one of them.
 pub(crate) const MECHANISMS: &[&str] = &[
     "sysctl", "nft", "pf", "ipfw", "ipf", "xdp", "ethtool", "sysfs", "module", "routes", "knob",
-    "loader", "cmdline", "kernel", "configs", "command",
+    "loader", "cmdline", "kernel", "configs", "image", "command",
 ];
 pub(crate) const BINDING_KEYS: &[&str] = &[
     "sysctl", "nft", "pf", "ipfw", "ipf", "xdp", "ethtool", "sysfs", "module", "routes", "knob",
-    "loader", "cmdline", "kernel", "configs", "command", "values",
+    "loader", "cmdline", "kernel", "configs", "image", "command", "values",
 ];
 pub(crate) const ETHTOOL_KEYS: &[&str] = &["feature", "interfaces"];
 pub(crate) const SYSFS_KEYS: &[&str] = &["file", "interfaces"];
@@ -69,7 +69,9 @@ pub(crate) enum Mechanism {
     /// For each level the kernel or boot environment.
     Kernel(BTreeMap<String, String>),
     /// For each level a folder of files that are copied to the DUT, relative to the lab file.
-    Configs(BTreeMap<String, String>),
+    Configs(BTreeMap<String, Spanned<String>>),
+    /// For each level the file of an image, relative to the lab file; empty is the owner's system.
+    Image(BTreeMap<String, Spanned<String>>),
 }
 
 /// The mechanisms that a kind of lab has; all where the kind is not known.
@@ -81,7 +83,7 @@ fn mechanisms(kind: Option<LabKind>) -> &'static [&'static str] {
         ],
         Some(LabKind::Router) => &["knob", "routes"],
         Some(LabKind::FreebsdSsh) => &[
-            "sysctl", "pf", "ipfw", "ipf", "loader", "kernel", "configs", "command",
+            "sysctl", "pf", "ipfw", "ipf", "loader", "kernel", "configs", "image", "command",
         ],
         Some(LabKind::LinuxSsh) => &[
             "sysctl", "nft", "ethtool", "sysfs", "module", "cmdline", "kernel", "command",
@@ -168,18 +170,19 @@ impl Mechanism {
                 let knobs = Knob::ALL.map(|knob| (knob.name(), knob));
                 reading.word(value, &what, &knobs).map(Self::Knob)
             }
-            "nft" => Some(Self::Nft(levels(reading, value, &what, ruleset))),
+            "nft" => Some(Self::Nft(levels(reading, value, &what, file_or_none))),
             "pf" | "ipfw" | "ipf" => {
                 let (_, filter) = PACKET_FILTERS.iter().find(|(name, _)| *name == key)?;
-                let files = levels(reading, value, &what, ruleset);
+                let files = levels(reading, value, &what, file_or_none);
                 Some(Self::Ruleset(*filter, files))
             }
             "configs" => Some(Self::Configs(levels(
                 reading,
                 value,
                 &what,
-                |reading, value, what| Some(reading.line(value, what)?.into_inner()),
+                |reading, value, what| reading.line(value, what),
             ))),
+            "image" => Some(Self::Image(levels(reading, value, &what, file_or_none))),
             "xdp" => Some(Self::Xdp(levels(
                 reading,
                 value,
@@ -205,8 +208,12 @@ impl Mechanism {
     }
 }
 
-/// The file of a ruleset; empty text is no ruleset, so this is not the text of one line.
-fn ruleset(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Spanned<String>> {
+/// The file of a ruleset or an image; empty text is none, so this is not the text of one line.
+fn file_or_none(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+) -> Option<Spanned<String>> {
     match value.get_ref().as_str() {
         Some("") => Some(Spanned::new(value.span(), String::new())),
         _ => reading.line(value, what),

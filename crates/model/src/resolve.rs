@@ -13,12 +13,38 @@ use crate::document::Reading;
 use crate::experiment::{ExperimentFile, FactorEntry};
 use crate::lab_file::LabFile;
 use crate::references::references;
-use crate::resolved::{Binding, Design, Factor, Lab, Resolved};
+use crate::resolved::{Binding, Design, Factor, Lab, Resolved, sha256};
 use crate::variants::{check_factors, comparisons, control, variants};
 use crate::words::{LoadRegime, safe_name};
 
-/// How the text of a file is had: from the disk, or in tests from memory.
-pub type Read<'r> = &'r dyn Fn(&Path) -> io::Result<String>;
+/// How what stands in files is had.
+pub type Read<'r> = &'r dyn Files;
+
+/// Files: those of a disk, or in tests of memory.
+pub trait Files {
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// Where there is no such text.
+    fn text(&self, path: &Path) -> io::Result<String>;
+
+    /// SHA-256 of all that is in a file or a folder, in hexadecimal.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    fn sha256(&self, path: &Path) -> io::Result<String>;
+}
+
+/// Of what knows texts only, the content is the text.
+impl<F: Fn(&Path) -> io::Result<String>> Files for F {
+    fn text(&self, path: &Path) -> io::Result<String> {
+        self(path)
+    }
+
+    fn sha256(&self, path: &Path) -> io::Result<String> {
+        Ok(sha256(self(path)?.as_bytes()))
+    }
+}
 
 /// An experiment that can be run.
 #[derive(Debug)]
@@ -31,7 +57,7 @@ pub struct Loaded {
     pub warnings: Diagnostics,
 }
 
-/// Reads an experiment, its lab, the lab's rulesets and the experiment's earlier data.
+/// Reads an experiment, its lab, what that brings to the DUT and the experiment's earlier data.
 ///
 /// The lab is `lab_path`, or else the file that the experiment names, relative to the experiment.
 /// `drawn_seed` orders the run where the experiment gives no seed.
@@ -119,11 +145,23 @@ pub(crate) fn open(
     place: Option<(&Arc<Source>, Span)>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Arc<Source>> {
-    match read(path) {
-        Ok(text) => Some(Arc::new(Source {
-            path: path.to_owned(),
-            text,
-        })),
+    let text = read.text(path);
+    let text = read_or_said(path, text, place, diagnostics)?;
+    Some(Arc::new(Source {
+        path: path.to_owned(),
+        text,
+    }))
+}
+
+/// What was read; says why where it was not.
+pub(crate) fn read_or_said<T>(
+    path: &Path,
+    read: io::Result<T>,
+    place: Option<(&Arc<Source>, Span)>,
+    diagnostics: &mut Diagnostics,
+) -> Option<T> {
+    match read {
+        Ok(content) => Some(content),
         Err(error) => {
             diagnostics.error(place, format!("cannot read {}: {error}", path.display()));
             None

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -75,10 +76,28 @@ impl Resolved {
 /// SHA-256 in hexadecimal.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hexadecimal(&Sha256::digest(bytes))
+}
+
+/// SHA-256 of all that a reader gives, in hexadecimal; it is never held as a whole.
+///
+/// # Errors
+/// Those of the reader.
+pub fn sha256_of(mut reader: impl io::Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(hexadecimal(&hash.finalize())),
+            Ok(bytes) => hash.update(&buffer[..bytes]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A thing that is varied.
@@ -536,7 +555,10 @@ pub enum Binding {
     /// The kernel, by its release on Linux, or the boot environment that is booted for each level.
     Kernel(BTreeMap<String, String>),
     /// The folder of files that are copied to the DUT before it boots, for each level.
-    Configs(BTreeMap<String, PathBuf>),
+    Configs(BTreeMap<String, Upload>),
+    /// The image of nanobsd that is written to the DUT's other slice and booted, for each level; none is the
+    /// owner's system.
+    Image(BTreeMap<String, Option<Upload>>),
 }
 
 impl Binding {
@@ -550,6 +572,7 @@ impl Binding {
                 | Self::CommandLine(_)
                 | Self::Kernel(_)
                 | Self::Configs(_)
+                | Self::Image(_)
         )
     }
 
@@ -561,6 +584,18 @@ impl Binding {
             values: Values::default(),
         }
     }
+}
+
+/// What is brought to the DUT for a level: a folder of files, an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upload {
+    /// Its path, as the lab file has it.
+    pub path: String,
+    /// SHA-256 of all that is in it: what is brought is part of the experiment, and stands in no record.
+    pub sha256: String,
+    /// Where this machine finds it.
+    #[serde(skip)]
+    pub found: PathBuf,
 }
 
 /// What is written for each level where the level's own text is not it, by that text; empty where

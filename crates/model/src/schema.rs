@@ -514,6 +514,14 @@ fn dut_host() -> Value {
                     "pmc_event",
                     line("Of FreeBSD: after what event pmcstat samples; unhalted-cycles without."),
                 ),
+                (
+                    "overwrite_other_slice",
+                    json!({
+                        "description": "Whether images of nanobsd may take the place of what is on the other \
+                                        slice of its disk, for good; only of FreeBSD.",
+                        "type": "boolean",
+                    }),
+                ),
             ],
             &["host", "in", "out"],
         ),
@@ -704,6 +712,14 @@ fn binding() -> Value {
                 by_level(
                     "The folder of each level, whose files are copied to the DUT before it boots. Needs a reboot.",
                     line("A folder, relative to this file."),
+                ),
+            ),
+            (
+                "image",
+                by_level(
+                    "The file of nanobsd's image of each level, relative to this file, which is written to the \
+                     DUT's other slice; \"\" is the system that it boots by itself. Needs a reboot.",
+                    json!({ "type": "string" }),
                 ),
             ),
             (

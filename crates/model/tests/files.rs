@@ -756,6 +756,75 @@ fn what_needs_a_reboot_has_no_rounds() {
 }
 
 #[test]
+fn what_is_brought_to_a_dut_is_part_of_the_experiment_and_in_no_record() {
+    let hosts = |permission: &str| {
+        format!(
+            "[dut]\nhost = \"a\"\nin = \"ix0\"\nout = \"ix1\"\n{permission}\n\
+             [tester]\nhost = \"b\"\nout = \"ix0\"\nin = \"ix1\"\n"
+        )
+    };
+    let lab = |hosts: &str, binding: &str| {
+        let lab = format!("kind = \"freebsd-ssh\"\n{hosts}[bind.rp_filter]\n{binding}\n");
+        small("")
+            .with("experiments/lab.toml", lab)
+            .with("experiments/x", "SESAME")
+            .with("experiments/y", "y")
+    };
+    let image = "image = { 0 = \"\", 1 = \"x\" }";
+    for (hosts, binding) in [
+        ("", "configs = { 0 = \"y\", 1 = \"x\" }"),
+        ("", image),
+        (&hosts("overwrite_other_slice = true"), image),
+    ] {
+        let files = lab(hosts, binding);
+        let resolved = files.resolved();
+        assert_eq!(resolved.rebooting_factors().len(), 1);
+        let (first, brought) = match &resolved.lab.bindings["rp_filter"] {
+            Binding::Configs(folders) => (folders.get("0"), &folders["1"]),
+            Binding::Image(images) => (images["0"].as_ref(), images["1"].as_ref().unwrap()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(first.is_some(), binding.starts_with("configs"));
+        assert_eq!(brought.path, "x");
+        assert_eq!(brought.found, Path::new("experiments/x"));
+        let record = serde_json::to_string(&resolved).unwrap();
+        assert!(!record.contains("SESAME") && !record.contains("experiments/x"));
+        let changed = files.with("experiments/x", "other").resolved();
+        assert_ne!(changed.hash(), resolved.hash());
+    }
+    let missing = lab("", image).without("experiments/x").errors();
+    assert!(
+        missing.contains("lab.toml:3:25") && missing.contains("cannot read experiments/x"),
+        "{missing}"
+    );
+    for (hosts, message) in [
+        (hosts(""), "write overwrite_other_slice = true into [dut]"),
+        (
+            hosts("overwrite_other_slice = 1"),
+            "has to be `true` or `false`",
+        ),
+    ] {
+        let errors = lab(&hosts, image).errors();
+        assert!(errors.contains(message), "{errors}");
+    }
+    let linux = hosts("overwrite_other_slice = true");
+    let linux = format!("kind = \"linux-ssh\"\n{linux}[bind.rp_filter]\nsysctl = \"net.x\"\n");
+    let errors = small("").with("experiments/lab.toml", linux).errors();
+    assert!(
+        errors.contains("a DUT of kind linux-ssh has no other slice"),
+        "{errors}"
+    );
+    // An image brings its kernel.
+    let with_kernel = format!("{image}\n[bind.k]\nkernel = {{ 0 = \"n\", 1 = \"m\" }}");
+    let both = lab("", &with_kernel).changed(
+        EXPERIMENT,
+        "[[factor]]",
+        "[[factor]]\nname = \"k\"\nlevels = [0, 1]\n[[factor]]",
+    );
+    assert!(both.errors().contains("set the same thing"));
+}
+
+#[test]
 fn settings_are_part_of_every_variant_and_of_no_label() {
     let resolved = Files::knobs(ROUTER).resolved();
     assert_eq!(resolved.variants.len(), 17);

@@ -250,7 +250,7 @@ fn labs_of_published_experiments_say_what_they_are_made_of() {
         ("atom-c2758-t540", ["Atom C2758", "T540-CR", "n277567"]),
     ] {
         let path = repository().join(format!("labs/{lab}.toml"));
-        let (lab, regime) = load_lab(&path, &|path| fs::read_to_string(path)).unwrap();
+        let (lab, regime) = load_lab(&path, &|path: &Path| fs::read_to_string(path)).unwrap();
         let description = lab.description.unwrap();
         for part in parts {
             assert!(description.contains(part), "{description}");

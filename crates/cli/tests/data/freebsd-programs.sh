@@ -5,11 +5,47 @@ asked=${0##*/}${*:+ $*}
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 home=/run/testlab/disk/home
 boot=/run/freebsd
+# There it is one of nanobsd: with two slices, and what is kept of /etc.
+nanobsd=$home/nanobsd
+slice() { cat "$boot/slice" 2>/dev/null || echo 1; }
+# nanobsd's /etc is a copy in memory, of the slice and of what was kept; the other slice has a /boot of its own.
+boot_nanobsd() {
+    cp "$nanobsd/active" "$boot/slice"
+    mkdir "$boot/base" "$boot/work" "$boot/sbin"
+    echo "/dev/ufs/BSDRPs$(slice)a / ufs ro 1 1" > "$boot/base/fstab"
+    cp -a "$nanobsd/cfg" "$boot/etc"
+    mount -t overlay etc -o "lowerdir=$boot/base:/etc,upperdir=$boot/etc,workdir=$boot/work" /etc
+    ln -s /run/testlab/bin/config /run/testlab/bin/upgrade "$boot/sbin"
+    mount --bind "$boot/sbin" /usr/local/sbin
+    [ "$(slice)" = 1 ] || mount --bind "$nanobsd/slice2/boot" /boot
+    grep -q "BSDRPs$(slice)a" /etc/fstab || echo 'its fstab is that of the other slice' >> "$home/changes"
+    [ ! -e "$boot/etc/rc.conf" ] || (. /etc/rc.conf && set_up)
+}
+# What rc.conf asks for.
+set_up() {
+    [ "$gateway_enable" != YES ] || echo 1 > /proc/sys/net/ipv4/ip_forward
+    ip address add "${ifconfig_eth1#inet }" dev eth1
+    ip address add "${ifconfig_eth2#inet }" dev eth2
+    for name in $static_routes; do
+        eval "set -- \$route_$name"
+        ip route add "$2" via "$3"
+    done
+    for name in $static_arp_pairs; do
+        eval "set -- \$static_arp_$name"
+        ip neigh replace "$1" lladdr "$2" nud permanent dev "$(interface_to "$1")"
+    done
+}
+interface_to() { ip route get "$1" | sed -n 's/.* dev \([^ ]*\).*/\1/p'; }
 if mkdir "$boot" 2>/dev/null; then
     # The first program after a boot finds what the loader has read.
     echo "$(($(cat "$home/boots" 2>/dev/null || echo 0) + 1))" > "$home/boots"
+    [ ! -e "$nanobsd" ] || boot_nanobsd
     sed -n 's/^\([a-z][^= ]*=".*"\)$/\1/p' /boot/loader.conf.local > "$boot/kenv" 2>/dev/null
+    [ ! -e "$nanobsd" ] || echo "vfs.root.mountfrom=\"ufs:/dev/ufs/BSDRPs$(slice)a\"" >> "$boot/kenv"
     echo 66047 > "$boot/kern.random.harvest.mask"
+    # What is to boot once.
+    mv "$home/nextboot" "$boot/kernel" 2>/dev/null || echo kernel > "$boot/kernel"
+    mv "$home/activated" "$boot/environment" 2>/dev/null || echo default > "$boot/environment"
 fi
 changes() { echo "$asked" >> "$home/changes"; }
 questions() { echo "$asked" >> "$home/questions"; }
@@ -19,7 +55,7 @@ value() {
     case $1 in
         kern.boottime)
             echo "{ sec = $((1700000000 + 60 * $(cat "$home/boots"))), usec = 123456 } Tue Nov 14 22:13:20 2023" ;;
-        kern.bootfile) echo /boot/kernel/kernel ;;
+        kern.bootfile) echo "/boot/$(cat "$boot/kernel")/kernel" ;;
         kern.conftxt) printf 'options\tINET\noptions\tINET6\nident\tGENERIC\n' ;;
         hw.ncpu) echo 8 ;;
         hw.model) echo 'Intel(R) Atom(TM) CPU  C2758  @ 2.40GHz' ;;
@@ -37,26 +73,46 @@ value() {
         net.inet6.ip6.forwarding) cat /proc/sys/net/ipv6/conf/all/forwarding ;;
         kern.random.harvest.mask) cat "$boot/$1" ;;
         dev.eth.[12].iflib.simple_tx) tunable "$1" || echo 0 ;;
+        net.inet.ip.fw.default_to_accept) filter; echo 1 ;;
+        net.inet.ip.fw.enable | net.inet6.ip6.fw.enable) filter; cat "$boot/$1" 2>/dev/null || echo 1 ;;
         *) fail "unknown oid '$1'" ;;
     esac
 }
-address() { ip -o -4 address show dev "$1" | awk '{ split($4, a, "/"); print a[1], a[2] }'; }
+values() { for name; do echo "$name=$(value "$name")"; done; }
+address() { ip -o "${2:--4}" address show dev "$1" scope global | awk '{ split($4, a, "/"); print a[1], a[2], / tentative/ ? "tentative" : "" }'; }
+# Packet filters, which are loaded where the test says so.
+filter() { [ -e "$home/filters" ] || fail 'not loaded'; }
+is_on() { [ -e "$boot/$1.on" ]; }
+rules() { cat "$boot/$1.rules" 2>/dev/null || :; }
 case $asked in
     'sysctl -n '*) questions; value "$2" ;;
     'sysctl -aeW')
         questions
-        for name in net.inet.ip.forwarding net.inet6.ip6.forwarding kern.random.harvest.mask; do
-            echo "$name=$(value $name)"
-        done ;;
+        [ ! -e "$home/older" ] || fail 'illegal option -- W'
+        values net.inet.ip.forwarding net.inet6.ip6.forwarding kern.random.harvest.mask ;;
     'sysctl -aeT')
         questions
-        for name in dev.eth.1.iflib.simple_tx dev.eth.2.iflib.simple_tx; do echo "$name=$(value $name)"; done ;;
+        [ ! -e "$home/older" ] || fail 'illegal option -- T'
+        values dev.eth.1.iflib.simple_tx dev.eth.2.iflib.simple_tx ;;
+    'sysctl -e net')
+        questions
+        values net.inet.ip.forwarding net.inet6.ip6.forwarding net.inet.ip.fw.enable net.inet6.ip6.fw.enable ;;
+    'sysctl -e hw') questions; values hw.ncpu ;;
+    'sysctl -e kern.random') questions; values kern.random.harvest.mask ;;
+    'sysctl -e machdep') questions; values machdep.hyperthreading_allowed ;;
+    'sysctl -e dev.eth') questions; values dev.eth.1.iflib.simple_tx dev.eth.2.iflib.simple_tx ;;
     'sysctl net.inet.ip.forwarding='*) changes; echo "${1#*=}" > /proc/sys/net/ipv4/ip_forward ;;
+    'sysctl net.inet6.ip6.forwarding='*) changes; echo "${1#*=}" > /proc/sys/net/ipv6/conf/all/forwarding ;;
     'sysctl kern.random.harvest.mask='*) changes; echo "${1#*=}" > "$boot/kern.random.harvest.mask" ;;
-    'ifconfig '*' inet '*' alias') changes; ip address add "$3" dev "$1" ;;
-    'ifconfig '*' inet '*' -alias')
+    'sysctl net.inet.ip.fw.enable='*' net.inet6.ip6.fw.enable='*)
         changes
-        length=$(address "$1" | awk -v wanted="$3" '$1 == wanted { print $2 }')
+        filter
+        for switch; do echo "${switch#*=}" > "$boot/${switch%=*}"; done ;;
+    'ifconfig '*' inet '*' alias' | 'ifconfig '*' inet6 '*' alias') changes; ip address add "$3" dev "$1" ;;
+    'ifconfig '*' inet '*' -alias' | 'ifconfig '*' inet6 '*' -alias')
+        changes
+        [ "$2" = inet ] && family=-4 || family=-6
+        length=$(address "$1" $family | awk -v wanted="$3" '$1 == wanted { print $2 }')
         ip address delete "$3/$length" dev "$1" ;;
     'ifconfig '*' '*) fail "what is $asked" ;;
     'ifconfig '*)
@@ -67,6 +123,9 @@ case $asked in
         address "$1" | while read -r inet length; do
             printf '\tinet %s netmask 0xffffff00 broadcast 198.18.0.255\n' "$inet"
         done
+        address "$1" -6 | while read -r inet6 length tentative; do
+            printf '\tinet6 %s prefixlen %s%s\n' "$inet6" "$length" "${tentative:+ $tentative}"
+        done
         printf '\tmedia: Ethernet autoselect (10Gbase-SR <full-duplex,rxpause,txpause>)\n'
         [ "$(cat "/sys/class/net/$1/carrier")" = 1 ] && status=active || status='no carrier'
         printf '\tstatus: %s\n' "$status" ;;
@@ -76,32 +135,38 @@ case $asked in
         [ "$interface" ] || fail 'route has not been found'
         printf '   route to: default\n  interface: %s\n      flags: <UP,GATEWAY,DONE,STATIC>\n' "$interface" ;;
     'route -n -6 get default') questions; fail 'route has not been found' ;;
-    'route -q -4 add -net '*) changes; ip route add "$5" via "$6" ;;
-    'route -q -4 delete -net '*) changes; ip route delete "$5" via "$6" ;;
-    'arp -S '*)
+    'route -n -4 get '*)
+        questions
+        printf '   route to: %s\n  interface: %s\n      flags: <UP,GATEWAY,DONE,STATIC>\n' "$4" "$(interface_to "$4")" ;;
+    'route -q -'[46]' add -net '*) changes; ip "$2" route add "$5" via "$6" ;;
+    'route -q -'[46]' delete -net '*) changes; ip "$2" route delete "$5" via "$6" ;;
+    'arp -S '* | 'ndp -s '*)
         changes
-        interface=$(ip route get "$2" | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-        ip neigh replace "$2" lladdr "$3" dev "$interface" nud permanent ;;
-    'arp -d '*)
-        changes
-        interface=$(ip route get "$2" | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-        ip neigh delete "$2" dev "$interface" ;;
+        ip neigh replace "$2" lladdr "$3" dev "$(interface_to "$2")" nud permanent ;;
+    'arp -d '* | 'ndp -d '*) changes; ip neigh delete "$2" dev "$(interface_to "$2")" ;;
     'arp -an')
         questions
         ip -4 neigh show nud permanent | while read -r address dev interface lladdr mac state; do
             echo "? ($address) at $mac on $interface permanent [ethernet]"
         done ;;
-    'ndp -an') questions; echo 'Neighbor                        Linklayer Address  Netif Expire    S Flags' ;;
+    'ndp -an')
+        questions
+        echo 'Neighbor                        Linklayer Address  Netif Expire    S Flags'
+        ip -6 neigh show nud permanent | while read -r address dev interface lladdr mac state; do
+            echo "$address $mac $interface permanent R"
+        done ;;
     'netstat -rn -f inet')
         questions
         printf 'Routing tables\n\nInternet:\nDestination        Gateway            Flags     Netif Expire\n'
         ip -4 route show | sed -n 's/^\([^ ]*\) via \([^ ]*\) dev \([^ ]*\).*/\1 \2 UGS \3/p' ;;
     'netstat -rn -f inet6')
         questions
-        printf 'Routing tables\n\nInternet6:\nDestination        Gateway            Flags     Netif Expire\n' ;;
+        printf 'Routing tables\n\nInternet6:\nDestination        Gateway            Flags     Netif Expire\n'
+        ip -6 route show | sed -n 's/^\([^ ]*\) via \([^ ]*\) dev \([^ ]*\).*/\1 \2 UGS \3/p' ;;
     'netstat -s -p ip')
         questions
         printf 'ip:\n\t123 total packets received\n\t0 bad header checksums\n\t0 packets not forwardable\n' ;;
+    'netstat -s -p ip6') questions; printf 'ip6:\n\t123 total packets received\n\t0 packets not forwardable\n' ;;
     'netstat -Q') questions; printf 'Workstreams:\nWSID CPU   Name     Len WMark   Disp%sd  HDisp%sd   QDrops   Queued  Handled\n   0   0   ip         0     1        1        0        0        1        2\n' "'" "'" ;;
     'netstat -i -b -n -d -W -I '*)
         questions
@@ -125,13 +190,70 @@ case $asked in
             printf ' 100.0%%  [270]       ether_demux\n\n10.00%%  [30]       acpi_cpu_c1 @ /boot/kernel/kernel\n\n'
             printf '@ CPU_CLK_UNHALTED.THREAD_P [7 samples]\n\n100.0%%  [7]        sched_idletd @ /boot/kernel/kernel\n\n'
         } > "$6" ;;
-    'uname -v') questions; echo 'FreeBSD 15.0-CURRENT #0 main-n277567: Tue Nov 14 22:13:20 UTC 2023' ;;
+    'uname -v')
+        questions
+        [ "$(slice)" = 2 ] && revision=$(cat "$nanobsd/slice2/image") || revision=main-n277567
+        [ "$(cat "$boot/kernel")" = kernel ] || revision=$revision-$(cat "$boot/kernel")
+        [ "$(cat "$boot/environment")" = default ] || revision=$revision-$(cat "$boot/environment")
+        echo "FreeBSD 15.0-CURRENT #0 $revision: Tue Nov 14 22:13:20 UTC 2023" ;;
     # nanobsd: the root can be read only, but for the moment when something is written.
     'mount -p')
         questions
-        printf '/dev/ufs/BSDRPs1a\t/\tufs\t%s\t1 1\n' "$([ -e "$boot/writable" ] && echo rw || echo ro)" ;;
+        printf '/dev/ufs/BSDRPs%sa\t/\tufs\t%s\t1 1\n' "$(slice)" "$([ -e "$boot/writable" ] && echo rw || echo ro)" ;;
     'mount -uw /') changes; touch "$boot/writable" ;;
     'mount -ur /') changes; rm "$boot/writable" ;;
+    'glabel status')
+        questions
+        printf '          Name  Status  Components\n  ufs/BSDRPs1a     N/A  ada0s1a\n  ufs/BSDRPs2a     N/A  ada0s2a\n' ;;
+    'gpart set -a active -i '[12]' ada0') changes; echo "$5" > "$nanobsd/active" ;;
+    'boot0cfg -v ada0') questions ;;
+    'boot0cfg -s '[12]' ada0') changes ;;
+    # As BSDRP's does, where the system is on the first slice.
+    upgrade)
+        changes
+        [ "$(slice)" = 1 ] || fail "the owner's system is on the other slice"
+        mkdir -p "$nanobsd/slice2/boot"
+        cat > "$nanobsd/slice2/image"
+        cp /boot/loader.conf.local "$nanobsd/slice2/boot"
+        sed -i s/BSDRPs1a/BSDRPs2a/ /etc/fstab
+        cp /etc/fstab "$nanobsd/cfg"
+        echo 2 > "$nanobsd/active" ;;
+    'config save') changes; rm -r "$nanobsd/cfg"; cp -a "$boot/etc" "$nanobsd/cfg" ;;
+    'sha256 -q '*) questions; sha256sum "$2" | cut -d ' ' -f 1 ;;
+    'nextboot -k '*) changes; echo "$2" > "$home/nextboot" ;;
+    'nextboot -D') changes; rm -f "$home/nextboot" ;;
+    'bectl list -H')
+        questions
+        now=$(cat "$boot/environment")
+        for name in default patched; do
+            active=$([ $name != "$now" ] || printf N)$([ $name != default ] || printf R)
+            printf '%s\t%s\t/\t1.2G\t2026-11-01 10:00\n' $name "${active:--}"
+        done ;;
+    'bectl activate -t patched') changes; echo patched > "$home/activated" ;;
+    'bectl activate -T patched') changes; rm "$home/activated" ;;
+    'pfctl -s info')
+        questions
+        filter
+        is_on pf && echo 'Status: Enabled for 0 days 00:00:05' || echo 'Status: Disabled for 0 days 00:00:05' ;;
+    'pfctl -s rules') questions; filter; rules pf ;;
+    'pfctl -s nat' | 'pfctl -s Tables' | 'pfctl -s Anchors') questions; filter ;;
+    'pfctl -q -f -') changes; filter; cat > "$boot/pf.rules" ;;
+    'pfctl -q -e') changes; filter; ! is_on pf || fail 'pf already enabled'; touch "$boot/pf.on" ;;
+    'pfctl -q -d') changes; filter; is_on pf || fail 'pf not enabled'; rm "$boot/pf.on" ;;
+    'ipfw list') questions; filter; rules ipfw; echo '65535 allow ip from any to any' ;;
+    'ipfw -q /dev/stdin')
+        changes
+        filter
+        sed -n -e 's/^add \([0-9]*\) /000\1 /p' > "$boot/ipfw.rules" ;;
+    'ipf -V')
+        questions
+        filter
+        echo 'ipf: IP Filter: v5.1.2 (576)'
+        is_on ipf && echo 'Running: yes' || echo 'Running: no' ;;
+    'ipfstat -io') questions; filter; [ "$(rules ipf)" ] && rules ipf || echo 'empty list for ipfilter(in)' ;;
+    'ipf -Fa -f -') changes; filter; cat > "$boot/ipf.rules" ;;
+    'ipf -E') changes; touch "$boot/ipf.on" ;;
+    'ipf -D') changes; rm "$boot/ipf.on" ;;
     'shutdown -r now')
         changes
         [ ! -e "$boot/writable" ] || fail 'a root that can be written to would panic the next boot'

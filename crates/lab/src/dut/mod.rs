@@ -188,6 +188,7 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>>
             Binding::Knob { .. }
             | Binding::Ruleset { .. }
             | Binding::Configs(_)
+            | Binding::Image(_)
             | Binding::Module { .. }
             | Binding::Loader { .. }
             | Binding::CommandLine(_)

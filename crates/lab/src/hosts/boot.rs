@@ -34,6 +34,8 @@ pub(super) struct BootChoice {
     pub(super) parameters: Vec<String>,
     /// The folder of files that the host has while it boots.
     pub(super) configs: Option<PathBuf>,
+    /// The image of its system; the one that it boots by itself without.
+    pub(super) image: Option<PathBuf>,
 }
 
 impl BootChoice {
@@ -44,9 +46,10 @@ impl BootChoice {
 
 impl std::fmt::Display for BootChoice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.kernel {
-            Some(name) => write!(f, "kernel {name}")?,
-            None => f.write_str("its own kernel")?,
+        match (&self.image, &self.kernel) {
+            (Some(image), _) => write!(f, "image {}", image.display())?,
+            (None, Some(name)) => write!(f, "kernel {name}")?,
+            (None, None) => f.write_str("its own kernel")?,
         }
         if !self.parameters.is_empty() {
             write!(f, " with {}", self.parameters.join(" "))?;
@@ -90,6 +93,15 @@ pub(super) struct Boot {
     pub(super) command_line: Vec<String>,
 }
 
+/// What a host that has been told what to boot comes to with its next boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextBoot {
+    /// What was chosen.
+    Choice,
+    /// A step on the way: there it has to be told again.
+    Step,
+}
+
 /// What chooses what a host boots, by its system.
 pub(super) trait BootLoader {
     /// Which boot a host is in, and of which kernel.
@@ -98,7 +110,7 @@ pub(super) trait BootLoader {
     /// Those of the connection, and `Host` where it does not tell.
     fn look(&self, connection: &Connection) -> Result<Boot, LabError>;
 
-    /// Has the host boot into a choice the next time. What is changed is announced first.
+    /// Has the host boot into a choice the next time, or come nearer to it. What is changed is announced first.
     ///
     /// # Errors
     /// `Host` where its system cannot be told so, and those of the connection.
@@ -109,7 +121,7 @@ pub(super) trait BootLoader {
         choice: &BootChoice,
         by_itself: Option<&Boot>,
         time_max: Duration,
-    ) -> Result<(), LabError>;
+    ) -> Result<NextBoot, LabError>;
 
     /// Asks for a reboot; whether the host answers is no matter.
     fn ask_for_reboot(&self, connection: &Connection);
@@ -179,18 +191,23 @@ impl Booter {
         interrupts: Interrupts,
     ) -> Result<(), LabError> {
         let interrupts = Some(interrupts);
-        self.loader.choose(
-            &self.connection,
-            journal,
-            choice,
-            self.by_itself.as_ref(),
-            self.time_max,
-        )?;
-        let before = self.loader.look(&self.connection)?.id;
-        self.loader.ask_for_reboot(&self.connection);
-        let booted = match self.await_boot(&before, interrupts)? {
-            Some(booted) => booted,
-            None => self.power_cycled(&before, interrupts)?,
+        let booted = loop {
+            let next = self.loader.choose(
+                &self.connection,
+                journal,
+                choice,
+                self.by_itself.as_ref(),
+                self.time_max,
+            )?;
+            let before = self.loader.look(&self.connection)?.id;
+            self.loader.ask_for_reboot(&self.connection);
+            let booted = match self.await_boot(&before, interrupts)? {
+                Some(booted) => booted,
+                None => self.power_cycled(&before, interrupts)?,
+            };
+            if next == NextBoot::Choice {
+                break booted;
+            }
         };
         if choice.is_as_by_itself() && self.by_itself.is_none() {
             self.by_itself = Some(booted.clone());
@@ -337,11 +354,17 @@ mod tests {
             kernel: Some("n277567".into()),
             parameters: vec!["a=1".into(), "b=2".into()],
             configs: Some("configs/on".into()),
+            image: None,
         };
         assert_eq!(
             choice.to_string(),
             "kernel n277567 with a=1 b=2 and the files of configs/on"
         );
+        let choice = BootChoice {
+            image: Some("upgrade.img.xz".into()),
+            ..BootChoice::default()
+        };
+        assert_eq!(choice.to_string(), "image upgrade.img.xz");
         assert_eq!(BootChoice::default().to_string(), "its own kernel");
     }
 }

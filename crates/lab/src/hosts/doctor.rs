@@ -7,6 +7,7 @@ use std::time::Instant;
 use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LabKind, LoadRegime};
 
 use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
+use super::freebsd::image_writer;
 use super::linux::find_grub;
 use super::ssh::{Connection, Destination};
 use super::{open_dut, open_tester};
@@ -233,6 +234,9 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
     );
     if lab.kind == LabKind::FreebsdSsh {
         findings.push(boots_of_freebsd(&connection, of, &*dut));
+        if of.overwrite_other_slice {
+            findings.extend(images(&connection, named("images")));
+        }
         return findings;
     }
     for interface in [&of.interface_in, &of.interface_out] {
@@ -318,6 +322,20 @@ fn boots_of_freebsd(connection: &Connection, of: &DutHost, dut: &dyn Dut) -> Fin
         Ok(boot) => Finding::fine(check, format!("kernel {}", boot.kernel) + &waited_for(of)),
         Err(error) => Finding::fatal(check, error.to_string(), "see what the command says"),
     }
+}
+
+/// Where images would be written.
+fn images(connection: &Connection, check: String) -> Vec<Finding> {
+    let what = "no image has been written to a disk by it";
+    let seen = match image_writer(connection) {
+        Ok(found) => Finding::fine(check.clone(), found),
+        Err(error) => Finding::warning(
+            check.clone(),
+            error.to_string(),
+            "take overwrite_other_slice out of [dut]; factors bound by image cannot be set",
+        ),
+    };
+    vec![unproven(check, what), seen]
 }
 
 /// Whether the DUT can be told what to boot.

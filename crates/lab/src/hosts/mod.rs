@@ -31,7 +31,7 @@ use fwdlab_sys::Interrupts;
 
 pub use self::agent::serve_tester;
 pub(crate) use self::doctor::examine_hosts;
-pub(crate) use self::freebsd::boot_by_itself as boot_freebsd_by_itself;
+pub(crate) use self::freebsd::{boot_by_itself as boot_freebsd_by_itself, boot_from_slice};
 pub(crate) use self::linux::boot_by_itself;
 pub use self::linux::{StackWatch, serve_stacks};
 pub(crate) use self::ssh::{Connection, Destination};

@@ -1,5 +1,5 @@
 //! Booting a FreeBSD DUT into what a variant asks for: tunables of its loader, another kernel or boot environment,
-//! another set of configuration files.
+//! another set of configuration files, another image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,9 +9,10 @@ use super::files::{
     ConfigSet, LOADER_CONFIGURATION, remove_file, run_with_writable_root, save_configuration,
     with_tunables, without_tunables, write_file,
 };
+use super::slices::{Slices, is_on_slice};
 use super::text::{boot_environments, boot_time_s};
 use crate::LabError;
-use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, reboot};
+use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, NextBoot, reboot};
 use crate::hosts::dut::{announce, is_refused};
 use crate::hosts::ssh::Connection;
 use crate::journal::{Journal, Undo};
@@ -23,6 +24,10 @@ const MODE: u32 = 0o644;
 pub(super) struct Loader {
     /// The sets of the experiment, by their folders.
     pub(super) sets: BTreeMap<PathBuf, ConfigSet>,
+    /// Whether images are booted.
+    has_images: bool,
+    /// Where those are written, once that is known.
+    slices: Option<Slices>,
     /// The owner's files that may be replaced, as they were before; none where there was none.
     owners: Option<BTreeMap<String, Option<String>>>,
     /// What stands there now, as far as that is known.
@@ -41,9 +46,11 @@ pub(super) enum KernelChoice {
 }
 
 impl Loader {
-    pub(super) fn new(sets: BTreeMap<PathBuf, ConfigSet>) -> Self {
+    pub(super) fn new(sets: BTreeMap<PathBuf, ConfigSet>, has_images: bool) -> Self {
         Self {
             sets,
+            has_images,
+            slices: None,
             owners: None,
             standing: BTreeMap::new(),
             announced: BTreeSet::new(),
@@ -165,15 +172,18 @@ impl BootLoader for Loader {
         choice: &BootChoice,
         by_itself: Option<&Boot>,
         time_max: Duration,
-    ) -> Result<(), LabError> {
+    ) -> Result<NextBoot, LabError> {
         if choice.is_as_by_itself() && self.owners.is_none() {
-            return Ok(());
+            return Ok(NextBoot::Choice);
         }
         let owners = match &self.owners {
             Some(owners) => owners.clone(),
             None => {
                 let owners = self.read_owners(connection)?;
                 self.standing.clone_from(&owners);
+                if self.has_images {
+                    self.slices = Some(Slices::find(connection)?);
+                }
                 self.owners = Some(owners.clone());
                 owners
             }
@@ -181,7 +191,18 @@ impl BootLoader for Loader {
         if !journal.has_open_changes() {
             let by_itself = by_itself.expect("it was booted by itself before");
             announce_boot(connection, journal, by_itself, &owners, time_max)?;
+            if let Some(slices) = &self.slices {
+                // Undone first: the owner's files are those of the owner's slice.
+                slices.announce(connection, journal, time_max)?;
+            }
             self.announced.clear();
+        }
+        if let Some(slices) = &mut self.slices
+            && slices.step(connection, choice.image.as_deref())?
+        {
+            // Of the other slice's files nothing is known.
+            self.standing.clear();
+            return Ok(NextBoot::Step);
         }
         let mut has_written = false;
         for (path, (text, mode)) in self.wanted(choice, &owners) {
@@ -203,7 +224,7 @@ impl BootLoader for Loader {
         if let Some(name) = &choice.kernel {
             self.choose_kernel(connection, journal, name)?;
         }
-        Ok(())
+        Ok(NextBoot::Choice)
     }
 
     fn ask_for_reboot(&self, connection: &Connection) {
@@ -218,8 +239,14 @@ impl BootLoader for Loader {
         choice: &BootChoice,
         by_itself: &Boot,
     ) -> Result<Option<String>, LabError> {
+        if let Some(slices) = &self.slices
+            && let Some(how) = slices.differs(connection, choice.image.as_deref())?
+        {
+            return Ok(Some(how));
+        }
         let Some(name) = &choice.kernel else {
-            let is_own = booted.kernel == by_itself.kernel;
+            // An image has its own, wherever that is.
+            let is_own = choice.image.is_some() || booted.kernel == by_itself.kernel;
             return Ok((!is_own).then(|| {
                 format!(
                     "its kernel is {}, not {}; see to /boot/nextboot.conf there",
@@ -336,7 +363,35 @@ pub(crate) fn boot_by_itself(
     if now.is(&BootId::BeganAt(boot_time_s)) {
         return Ok(());
     }
-    reboot(connection, &Loader::new(BTreeMap::new()), &now, time_max)
+    boot_again(connection, &now, time_max)
+}
+
+/// Boots a host, of which another slice was made active, unless its root is on that slice.
+pub(crate) fn boot_from_slice(
+    connection: &Connection,
+    slice: &str,
+    time_max: Duration,
+) -> Result<(), LabError> {
+    if is_on_slice(connection, slice)? {
+        return Ok(());
+    }
+    boot_again(connection, &boot(connection)?.id, time_max)?;
+    if is_on_slice(connection, slice)? {
+        return Ok(());
+    }
+    Err(wrong(
+        connection,
+        format!("it was to boot from {slice}, and has not; see what `gpart show` tells there"),
+    ))
+}
+
+fn boot_again(connection: &Connection, now: &BootId, time_max: Duration) -> Result<(), LabError> {
+    reboot(
+        connection,
+        &Loader::new(BTreeMap::new(), false),
+        now,
+        time_max,
+    )
 }
 
 fn wrong(connection: &Connection, why: String) -> LabError {
@@ -358,7 +413,7 @@ mod tests {
             mode: 0o755,
         };
         let set = ConfigSet::from([("/etc/rc.conf".to_owned(), file("set\n"))]);
-        let loader = Loader::new(BTreeMap::from([(PathBuf::from("on"), set)]));
+        let loader = Loader::new(BTreeMap::from([(PathBuf::from("on"), set)]), false);
         let owners = BTreeMap::from([
             ("/etc/rc.conf".to_owned(), Some("owner\n".to_owned())),
             (LOADER_CONFIGURATION.to_owned(), None),

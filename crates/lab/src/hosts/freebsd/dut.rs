@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Binding, DutHost, Environment, Level, PacketFilter, Resolved, Tester, Variant,
-    devices,
+    AddressFamily, Binding, DutHost, Environment, Level, PacketFilter, Resolved, Tester, Upload,
+    Variant, devices,
 };
 
 use super::boot::{KernelChoice, Loader, boot, kernel_choice};
@@ -16,6 +16,7 @@ use super::facts::facts;
 use super::files::{ConfigSet, read_set};
 use super::filters::{self, Filters};
 use super::ports::Ports;
+use super::slices::image_writer;
 use super::text::{has_rss, interface_counters, queue_drops, stack_drops};
 use super::watch;
 use crate::LabError;
@@ -67,8 +68,8 @@ impl FreebsdDut {
         let mut sets = BTreeMap::new();
         for binding in bindings.values() {
             if let Binding::Configs(folders) = binding {
-                for folder in folders.values() {
-                    sets.insert(folder.clone(), read_set(folder)?);
+                for Upload { found, .. } in folders.values() {
+                    sets.insert(found.clone(), read_set(found)?);
                 }
             }
         }
@@ -267,8 +268,20 @@ impl FreebsdDut {
             Binding::Command(programs) => missing_program(&self.connection, programs)?,
             // Its set was read when the lab was opened.
             Binding::Configs(_) => None,
+            Binding::Image(images) => match meaning(images, factor, level)? {
+                Some(_) => self.unavailable_images()?,
+                None => None,
+            },
             _ => Some("it is set in no way that a FreeBSD host has".to_owned()),
         })
+    }
+
+    fn unavailable_images(&self) -> Result<Option<String>, LabError> {
+        match image_writer(&self.connection) {
+            Ok(_) => Ok(None),
+            Err(LabError::Host { why, .. }) => Ok(Some(why)),
+            Err(error) => Err(error),
+        }
     }
 
     fn unavailable_kernel(&self, name: &str) -> Result<Option<String>, LabError> {
@@ -326,7 +339,11 @@ impl Dut for FreebsdDut {
     }
 
     fn boot_loader(&self) -> Box<dyn BootLoader> {
-        Box::new(Loader::new(self.sets.clone()))
+        let has_images = self.bindings.values().any(|binding| match binding {
+            Binding::Image(images) => images.values().any(Option::is_some),
+            _ => false,
+        });
+        Box::new(Loader::new(self.sets.clone(), has_images))
     }
 
     fn restless(&self) -> &BTreeSet<String> {
@@ -420,7 +437,11 @@ impl Dut for FreebsdDut {
                     choice.kernel = Some(meaning(kernels, factor, level)?.clone());
                 }
                 Binding::Configs(folders) => {
-                    choice.configs = Some(meaning(folders, factor, level)?.clone());
+                    choice.configs = Some(meaning(folders, factor, level)?.found.clone());
+                }
+                Binding::Image(images) => {
+                    let image = meaning(images, factor, level)?.as_ref();
+                    choice.image = image.map(|image| image.found.clone());
                 }
                 _ => {}
             }
@@ -499,7 +520,8 @@ impl Dut for FreebsdDut {
                 Binding::Ruleset { .. }
                 | Binding::Loader { .. }
                 | Binding::Kernel(_)
-                | Binding::Configs(_) => {}
+                | Binding::Configs(_)
+                | Binding::Image(_) => {}
                 Binding::Command(programs) => commands.push((factor, level, programs.clone())),
                 _ => return Err(unbound_level(factor, level)),
             }
@@ -532,14 +554,14 @@ impl Dut for FreebsdDut {
                     }
                 }
                 Binding::Configs(folders) => {
-                    let set = self.sets.get(meaning(folders, factor, level)?);
+                    let set = self.sets.get(&meaning(folders, factor, level)?.found);
                     if let Some(moved) = set.map(|set| self.moved_file(set)).transpose()?.flatten()
                     {
                         return Ok(Some(moved));
                     }
                 }
-                // All factors together have one ruleset; the kernel was looked at when it had booted.
-                Binding::Ruleset { .. } | Binding::Kernel(_) => {}
+                // All factors together have one ruleset; kernel and image were looked at when it had booted.
+                Binding::Ruleset { .. } | Binding::Kernel(_) | Binding::Image(_) => {}
                 Binding::Command(programs) => {
                     if let Some(check) = &programs.check {
                         let seen = self.run(&arguments(check, level))?;

@@ -26,15 +26,13 @@ const BYTES_MAX: u64 = 4 << 20;
 /// Makes a root that can be read only writable until the script ends: a host that boots with a writable root that
 /// is not meant to be one panics the next time (nanobsd).
 const WITH_WRITABLE_ROOT: &str = "\
-case \",$(mount -p | awk '$2 == \"/\" { print $4 }'),\" in
-*,ro,*)
-    mount -uw / || exit
-    trap 'status=$?; sync; mount -ur / || status=1; exit $status' EXIT
-    ;;
-esac
-";
+case \",$(mount -p | awk '$2 == \"/\" { print $4 }'),\" in \
+*,ro,*) mount -uw / || exit; \
+trap 'status=$?; sync; mount -ur / || status=1; exit $status' EXIT ;; \
+esac; ";
 
-/// A command whose script finds a root that can be written to; the words are `$0`, `$1` and so on.
+/// A command whose script finds a root that can be written to; the words are `$0`, `$1` and so on. Like all scripts
+/// for FreeBSD it is one line: root's shell may be csh, in which no quotes hold a second one.
 fn with_writable_root(script: &str, words: &[&str]) -> Vec<String> {
     let script = format!("{WITH_WRITABLE_ROOT}{script}");
     let command = ["sh", "-c", &script].into_iter();
@@ -52,14 +50,10 @@ pub(super) fn run_with_writable_root(words: &[&str]) -> Vec<String> {
 /// Writes its standard input to a file as a whole; a file that was there keeps its owner and mode.
 pub(super) fn write_file(path: &str, mode: u32) -> Vec<String> {
     const SCRIPT: &str = "\
-mkdir -p \"$(dirname \"$0\")\" || exit
-if [ -e \"$0\" ]; then
-    cp -p \"$0\" \"$0.fwdlab\" || exit
-else
-    (umask 077 && : > \"$0.fwdlab\") && chmod \"$1\" \"$0.fwdlab\" || exit
-fi
-cat > \"$0.fwdlab\" && sync && mv \"$0.fwdlab\" \"$0\" && sync || { rm -f \"$0.fwdlab\"; exit 1; }
-";
+mkdir -p \"$(dirname \"$0\")\" || exit; \
+if [ -e \"$0\" ]; then cp -p \"$0\" \"$0.fwdlab\" || exit; \
+else (umask 077 && : > \"$0.fwdlab\") && chmod \"$1\" \"$0.fwdlab\" || exit; fi; \
+cat > \"$0.fwdlab\" && sync && mv \"$0.fwdlab\" \"$0\" && sync || { rm -f \"$0.fwdlab\"; exit 1; }";
     with_writable_root(SCRIPT, &[path, &format!("{mode:o}")])
 }
 
@@ -72,6 +66,15 @@ pub(super) fn remove_file(path: &str) -> Vec<String> {
 pub(super) fn save_configuration() -> Vec<String> {
     const SCRIPT: &str = "[ ! -x /usr/local/sbin/config ] || exec /usr/local/sbin/config save";
     ["sh", "-c", SCRIPT].map(str::to_owned).to_vec()
+}
+
+/// Whether a command is one line, and has nothing in it that csh takes for its history.
+#[cfg(test)]
+pub(super) fn is_one_line(command: &[impl AsRef<str>]) -> bool {
+    command.iter().all(|word| {
+        let mut behind = word.as_ref().split('!').skip(1);
+        !word.as_ref().contains('\n') && behind.all(|rest| rest.starts_with([' ', '=']))
+    })
 }
 
 /// A file of a set.
@@ -215,6 +218,18 @@ mod tests {
         fs::remove_file(at("etc/passwd")).unwrap();
         fs::write(at("etc/key"), [0xff, 0xfe]).unwrap();
         assert!(read_set(folder.path()).is_err());
+    }
+
+    #[test]
+    fn scripts_are_lines_that_a_c_shell_takes_as_they_are() {
+        for command in [
+            write_file("/x", 0o644),
+            remove_file("/x"),
+            run_with_writable_root(&["true"]),
+            save_configuration(),
+        ] {
+            assert!(is_one_line(&command), "{command:?}");
+        }
     }
 
     /// What the scripts do where a root can be read only: `mount` writes down what it is told.

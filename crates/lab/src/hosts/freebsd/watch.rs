@@ -13,43 +13,34 @@ use crate::hosts::cpu_watch::{CpuWatch, Look};
 use crate::hosts::detached::{LOAD_AWAY_MAX, Window};
 use crate::profiler::{ProfileSlice, leave_out_bystanders, nothing_sampled};
 
-/// Waits for the load at `$1`: `$2` frames that make one, `$3` looks at most.
-const AWAIT_LOAD: &str = r#"
-counters() { netstat -i -b -n -d -W -I "$1"; }
-received() {
-    counters "$1" | awk '
-        NR == 1 { for (i = 1; i <= NF; i++) if ($i == "Ipkts") right = NF - i }
-        /<Link#/ { print $(NF - right); exit }'
-}
-first=$(received "$1") && [ -n "$first" ] || { echo "netstat counts no frames of $1" >&2; exit 1; }
-echo ready
-left=$3
-while now=$(received "$1") && [ $((now - first)) -lt "$2" ]; do
-    [ "$left" -gt 0 ] || { echo "no load has come" >&2; exit 1; }
-    left=$((left - 1))
-    sleep 0.02 || exit 1
-done
-"#;
+/// Waits for the load at `$1`: `$2` frames that make one, `$3` looks at most. One line, as all that follows it.
+const AWAIT_LOAD: &str = "\
+counters() { netstat -i -b -n -d -W -I \"$1\"; }; \
+received() { counters \"$1\" | awk '\
+NR == 1 { for (i = 1; i <= NF; i++) if ($i == \"Ipkts\") right = NF - i } /<Link#/ { print $(NF - right); exit }'; }; \
+first=$(received \"$1\") && [ -n \"$first\" ] || { echo \"netstat counts no frames of $1\" >&2; exit 1; }; \
+echo ready; left=$3; \
+while now=$(received \"$1\") && [ $((now - first)) -lt \"$2\" ]; do \
+[ \"$left\" -gt 0 ] || { echo \"no load has come\" >&2; exit 1; }; \
+left=$((left - 1)); sleep 0.02 || exit 1; \
+done; ";
 
 /// Behind the wait: settle window and length in seconds, and the sending interface.
-const LOOK_TWICE: &str = r#"
-look() { sysctl -n kern.clockrate && sysctl -n kern.cp_times && counters "$1" && counters "$2"; }
-sleep "$4" && look "$1" "$6" && echo --- && sleep "$5" && look "$1" "$6"
-"#;
+const LOOK_TWICE: &str = "\
+look() { sysctl -n kern.clockrate && sysctl -n kern.cp_times && counters \"$1\" && counters \"$2\"; }; \
+sleep \"$4\" && look \"$1\" \"$6\" && echo --- && sleep \"$5\" && look \"$1\" \"$6\"";
 
 /// Behind the wait: settle window and length in seconds, the event, and samples a second of a CPU at its nominal
 /// frequency. The log lies beside nothing else, and is gone when the script ends. It is only read when `pmcstat` has
 /// ended, and the graph only sent when it is written.
-const SAMPLE: &str = r#"
-mhz=$(sysctl -n hw.clockrate) || exit 1
-folder=$(mktemp -d /tmp/fwdlab.XXXXXX) || exit 1
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 1' HUP INT TERM PIPE
-sleep "$4" || exit 1
-pmcstat -n $((mhz * 1000000 / $7)) -S "$6" -l "$5" -O "$folder/log" >&2 || exit 1
-pmcstat -R "$folder/log" -z 32 -G "$folder/graph" >&2 || exit 1
-cat "$folder/graph"
-"#;
+const SAMPLE: &str = "\
+mhz=$(sysctl -n hw.clockrate) || exit 1; \
+folder=$(mktemp -d /tmp/fwdlab.XXXXXX) || exit 1; \
+trap 'rm -rf \"$folder\"' EXIT; trap 'exit 1' HUP INT TERM PIPE; \
+sleep \"$4\" || exit 1; \
+pmcstat -n $((mhz * 1000000 / $7)) -S \"$6\" -l \"$5\" -O \"$folder/log\" >&2 || exit 1; \
+pmcstat -R \"$folder/log\" -z 32 -G \"$folder/graph\" >&2 || exit 1; \
+cat \"$folder/graph\"";
 
 /// How many looks for a load fit into a second, at most.
 const LOOKS_PER_SECOND: u64 = 20;
@@ -196,6 +187,7 @@ fn look(text: &str) -> Option<Look> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::files::is_one_line;
     use super::*;
 
     const CLOCK: &str = "{ hz = 1000, tick = 1000, profhz = 8128, stathz = 127 }\n";
@@ -272,12 +264,20 @@ mod tests {
     }
 
     #[test]
-    fn the_scripts_are_shell() {
-        for script in [LOOK_TWICE, SAMPLE] {
+    fn the_scripts_are_a_line_of_shell_each() {
+        let window = Window {
+            settle: Duration::ZERO,
+            length: Duration::from_secs(1),
+        };
+        for command in [
+            words(["ix0", "ix1"], window, 50),
+            sampling_words("ix0", "unhalted-cycles", 997, window, 50),
+        ] {
+            assert!(is_one_line(&command), "{command:?}");
             let status = std::process::Command::new("sh")
-                .args(["-n", "-c", &format!("{AWAIT_LOAD}{script}")])
+                .args(["-n", "-c", &command[2]])
                 .status();
-            assert!(status.unwrap().success(), "{script}");
+            assert!(status.unwrap().success(), "{command:?}");
         }
     }
 

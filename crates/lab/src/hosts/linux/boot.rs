@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::grub::{self, ENTRY};
 use crate::LabError;
-use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, reboot};
+use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, NextBoot, reboot};
 use crate::hosts::ssh::{Connection, whole_file};
 use crate::journal::{Journal, Undo};
 
@@ -31,16 +31,17 @@ impl BootLoader for Grub {
         choice: &BootChoice,
         by_itself: Option<&Boot>,
         time_max: Duration,
-    ) -> Result<(), LabError> {
+    ) -> Result<NextBoot, LabError> {
         if choice.is_as_by_itself() {
-            return Ok(());
+            return Ok(NextBoot::Choice);
         }
         let site = Site {
             connection,
             by_itself: by_itself.expect("it was booted by itself before"),
             time_max,
         };
-        site.write_entry(journal, choice)
+        site.write_entry(journal, choice)?;
+        Ok(NextBoot::Choice)
     }
 
     fn ask_for_reboot(&self, connection: &Connection) {
