@@ -1,19 +1,33 @@
 //! `fwdlab restore`: puts back what a run that was killed has left changed.
 
+use std::path::Path;
+
 use fwdlab_lab::{Leftover, LeftoverState, OnFailure, Whose};
+use fwdlab_model::{Hosts, LabKind};
 
 use crate::args::RestoreArguments;
+use crate::disk::Disk;
 use crate::exit::{Code, LAB_ERROR};
 use crate::output;
 
 pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<Code> {
     let directory = fwdlab_lab::state_directory()?;
-    let leftovers = if arguments.list {
-        fwdlab_lab::leftovers(&directory)?
-    } else if arguments.forget {
-        fwdlab_lab::restore(&directory, Whose::Everybody, OnFailure::Forget)?
+    let dut = match &arguments.lab {
+        Some(path) => Some(lab_of_hosts(path)?),
+        None => None,
+    };
+    let on_failure = if arguments.forget {
+        OnFailure::Forget
     } else {
-        fwdlab_lab::restore(&directory, Whose::Everybody, OnFailure::Keep)?
+        OnFailure::Keep
+    };
+    let leftovers = match (&dut, arguments.list) {
+        (None, true) => fwdlab_lab::leftovers(&directory)?,
+        (None, false) => fwdlab_lab::restore(&directory, Whose::Everybody, on_failure)?,
+        (Some((hosts, kind)), true) => fwdlab_lab::leftovers_on_host(hosts, *kind)?,
+        (Some((hosts, kind)), false) => {
+            fwdlab_lab::restore_on_host(&directory, hosts, *kind, on_failure)?
+        }
     };
     let code = output::print(&if arguments.json {
         serde_json::to_string_pretty(&leftovers)? + "\n"
@@ -28,6 +42,17 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<Code> {
         return Ok(LAB_ERROR);
     }
     Ok(code)
+}
+
+fn lab_of_hosts(path: &Path) -> anyhow::Result<(Hosts, LabKind)> {
+    let (lab, _) = fwdlab_model::load_lab(path, &Disk)?;
+    let Some(hosts) = lab.hosts else {
+        anyhow::bail!(
+            "lab {}: it names no hosts; `fwdlab restore` without a lab puts this machine back",
+            lab.name
+        );
+    };
+    Ok((hosts, lab.kind))
 }
 
 fn text(leftovers: &[Leftover]) -> String {

@@ -39,7 +39,10 @@ pub use lab::Lab;
 pub use machine::MachineClaim;
 pub use netns::{NetnsLab, SETTLING_STEP};
 pub use notify::{Message, notify};
-pub use restore::{LeftBy, Leftover, LeftoverState, OnFailure, Whose, leftovers, restore};
+pub use restore::{
+    LeftBy, Leftover, LeftoverState, OnFailure, Whose, leftovers, leftovers_on_host, restore,
+    restore_on_host,
+};
 pub use router::RouterLab;
 pub use tester::TesterChoice;
 pub use topology::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT, Topology};

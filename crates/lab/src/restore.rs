@@ -3,11 +3,17 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde::Serialize;
 
+use fwdlab_model::{Hosts, LabKind};
+
 use crate::LabError;
-use crate::journal::{Change, Turn, Undo, left_changes};
+use crate::hosts::{Connection, Destination, journal_folder};
+use crate::journal::{
+    Change, Entrance, FoundCopy, Turn, Undo, boot, controller, copies, left_changes,
+};
 
 /// Something that a run left, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -205,14 +211,113 @@ pub fn restore(
     Ok(leftovers)
 }
 
+/// What runs of any controller have left on a lab's DUT, by the copies of their journals there; looks only.
+///
+/// # Errors
+/// Those of the connection.
+pub fn leftovers_on_host(hosts: &Hosts, kind: LabKind) -> Result<Vec<Leftover>, LabError> {
+    let connection = Connection::open(Destination::of_dut(hosts))?;
+    let copies = copies(&connection, journal_folder(kind))?.into_iter();
+    let leftovers = copies.flat_map(|copy| {
+        let path = copy.path;
+        let changes = copy.open.into_iter().rev();
+        changes.map(move |change| leftover(path.as_ref(), change, LeftoverState::Left))
+    });
+    Ok(leftovers.collect())
+}
+
+/// Puts back what runs have left on a lab's DUT: those of this machine by their journals, then those of any controller by
+/// the copies of their journals there. Whether a run of another controller still lives cannot be seen from here.
+///
+/// # Errors
+/// Those of the connection and of [`restore`].
+pub fn restore_on_host(
+    directory: &Path,
+    hosts: &Hosts,
+    kind: LabKind,
+    on_failure: OnFailure,
+) -> Result<Vec<Leftover>, LabError> {
+    let mut leftovers = restore(directory, Whose::Host(&hosts.dut.host), on_failure)?;
+    let connection = Rc::new(Connection::open(Destination::of_dut(hosts))?);
+    for copy in copies(&connection, journal_folder(kind))? {
+        leftovers.extend(restore_copy(&connection, copy, on_failure)?);
+    }
+    Ok(leftovers)
+}
+
+/// Puts back what this controller has left on a DUT and does not know of any more, before anything is measured.
+///
+/// # Errors
+/// `Host` where a run is at work there, or another controller has left something; `NotRestored`.
+pub(crate) fn restore_own_copies(
+    connection: &Rc<Connection>,
+    directory: &Path,
+    kind: LabKind,
+) -> Result<Vec<Leftover>, LabError> {
+    let in_use = |why: String| LabError::Host {
+        host: connection.host().to_owned(),
+        why,
+    };
+    let (own, boot) = (controller(directory), boot()?);
+    let mut leftovers = Vec::new();
+    for copy in copies(connection, journal_folder(kind))? {
+        let first = &copy.open[0];
+        if copy.controller != own {
+            return Err(in_use(format!(
+                "a run of controller {} has changes open there, the first of {}: {}; `fwdlab restore` puts them back on \
+                 that controller, and `fwdlab restore LAB` from here if that controller is gone",
+                copy.controller, first.time, first.what
+            )));
+        }
+        if first.id.is_of_a_living_process(&boot) {
+            return Err(in_use(format!(
+                "a run of process {} is at work there",
+                first.id.pid
+            )));
+        }
+        leftovers.extend(restore_copy(connection, copy, OnFailure::Keep)?);
+    }
+    refuse_failures(leftovers)
+}
+
+/// Carries out what a copy says, the latest change first; the last of them is that there is the copy.
+fn restore_copy(
+    connection: &Rc<Connection>,
+    copy: FoundCopy,
+    on_failure: OnFailure,
+) -> Result<Vec<Leftover>, LabError> {
+    let entrance = Entrance::Host(Rc::clone(connection));
+    let mut leftovers: Vec<Leftover> = Vec::new();
+    for mut change in copy.open.iter().rev().cloned() {
+        // It has to outlive what it tells of.
+        if copy.is_made_by(&change) && leftovers.iter().any(has_failed) {
+            continue;
+        }
+        // The controller that wrote it may know the host by another name.
+        change.undo = change.undo.at(connection.destination());
+        let state = match change.undo.carry_out(Some(&entrance)) {
+            Ok(()) => LeftoverState::PutBack,
+            Err(error) => failure(&error, on_failure),
+        };
+        leftovers.push(leftover(copy.path.as_ref(), change, state));
+    }
+    Ok(leftovers)
+}
+
 /// Puts back all that runs that are gone have left, before anything is measured.
 ///
 /// # Errors
 /// Those of [`restore`], and `NotRestored` where something cannot be undone.
 pub(crate) fn restore_all(directory: &Path, whose: Whose<'_>) -> Result<Vec<Leftover>, LabError> {
-    let leftovers = restore(directory, whose, OnFailure::Keep)?;
-    let failed = |leftover: &&Leftover| matches!(leftover.state, LeftoverState::Failed { .. });
-    match leftovers.iter().find(failed) {
+    refuse_failures(restore(directory, whose, OnFailure::Keep)?)
+}
+
+fn has_failed(leftover: &Leftover) -> bool {
+    matches!(leftover.state, LeftoverState::Failed { .. })
+}
+
+fn refuse_failures(leftovers: Vec<Leftover>) -> Result<Vec<Leftover>, LabError> {
+    match leftovers.iter().find(|leftover| has_failed(leftover)) {
         None => Ok(leftovers),
         Some(leftover) => Err(LabError::NotRestored {
             leftover: leftover.to_string(),

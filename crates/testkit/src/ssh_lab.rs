@@ -93,6 +93,7 @@ mount --rbind "$own" /run/testlab
 mount --bind /run/testlab/boot_id /proc/sys/kernel/random/boot_id
 mount --bind /run/testlab/cmdline /proc/cmdline
 mount --bind /run/testlab/disk/boot /boot
+mount --bind /run/testlab/disk/var /var
 # Hides the folder given, where that is below it.
 mount --bind /run/testlab/disk/tmp /tmp
 [ ! -e /proc/sysrq-trigger ] || mount --bind /dev/null /proc/sysrq-trigger
@@ -210,7 +211,7 @@ impl Host {
 ///
 /// What ssh starts on a host sees files of the host's own beside the machine's:
 ///
-/// - a disk with the home folder, `/tmp` and `/boot`, which outlives reboots, but for `/tmp`'s content;
+/// - a disk with the home folder, `/tmp`, `/boot` and `/var`, which outlives reboots, but for `/tmp`'s content;
 /// - a `/run` that is empty after each boot;
 /// - `/proc/sys/kernel/random/boot_id` and `/proc/cmdline` of its last boot, and `uname` with that kernel's
 ///   release. `/boot/grub` decides it, as GRUB on Debian would: `grub.cfg`, `custom.cfg` if there is one,
@@ -800,9 +801,10 @@ impl SshLab {
             let address = host.address();
             let host_key = self.host_key(host);
             make_key(&host_key)?;
-            for folder in ["home", "boot"] {
+            for folder in ["home", "boot", "var", "var/lib", "var/db", "var/tmp"] {
                 fs::create_dir(self.disk(host).join(folder))?;
             }
+            std::os::unix::fs::symlink("/run", self.disk(host).join("var/run"))?;
             boot_menu::install(&self.disk(host).join("boot"))?;
             fs::copy(public(&client_key), self.own(host, "authorized_keys"))?;
             run(Command::new("mkfifo").arg(self.own(host, "requests")))?;

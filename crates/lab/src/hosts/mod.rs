@@ -46,8 +46,10 @@ use self::pkt_gen::PktGenTester;
 use self::tester::{HostTester, OwnTester};
 use crate::block::BlockStart;
 use crate::clock::now_utc;
-use crate::journal::{Entrance, Journal};
-use crate::restore::{Leftover, Whose, boot_journal, host_journal, restore_all};
+use crate::journal::{Entrance, Journal, JournalCopy, controller};
+use crate::restore::{
+    Leftover, Whose, boot_journal, host_journal, restore_all, restore_own_copies,
+};
 use crate::tester::TesterChoice;
 use crate::validity::AskedLoad;
 use crate::{BlockOutcome, LabError, LabEvent};
@@ -67,6 +69,9 @@ pub struct HostsLab {
     resolved: Resolved,
     hosts: Hosts,
     interrupts: Interrupts,
+    /// Whose the copies of the journals are on the DUT.
+    controller: String,
+    keeps_copies: bool,
     journal: Journal,
     /// Of what the DUT has booted: that stands from block to block.
     boot_journal: Journal,
@@ -111,6 +116,14 @@ impl Link {
             tester,
             watches_cpus: true,
         })
+    }
+}
+
+/// Where a DUT keeps copies of the journals of what was changed there.
+pub(crate) fn journal_folder(kind: LabKind) -> &'static str {
+    match kind {
+        LabKind::FreebsdSsh => "/var/db/fwdlab/copies",
+        _ => "/var/lib/fwdlab/copies",
     }
 }
 
@@ -166,8 +179,13 @@ impl HostsLab {
         let journal = Journal::open(state_directory, &host_journal(&hosts.dut.host))?;
         let boot_journal = Journal::open(state_directory, &boot_journal(&hosts.dut.host))?;
         let whose = Whose::Host(&hosts.dut.host);
-        let leftovers = restore_all(state_directory, whose)?;
+        let mut leftovers = restore_all(state_directory, whose)?;
         let mut link = Link::open(&hosts, resolved)?;
+        leftovers.extend(restore_own_copies(
+            &link.dut_connection,
+            state_directory,
+            resolved.lab.kind,
+        )?);
         let mut environment = environment(&mut link)?;
         if let Some(why) = cpu_watch_unavailable(&link.dut_connection, &*link.dut)? {
             link.watches_cpus = false;
@@ -203,7 +221,9 @@ impl HostsLab {
             let loader = link.dut.boot_loader();
             Booter::new(&link.dut_connection, &hosts.dut, loader)
         });
-        Ok(Self {
+        let mut lab = Self {
+            controller: controller(state_directory),
+            keeps_copies: true,
             resolved,
             profiles_unavailable,
             hosts,
@@ -217,7 +237,27 @@ impl HostsLab {
             choice,
             environment,
             known: BTreeMap::new(),
-        })
+        };
+        if let Some(why) = lab.journal_copy("try").unavailable()? {
+            lab.keeps_copies = false;
+            let facts = &mut lab.environment.facts;
+            facts.insert("copy of the journal".to_owned(), format!("none: {why}"));
+        }
+        lab.keep_journal_copies();
+        Ok(lab)
+    }
+
+    /// Has the journals keep copies on the DUT, over the connection of the moment.
+    fn keep_journal_copies(&mut self) {
+        if self.keeps_copies {
+            self.journal.keep_copy(self.journal_copy("changes"));
+            self.boot_journal.keep_copy(self.journal_copy("reboot"));
+        }
+    }
+
+    fn journal_copy(&self, name: &str) -> JournalCopy {
+        let folder = journal_folder(self.resolved.lab.kind);
+        JournalCopy::new(&self.link.dut_connection, folder, &self.controller, name)
     }
 
     /// How frames are sent and counted.
@@ -336,6 +376,7 @@ impl HostsLab {
                 why: error.to_string(),
             });
             self.link = self.link_again(on_event)?;
+            self.keep_journal_copies();
             if let Some(booter) = &mut self.booter {
                 booter.go_on(&self.link.dut_connection);
             }

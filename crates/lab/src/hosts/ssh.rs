@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fwdlab_model::Hosts;
 use tempfile::TempDir;
 
 use crate::{LabError, program};
@@ -36,6 +37,14 @@ pub(crate) struct Destination {
 }
 
 impl Destination {
+    /// Of a lab's DUT.
+    pub(crate) fn of_dut(hosts: &Hosts) -> Self {
+        Self {
+            host: hosts.dut.host.clone(),
+            config: hosts.ssh_config.clone(),
+        }
+    }
+
     /// The arguments of ssh up to the command, through a socket where there is one.
     fn arguments(&self, socket: Option<&Path>) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = Vec::new();

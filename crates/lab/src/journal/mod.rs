@@ -5,6 +5,8 @@
 //! line is durable before what it announces happens. Undo steps are data, never shell. Runs that share
 //! a file take turns at it, and every line says whose it is.
 
+mod copy;
+
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -18,11 +20,16 @@ use std::time::{Duration, Instant};
 use fwdlab_sys::{NamespaceEntrance, NetworkNamespace, Process};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::copy::{FoundCopy, JournalCopy, controller, copies};
+
 use crate::hosts::{
     Connection, Destination, boot_by_itself, boot_freebsd_by_itself, boot_from_slice,
 };
 use crate::kernel_file::{read, write};
 use crate::{LabError, program};
+
+/// What is changed first on a host: that there is a copy of the journal.
+const COPY: &str = "copy of the journal";
 
 /// How long a run waits for its turn at a journal.
 const TURN_MAX: Duration = Duration::from_secs(120);
@@ -134,6 +141,27 @@ pub enum Undo {
 }
 
 impl Undo {
+    /// The same on a host that is reached in another way.
+    pub(crate) fn at(mut self, destination: &Destination) -> Self {
+        if let Self::OnHost {
+            host, ssh_config, ..
+        }
+        | Self::Reboot {
+            host, ssh_config, ..
+        }
+        | Self::RebootFreebsd {
+            host, ssh_config, ..
+        }
+        | Self::RebootFromSlice {
+            host, ssh_config, ..
+        } = &mut self
+        {
+            host.clone_from(&destination.host);
+            ssh_config.clone_from(&destination.config);
+        }
+        self
+    }
+
     /// Takes the change back; with the way into the DUT, where one is open.
     pub(crate) fn carry_out(&self, dut: Option<&Entrance>) -> Result<(), LabError> {
         match self {
@@ -293,7 +321,7 @@ pub(crate) struct ChangeId {
 
 impl ChangeId {
     /// Whether the process that made the change still lives.
-    fn is_of_a_living_process(&self, boot: &str) -> bool {
+    pub(crate) fn is_of_a_living_process(&self, boot: &str) -> bool {
         let process = Process {
             pid: self.pid,
             start_time: self.start_time,
@@ -353,6 +381,8 @@ pub(crate) struct Journal {
     open: Vec<Change>,
     /// Where the DUT of the moment is.
     dut: Option<Entrance>,
+    /// On the DUT, where that is a host.
+    copy: Option<JournalCopy>,
 }
 
 impl Journal {
@@ -373,7 +403,13 @@ impl Journal {
             announced: 0,
             open: Vec::new(),
             dut: None,
+            copy: None,
         })
+    }
+
+    /// Keeps a copy of what is open from now on.
+    pub(crate) fn keep_copy(&mut self, copy: JournalCopy) {
+        self.copy = Some(copy);
     }
 
     /// Says where programs that undo something run from now on.
@@ -383,24 +419,41 @@ impl Journal {
 
     /// Writes down, durably, what is about to be changed and what undoes it.
     pub(crate) fn announce(&mut self, what: String, undo: Undo) -> Result<ChangeId, LabError> {
+        let mut changes = Vec::new();
+        if let Some(copy) = &self.copy
+            && self.open.is_empty()
+        {
+            let removal = copy.removal();
+            changes.push(self.change(COPY.to_owned(), removal));
+        }
+        let change = self.change(what, undo);
+        let id = change.id.clone();
+        changes.push(change);
+        let lines: Vec<Line> = changes.iter().cloned().map(Line::Change).collect();
+        Turn::wait(&self.path)?.append(&lines)?;
+        self.open.extend(changes);
+        if let Some(copy) = &self.copy {
+            copy.append(&lines)?;
+        }
+        Ok(id)
+    }
+
+    /// The next change of this process.
+    fn change(&mut self, what: String, undo: Undo) -> Change {
         self.announced += 1;
-        let id = ChangeId {
-            boot: self.boot.clone(),
-            pid: self.process.pid,
-            start_time: self.process.start_time,
-            number: self.announced,
-        };
-        let change = Change {
-            id: id.clone(),
+        Change {
+            id: ChangeId {
+                boot: self.boot.clone(),
+                pid: self.process.pid,
+                start_time: self.process.start_time,
+                number: self.announced,
+            },
             time: jiff::Timestamp::now()
                 .strftime("%Y-%m-%dT%H:%M:%SZ")
                 .to_string(),
             what,
             undo,
-        };
-        Turn::wait(&self.path)?.append(&[Line::Change(change.clone())])?;
-        self.open.push(change);
-        Ok(id)
+        }
     }
 
     /// Whether anything that was announced is not undone.
@@ -415,8 +468,12 @@ impl Journal {
     pub(crate) fn undo(&mut self, id: &ChangeId) -> Result<(), LabError> {
         if let Some(place) = self.open.iter().position(|change| &change.id == id) {
             self.open[place].undo.carry_out(self.dut.as_ref())?;
-            Turn::wait(&self.path)?.append(&[Line::Undone { id: id.clone() }])?;
+            let lines = [Line::Undone { id: id.clone() }];
+            Turn::wait(&self.path)?.append(&lines)?;
             self.open.remove(place);
+            if let Some(copy) = &self.copy {
+                copy.append(&lines)?;
+            }
         }
         Ok(())
     }
@@ -430,6 +487,11 @@ impl Journal {
         let mut done = Vec::new();
         let mut left = Vec::new();
         while let Some(change) = self.open.pop() {
+            // The copy has to outlive what it tells of.
+            if change.what == COPY && !left.is_empty() {
+                left.insert(0, change);
+                continue;
+            }
             match change.undo.carry_out(self.dut.as_ref()) {
                 Ok(()) => done.push(Line::Undone { id: change.id }),
                 Err(error) => {
@@ -580,7 +642,7 @@ fn leave_the_living(changes: &mut Vec<Change>, boot: &str) {
     changes.reverse();
 }
 
-fn boot() -> Result<String, LabError> {
+pub(crate) fn boot() -> Result<String, LabError> {
     Ok(read(Path::new("/proc/sys/kernel/random/boot_id"))?
         .trim()
         .to_owned())
