@@ -134,6 +134,25 @@ pub enum Undo {
 }
 
 impl Undo {
+    /// The host that it is carried out on, where that is reached by ssh.
+    pub(crate) fn destination(&self) -> Option<Destination> {
+        match self {
+            Self::OnHost {
+                host, ssh_config, ..
+            }
+            | Self::Reboot {
+                host, ssh_config, ..
+            }
+            | Self::RebootFreebsd {
+                host, ssh_config, ..
+            } => Some(Destination {
+                host: host.clone(),
+                config: ssh_config.clone(),
+            }),
+            Self::RemoveNamespace { .. } | Self::Run { .. } | Self::WriteSysctl { .. } => None,
+        }
+    }
+
     /// Takes the change back; with the way into the DUT, where one is open.
     pub(crate) fn carry_out(&self, dut: Option<&Entrance>) -> Result<(), LabError> {
         match self {
@@ -421,7 +440,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Undoes all that was announced, the latest change first, and goes on where one cannot be undone.
+    /// Undoes all that was announced, the latest change first, and goes on where one cannot be undone, unless the
+    /// way into the DUT is gone.
     ///
     /// # Errors
     /// The first of those that could not; they stay open.
@@ -433,12 +453,16 @@ impl Journal {
             match change.undo.carry_out(self.dut.as_ref()) {
                 Ok(()) => done.push(Line::Undone { id: change.id }),
                 Err(error) => {
+                    let is_way_gone = error.is_of_a_connection();
                     first_error = first_error.and(Err(error));
                     left.insert(0, change);
+                    if is_way_gone {
+                        break;
+                    }
                 }
             }
         }
-        self.open = left;
+        self.open.append(&mut left);
         self.dut = None;
         if !done.is_empty() {
             Turn::wait(&self.path)?.append(&done)?;
