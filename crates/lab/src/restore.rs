@@ -3,11 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde::Serialize;
 
 use crate::LabError;
-use crate::journal::{Change, Turn, Undo, left_changes};
+use crate::hosts::Connection;
+use crate::journal::{Change, Entrance, Turn, Undo, left_changes};
 
 /// Something that a run left, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -175,8 +177,11 @@ pub fn restore(
     for journal in journals.filter(|journal| whose.holds(journal)) {
         let mut turn = Turn::wait(&journal)?;
         let mut closed = Vec::new();
+        let mut dut = None;
         for change in turn.left_changes()? {
-            let state = match change.undo.carry_out(None) {
+            let undone =
+                enter(&mut dut, &change.undo).and_then(|()| change.undo.carry_out(dut.as_ref()));
+            let state = match undone {
                 Ok(()) => LeftoverState::PutBack,
                 Err(error) => failure(&error, on_failure),
             };
@@ -203,6 +208,16 @@ pub fn restore(
         }
     }
     Ok(leftovers)
+}
+
+/// Logs in on the host of a change, where it is of one and nobody has yet: one connection for all of a journal.
+fn enter(dut: &mut Option<Entrance>, undo: &Undo) -> Result<(), LabError> {
+    if dut.is_none()
+        && let Some(host) = undo.destination()
+    {
+        *dut = Some(Entrance::Host(Rc::new(Connection::open(host)?)));
+    }
+    Ok(())
 }
 
 /// Puts back all that runs that are gone have left, before anything is measured.
