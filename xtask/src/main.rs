@@ -33,9 +33,10 @@ cargo xtask <chore>
   ci            test, then lint
   soak          the long storms: runs killed at 200 moments, every effect of a run failing,
                 profiles of 100 pairs that are alike and of 100 that are not;
-                single operations on hosts failing, runs on hosts killed, hosts silent for a minute;
-                --kills RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --host-kills RANGE,
-                --silence RANGE for one of them or a part of it;
+                single operations on hosts failing, of runs and of restores, runs on hosts killed,
+                hosts silent for a minute;
+                --kills RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --restores RANGE,
+                --host-kills RANGE, --silence RANGE for one of them or a part of it;
                 --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,
                 and a test has to fail for each;
                 --parquet instead: what only that feature builds

@@ -1,10 +1,12 @@
 //! Runs every test that can run here, and says what did not.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fmt::{self, Display};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -18,6 +20,10 @@ const DOCTESTS: &str = "test --workspace --no-fail-fast --doc";
 
 /// Packages whose tests own the machine while they run: lab set-ups, and traffic that is counted.
 const ONE_TEST_AT_A_TIME: &[&str] = &["fwdlab-lab", "fwdlab-traffic", "fwdlab"];
+
+/// Test programs of these packages whose tests each have a lab of their own, of hosts in namespaces, and mostly wait
+/// for it.
+const LABS_OF_HOSTS: &[&str] = &["freebsd", "host_faults", "hosts", "pkt_gen"];
 
 /// The environment variable that names the file to which tests append what they skip
 /// (`crates/testkit`).
@@ -78,9 +84,20 @@ pub(crate) fn run_program(program: &str, arguments: &[&str]) -> Result<()> {
     let mut test = Command::new(program);
     test.args(arguments);
     if env::var("CARGO_PKG_NAME").is_ok_and(|name| ONE_TEST_AT_A_TIME.contains(&name.as_str())) {
-        test.env("RUST_TEST_THREADS", "1");
+        test.env("RUST_TEST_THREADS", threads(program));
     }
     Err(test.exec()).with_context(|| format!("{program}: cannot be started"))
+}
+
+/// How many tests of a program may run at once, where the package's own the machine.
+fn threads(program: &str) -> &'static str {
+    let name = Path::new(program).file_name().and_then(OsStr::to_str);
+    // Cargo puts a hash behind the name.
+    let name = name.and_then(|name| name.rsplit_once('-'));
+    match name {
+        Some((name, _)) if LABS_OF_HOSTS.contains(&name) => "3",
+        _ => "1",
+    }
 }
 
 /// Passes on what `cargo test` prints and counts it; whether all went well.

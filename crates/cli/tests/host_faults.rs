@@ -5,99 +5,159 @@
 mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
-use shared::rig::{Rig, assert_as_before};
-use shared::{cases, finish, storm};
+use shared::rig::{BLOCKS, Rig, assert_as_before};
+use shared::{cases, data, finish, storm_in_lanes};
 use testkit::{Host, text};
 
-/// How many of the operations fail in the ordinary tests; a soak lets each of them fail.
-const SAMPLE: usize = 3;
+/// How many of the cases of operations are gone through in the ordinary tests; a soak goes through all.
+const SAMPLE: usize = 2;
 /// How many runs are killed in the ordinary tests.
 const KILLS: usize = 2;
-/// As few as there can be at the confidence that is asked for.
-const BLOCKS: usize = 3;
+/// How many restores fail in the ordinary tests.
+const RESTORES: usize = 2;
+/// How many runs at most look for one in which no block is measured twice.
+const SOUND_RUNS_MAX: usize = 3;
+/// Rigs that go through a storm at the same time: much of it is waiting.
+const LANES: usize = 3;
 
-/// Stands for ssh: counts how often it is started, and lets the n-th fail in one of several ways.
-const SSH: &str = r#"#!/bin/sh
-exec 9>>"$OPERATIONS"
-flock 9
-echo >&9
-number=$(wc -l < "$OPERATIONS")
-exec 9>&-
-last=$((FAIL_NTH + FAIL_TIMES - 1))
-if [ "$number" -ge "$FAIL_NTH" ] && [ "$number" -le "$last" ]; then
-    case $FAIL_HOW in
-        after)
-            # It was done, and nobody is told. What holds the connection has no end of its own.
-            case " $* " in *" -N "*) ;; *) "$SSH" "$@" ;; esac
-            ;;
-    esac
-    echo "Connection reset by peer" >&2
-    exit 255
-fi
-exec "$SSH" "$@"
-"#;
+/// What these tests need; a test goes no further where it is missing.
+macro_rules! require_faults {
+    () => {
+        require_rig!();
+        testkit::require_tool!("cc");
+    };
+}
+
+/// How operations fail.
+const WAYS: [Way; 3] = [
+    Way {
+        how: "before",
+        times: 1,
+    },
+    Way {
+        how: "after",
+        times: 1,
+    },
+    Way {
+        how: "before",
+        times: 12,
+    },
+];
 
 /// How an operation fails.
 #[derive(Clone, Copy)]
-struct Fault {
-    /// From 1; none where it is 0.
-    nth: usize,
+struct Way {
     /// Before it is done, or after.
     how: &'static str,
     /// How many in a row: once is tried again, many are not.
     times: usize,
 }
 
-const NONE: Fault = Fault {
-    nth: 0,
-    how: "before",
-    times: 0,
-};
-
-/// A rig with a short experiment and the program that stands for ssh.
-fn short_rig() -> Rig {
-    let rig = Rig::start();
-    rig.change(
-        "hosts.toml",
-        "blocks = 6",
-        &format!("blocks = {BLOCKS}\nconfidence_percent = 60"),
-    );
-    rig.change("hosts.toml", "slice_ms = 300", "slice_ms = 100");
-    let folder = rig.path("bin");
-    fs::create_dir(&folder).unwrap();
-    let stand_in = folder.join("ssh");
-    fs::write(&stand_in, SSH).unwrap();
-    fs::set_permissions(&stand_in, Permissions::from_mode(0o755)).unwrap();
-    rig
+/// An operation that fails.
+#[derive(Clone, Copy)]
+struct Fault {
+    /// From 1.
+    nth: usize,
+    way: Way,
 }
 
-/// The run with a fault, and how many operations it had.
-fn run(rig: &Rig, results: &Path, fault: Fault) -> (Output, usize) {
-    let operations = rig.path("operations");
-    let _ = fs::remove_file(&operations);
-    let path = format!(
-        "{}:{}",
-        rig.path("bin").display(),
-        std::env::var("PATH").unwrap()
-    );
-    let output = run_into(rig, results)
-        .env("PATH", path)
-        .env("SSH", "/usr/bin/ssh")
-        .env("OPERATIONS", &operations)
-        .env("FAIL_NTH", fault.nth.to_string())
-        .env("FAIL_TIMES", fault.times.to_string())
-        .env("FAIL_HOW", fault.how)
-        .output()
-        .unwrap();
-    let lines = fs::read_to_string(&operations).unwrap_or_default();
-    (output, lines.lines().count())
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { nth, way } = self;
+        write!(f, "operation {nth} {}, {} times", way.how, way.times)
+    }
+}
+
+/// A rig with a short experiment, the program that stands for ssh, and how its DUT was.
+struct Short {
+    rig: Rig,
+    before: BTreeMap<&'static str, String>,
+}
+
+impl Short {
+    fn start() -> Self {
+        let rig = Rig::start();
+        rig.change("hosts.toml", "slice_ms = 500", "slice_ms = 100");
+        let folder = rig.path("bin");
+        fs::create_dir(&folder).unwrap();
+        let mut compiler = Command::new("cc");
+        compiler
+            .args(["-O1", "-Wall", "-o"])
+            .arg(folder.join("ssh"));
+        testkit::succeed(compiler.arg(data("failing_ssh.c")));
+        let before = rig.dut();
+        Self { rig, before }
+    }
+
+    /// What a command with faults came to, and its operations: those that failed are `x`.
+    fn fail(&self, mut command: Command, faults: &[Fault]) -> (Output, Vec<u8>) {
+        let operations = self.rig.path("operations");
+        let _ = fs::remove_file(&operations);
+        let path = format!(
+            "{}:{}",
+            self.rig.path("bin").display(),
+            std::env::var("PATH").unwrap()
+        );
+        let faults = faults
+            .iter()
+            .map(|Fault { nth, way }| format!("{} {nth} {} ", way.how, way.times));
+        let output = command
+            .env("PATH", path)
+            .env("SSH", "/usr/bin/ssh")
+            .env("OPERATIONS", &operations)
+            .env("FAULTS", faults.collect::<String>())
+            .output()
+            .unwrap();
+        (output, fs::read(&operations).unwrap_or_default())
+    }
+
+    /// Nothing is open in the journal, and the DUT is as it was.
+    fn judge(&self, what: &str) {
+        let left = self.rig.fwdlab(&["restore", "--list"]).output().unwrap();
+        let left = String::from_utf8_lossy(&left.stdout).into_owned();
+        assert!(!left.contains("router"), "{what}: {left}");
+        assert_as_before(&self.rig, &self.before);
+    }
+
+    /// Runs until all is measured, at most twice, and judges what is left.
+    fn go_on_and_judge(&self, results: &Path, what: &str) {
+        let plan = |path: PathBuf| fs::read(path.join("plan.json")).ok();
+        let planned = directory(results).and_then(plan);
+        let is_finished = |results: &Path| {
+            directory(results).is_some_and(|path| path.join("finished.json").is_file())
+        };
+        if !is_finished(results) {
+            let output = run_into(&self.rig, results).output().unwrap();
+            assert!(is_measured(&output), "{what}: {}", text(&output));
+        }
+        let found = directory(results).unwrap();
+        if let Some(planned) = planned {
+            assert_eq!(plan(found.clone()), Some(planned), "{what}");
+        }
+        let blocks = shared::block_records(&shared::records(&found));
+        let measured: BTreeSet<u64> = blocks
+            .iter()
+            .filter_map(|block| block["block"].as_u64())
+            .collect();
+        assert_eq!(measured.len(), BLOCKS, "{what}: {measured:?}");
+        assert!(is_finished(results), "{what}");
+        self.judge(what);
+    }
+
+    /// Starts a run and kills it when something holds.
+    fn kill(&self, results: &Path, what: &str, holds: impl Fn() -> bool) {
+        let child = run_into(&self.rig, results).spawn().unwrap();
+        let mut child = shared::wait_for_child(what, child, holds);
+        child.kill().unwrap();
+        finish(child);
+        testkit::wait_until("the tester's process ends", || !self.rig.has_tester());
+    }
 }
 
 fn run_into(rig: &Rig, results: &Path) -> Command {
@@ -114,34 +174,6 @@ fn directory(results: &Path) -> Option<PathBuf> {
     shared::directories(results, shared::rig::EXPERIMENT).pop()
 }
 
-/// Runs until all is measured, at most twice, and judges what is left.
-fn go_on_and_judge(rig: &Rig, results: &Path, before: &BTreeMap<&'static str, String>, what: &str) {
-    let plan = |path: PathBuf| fs::read(path.join("plan.json")).ok();
-    let planned = directory(results).and_then(plan);
-    let is_finished = |results: &Path| {
-        directory(results).is_some_and(|path| path.join("finished.json").is_file())
-    };
-    if !is_finished(results) {
-        let output = run_into(rig, results).output().unwrap();
-        assert!(is_measured(&output), "{what}: {}", text(&output));
-    }
-    let found = directory(results).unwrap();
-    if let Some(planned) = planned {
-        assert_eq!(plan(found.clone()), Some(planned), "{what}");
-    }
-    let blocks = shared::block_records(&shared::records(&found));
-    let measured: BTreeSet<u64> = blocks
-        .iter()
-        .filter_map(|block| block["block"].as_u64())
-        .collect();
-    assert_eq!(measured.len(), BLOCKS, "{what}: {measured:?}");
-    assert!(is_finished(results), "{what}");
-    let left = rig.fwdlab(&["restore", "--list"]).output().unwrap();
-    let left = String::from_utf8_lossy(&left.stdout).into_owned();
-    assert!(!left.contains("router"), "{what}: {left}");
-    assert_as_before(rig, before);
-}
-
 /// Whether all was measured: on a busy machine blocks may stay invalid because their load was too low.
 fn is_measured(output: &Output) -> bool {
     matches!(output.status.code(), Some(0 | 1))
@@ -149,77 +181,182 @@ fn is_measured(output: &Output) -> bool {
 
 #[test]
 fn whichever_operation_on_a_host_fails_the_run_goes_on() {
-    require_rig!();
-    testkit::require_tool!("flock");
-    let rig = short_rig();
-    let before = rig.dut();
-    let (output, all) = run(&rig, &rig.path("sound"), NONE);
-    assert!(is_measured(&output), "{}", text(&output));
+    require_faults!();
+    let short = Short::start();
+    let mut all = usize::MAX;
+    for number in 1..=SOUND_RUNS_MAX {
+        let results = short.rig.path(&format!("sound-{number}"));
+        let (output, operations) = short.fail(run_into(&short.rig, &results), &[]);
+        assert!(is_measured(&output), "{}", text(&output));
+        all = all.min(operations.len());
+        // A block that is measured again has operations again.
+        let records = shared::records(&directory(&results).unwrap());
+        if shared::block_records(&records).len() == BLOCKS {
+            break;
+        }
+    }
     assert!(all > 100, "{all} operations were seen");
-    let numbers = cases(all, SAMPLE);
-    storm("operation", &numbers, |nth| {
-        // Each way in turn, so that a sample has all of them.
-        let (how, times) = [("before", 1), ("after", 1), ("before", 12)][nth % 3];
-        let what = format!("operation {nth} {how}, {times} times");
-        let results = rig.path(&format!("operation-{nth}"));
-        let (output, _) = run(&rig, &results, Fault { nth, how, times });
+    drop(short);
+    storm_in_lanes(
+        "operation",
+        &cases(all, SAMPLE),
+        LANES,
+        Short::start,
+        |short, number| {
+            // The ways at operations a third of a run apart, so that all cases have each operation fail in each.
+            let faults = (0..).zip(WAYS).map(|(third, way)| Fault {
+                nth: 1 + (number - 1 + third * all / WAYS.len()) % all,
+                way,
+            });
+            fail_and_go_on(short, faults.collect(), number)
+        },
+    );
+}
+
+/// Has operations fail in as few runs as reach all of them: one that cannot go on ends its run.
+fn fail_and_go_on(short: &Short, mut faults: Vec<Fault>, number: usize) -> String {
+    let rig = &short.rig;
+    let mut kinds = Vec::new();
+    while !faults.is_empty() {
+        let what: Vec<String> = faults.iter().map(Fault::to_string).collect();
+        let what = what.join("; ");
+        let results = rig.path(&format!("operation-{number}-{}", faults.len()));
+        let (output, operations) = short.fail(run_into(rig, &results), &faults);
         let said = text(&output);
         assert!(!said.contains("panicked"), "{what}: {said}");
         assert!(
             is_measured(&output) || said.contains("error: "),
             "{what}: {said}"
         );
-        go_on_and_judge(&rig, &results, &before, &what);
+        short.go_on_and_judge(&results, &what);
         testkit::wait_until("the tester's process ends", || !rig.has_tester());
-        format!(
-            "{how}, {times} times: {}",
+        fs::remove_dir_all(&results).unwrap();
+        let failed = faults.len();
+        faults.retain(|fault| operations.get(fault.nth - 1) != Some(&b'x'));
+        if faults.len() == failed {
+            // Where every run that was counted had a block twice, others have fewer operations.
+            let is_short = faults.iter().all(|fault| operations.len() < fault.nth);
+            assert!(is_short && is_measured(&output), "{what}: {said}");
+            kinds.push(format!("{failed} behind the end of a run"));
+            break;
+        }
+        kinds.push(format!(
+            "{} failed, {}",
+            failed - faults.len(),
             if is_measured(&output) {
                 "all was measured"
             } else {
                 "continued by the same command"
             }
-        )
-    });
+        ));
+    }
+    kinds.join("; ")
+}
+
+#[test]
+fn whichever_operation_of_a_restore_fails_the_next_puts_all_back() {
+    require_faults!();
+    let kill = |short: &Short, results: &Path| {
+        let state = short.rig.path("state/fwdlab");
+        short.kill(results, "all of the set-up is announced", || {
+            let journals = fs::read_dir(&state).into_iter().flatten().flatten();
+            journals.into_iter().any(|journal| {
+                let text = fs::read_to_string(journal.path()).unwrap_or_default();
+                text.contains("the nft ruleset")
+            })
+        });
+    };
+    let short = Short::start();
+    kill(&short, &short.rig.path("sound"));
+    let (output, sound) = short.fail(short.rig.fwdlab(&["restore"]), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    short.judge("nothing fails");
+    let all = sound.len();
+    assert!(all > 5, "{all} operations were seen");
+    drop(short);
+    storm_in_lanes(
+        "restore",
+        &cases(all * WAYS.len(), RESTORES),
+        LANES,
+        Short::start,
+        |short, number| {
+            let fault = Fault {
+                nth: 1 + (number - 1) / WAYS.len(),
+                way: WAYS[(number - 1) % WAYS.len()],
+            };
+            let results = short.rig.path(&format!("restore-{number}"));
+            kill(short, &results);
+            let (output, operations) = short.fail(short.rig.fwdlab(&["restore"]), &[fault]);
+            let said = text(&output);
+            assert_eq!(
+                operations.get(fault.nth - 1),
+                Some(&b'x'),
+                "{fault}: {said}"
+            );
+            let is_done = match output.status.code() {
+                Some(0) => true,
+                Some(3) => false,
+                _ => panic!("{fault}: {said}"),
+            };
+            if !is_done {
+                let again = short.rig.fwdlab(&["restore"]).output().unwrap();
+                assert_eq!(again.status.code(), Some(0), "{fault}: {}", text(&again));
+            }
+            short.judge(&fault.to_string());
+            fs::remove_dir_all(&results).unwrap();
+            let then = if is_done {
+                "all was put back"
+            } else {
+                "put back by the next"
+            };
+            format!("{}, {} times: {then}", fault.way.how, fault.way.times)
+        },
+    );
 }
 
 #[test]
 fn runs_on_hosts_that_are_killed_at_any_moment_go_on_to_the_same_plan() {
-    require_rig!();
-    let rig = short_rig();
-    let before = rig.dut();
+    require_faults!();
     // A run takes about ten seconds; a step of a golden ratio covers them evenly, however many there are.
-    storm("kill", &cases(1000, KILLS), |number| {
-        #[expect(clippy::cast_precision_loss, reason = "some hundred cases")]
-        let moment = Duration::from_secs_f64((number as f64 * 0.618).fract() * 10.0);
-        let what = format!("killed after {} ms", moment.as_millis());
-        let results = rig.path(&format!("kill-{number}"));
-        let mut child = run_into(&rig, &results).spawn().unwrap();
-        thread::sleep(moment);
-        // The program is a child of the one that entered its namespace, or has taken its place.
-        child.kill().unwrap();
-        finish(child);
-        testkit::wait_until("the tester's process ends", || !rig.has_tester());
-        let sent = rig.sent_frames();
-        let restored = rig.fwdlab(&["restore"]).output().unwrap();
-        assert_eq!(
-            restored.status.code(),
-            Some(0),
-            "{what}: {}",
-            text(&restored)
-        );
-        assert_as_before(&rig, &before);
-        assert_eq!(rig.sent_frames(), sent, "{what}");
-        go_on_and_judge(&rig, &results, &before, &what);
-        testkit::wait_until("the tester's process ends", || !rig.has_tester());
-        "put back and continued".to_owned()
-    });
+    storm_in_lanes(
+        "kill",
+        &cases(1000, KILLS),
+        LANES,
+        Short::start,
+        |short, number| {
+            let rig = &short.rig;
+            #[expect(clippy::cast_precision_loss, reason = "some hundred cases")]
+            let moment = Duration::from_secs_f64((number as f64 * 0.618).fract() * 10.0);
+            let what = format!("killed after {} ms", moment.as_millis());
+            let results = rig.path(&format!("kill-{number}"));
+            let mut child = run_into(rig, &results).spawn().unwrap();
+            thread::sleep(moment);
+            // The program is a child of the one that entered its namespace, or has taken its place.
+            child.kill().unwrap();
+            finish(child);
+            testkit::wait_until("the tester's process ends", || !rig.has_tester());
+            let sent = rig.sent_frames();
+            let restored = rig.fwdlab(&["restore"]).output().unwrap();
+            assert_eq!(
+                restored.status.code(),
+                Some(0),
+                "{what}: {}",
+                text(&restored)
+            );
+            assert_as_before(rig, &short.before);
+            assert_eq!(rig.sent_frames(), sent, "{what}");
+            short.go_on_and_judge(&results, &what);
+            testkit::wait_until("the tester's process ends", || !rig.has_tester());
+            "put back and continued".to_owned()
+        },
+    );
 }
 
 #[test]
 fn a_control_plane_that_is_silent_costs_time_and_nothing_else() {
-    require_rig!();
-    let rig = short_rig();
-    let before = rig.dut();
+    require_faults!();
+    let short = Short::start();
+    let rig = &short.rig;
     // Seconds: a soak asks for a minute of both hosts.
     let silence = cases(60, 2);
     let (seconds, hosts) = match silence.as_slice() {
@@ -228,7 +365,7 @@ fn a_control_plane_that_is_silent_costs_time_and_nothing_else() {
     };
     for &host in hosts {
         let results = rig.path(&format!("silent-{}", host.ssh_name()));
-        let child = run_into(&rig, &results).spawn().unwrap();
+        let child = run_into(rig, &results).spawn().unwrap();
         let child = shared::wait_for_child("a block", child, || {
             directory(&results)
                 .is_some_and(|path| !shared::block_records(&shared::records(&path)).is_empty())
@@ -240,7 +377,7 @@ fn a_control_plane_that_is_silent_costs_time_and_nothing_else() {
         assert!(is_measured(&output), "{}", text(&output));
         // A process on a host that was silent may live on: nothing has told it that its run is gone. It sends
         // nothing, and lets go of its port by itself.
-        go_on_and_judge(&rig, &results, &before, "a silence");
+        short.go_on_and_judge(&results, "a silence");
         let frames = rig.sent_frames();
         thread::sleep(Duration::from_secs(2));
         assert_eq!(rig.sent_frames(), frames);
@@ -249,12 +386,12 @@ fn a_control_plane_that_is_silent_costs_time_and_nothing_else() {
 
 #[test]
 fn a_load_whose_run_stands_still_ends_by_itself() {
-    require_rig!();
-    let rig = short_rig();
-    rig.change("hosts.toml", "slice_ms = 100", "slice_ms = 5000");
-    let before = rig.dut();
+    require_faults!();
+    let short = Short::start();
+    let rig = &short.rig;
+    rig.change("hosts.toml", "slice_ms = 100", "slice_ms = 1500");
     let results = rig.path("standing-still");
-    let child = run_into(&rig, &results).spawn().unwrap();
+    let child = run_into(rig, &results).spawn().unwrap();
     let frames = rig.sent_frames();
     // More than probes: the load of a slice.
     let child = shared::wait_for_child("a load", child, || rig.sent_frames() > frames + 5000);
@@ -271,5 +408,5 @@ fn a_load_whose_run_stands_still_ends_by_itself() {
     let output = finish(child);
     assert!(is_measured(&output), "{}", text(&output));
     assert!(text(&output).contains("begun anew"), "{}", text(&output));
-    go_on_and_judge(&rig, &results, &before, "a run that stood still");
+    short.go_on_and_judge(&results, "a run that stood still");
 }

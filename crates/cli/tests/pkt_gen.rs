@@ -26,12 +26,7 @@ fn start() -> Rig {
         "host = \"tester\"\n",
         "host = \"tester\"\nuses = \"pkt-gen\"\n",
     );
-    rig.change(
-        "hosts.toml",
-        "blocks = 6",
-        "blocks = 3\nconfidence_percent = 60",
-    );
-    rig.change("hosts.toml", "slice_ms = 300", "slice_ms = 3000");
+    rig.change("hosts.toml", "slice_ms = 500", "slice_ms = 3000");
     rig.change("hosts.toml", "pps = 10000", "pps = 4000");
     rig
 }
@@ -65,7 +60,7 @@ fn pkt_gen_measures_what_interfaces_count() {
     let rig = start();
     let before = rig.dut();
     // What it cannot do is said before anything is done.
-    rig.change("hosts.toml", "slice_ms = 3000", "slice_ms = 300");
+    rig.change("hosts.toml", "slice_ms = 3000", "slice_ms = 500");
     let refused = rig.run().output().unwrap();
     assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
     assert!(
@@ -73,7 +68,7 @@ fn pkt_gen_measures_what_interfaces_count() {
         "{}",
         text(&refused)
     );
-    rig.change("hosts.toml", "slice_ms = 300", "slice_ms = 3000");
+    rig.change("hosts.toml", "slice_ms = 500", "slice_ms = 3000");
     let received = received_frames(&rig);
     let output = rig.run().output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));

@@ -181,12 +181,22 @@ pub fn restore(
     for journal in journals.filter(|journal| whose.holds(journal)) {
         let mut turn = Turn::wait(&journal)?;
         let mut closed = Vec::new();
+        let mut dut = None;
+        let mut keeps_copy = false;
         for change in turn.left_changes()? {
-            let state = match change.undo.carry_out(None) {
+            if change.is_of_copy() && keeps_copy {
+                continue;
+            }
+            let undone =
+                enter(&mut dut, &change.undo).and_then(|()| change.undo.carry_out(dut.as_ref()));
+            let state = match undone {
                 Ok(()) => LeftoverState::PutBack,
                 Err(error) => failure(&error, on_failure),
             };
-            if !matches!(state, LeftoverState::Failed { .. }) {
+            if matches!(state, LeftoverState::Failed { .. }) {
+                // It has to outlive what it tells of.
+                keeps_copy = true;
+            } else {
                 closed.push(change.id.clone());
             }
             leftovers.push(leftover(&journal, change, state));
@@ -290,7 +300,7 @@ fn restore_copy(
     let mut leftovers: Vec<Leftover> = Vec::new();
     for mut change in copy.open.iter().rev().cloned() {
         // It has to outlive what it tells of.
-        if copy.is_made_by(&change) && leftovers.iter().any(has_failed) {
+        if change.is_of_copy() && leftovers.iter().any(has_failed) {
             continue;
         }
         // The controller that wrote it may know the host by another name.
@@ -302,6 +312,16 @@ fn restore_copy(
         leftovers.push(leftover(copy.path.as_ref(), change, state));
     }
     Ok(leftovers)
+}
+
+/// Logs in on the host of a change, where it is of one and nobody has yet: one connection for all of a journal.
+fn enter(dut: &mut Option<Entrance>, undo: &Undo) -> Result<(), LabError> {
+    if dut.is_none()
+        && let Some(host) = undo.destination()
+    {
+        *dut = Some(Entrance::Host(Rc::new(Connection::open(host)?)));
+    }
+    Ok(())
 }
 
 /// Puts back all that runs that are gone have left, before anything is measured.

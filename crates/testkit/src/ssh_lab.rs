@@ -113,6 +113,15 @@ for interface in admin eth1 eth2; do
 done
 "#;
 
+/// Has addresses proved to be the only ones in a tenth of a second: with the kernel's own settings it is up to two.
+const HASTE: &str = r#"
+cd /proc/sys/net/ipv6 2>/dev/null || exit 0
+for interface in admin eth1 eth2; do
+    echo 0 > conf/$interface/router_solicitation_delay
+    echo 100 > neigh/$interface/retrans_time_ms
+done
+"#;
+
 /// What the names of all namespaces end with. The parked are there only while a host goes down.
 const NAMESPACES: [&str; 5] = ["controller", "dut", "tester", "dut-parked", "tester-parked"];
 
@@ -712,6 +721,7 @@ impl SshLab {
         });
         ip_batch(&namespace, &bare.concat())?;
         self.reset_settings(host)?;
+        run(self.command(host, "sh").args(["-c", HASTE]))?;
         if host == Host::Tester {
             let silence_ipv6 = "for switch in /proc/sys/net/ipv6/conf/eth[12]/disable_ipv6; do \
                                 [ ! -e $switch ] || echo 1 > $switch; done";
@@ -859,7 +869,13 @@ impl SshLab {
             .create(true)
             .append(true)
             .open(self.log_path(host))?;
-        Command::new("nsenter")
+        // The tester stands for a machine of its own, from which nobody else takes time.
+        let niceness = match host {
+            Host::Dut => "0",
+            Host::Tester => "-20",
+        };
+        Command::new("nice")
+            .args(["-n", niceness, "nsenter"])
             .arg(format!("--mount=/proc/{}/ns/mnt", self.disks.id()))
             .args(["ip", "netns", "exec", &self.namespace(host)])
             .args(["sh", "-c", HOST, "sh"])

@@ -14,6 +14,9 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use testkit::{succeed, text};
@@ -116,6 +119,16 @@ fn records_of(kind: &str, records: &str) -> Vec<serde_json::Value> {
         .lines()
         .map(|line| serde_json::from_str(line).expect("a record"))
         .filter(|record: &serde_json::Value| record["record"] == kind)
+        .collect()
+}
+
+/// What speaks against the trials that are invalid.
+pub(crate) fn invalid_reasons(records: &str) -> Vec<serde_json::Value> {
+    records
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a record"))
+        .filter(|record: &serde_json::Value| record["record"] == "trial")
+        .flat_map(|trial| trial["invalid"].as_array().cloned().unwrap_or_default())
         .collect()
 }
 
@@ -297,37 +310,96 @@ pub(crate) fn cases(all: usize, sample: usize) -> Vec<usize> {
 /// Goes through all cases, also past those that fail, and tells how far it is; a case returns what kind
 /// it was.
 pub(crate) fn storm(what: &str, cases: &[usize], mut case: impl FnMut(usize) -> String) {
-    let start = Instant::now();
-    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    let mut failed = Vec::new();
-    for (done, &number) in (1..).zip(cases) {
-        let told = match catch_unwind(AssertUnwindSafe(|| case(number))) {
-            Ok(kind) => {
-                *kinds.entry(kind.clone()).or_default() += 1;
-                kind
-            }
-            Err(_) => {
-                failed.push(number);
-                "FAILED".to_owned()
-            }
+    let mut course = Course::of(what, cases.len());
+    for &number in cases {
+        course.note(number, catch_unwind(AssertUnwindSafe(|| case(number))));
+    }
+    course.end();
+}
+
+/// Goes through all cases as [`storm`] does, some at a time: each lane has what it needs for itself.
+pub(crate) fn storm_in_lanes<L>(
+    what: &str,
+    cases: &[usize],
+    lanes: usize,
+    lane: impl Fn() -> L + Sync,
+    case: impl Fn(&L, usize) -> String + Sync,
+) {
+    let course = Mutex::new(Course::of(what, cases.len()));
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..lanes.min(cases.len()) {
+            scope.spawn(|| {
+                let own = lane();
+                while let Some(&number) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let told = catch_unwind(AssertUnwindSafe(|| case(&own, number)));
+                    course
+                        .lock()
+                        .expect("nobody panics with it")
+                        .note(number, told);
+                }
+            });
+        }
+    });
+    course.into_inner().expect("nobody panics with it").end();
+}
+
+/// How far a storm is.
+struct Course<'a> {
+    what: &'a str,
+    start: Instant,
+    all: usize,
+    done: usize,
+    kinds: BTreeMap<String, usize>,
+    failed: Vec<usize>,
+}
+
+impl<'a> Course<'a> {
+    fn of(what: &'a str, all: usize) -> Self {
+        Self {
+            what,
+            start: Instant::now(),
+            all,
+            done: 0,
+            kinds: BTreeMap::new(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// Takes note of what kind a case was, unless it failed.
+    fn note(&mut self, number: usize, told: thread::Result<String>) {
+        let told = if let Ok(kind) = told {
+            *self.kinds.entry(kind.clone()).or_default() += 1;
+            kind
+        } else {
+            self.failed.push(number);
+            "FAILED".to_owned()
         };
-        let seconds = start.elapsed().as_secs_f64();
+        self.done += 1;
+        let seconds = self.start.elapsed().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "some hundred cases")]
-        let left_min = seconds / done as f64 * (cases.len() - done) as f64 / 60.0;
+        let left_min = seconds / self.done as f64 * (self.all - self.done) as f64 / 60.0;
         println!(
-            "{done} of {}: {what} {number}: {told}; {} failed, about {left_min:.0} min left",
-            cases.len(),
-            failed.len()
+            "{} of {}: {} {number}: {told}; {} failed, about {left_min:.0} min left",
+            self.done,
+            self.all,
+            self.what,
+            self.failed.len()
         );
     }
-    println!(
-        "{} x {what} in {:.1} min, {} failed:",
-        cases.len(),
-        start.elapsed().as_secs_f64() / 60.0,
-        failed.len()
-    );
-    for (kind, number) in kinds {
-        println!("  {number:4} {kind}");
+
+    /// Tells what kinds there were.
+    fn end(self) {
+        println!(
+            "{} x {} in {:.1} min, {} failed:",
+            self.all,
+            self.what,
+            self.start.elapsed().as_secs_f64() / 60.0,
+            self.failed.len()
+        );
+        for (kind, number) in self.kinds {
+            println!("  {number:4} {kind}");
+        }
+        assert_eq!(self.failed, Vec::<usize>::new(), "these failed");
     }
-    assert_eq!(failed, Vec::<usize>::new(), "these failed");
 }

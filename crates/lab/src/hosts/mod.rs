@@ -59,6 +59,9 @@ const ATTEMPTS: u32 = 4;
 
 /// How long hosts may be out of reach in the middle of a run.
 const AWAY_MAX: Duration = Duration::from_secs(300);
+/// How long is waited before they are looked for again, the first time and at most: many a connection that broke can
+/// be had again at once.
+const BETWEEN_LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
 /// Frames that nobody can account for, as a part of those offered, that make a block invalid: counters of
 /// network cards are read at moments of their own.
@@ -389,6 +392,7 @@ impl HostsLab {
         let away_max = AWAY_MAX.max(Duration::from_secs(self.hosts.dut.reboot_s_max.into()));
         let mut start = Instant::now();
         let mut power_switch = self.hosts.dut.power_cycle.as_ref();
+        let [mut pause, pause_max] = BETWEEN_LOOKS;
         loop {
             let error = match self.link_once() {
                 Err(error) if error.is_of_a_connection() && self.interrupts.requests() == 0 => {
@@ -407,7 +411,8 @@ impl HostsLab {
                 power_cycle(command)?;
                 start = Instant::now();
             }
-            sleep(Duration::from_secs(1));
+            sleep(pause);
+            pause = (pause * 2).min(pause_max);
         }
     }
 

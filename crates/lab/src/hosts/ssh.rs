@@ -22,8 +22,13 @@ const CONNECT_TIME_MAX: Duration = Duration::from_secs(60);
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(150);
 /// A host that goes down may keep the last command for ever.
 const LETTING_GO_TIME_MAX: Duration = Duration::from_secs(20);
-/// How often a command is tried where the connection breaks.
-const ATTEMPTS: u32 = 4;
+/// How long is waited before a command is tried again whose connection broke, each time: a host that just let go
+/// of us may need a moment until it listens again.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+];
 /// What OpenSSH exits with where it is itself what failed.
 pub(super) const SSH_FAILED: i32 = 255;
 
@@ -143,6 +148,7 @@ impl Destination {
 pub(crate) struct Connection {
     destination: Destination,
     socket: PathBuf,
+    /// What holds it; none where it was let go of or given up.
     master: RefCell<Option<Child>>,
     _folder: TempDir,
 }
@@ -183,24 +189,26 @@ impl Connection {
 
     /// Runs a command on the host, a text on its standard input, and tells what it printed. Where the
     /// connection breaks it is opened again and the command run again: doing it twice has to be the same as
-    /// doing it once.
+    /// doing it once. One that was given up is opened again only if that works at once.
     ///
     /// # Errors
     /// `Ssh` where the connection cannot be had, `OnHost` where the command fails or takes too long.
     pub(crate) fn run(&self, words: &[impl AsRef<str>], input: &str) -> Result<String, LabError> {
-        let mut attempt = 1;
+        let is_given_up = self.master.borrow().is_none();
+        let mut pauses = PAUSES
+            .iter()
+            .take(if is_given_up { 0 } else { PAUSES.len() });
         loop {
-            let result = self.destination.attempt(Some(&self.socket), words, input);
+            let result = self
+                .keep_open()
+                .and_then(|()| self.destination.attempt(Some(&self.socket), words, input));
             match result {
-                Err(LabError::Ssh { .. }) if attempt < ATTEMPTS => {
-                    // A host that just let go of us may need a moment until it listens again.
-                    sleep(Duration::from_secs(attempt.into()));
-                    attempt += 1;
-                    if let Err(error) = self.log_in()
-                        && attempt == ATTEMPTS
-                    {
+                Err(error) if error.is_of_a_connection() => {
+                    self.log_out();
+                    let Some(pause) = pauses.next() else {
                         return Err(error);
-                    }
+                    };
+                    sleep(*pause);
                 }
                 result => return result,
             }
@@ -253,6 +261,7 @@ impl Connection {
             source,
         })?;
         let what = program::command_line(words);
+        self.keep_open()?;
         let command = self.destination.command(Some(&self.socket), words);
         let output = spawn(&command, file.into(), Stdio::null())
             .and_then(Child::wait_with_output)
@@ -275,8 +284,9 @@ impl Connection {
     /// Starts a command on the host that talks over its standard input and output.
     ///
     /// # Errors
-    /// Where ssh cannot be started.
+    /// `Ssh` where it cannot be started, or the connection not be had.
     pub(crate) fn start(&self, words: &[impl AsRef<str>]) -> Result<Child, LabError> {
+        self.keep_open()?;
         let command = self.destination.command(Some(&self.socket), words);
         spawn(&command, Stdio::piped(), Stdio::piped())
             .map_err(|source| self.refused(&program::command_line(words), &source.to_string()))
@@ -339,6 +349,15 @@ impl Connection {
             }
             sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Logs in again where what held the connection has ended: without it, every command would log in by itself.
+    fn keep_open(&self) -> Result<(), LabError> {
+        let is_held = match &mut *self.master.borrow_mut() {
+            Some(master) => matches!(master.try_wait(), Ok(None)),
+            None => false,
+        };
+        if is_held { Ok(()) } else { self.log_in() }
     }
 
     fn log_out(&self) {

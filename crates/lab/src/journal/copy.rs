@@ -112,13 +112,6 @@ fn removal(path: &str) -> Vec<String> {
     ["rm", "-f", path].map(str::to_owned).to_vec()
 }
 
-impl FoundCopy {
-    /// Whether a change is that there is this copy.
-    pub(crate) fn is_made_by(&self, change: &Change) -> bool {
-        matches!(&change.undo, Undo::OnHost { arguments, .. } if *arguments == removal(&self.path))
-    }
-}
-
 /// All copies in a folder of a host in which something is open; those of boots behind the others.
 ///
 /// # Errors

@@ -162,6 +162,28 @@ impl Undo {
         self
     }
 
+    /// The host that it is carried out on, where that is reached by ssh.
+    pub(crate) fn destination(&self) -> Option<Destination> {
+        match self {
+            Self::OnHost {
+                host, ssh_config, ..
+            }
+            | Self::Reboot {
+                host, ssh_config, ..
+            }
+            | Self::RebootFreebsd {
+                host, ssh_config, ..
+            }
+            | Self::RebootFromSlice {
+                host, ssh_config, ..
+            } => Some(Destination {
+                host: host.clone(),
+                config: ssh_config.clone(),
+            }),
+            Self::RemoveNamespace { .. } | Self::Run { .. } | Self::WriteSysctl { .. } => None,
+        }
+    }
+
     /// Takes the change back; with the way into the DUT, where one is open.
     pub(crate) fn carry_out(&self, dut: Option<&Entrance>) -> Result<(), LabError> {
         match self {
@@ -341,6 +363,13 @@ pub(crate) struct Change {
     pub(crate) undo: Undo,
 }
 
+impl Change {
+    /// Whether it is that there is a copy of the journal.
+    pub(crate) fn is_of_copy(&self) -> bool {
+        self.what == COPY
+    }
+}
+
 /// A line of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
@@ -478,7 +507,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Undoes all that was announced, the latest change first, and goes on where one cannot be undone.
+    /// Undoes all that was announced, the latest change first, and goes on where one cannot be undone, unless the
+    /// way into the DUT is gone.
     ///
     /// # Errors
     /// The first of those that could not; they stay open.
@@ -488,19 +518,23 @@ impl Journal {
         let mut left = Vec::new();
         while let Some(change) = self.open.pop() {
             // The copy has to outlive what it tells of.
-            if change.what == COPY && !left.is_empty() {
+            if change.is_of_copy() && !left.is_empty() {
                 left.insert(0, change);
                 continue;
             }
             match change.undo.carry_out(self.dut.as_ref()) {
                 Ok(()) => done.push(Line::Undone { id: change.id }),
                 Err(error) => {
+                    let is_way_gone = error.is_of_a_connection();
                     first_error = first_error.and(Err(error));
                     left.insert(0, change);
+                    if is_way_gone {
+                        break;
+                    }
                 }
             }
         }
-        self.open = left;
+        self.open.append(&mut left);
         self.dut = None;
         if !done.is_empty() {
             Turn::wait(&self.path)?.append(&done)?;
