@@ -6,7 +6,7 @@ mod shared;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -149,17 +149,50 @@ fn a_killed_run_sends_nothing_more_and_is_put_back_and_continued() {
     let rig = Rig::start();
     let before = rig.dut();
     let plan = |directory: &Path| fs::read(directory.join("plan.json")).unwrap();
-    let mut child = start(&rig, "a block", || rig.blocks() > 0);
+    let own_routes = || {
+        rig.lab
+            .inside(Host::Dut, &["ip", "route", "show", "proto", "196"])
+    };
+    let mut child = start(&rig, "a block, and the next one's set-up", || {
+        rig.blocks() > 0 && !own_routes().is_empty()
+    });
     // The program is a child of the one that entered its namespace, or has taken its place.
     child.kill().unwrap();
     child.wait().unwrap();
     testkit::wait_until("the tester's process ends", || !rig.has_tester());
     let sent = rig.sent_frames();
     let planned = plan(&rig.directory());
+    // Another controller has no journal, but finds the copy on the DUT.
+    let elsewhere = |mut command: Command| {
+        let state = rig.path("state-of-another");
+        command.env("XDG_STATE_HOME", state).output().unwrap()
+    };
+    let refused = elsewhere(rig.run());
+    assert_eq!(refused.status.code(), Some(3), "{}", text(&refused));
+    let said = text(&refused);
+    assert!(said.contains("has changes open there"), "{said}");
+    let lab = rig.path("hosts-lab.toml");
+    let lab = lab.to_str().unwrap();
+    let listed = elsewhere(rig.fwdlab(&["restore", "--list", lab]));
+    assert!(
+        text(&listed).contains("copy of the journal"),
+        "{}",
+        text(&listed)
+    );
+    let restored = elsewhere(rig.fwdlab(&["restore", lab]));
+    assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+    assert_as_before(&rig, &before);
+    let listed = elsewhere(rig.fwdlab(&["restore", "--list", lab]));
+    assert!(
+        text(&listed).contains("nothing was left"),
+        "{}",
+        text(&listed)
+    );
+    assert_eq!(rig.sent_frames(), sent);
+    // The journal here does not know that it was done.
     let restored = rig.fwdlab(&["restore"]).output().unwrap();
     assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
     assert_as_before(&rig, &before);
-    assert_eq!(rig.sent_frames(), sent);
     let output = rig.run().output().unwrap();
     rig.assert_measured(&output, BLOCKS);
     assert!(text(&output).contains("going on in"), "{}", text(&output));
