@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
-use fwdlab_archive::netbenches::bench_lab::{BenchLabPaths, Draft, Note, Source, VariableUse};
+use fwdlab_archive::netbenches::bench_lab::{
+    BenchLabPaths, Draft, Note, Source, VariableUse, real_path,
+};
 use fwdlab_model::Files;
 use fwdlab_report::format::counted;
 use fwdlab_report::one_line;
@@ -116,8 +118,16 @@ impl Files for Drafted<'_> {
         }
     }
 
+    /// The folder that the files will be in may not be there yet, and then no `..` leads out of it.
     fn sha256(&self, path: &Path) -> io::Result<String> {
-        Disk.sha256(path)
+        let mut real = real_path(self.to)?;
+        for part in path.strip_prefix(self.to).unwrap_or(path).components() {
+            match part {
+                Component::ParentDir => drop(real.pop()),
+                part => real.push(part),
+            }
+        }
+        Disk.sha256(&real)
     }
 }
 

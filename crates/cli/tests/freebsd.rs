@@ -200,6 +200,14 @@ fn images_and_sets_are_booted_one_after_the_other_and_the_owners_system_comes_ba
     fs::write(&image, "main-n302145").unwrap();
     testkit::succeed(Command::new("xz").arg(&image));
     let before = rig.dut();
+    let mut doctor = rig.fwdlab(&["doctor", "--quick"]);
+    let doctor = doctor.arg(rig.path("hosts-lab.toml")).output().unwrap();
+    for expected in [
+        "router: images: unproven on hardware",
+        "its system is on ada0s1; images are written to ada0s2 by /usr/local/sbin/upgrade",
+    ] {
+        assert!(text(&doctor).contains(expected), "{}", text(&doctor));
+    }
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
     let child = rig.run().spawn().unwrap();
     let child = shared::wait_for_child("a block", child, || rig.blocks() > 0);

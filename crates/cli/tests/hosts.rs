@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use shared::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
 use shared::{FWDLAB, block_records, finish, records, trial_records};
+use testkit::ssh_lab::SECOND_KERNEL;
 use testkit::{Host, text};
 
 /// Starts a run and waits until something holds of it.
@@ -250,11 +251,41 @@ fn what_bleeds_from_one_variant_to_the_next_is_told() {
     );
 }
 
+/// Has the experiment vary the kernel and a parameter of a module too, all of it at once.
+fn vary_kernel_and_module(rig: &Rig) {
+    rig.change(
+        "hosts.toml",
+        "[settings]",
+        "[[factor]]\nname = \"kernel\"\nlevels = [\"own\", \"second\"]\n\n\
+         [[factor]]\nname = \"timestamps\"\nlevels = [1, 0]\n\n\
+         [[variant]]\nlabel = \"own\"\n\
+         levels = { kernel = \"own\", mitigations = \"on\", timestamps = 1 }\n\n\
+         [[variant]]\nlabel = \"second\"\n\
+         levels = { kernel = \"second\", mitigations = \"off\", timestamps = 0 }\n\n[settings]",
+    );
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    rig.change(
+        "hosts-lab.toml",
+        "[bind.\"rp_filter\"]",
+        &format!(
+            "[bind]\nkernel = {{ kernel = {{ own = {:?}, second = {SECOND_KERNEL:?} }} }}\n\
+             timestamps = {{ module = \"printk.time\" }}\n\n[bind.\"rp_filter\"]",
+            release.trim()
+        ),
+    );
+    // The machine's kernel was booted without it.
+    let cat = "#!/bin/sh\nPATH=/usr/bin:/bin\ncase $1 in\n\
+               */printk/parameters/time) sed -n 's/.* printk.time=//p' /proc/cmdline | grep . || echo Y ;;\n\
+               *) exec cat \"$@\" ;;\nesac\n";
+    rig.lab.install(Host::Dut, "cat", cat);
+}
+
 #[test]
 fn a_dut_boots_for_every_trial_and_as_by_itself_in_the_end() {
     require_rig!();
     let rig = Rig::start();
     vary_the_command_line(&rig);
+    vary_kernel_and_module(&rig);
     // When it hangs in a boot, its power is cut: the test sees one file, presses the button, and makes the other.
     let (pressed, released) = (rig.path("pressed"), rig.path("released"));
     let press = format!(
@@ -285,6 +316,7 @@ fn a_dut_boots_for_every_trial_and_as_by_itself_in_the_end() {
     fs::write(released, "").unwrap();
     let output = finish(child);
     rig.assert_measured(&output, BLOCKS);
+    let directory = rig.directory();
     // Twice to see what differs from boot to boot, for every trial, and in the end where the last was another.
     let boots = rig.lab.reboots(Host::Dut);
     let trials = 2 * rig.blocks();
@@ -295,13 +327,15 @@ fn a_dut_boots_for_every_trial_and_as_by_itself_in_the_end() {
     );
     assert_as_before(&rig, &before);
     assert_eq!(fs::read_to_string(custom).unwrap(), "# the owner's\n");
-    let directory = rig.directory();
     for block in block_records(&records(&directory)) {
-        let facts = &block["differing_facts"]["mitigations-off"];
+        let facts = &block["differing_facts"]["second"];
         let names: Vec<&String> = facts.as_object().unwrap().keys().collect();
-        assert_eq!(names, ["kernel command line"], "{facts}");
+        assert_eq!(names, ["kernel", "kernel command line"], "{facts}");
         let line = facts["kernel command line"].as_str().unwrap();
-        assert!(line.ends_with(" mitigations=off nosmt"), "{line}");
+        let added = " mitigations=off nosmt printk.time=0";
+        assert!(line.trim_end().ends_with(added), "{line}");
+        let kernel = facts["kernel"].as_str().unwrap();
+        assert!(kernel.contains(SECOND_KERNEL), "{kernel}");
     }
     let lint = rig.fwdlab(&["lint"]).arg(&directory).output().unwrap();
     assert_eq!(lint.status.code(), Some(0), "{}", text(&lint));

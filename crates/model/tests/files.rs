@@ -794,15 +794,12 @@ fn what_is_brought_to_a_dut_is_part_of_the_experiment_and_in_no_record() {
     }
     let missing = lab("", image).without("experiments/x").errors();
     assert!(
-        missing.contains("lab.toml:3:25") && missing.contains("cannot read experiments/x"),
+        missing.contains("lab.toml:3:23") && missing.contains("cannot read experiments/x"),
         "{missing}"
     );
     for (hosts, message) in [
         (hosts(""), "write overwrite_other_slice = true into [dut]"),
-        (
-            hosts("overwrite_other_slice = 1"),
-            "has to be `true` or `false`",
-        ),
+        (hosts("overwrite_other_slice = 1"), "must be true or false"),
     ] {
         let errors = lab(&hosts, image).errors();
         assert!(errors.contains(message), "{errors}");

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, Comparison, Design, Factor, LabKind, LoadRegime, Order, Plan, PlannedBlock,
-    ProfileEvery, Profiling, Reference, Resolved, Traffic, Variant, VariantName,
+    AddressFamily, Binding, Comparison, Design, Factor, LabKind, LoadRegime, Order, Plan,
+    PlannedBlock, ProfileEvery, Profiling, Reference, Resolved, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{
     DETECTION_POWER, METHODS_WITH_POWER, Method, PooledSpread, PowerAnalysis, StatsError, Unit,
@@ -52,6 +52,9 @@ pub struct Preview {
     /// The names of the factors whose levels need a reboot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rebooting_factors: Vec<String>,
+    /// The names of the factors for whose levels the content of the DUT's other slice is lost.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overwriting_factors: Vec<String>,
     /// All variants, those that the lab cannot have included.
     pub variants: Vec<Variant>,
     /// What is compared, and in what it differs.
@@ -220,6 +223,7 @@ impl Preview {
                 .iter()
                 .map(|factor| factor.name.clone())
                 .collect(),
+            overwriting_factors: overwriting_factors(resolved),
             variants: resolved.variants.clone(),
             comparisons,
             references: resolved.references.clone(),
@@ -264,6 +268,16 @@ impl Preview {
             .position(|variant| &variant.name == name);
         position.map_or(0, |position| position + 1)
     }
+}
+
+/// The factors of which some level that is measured is an image.
+fn overwriting_factors(resolved: &Resolved) -> Vec<String> {
+    let bindings = resolved.lab.bindings.iter();
+    let overwriting = bindings.filter(|(_, binding)| match binding {
+        Binding::Image(images) => images.values().any(Option::is_some),
+        _ => false,
+    });
+    overwriting.map(|(factor, _)| factor.clone()).collect()
 }
 
 fn comparison_preview(resolved: &Resolved, comparison: &Comparison) -> ComparisonPreview {
@@ -582,6 +596,10 @@ impl Page<'_> {
         }
         for factor in &preview.rebooting_factors {
             self.wrapped("  ", &format!("{} needs a reboot", one_line(factor)));
+        }
+        for factor in &preview.overwriting_factors {
+            let lost = "is written to the DUT's other slice, whose content is lost";
+            self.wrapped("  ", &format!("{} {lost}", one_line(factor)));
         }
     }
 

@@ -3,13 +3,13 @@
 mod synthetic;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
     AddressFamily, Binding, CpuTimes, CpuUse, Factor, LabKind, Level, LoadRegime, Order, RateBasis,
-    Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord,
+    Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Upload,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -706,6 +706,20 @@ fn a_plan_on_hosts_of_their_own_promises_neither_rounds_nor_time() {
     assert!(text.contains("filter needs a reboot"), "{text}");
     assert!(text.contains("one round of whole measurements"), "{text}");
     assert!(!text.contains("slices of"), "{text}");
+    assert!(!text.contains("other slice"), "{text}");
+
+    let image = Upload {
+        path: "new.img".to_owned(),
+        sha256: String::new(),
+        found: PathBuf::new(),
+    };
+    let images = [("0".to_owned(), None), ("1".to_owned(), Some(image))];
+    run.resolved.lab.bindings = [("filter".to_owned(), Binding::Image(images.into()))].into();
+    let text = preview(&run);
+    assert!(
+        text.contains("filter is written to the DUT's other slice"),
+        "{text}"
+    );
 }
 
 fn preview_of(run: &Loaded, earlier: &[Loaded]) -> Preview {

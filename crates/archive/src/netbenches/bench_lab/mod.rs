@@ -33,7 +33,7 @@ use drawing::Drawing;
 pub use error::BenchLabError;
 use expand::Environment;
 use lab::{lab_parts, note_commands};
-pub use read::BenchLabPaths;
+pub use read::{BenchLabPaths, real_path};
 
 /// What the factor is called whose levels are the configuration sets.
 const FACTOR: &str = "configuration";

@@ -319,7 +319,10 @@ fn topic(configs: &Path) -> Option<String> {
 }
 
 /// The path without links, of a folder that need not be there.
-fn real_path(path: &Path) -> io::Result<PathBuf> {
+///
+/// # Errors
+/// Where a relative path has no folder to begin in.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(path)?;
     for above in absolute.ancestors() {
         if let Ok(real) = above.canonicalize() {

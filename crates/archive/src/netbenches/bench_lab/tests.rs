@@ -253,6 +253,7 @@ fn sets_of_pkt_gen_that_differ_in_their_family_alone_are_one_experiment() {
         .collect();
     assert_eq!(names, ["T-inet4-inet6.toml", "T-large.toml"]);
     let fresh = Folder(tempfile::tempdir().unwrap());
+    fresh.sets(&["off", "on"]);
     assert_eq!(fresh.load(&draft, 1).traffic.frame_sizes[0].bytes, 1518);
     let said = notes(&draft).join("\n");
     assert!(
