@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use shared::rig::{Rig, assert_as_before};
+use shared::rig::{BLOCKS, Rig, assert_as_before};
 use shared::{block_records, data, records, trial_records};
 use testkit::{Host, text};
 
@@ -89,7 +89,7 @@ fn a_freebsd_dut_boots_for_every_trial_and_is_put_back() {
     let before = rig.dut();
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
     let output = rig.run().output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    rig.assert_measured(&output, BLOCKS);
     assert_as_before(&rig, &before);
     assert_eq!(
         fs::read_to_string(loader_configuration(&rig)).unwrap(),

@@ -201,9 +201,12 @@ impl Ports<'_> {
         gateway: IpAddr,
     ) -> Result<(), LabError> {
         let (network, gateway) = (format!("{network}/{length}"), gateway.to_string());
-        let listed = self.run(&["netstat", "-rn", "-f", word(family)])?;
-        let routes = static_routes(&listed);
-        if let Some(owners) = routes.iter().find(|route| route.destination == network) {
+        let there = |listed: &str| {
+            let mut routes = static_routes(listed).into_iter();
+            routes.find(|route| route.destination == network)
+        };
+        let list = ["netstat", "-rn", "-f", word(family)];
+        if let Some(owners) = there(&self.run(&list)?) {
             // It is the owner's, and stays.
             if owners.gateway == gateway {
                 return Ok(());
@@ -223,7 +226,14 @@ impl Ports<'_> {
         let what = format!("route to {network}");
         announce(self.connection, journal, what, &undo, "")?;
         let add = [&["route", "-q", option, "add"][..], &route].concat();
-        self.run(&add).map(|_| ())
+        let added = self.run(&add);
+        // One that is run twice, because the connection broke behind it, finds its route there.
+        if let Err(LabError::OnHost { .. }) = added
+            && there(&self.run(&list)?).is_some_and(|route| route.gateway == gateway)
+        {
+            return Ok(());
+        }
+        added.map(|_| ())
     }
 
     /// Proves that a set of configuration files routes a family's destinations out of the right port.
