@@ -102,7 +102,11 @@ fn a_pkt_gen_that_fails_costs_a_block_and_a_killed_run_leaves_none() {
     testkit::require_tool!("bash");
     let rig = start();
     let before = rig.dut();
-    rig.change("hosts.toml", "families = [\"inet\"]", "families = [\"inet6\"]");
+    rig.change(
+        "hosts.toml",
+        "families = [\"inet\"]",
+        "families = [\"inet6\"]",
+    );
     let crash = rig.lab.own_folder(Host::Tester).join("crash");
     fs::write(&crash, "").unwrap();
     let mut child = begin(&rig, "a block", || rig.blocks() > 0);
