@@ -481,7 +481,7 @@ impl Page<'_> {
                 let cpu = section.cpus.iter().find(|cpu| cpu.cpu == number);
                 cpu.map_or("–".to_owned(), |cpu| {
                     format!(
-                        "{:.0} % ({:.0} %)",
+                        "{:.0} % (interrupts {:.0} %)",
                         cpu.busy_percent, cpu.interrupts_percent
                     )
                 })

@@ -286,7 +286,7 @@ pub(crate) const DUT_EVENTS: &str = "Per packet that the DUT received, in the sl
 
 /// What the table of the DUT's CPUs is.
 pub(crate) const DUT_CPUS: &str = "In the first half of the slices of all blocks, counted on the DUT from the first frames of each load: how much each of \
-    its CPUs was busy, and in parentheses in interrupts. CPUs with next to nothing to do are left out.";
+    its CPUs was busy, and with interrupts alone. CPUs with next to nothing to do are left out.";
 
 /// A CPU that is busy for less of its time is not what limits a DUT under overload.
 const LIMITING_BUSY_PERCENT: f64 = 90.0;

@@ -648,8 +648,8 @@ fn how_busy_the_dut_was_is_shown_and_what_limits_it() {
     let idle = readme(LoadRegime::Overload, 0.625);
     for line in [
         "## How busy the DUT was",
-        "| CPU 0 | 20 % (10 %) | 20 % (10 %) |",
-        "| CPU 3 | 62 % (31 %) | 62 % (31 %) |",
+        "| CPU 0 | 20 % (interrupts 10 %) | 20 % (interrupts 10 %) |",
+        "| CPU 3 | 62 % (interrupts 31 %) | 62 % (interrupts 31 %) |",
         limited_elsewhere,
     ] {
         assert!(idle.contains(line), "{line}\n{idle}");

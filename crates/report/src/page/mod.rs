@@ -51,6 +51,7 @@ pub(crate) fn page(
                     (effects::section(report))
                     (sections::factorial(report))
                     (sections::trials(report))
+                    (sections::dut_cpus(report))
                     (sections::why(report, flame_graphs))
                     (sections::environment(report))
                     (sections::variants(report))

@@ -190,6 +190,47 @@ pub(super) fn trials(report: &Report) -> Markup {
     }
 }
 
+/// How busy the CPUs of a DUT on its host were.
+pub(super) fn dut_cpus(report: &Report) -> Markup {
+    html! {
+        @if !report.dut_cpus.is_empty() {
+            section id="cpus" aria-labelledby="cpus-heading" {
+                h2 id="cpus-heading" { "How busy the DUT was" }
+                p.muted { (sentences::DUT_CPUS) }
+                @if let Some(has_time) = sentences::dut_has_time(report) {
+                    p { (has_time) }
+                }
+                div.scroll tabindex="0" role="region" aria-label="How busy the DUT was" {
+                    table {
+                        thead { tr {
+                            th scope="col" { "variant" }
+                            th scope="col" { "family" }
+                            th.number scope="col" { "CPU" }
+                            th.number scope="col" { "busy" }
+                            th.number scope="col" { "in interrupts" }
+                        } }
+                        tbody {
+                            @for (index, section) in report.dut_cpus.iter().enumerate() {
+                                @for (number, cpu) in section.cpus.iter().enumerate() {
+                                    @let at = format!("/dut_cpus/{index}/cpus/{number}");
+                                    @let percent = |value: f64| format!("{value:.0} %");
+                                    tr data-variant=(section.variant) data-record=(at) {
+                                        th scope="row" { (report.label(&section.variant)) }
+                                        td { (section.family.protocol()) }
+                                        td.number { (cpu.cpu) }
+                                        td.number { (figure(&format!("{at}/busy_percent"), &percent(cpu.busy_percent))) }
+                                        td.number { (figure(&format!("{at}/interrupts_percent"), &percent(cpu.interrupts_percent))) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Profiles: what differs, and the flame graphs.
 pub(super) fn why(report: &Report, graphs: &[FlameGraph]) -> Markup {
     html! {
