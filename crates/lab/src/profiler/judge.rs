@@ -85,6 +85,7 @@ fn half(expected: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profiler::nothing_sampled;
 
     fn judged(
         regime: LoadRegime,
@@ -94,8 +95,6 @@ mod tests {
         let stacks = Folded::parse(stacks.as_bytes()).unwrap();
         let mut record = ProfileRecord {
             event: "cpu-clock".into(),
-            frequency_hz: 1000,
-            has_kernel: true,
             time_s: 1.0,
             pooled_pps: 1e6,
             samples: stacks.samples(),
@@ -104,12 +103,7 @@ mod tests {
                 cpu: 0,
                 samples: stacks.samples(),
             }],
-            foreign_samples: 0,
-            harness_samples: 0,
-            lost_samples: 0,
-            outside_samples: 0,
-            attempts: 1,
-            faults: Vec::new(),
+            ..nothing_sampled(1000)
         };
         change(&mut record);
         faults(&record, &stacks, regime)
