@@ -183,13 +183,24 @@ pub(super) fn stack_watch_unavailable(
 
 /// What a program prints that is to wait for a load and gets none to wait for, or why it fails.
 fn tried(connection: &Connection, words: &[String]) -> Result<Result<String, String>, LabError> {
-    match connection.run(words, "") {
-        Ok(text) => {
-            let behind = text
-                .strip_prefix(READY)
-                .and_then(|text| text.strip_prefix('\n'));
-            Ok(behind.map(str::to_owned).ok_or(text))
-        }
+    let printed = unless_refused(connection.run(words, ""))?;
+    Ok(printed.map(|text| {
+        let behind = text
+            .strip_prefix(READY)
+            .and_then(|text| text.strip_prefix('\n'));
+        behind.map(str::to_owned).unwrap_or(text)
+    }))
+}
+
+/// What a host refuses ends nothing where it only adds to what is known of it: why, then.
+///
+/// # Errors
+/// Every other.
+pub(super) fn unless_refused<T>(
+    result: Result<T, LabError>,
+) -> Result<Result<T, String>, LabError> {
+    match result {
+        Ok(value) => Ok(Ok(value)),
         Err(error @ LabError::OnHost { .. }) => Ok(Err(error.to_string())),
         Err(error) => Err(error),
     }

@@ -16,6 +16,7 @@ use super::Link;
 use super::boot::Booter;
 use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
+use super::dut::unless_refused;
 use super::facts::{Facts, difference, left, shown};
 use super::load::{Load, Sums};
 use super::protocol::SinkState;
@@ -542,15 +543,6 @@ impl<'a> Measurement<'a> {
         } else {
             Ok(())
         }
-    }
-}
-
-/// What a host refuses does not end a block where it only adds to what is known of it: why, then.
-fn unless_refused<T>(result: Result<T, LabError>) -> Result<Result<T, String>, LabError> {
-    match result {
-        Ok(value) => Ok(Ok(value)),
-        Err(error @ LabError::OnHost { .. }) => Ok(Err(error.to_string())),
-        Err(error) => Err(error),
     }
 }
 

@@ -141,29 +141,8 @@ pub enum Undo {
 }
 
 impl Undo {
-    /// The same on a host that is reached in another way.
-    pub(crate) fn at(mut self, destination: &Destination) -> Self {
-        if let Self::OnHost {
-            host, ssh_config, ..
-        }
-        | Self::Reboot {
-            host, ssh_config, ..
-        }
-        | Self::RebootFreebsd {
-            host, ssh_config, ..
-        }
-        | Self::RebootFromSlice {
-            host, ssh_config, ..
-        } = &mut self
-        {
-            host.clone_from(&destination.host);
-            ssh_config.clone_from(&destination.config);
-        }
-        self
-    }
-
-    /// The host that it is carried out on, where that is reached by ssh.
-    pub(crate) fn destination(&self) -> Option<Destination> {
+    /// How the host is reached that it is carried out on, where it is one.
+    fn way(&mut self) -> Option<(&mut String, &mut Option<PathBuf>)> {
         match self {
             Self::OnHost {
                 host, ssh_config, ..
@@ -176,12 +155,28 @@ impl Undo {
             }
             | Self::RebootFromSlice {
                 host, ssh_config, ..
-            } => Some(Destination {
-                host: host.clone(),
-                config: ssh_config.clone(),
-            }),
+            } => Some((host, ssh_config)),
             Self::RemoveNamespace { .. } | Self::Run { .. } | Self::WriteSysctl { .. } => None,
         }
+    }
+
+    /// The same on a host that is reached in another way.
+    pub(crate) fn at(mut self, destination: &Destination) -> Self {
+        if let Some((host, ssh_config)) = self.way() {
+            host.clone_from(&destination.host);
+            ssh_config.clone_from(&destination.config);
+        }
+        self
+    }
+
+    /// The host that it is carried out on, where that is reached by ssh.
+    pub(crate) fn destination(&self) -> Option<Destination> {
+        let mut undo = self.clone();
+        let (host, config) = undo.way()?;
+        Some(Destination {
+            host: std::mem::take(host),
+            config: config.take(),
+        })
     }
 
     /// Takes the change back; with the way into the DUT, where one is open.
