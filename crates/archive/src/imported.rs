@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Component, Path, PathBuf};
-use std::{panic, thread};
 
 use fwdlab_model::imported::{IMPORT_SCHEMA_VERSION, ImportedResults, ImportedRun};
 use serde::{Deserialize, Serialize};
@@ -16,6 +15,7 @@ use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
 use crate::load::{parse_json, read_json};
 use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, imported_file};
+use crate::parallel::both;
 use crate::replacement::Replacement;
 
 /// Whose folder it is, and what became of the files: written last.
@@ -87,14 +87,12 @@ pub fn write_import(out: &Path, tree: &ArchiveTree) -> Result<ImportAccount, Arc
         runs: 0,
     };
     replacement.with(|new| {
-        account.runs = thread::scope(|scope| {
-            let files = scope.spawn(|| write_files(&new.join(FILES), &tree.files));
-            let runs = write_folders(&new.join(RESULTS), tree)?;
-            match files.join() {
-                Ok(written) => written.map(|()| runs),
-                Err(panic) => panic::resume_unwind(panic),
-            }
-        })?;
+        let (runs, files) = both(
+            || write_folders(&new.join(RESULTS), tree),
+            || write_files(&new.join(FILES), &tree.files),
+        );
+        account.runs = runs?;
+        files?;
         write(&new.join(ACCOUNT), &json(&account))
     })?;
     Ok(account)
@@ -150,7 +148,9 @@ fn write_folder(dir: &Path, folder: &Imported) -> Result<(), ArchiveError> {
     for run in &folder.runs {
         push_line(&mut runs, run);
     }
-    write(&dir.join(IMPORTED), &json(&folder.results))?;
+    let mut results = String::new();
+    push_line(&mut results, &folder.results);
+    write(&dir.join(IMPORTED), &results)?;
     write(&dir.join(RUNS), &runs)?;
     for (variant, text) in &folder.observations {
         write(&dir.join(format!("{variant}.pps")), text)?;

@@ -1,7 +1,8 @@
-//! The same work on many items, on all processors.
+//! Work on more than one processor: two things at once, and the same on many items.
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 /// A batch of items that take microseconds each: so many that threads hardly meet.
 pub(crate) const MANY: usize = 32;
@@ -33,16 +34,27 @@ pub(crate) fn parallel<T: Sync, R: Send>(
     let mut done: Vec<(usize, Vec<R>)> = thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut done = work();
-        for other in others {
-            match other.join() {
-                Ok(others) => done.extend(others),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
+        done.extend(others.into_iter().flat_map(joined));
         done
     });
     done.sort_by_key(|(start, _)| *start);
     done.into_iter().flat_map(|(_, batch)| batch).collect()
+}
+
+/// Two things, at the same time.
+pub(crate) fn both<A, B: Send>(
+    one: impl FnOnce() -> A,
+    other: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let one = one();
+        (one, joined(other))
+    })
+}
+
+fn joined<R>(thread: ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 #[cfg(test)]

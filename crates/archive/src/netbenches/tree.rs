@@ -13,7 +13,7 @@ use super::import::Settings;
 use super::kind::{FileKind, is_configurations};
 use super::place::{ArchivePlace, label_depth};
 use super::walk::walk;
-use crate::parallel::{FEW, MANY, parallel};
+use crate::parallel::{FEW, MANY, both, parallel};
 
 /// The archive, or any part of it.
 #[derive(Debug)]
@@ -65,7 +65,8 @@ impl ArchiveTree {
             files.sort_by(|a, b| a.path.cmp(&b.path));
         }
         let absolute = root.canonicalize().unwrap_or_else(|_| root.to_owned());
-        let members: Vec<_> = by_folder(&absolute, &files).into_iter().collect();
+        let (members, sets) = both(|| by_folder(&absolute, &files), || sets(&files));
+        let members: Vec<_> = members.into_iter().collect();
         let folders = parallel(&members, FEW, |(path, members)| {
             let place = ArchivePlace::of(&absolute.join(path));
             ResultsFolder::new(path.clone(), place, members.clone(), &files)
@@ -74,7 +75,7 @@ impl ArchiveTree {
             root: root.to_owned(),
             absolute,
             folders,
-            sets: sets(&files),
+            sets,
             files,
         })
     }
@@ -143,8 +144,12 @@ impl ArchiveTree {
 /// Which files belong to which folder of results, by its path below the root.
 fn by_folder(root: &Path, files: &[ArchiveFile]) -> BTreeMap<PathBuf, Vec<usize>> {
     let mut next = 0;
-    // Files that lie together belong together.
-    let lying_together = files.chunk_by(|one, other| one.path.parent() == other.path.parent());
+    // Files that lie together belong together. Paths of one walk are compared as they are written, which is faster
+    // than component by component.
+    let lying_together = files.chunk_by(|one, other| {
+        let folders = [one, other].map(|file| file.path.parent().map(Path::as_os_str));
+        folders[0] == folders[1]
+    });
     let mut folders = gathered(lying_together.map(|files| {
         let indexes = next..next + files.len();
         next = indexes.end;
@@ -204,7 +209,7 @@ fn gathered(
     let mut rows: Vec<(PathBuf, Vec<usize>)> = Vec::new();
     for (folder, indexes) in belongings {
         match rows.last_mut() {
-            Some((last, members)) if *last == folder => members.extend(indexes),
+            Some((last, members)) if last.as_os_str() == folder => members.extend(indexes),
             _ => rows.push((folder, indexes.collect())),
         }
     }
