@@ -24,7 +24,7 @@ struct Storm {
     cases: &'static str,
 }
 
-const STORMS: [Storm; 7] = [
+const STORMS: [Storm; 8] = [
     Storm {
         option: "--kills",
         program: "interruption",
@@ -50,6 +50,12 @@ const STORMS: [Storm; 7] = [
         cases: "1..",
     },
     Storm {
+        option: "--boots",
+        program: "host_faults",
+        test: "whichever_operation_fails_of_a_run_that_boots_the_dut_it_goes_on",
+        cases: "1..",
+    },
+    Storm {
         option: "--restores",
         program: "host_faults",
         test: "whichever_operation_of_a_restore_fails_the_next_puts_all_back",
@@ -70,8 +76,8 @@ const STORMS: [Storm; 7] = [
 ];
 
 /// Kills runs at seeded moments, on this machine and on hosts, lets single effects of a run and single operations
-/// on a host fail, of runs and of restores, has hosts be silent for a minute, and counts how often profiles are right; or judges mutants of
-/// the router, or tests what the feature `parquet` builds.
+/// on a host fail, of runs, of such that boot, and of restores, has hosts be silent for a minute, and counts how
+/// often profiles are right; or judges mutants of the router, or tests what the feature `parquet` builds.
 ///
 /// # Errors
 /// A case fails, a mutant survives, or the options are none.
@@ -113,7 +119,7 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let storm = STORMS.iter().find(|storm| storm.option == pair[0]);
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
-                "soak: {}: give --kills RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --restores RANGE, --host-kills RANGE or --silence RANGE, where a range is A..B, both included, \
+                "soak: {}: give --kills RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence RANGE, where a range is A..B, both included, \
                  A.. or B alone for 1..B; or --mutations alone, or with part of a mutation's name; or \
                  --parquet",
                 pair.join(" ")
@@ -158,6 +164,7 @@ mod tests {
                 "--effects 1..",
                 "--profiles 1..100",
                 "--operations 1..",
+                "--boots 1..",
                 "--restores 1..",
                 "--host-kills 1..50",
                 "--silence 60..60",

@@ -11,9 +11,9 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
-use shared::rig::{BLOCKS, Rig, assert_as_before};
+use shared::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
 use shared::{cases, data, finish, storm_in_lanes};
-use testkit::{Host, text};
+use testkit::{Host, Reboots, text};
 
 /// How many of the cases of operations are gone through in the ordinary tests; a soak goes through all.
 const SAMPLE: usize = 2;
@@ -25,10 +25,14 @@ const RESTORES: usize = 2;
 const OPENING: usize = 42;
 /// How many operations are done twice: more than a block has.
 const TWICE: usize = 80;
-/// How many runs at most look for one in which no block is measured twice.
-const SOUND_RUNS_MAX: usize = 3;
+/// How long a host is down that boots.
+const DOWNTIME: Duration = Duration::from_millis(300);
 /// Rigs that go through a storm at the same time: much of it is waiting.
 const LANES: usize = 3;
+/// The same where every other second is waited for a host that was out of reach.
+const OPERATIONS_LANES: usize = 6;
+/// The same where hosts boot, which is waiting above all.
+const BOOTING_LANES: usize = 12;
 
 /// What these tests need; a test goes no further where it is missing.
 macro_rules! require_faults {
@@ -82,11 +86,28 @@ impl std::fmt::Display for Fault {
 struct Short {
     rig: Rig,
     before: BTreeMap<&'static str, String>,
+    /// What was booted at first; none where nothing is booted.
+    command_line: Option<String>,
+    _reboots: Option<Reboots>,
 }
 
 impl Short {
     fn start() -> Self {
+        Self::of(Rig::start())
+    }
+
+    /// The same, with an experiment that boots its DUT for every trial.
+    fn start_booting() -> Self {
         let rig = Rig::start();
+        vary_the_command_line(&rig);
+        let reboots = rig.lab.serve_reboots(Some(DOWNTIME));
+        let mut short = Self::of(rig);
+        short.command_line = Some(short.rig.ssh(Host::Dut, "cat /proc/cmdline"));
+        short._reboots = Some(reboots);
+        short
+    }
+
+    fn of(rig: Rig) -> Self {
         rig.change("hosts.toml", "slice_ms = 500", "slice_ms = 100");
         let folder = rig.path("bin");
         fs::create_dir(&folder).unwrap();
@@ -96,7 +117,12 @@ impl Short {
             .arg(folder.join("ssh"));
         testkit::succeed(compiler.arg(data("failing_ssh.c")));
         let before = rig.dut();
-        Self { rig, before }
+        Self {
+            rig,
+            before,
+            command_line: None,
+            _reboots: None,
+        }
     }
 
     /// What a command with faults came to, and its operations: those that failed are `x`.
@@ -127,6 +153,11 @@ impl Short {
         let left = String::from_utf8_lossy(&left.stdout).into_owned();
         assert!(!left.contains("router"), "{what}: {left}");
         assert_as_before(&self.rig, &self.before);
+        if let Some(command_line) = &self.command_line {
+            let now = self.rig.ssh(Host::Dut, "cat /proc/cmdline");
+            assert_eq!(now, *command_line, "{what}");
+            assert!(!self.rig.lab.grub(Host::Dut).join("custom.cfg").exists());
+        }
     }
 
     /// Runs until all is measured, at most twice, and judges what is left.
@@ -186,32 +217,53 @@ fn is_measured(output: &Output) -> bool {
 #[test]
 fn whichever_operation_on_a_host_fails_the_run_goes_on() {
     require_faults!();
-    let short = Short::start();
-    let mut all = usize::MAX;
-    for number in 1..=SOUND_RUNS_MAX {
-        let results = short.rig.path(&format!("sound-{number}"));
-        let (output, operations) = short.fail(run_into(&short.rig, &results), &[]);
-        assert!(is_measured(&output), "{}", text(&output));
-        all = all.min(operations.len());
-        // A block that is measured again has operations again.
-        let records = shared::records(&directory(&results).unwrap());
-        if shared::block_records(&records).len() == BLOCKS {
-            break;
-        }
-    }
+    operations_fail(&OperationStorm {
+        what: "operation",
+        start: Short::start,
+        lanes: OPERATIONS_LANES,
+        apart: 50,
+    });
+}
+
+#[test]
+fn whichever_operation_fails_of_a_run_that_boots_the_dut_it_goes_on() {
+    require_faults!();
+    operations_fail(&OperationStorm {
+        what: "operation of boots",
+        start: Short::start_booting,
+        lanes: BOOTING_LANES,
+        apart: 80,
+    });
+}
+
+/// Has each operation of runs fail in each way.
+struct OperationStorm {
+    what: &'static str,
+    start: fn() -> Short,
+    lanes: usize,
+    /// Every so many operations one fails; what fails for long is three times as far apart, which has to be more than
+    /// a block's operations, or none would ever be measured.
+    apart: usize,
+}
+
+fn operations_fail(storm: &OperationStorm) {
+    let short = (storm.start)();
+    let results = short.rig.path("sound");
+    let (output, operations) = short.fail(run_into(&short.rig, &results), &[]);
+    assert!(is_measured(&output), "{}", text(&output));
+    let all = operations.len();
     assert!(all > 100, "{all} operations were seen");
     drop(short);
     storm_in_lanes(
-        "operation",
-        &cases(all, SAMPLE),
-        LANES,
-        Short::start,
+        storm.what,
+        &cases(storm.apart * WAYS.len(), SAMPLE),
+        storm.lanes,
+        storm.start,
         |short, number| {
-            // The ways at operations a third of a run apart, so that all cases have each operation fail in each.
-            let faults = (0..).zip(WAYS).map(|(third, way)| Fault {
-                nth: 1 + (number - 1 + third * all / WAYS.len()) % all,
-                way,
-            });
+            // To the end of a run that is longer because operations fail.
+            let numbers = (number..2 * all).step_by(storm.apart);
+            let faults = numbers.zip(WAYS.into_iter().cycle());
+            let faults = faults.map(|(nth, way)| Fault { nth, way });
             fail_and_go_on(short, faults.collect(), number)
         },
     );
@@ -220,11 +272,12 @@ fn whichever_operation_on_a_host_fails_the_run_goes_on() {
 /// Has operations fail in as few runs as reach all of them: one that cannot go on ends its run.
 fn fail_and_go_on(short: &Short, mut faults: Vec<Fault>, number: usize) -> String {
     let rig = &short.rig;
-    let mut kinds = Vec::new();
-    while !faults.is_empty() {
+    let (mut failed, mut runs) = (0, 0);
+    loop {
+        runs += 1;
         let what: Vec<String> = faults.iter().map(Fault::to_string).collect();
-        let what = what.join("; ");
-        let results = rig.path(&format!("operation-{number}-{}", faults.len()));
+        let what = format!("case {number}, run {runs}: {}", what.join("; "));
+        let results = rig.path(&format!("operation-{number}-{runs}"));
         let (output, operations) = short.fail(run_into(rig, &results), &faults);
         let said = text(&output);
         assert!(!said.contains("panicked"), "{what}: {said}");
@@ -238,26 +291,21 @@ fn fail_and_go_on(short: &Short, mut faults: Vec<Fault>, number: usize) -> Strin
         short.go_on_and_judge(&results, &what);
         testkit::wait_until("the tester's process ends", || !rig.has_tester());
         fs::remove_dir_all(&results).unwrap();
-        let failed = faults.len();
+        let before = faults.len();
         faults.retain(|fault| operations.get(fault.nth - 1) != Some(&b'x'));
-        if faults.len() == failed {
-            // Where every run that was counted had a block twice, others have fewer operations.
-            let is_short = faults.iter().all(|fault| operations.len() < fault.nth);
-            assert!(is_short && is_measured(&output), "{what}: {said}");
-            kinds.push(format!("{failed} behind the end of a run"));
-            break;
-        }
-        kinds.push(format!(
-            "{} failed, {}",
-            failed - faults.len(),
-            if is_measured(&output) {
+        failed += before - faults.len();
+        if is_measured(&output) {
+            let is_reached = faults.iter().all(|fault| operations.len() < fault.nth);
+            assert!(is_reached && failed > 0, "{what}: {said}");
+            let then = if runs == 1 {
                 "all was measured"
             } else {
                 "continued by the same command"
-            }
-        ));
+            };
+            return format!("{failed} failed, {then}");
+        }
+        assert!(faults.len() < before, "{what}: {said}");
     }
-    kinds.join("; ")
 }
 
 #[test]

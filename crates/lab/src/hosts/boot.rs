@@ -18,6 +18,9 @@ use crate::{LabError, program};
 
 /// How often a host that is booting is looked for.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// How long a host may answer from the boot that it was to leave until it is asked again, where nothing told that
+/// it heard.
+const BETWEEN_REQUESTS: Duration = Duration::from_secs(10);
 /// How long a power switch may take.
 const POWER_CYCLE_TIME_MAX: Duration = Duration::from_secs(120);
 /// By how much the moment of one boot may seem to move, in seconds: a clock that is set moves it too.
@@ -123,8 +126,8 @@ pub(super) trait BootLoader {
         time_max: Duration,
     ) -> Result<NextBoot, LabError>;
 
-    /// Asks for a reboot; whether the host answers is no matter.
-    fn ask_for_reboot(&self, connection: &Connection);
+    /// Asks for a reboot. Returns whether the host said that it heard: one that did may be gone before it says so.
+    fn ask_for_reboot(&self, connection: &Connection) -> bool;
 
     /// What of a boot is not as a choice has it, where the host boots like `by_itself` unless told otherwise, and
     /// what to look at then.
@@ -200,8 +203,14 @@ impl Booter {
                 self.time_max,
             )?;
             let before = self.loader.look(&self.connection)?.id;
-            self.loader.ask_for_reboot(&self.connection);
-            let booted = match self.await_boot(&before, interrupts)? {
+            let booted = reboot_within(
+                &self.connection,
+                &*self.loader,
+                &before,
+                self.time_max,
+                interrupts,
+            )?;
+            let booted = match booted {
                 Some(booted) => booted,
                 None => self.power_cycled(&before, interrupts)?,
             };
@@ -238,26 +247,19 @@ impl Booter {
             )));
         };
         power_cycle(command)?;
-        let booted = self.await_boot(before, interrupts)?;
-        booted.ok_or_else(|| {
-            self.wrong(format!(
-                "it came back neither from a reboot nor from a power cycle, in {time_s} s each"
-            ))
-        })
-    }
-
-    fn await_boot(
-        &self,
-        before: &BootId,
-        interrupts: Option<Interrupts>,
-    ) -> Result<Option<Boot>, LabError> {
-        await_boot(
+        let booted = await_boot(
             &self.connection,
             &*self.loader,
             before,
             self.time_max,
             interrupts,
-        )
+            &mut || {},
+        )?;
+        booted.ok_or_else(|| {
+            self.wrong(format!(
+                "it came back neither from a reboot nor from a power cycle, in {time_s} s each"
+            ))
+        })
     }
 
     fn wrong(&self, why: String) -> LabError {
@@ -278,8 +280,7 @@ pub(super) fn reboot(
     before: &BootId,
     time_max: Duration,
 ) -> Result<(), LabError> {
-    loader.ask_for_reboot(connection);
-    match await_boot(connection, loader, before, time_max, None)? {
+    match reboot_within(connection, loader, before, time_max, None)? {
         Some(_) => Ok(()),
         None => Err(LabError::Host {
             host: connection.host().to_owned(),
@@ -307,20 +308,49 @@ pub(super) fn power_cycle(command: &[String]) -> Result<(), LabError> {
     })
 }
 
-/// Waits until a host answers after another boot; none where it does not in time.
-fn await_boot(
+/// Asks a host for a reboot, and waits until it answers after it; none where it does not in time. Where a connection
+/// broke before the host heard, it is asked again.
+fn reboot_within(
     connection: &Connection,
     loader: &dyn BootLoader,
     before: &BootId,
     time_max: Duration,
     interrupts: Option<Interrupts>,
 ) -> Result<Option<Boot>, LabError> {
+    let mut has_heard = loader.ask_for_reboot(connection);
+    let mut asked = Instant::now();
+    let mut ask_again = || {
+        if !has_heard && asked.elapsed() > BETWEEN_REQUESTS {
+            has_heard = loader.ask_for_reboot(connection);
+            asked = Instant::now();
+        }
+    };
+    await_boot(
+        connection,
+        loader,
+        before,
+        time_max,
+        interrupts,
+        &mut ask_again,
+    )
+}
+
+/// Waits until a host answers after another boot; none where it does not in time. Whenever it still answers from the
+/// one before, `is_still_there` is called.
+fn await_boot(
+    connection: &Connection,
+    loader: &dyn BootLoader,
+    before: &BootId,
+    time_max: Duration,
+    interrupts: Option<Interrupts>,
+    is_still_there: &mut dyn FnMut(),
+) -> Result<Option<Boot>, LabError> {
     let start = Instant::now();
     loop {
         match connection.log_in().and_then(|()| loader.look(connection)) {
             Ok(boot) if !boot.id.is(before) => return Ok(Some(boot)),
-            // It is still going down.
-            Ok(_) => {}
+            // It is still going down, or does not know that it should.
+            Ok(_) => is_still_there(),
             Err(error) if error.is_of_a_connection() => {}
             // What a host is asked while it goes down may fail in any way.
             Err(LabError::OnHost { .. } | LabError::Host { .. }) => {}

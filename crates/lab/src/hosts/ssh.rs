@@ -300,12 +300,13 @@ impl Connection {
         self.run(&whole_file(path), text).map(|_| ())
     }
 
-    /// Runs a command that may take the host down with it: whether it ends, and how, is no matter. What was
-    /// open is closed then.
-    pub(crate) fn run_and_let_go(&self, words: &[impl AsRef<str>]) {
+    /// Runs a command that may take the host down with it, and closes what was open. Returns whether the host said
+    /// that it did it: one that is gone does not.
+    pub(crate) fn run_and_let_go(&self, words: &[impl AsRef<str>]) -> bool {
         let command = self.destination.command(Some(&self.socket), words);
-        let _ = program::run_for(LETTING_GO_TIME_MAX, &command, "");
+        let output = program::run_for(LETTING_GO_TIME_MAX, &command, "");
         self.log_out();
+        output.is_ok_and(|output| output.status.success())
     }
 
     /// Starts the process that holds the connection, and waits until it does.

@@ -44,9 +44,9 @@ impl BootLoader for Grub {
         Ok(NextBoot::Choice)
     }
 
-    fn ask_for_reboot(&self, connection: &Connection) {
+    fn ask_for_reboot(&self, connection: &Connection) -> bool {
         // It may be gone before it has answered. What boots, or does not, shows.
-        connection.run_and_let_go(&["sh", "-c", "sync; systemctl reboot || shutdown -r now"]);
+        connection.run_and_let_go(&["sh", "-c", "sync; systemctl reboot || shutdown -r now"])
     }
 
     fn differs(
