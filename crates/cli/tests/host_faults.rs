@@ -32,7 +32,7 @@ const LANES: usize = 3;
 /// The same where every other second is waited for a host that was out of reach.
 const OPERATIONS_LANES: usize = 6;
 /// The same where hosts boot, which is waiting above all.
-const BOOTING_LANES: usize = 12;
+const BOOTING_LANES: usize = 6;
 
 /// What these tests need; a test goes no further where it is missing.
 macro_rules! require_faults {

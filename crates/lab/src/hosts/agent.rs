@@ -236,31 +236,32 @@ impl Agent {
                 None => 0,
             })
         };
-        let start = Instant::now();
-        let offered_before = offered()?;
-        let mut samples: Vec<Counted> = Vec::new();
-        loop {
-            // The clock is read on both sides of the counter, so that a pause in between moves the sample by
-            // half of it only.
+        // The clock is read on both sides of the counter, so that a pause in between moves the sample by half of it
+        // only.
+        let count = || -> Result<(Instant, u64), String> {
             let before = Instant::now();
             let forwarded_frames = self.forwarded()?;
-            let at = before + before.elapsed() / 2;
-            samples.push(Counted {
-                at_s: (at - start).as_secs_f64(),
-                forwarded_frames,
-            });
-            let elapsed = at - start;
-            if elapsed >= length {
-                break;
-            }
+            Ok((before + before.elapsed() / 2, forwarded_frames))
+        };
+        // The time begins with the first sample: what passed in front of it is no part of it.
+        let (start, forwarded_frames) = count()?;
+        let offered_before = offered()?;
+        let mut samples = vec![Counted {
+            at_s: 0.0,
+            forwarded_frames,
+        }];
+        let mut elapsed = Duration::ZERO;
+        while elapsed < length {
             let next = every * u32::try_from(samples.len()).unwrap_or(u32::MAX);
             pause(next.min(length).saturating_sub(start.elapsed()), lines)?;
+            let (at, forwarded_frames) = count()?;
+            elapsed = at - start;
+            samples.push(Counted {
+                at_s: elapsed.as_secs_f64(),
+                forwarded_frames,
+            });
         }
         let offered_frames = offered()? - offered_before;
-        let first_s = samples[0].at_s;
-        for sample in &mut samples {
-            sample.at_s -= first_s;
-        }
         Ok(Answer::Measured {
             samples,
             offered_frames,
@@ -393,6 +394,17 @@ mod tests {
     fn an_interface_that_is_not_there_is_told() {
         let answers = answers("{\"ask\":\"station\",\"interface\":\"no-such-port\"}\n");
         assert!(answers[1].contains("\"failed\""), "{}", answers[1]);
+    }
+
+    #[test]
+    fn a_time_has_two_edges_however_late_its_first_sample_is() {
+        let (_asks, lines) = channel();
+        let moment = Duration::from_nanos(1);
+        let answer = Agent::default().measure(moment, moment, &lines).unwrap();
+        let Answer::Measured { samples, .. } = answer else {
+            panic!("{answer:?}");
+        };
+        assert_eq!(samples.len(), 2);
     }
 
     proptest! {
