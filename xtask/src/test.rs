@@ -21,9 +21,8 @@ const DOCTESTS: &str = "test --workspace --no-fail-fast --doc";
 /// Packages whose tests own the machine while they run: lab set-ups, and traffic that is counted.
 const ONE_TEST_AT_A_TIME: &[&str] = &["fwdlab-lab", "fwdlab-traffic", "fwdlab"];
 
-/// Test programs of these packages whose tests each have a lab of their own, of hosts in namespaces, and mostly wait
-/// for it.
-const LABS_OF_HOSTS: &[&str] = &["freebsd", "host_faults", "hosts", "pkt_gen"];
+/// The test program whose tests each have a lab of hosts in namespaces of their own, and mostly wait for it.
+const LABS_OF_HOSTS: &str = "hosts";
 
 /// The environment variable that names the file to which tests append what they skip
 /// (`crates/testkit`).
@@ -95,7 +94,7 @@ fn threads(program: &str) -> &'static str {
     // Cargo puts a hash behind the name.
     let name = name.and_then(|name| name.rsplit_once('-'));
     match name {
-        Some((name, _)) if LABS_OF_HOSTS.contains(&name) => "3",
+        Some((LABS_OF_HOSTS, _)) => "4",
         _ => "1",
     }
 }

@@ -1,4 +1,4 @@
-/* Stands for ssh in tests (host_faults.rs): counts how often it is started, and lets some of the starts fail.
+/* Stands for ssh in tests (hosts/faults.rs): counts how often it is started, and lets some of the starts fail.
  *
  * SSH=PROGRAM: the real one.
  * OPERATIONS=FILE: a byte for each start is added there, 'x' where it fails and '.' where it does not.

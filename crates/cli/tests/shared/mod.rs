@@ -6,8 +6,6 @@
     reason = "a storm tells how far it is, as tests tell what they did"
 )]
 
-pub(crate) mod rig;
-
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;

@@ -1,8 +1,5 @@
 //! Labs of FreeBSD hosts, whose DUT is a namespace with stand-ins for FreeBSD's programs: which commands are asked,
 //! in which order, and that all is put back. Nothing of it proves that FreeBSD takes them.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod shared;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use shared::rig::{BLOCKS, Rig, assert_as_before};
-use shared::{block_records, data, records, trial_records};
+use crate::rig::{BLOCKS, Rig, assert_as_before};
+use crate::shared::{self, block_records, data, records, trial_records};
 use testkit::{Host, text};
 
 /// The programs of FreeBSD that a run asks.

@@ -11,7 +11,9 @@ use std::thread;
 
 use testkit::{Host, SshLab, text};
 
-use super::{FWDLAB, REPOSITORY, block_records, data, directories, invalid_reasons, records};
+use crate::shared::{
+    FWDLAB, REPOSITORY, block_records, data, directories, invalid_reasons, records,
+};
 
 pub(crate) const EXPERIMENT: &str = "hosts";
 /// As few as there can be at the confidence that is asked for.
@@ -196,7 +198,6 @@ pub(crate) fn vary_the_command_line(rig: &Rig) {
 }
 
 /// What a rig needs; a test goes no further where it is missing.
-#[macro_export]
 macro_rules! require_rig {
     () => {
         testkit::require_root!();

@@ -1,14 +1,11 @@
 //! Labs of hosts whose tester is netmap's pkt-gen. In its place stands a script that prints what pkt-gen does, and whose
 //! frames are real: netmap is on no machine that these tests run on.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod shared;
 
 use std::fs;
 use std::process::{Child, Command};
 
-use shared::rig::{Rig, assert_as_before};
-use shared::{FWDLAB, block_records, records};
+use crate::rig::{Rig, assert_as_before};
+use crate::shared::{self, FWDLAB, block_records, records};
 use testkit::{Host, text};
 
 const BLOCKS: usize = 3;

@@ -1,7 +1,4 @@
 //! Labs of hosts: a DUT and a tester in network namespaces, each with an OpenSSH server, and what fails there.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
-mod shared;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use shared::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
-use shared::{FWDLAB, block_records, finish, records, trial_records};
+use crate::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
+use crate::shared::{self, FWDLAB, block_records, finish, records, trial_records};
 use testkit::ssh_lab::SECOND_KERNEL;
 use testkit::{Host, text};
 
