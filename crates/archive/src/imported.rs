@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -93,7 +92,7 @@ pub fn write_import(out: &Path, tree: &ArchiveTree) -> Result<ImportAccount, Arc
         );
         account.runs = runs?;
         files?;
-        write(&new.join(ACCOUNT), &json(&account))
+        write(&new.join(ACCOUNT), json(&account).as_bytes())
     })?;
     Ok(account)
 }
@@ -144,16 +143,16 @@ fn write_folders(new: &Path, tree: &ArchiveTree) -> Result<usize, ArchiveError> 
 
 fn write_folder(dir: &Path, folder: &Imported) -> Result<(), ArchiveError> {
     fs::create_dir_all(dir).map_err(ArchiveError::io(dir, "create the folder"))?;
-    let mut runs = String::new();
+    let mut text = Vec::new();
+    push_line(&mut text, &folder.results);
+    write(&dir.join(IMPORTED), &text)?;
+    text.clear();
     for run in &folder.runs {
-        push_line(&mut runs, run);
+        push_line(&mut text, run);
     }
-    let mut results = String::new();
-    push_line(&mut results, &folder.results);
-    write(&dir.join(IMPORTED), &results)?;
-    write(&dir.join(RUNS), &runs)?;
+    write(&dir.join(RUNS), &text)?;
     for (variant, text) in &folder.observations {
-        write(&dir.join(format!("{variant}.pps")), text)?;
+        write(&dir.join(format!("{variant}.pps")), text.as_bytes())?;
     }
     Ok(())
 }
@@ -199,7 +198,7 @@ fn safe(path: &Path) -> PathBuf {
     names.map(safe_name).collect()
 }
 
-fn write(path: &Path, text: &str) -> Result<(), ArchiveError> {
+fn write(path: &Path, text: &[u8]) -> Result<(), ArchiveError> {
     fs::write(path, text).map_err(ArchiveError::io(path, "write the file"))
 }
 
@@ -209,9 +208,9 @@ fn json(value: &impl Serialize) -> String {
     text
 }
 
-fn push_line(text: &mut String, value: &impl Serialize) {
-    let line = serde_json::to_string(value).expect("records have no keys but texts");
-    let _ = writeln!(text, "{line}");
+fn push_line(text: &mut Vec<u8>, value: &impl Serialize) {
+    serde_json::to_writer(&mut *text, value).expect("records have no keys but texts");
+    text.push(b'\n');
 }
 
 /// The files that [`load_imported`] reads.

@@ -355,6 +355,11 @@ fn a_killed_run_that_had_booted_the_dut_is_put_back() {
     });
     child.kill().unwrap();
     child.wait().unwrap();
+    // A host that does not hear when it is asked to reboot is asked again.
+    let deaf = "#!/bin/sh\n[ ! -e /tmp/asked ] || exec /run/testlab/bin/reboot\ntouch /tmp/asked\nexit 1\n";
+    rig.lab.install(Host::Dut, "systemctl", deaf);
+    rig.lab
+        .install(Host::Dut, "shutdown", "#!/bin/sh\nexit 1\n");
     let restored = rig.fwdlab(&["restore"]).output().unwrap();
     assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
     assert_eq!(command_line(), by_itself, "{}", text(&restored));
