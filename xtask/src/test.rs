@@ -94,7 +94,7 @@ fn threads(program: &str) -> &'static str {
     // Cargo puts a hash behind the name.
     let name = name.and_then(|name| name.rsplit_once('-'));
     match name {
-        Some((LABS_OF_HOSTS, _)) => "4",
+        Some((LABS_OF_HOSTS, _)) => "6",
         _ => "1",
     }
 }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
-use crate::shared::{self, cases, data, finish, storm_in_lanes};
+use crate::shared::{self, cases, data, finish, is_soak, storm_in_lanes};
 use testkit::{Host, Reboots, text};
 
 /// How many of the cases of operations are gone through in the ordinary tests; a soak goes through all.
@@ -246,6 +246,8 @@ struct OperationStorm {
 }
 
 fn operations_fail(storm: &OperationStorm) {
+    // A soak goes to the end of a run that is longer because operations fail; the ordinary tests have one of each way.
+    let most = if is_soak() { usize::MAX } else { WAYS.len() };
     storm_in_lanes(
         storm.what,
         &cases(storm.apart * WAYS.len(), SAMPLE),
@@ -253,7 +255,7 @@ fn operations_fail(storm: &OperationStorm) {
         storm.start,
         |short, number| {
             let numbers = (number..OPERATIONS_MAX).step_by(storm.apart);
-            let faults = numbers.zip(WAYS.into_iter().cycle());
+            let faults = numbers.zip(WAYS.into_iter().cycle()).take(most);
             let faults = faults.map(|(nth, way)| Fault { nth, way });
             fail_and_go_on(short, faults.collect(), number)
         },

@@ -305,6 +305,11 @@ pub(crate) fn cases(all: usize, sample: usize) -> Vec<usize> {
     (first.max(1)..=last.min(all)).collect()
 }
 
+/// Whether a soak asks for its cases, and not the ordinary tests.
+pub(crate) fn is_soak() -> bool {
+    env::var_os(SOAK).is_some()
+}
+
 /// Goes through all cases, also past those that fail, and tells how far it is; a case returns what kind
 /// it was.
 pub(crate) fn storm(what: &str, cases: &[usize], mut case: impl FnMut(usize) -> String) {
