@@ -28,10 +28,8 @@ const TWICE: usize = 80;
 const DOWNTIME: Duration = Duration::from_millis(300);
 /// Rigs that go through a storm at the same time: much of it is waiting.
 const LANES: usize = 3;
-/// The same where every other second is waited for a host that was out of reach.
+/// The same where hosts that boot, or were out of reach, are waited for.
 const OPERATIONS_LANES: usize = 6;
-/// The same where hosts boot, which is waiting above all.
-const BOOTING_LANES: usize = 6;
 
 /// What these tests need; a test goes no further where it is missing.
 macro_rules! require_faults {
@@ -85,9 +83,8 @@ impl std::fmt::Display for Fault {
 struct Short {
     rig: Rig,
     before: BTreeMap<&'static str, String>,
-    /// What was booted at first; none where nothing is booted.
-    command_line: Option<String>,
-    _reboots: Option<Reboots>,
+    /// The command line that was booted at first, and what serves reboots; none where nothing is booted.
+    boots: Option<(String, Reboots)>,
 }
 
 impl Short {
@@ -101,8 +98,8 @@ impl Short {
         vary_the_command_line(&rig);
         let reboots = rig.lab.serve_reboots(Some(DOWNTIME));
         let mut short = Self::of(rig);
-        short.command_line = Some(short.rig.ssh(Host::Dut, "cat /proc/cmdline"));
-        short._reboots = Some(reboots);
+        let command_line = short.rig.ssh(Host::Dut, "cat /proc/cmdline");
+        short.boots = Some((command_line, reboots));
         short
     }
 
@@ -119,8 +116,7 @@ impl Short {
         Self {
             rig,
             before,
-            command_line: None,
-            _reboots: None,
+            boots: None,
         }
     }
 
@@ -152,7 +148,7 @@ impl Short {
         let left = String::from_utf8_lossy(&left.stdout).into_owned();
         assert!(!left.contains("router"), "{what}: {left}");
         assert_as_before(&self.rig, &self.before);
-        if let Some(command_line) = &self.command_line {
+        if let Some((command_line, _)) = &self.boots {
             let now = self.rig.ssh(Host::Dut, "cat /proc/cmdline");
             assert_eq!(now, *command_line, "{what}");
             assert!(!self.rig.lab.grub(Host::Dut).join("custom.cfg").exists());
@@ -219,7 +215,6 @@ fn whichever_operation_on_a_host_fails_the_run_goes_on() {
     operations_fail(&OperationStorm {
         what: "operation",
         start: Short::start,
-        lanes: OPERATIONS_LANES,
         apart: 50,
     });
 }
@@ -230,7 +225,6 @@ fn whichever_operation_fails_of_a_run_that_boots_the_dut_it_goes_on() {
     operations_fail(&OperationStorm {
         what: "operation of boots",
         start: Short::start_booting,
-        lanes: BOOTING_LANES,
         apart: 80,
     });
 }
@@ -239,7 +233,6 @@ fn whichever_operation_fails_of_a_run_that_boots_the_dut_it_goes_on() {
 struct OperationStorm {
     what: &'static str,
     start: fn() -> Short,
-    lanes: usize,
     /// Every so many operations one fails; what fails for long is three times as far apart, which has to be more than
     /// a block's operations, or none would ever be measured.
     apart: usize,
@@ -251,7 +244,7 @@ fn operations_fail(storm: &OperationStorm) {
     storm_in_lanes(
         storm.what,
         &cases(storm.apart * WAYS.len(), SAMPLE),
-        storm.lanes,
+        OPERATIONS_LANES,
         storm.start,
         |short, number| {
             let numbers = (number..OPERATIONS_MAX).step_by(storm.apart);
