@@ -1,5 +1,6 @@
 //! A file of the archive: what it says, why it was left, or what is wrong with it.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -25,6 +26,15 @@ use crate::pkt_gen::PktGenError;
 
 /// Larger files are not read: nothing of the archive that is read comes near.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// What a thread keeps of the memory that it reads files to.
+const TEXT_BYTES_KEPT: usize = 1 << 20;
+
+thread_local! {
+    /// The file that is read. One memory for all of them: what is kept of each would else lie between the gaps that
+    /// their texts leave.
+    static TEXT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A file of the archive.
 #[derive(Clone, Debug, PartialEq)]
@@ -221,16 +231,26 @@ pub(super) fn read(root: &Path, path: &Path, kind: FileKind) -> (FileKind, Outco
     if Secret::of_name(&path.to_string_lossy()).is_some() {
         return (kind, Outcome::Skipped(Skip::Secret));
     }
-    let text = match bytes_of(&root.join(path)) {
-        Ok(text) => text,
-        Err(problem) => return (kind, Outcome::Failed(problem)),
-    };
-    match content(path, kind, &text).map_err(|problem| (kind, problem)) {
+    TEXT.with_borrow_mut(|text| {
+        let outcome = match read_to(text, &root.join(path)) {
+            Ok(()) => read_text(path, kind, text),
+            Err(problem) => (kind, Outcome::Failed(problem)),
+        };
+        if text.capacity() > TEXT_BYTES_KEPT {
+            *text = Vec::new();
+        }
+        outcome
+    })
+}
+
+/// The same of a file that has been read.
+fn read_text(path: &Path, kind: FileKind, text: &[u8]) -> (FileKind, Outcome) {
+    match content(path, kind, text).map_err(|problem| (kind, problem)) {
         Ok((kind, Content::Configuration(file))) if file.secret.is_some() => {
             (kind, Outcome::Skipped(Skip::Secret))
         }
         // Texts are kept, and messages quote what they are about.
-        Ok((kind, Content::Readme(_))) | Err((kind, _)) if holds_key(&text) => {
+        Ok((kind, Content::Readme(_))) | Err((kind, _)) if holds_key(text) => {
             (kind, Outcome::Skipped(Skip::Secret))
         }
         Ok((kind, content)) => (kind, Outcome::Read(content)),
@@ -258,7 +278,7 @@ fn skipped_by_kind(kind: FileKind) -> Option<Skip> {
     }
 }
 
-fn bytes_of(path: &Path) -> Result<Vec<u8>, Problem> {
+fn read_to(text: &mut Vec<u8>, path: &Path) -> Result<(), Problem> {
     let too_large = || {
         Problem::new(format_args!(
             "larger than {} MiB, so no file of the archive's; take it out of the tree",
@@ -271,15 +291,16 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, Problem> {
     if expected > FILE_BYTES_MAX {
         return Err(too_large());
     }
-    let mut text = Vec::with_capacity(usize::try_from(expected).unwrap_or(0) + 1);
+    text.clear();
+    text.reserve(usize::try_from(expected).unwrap_or(0) + 1);
     // It may grow while it is read.
     file.take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut text)
+        .read_to_end(text)
         .map_err(unreadable)?;
     if text.len() as u64 > FILE_BYTES_MAX {
         return Err(too_large());
     }
-    Ok(text)
+    Ok(())
 }
 
 fn content(path: &Path, kind: FileKind, text: &[u8]) -> Result<(FileKind, Content), Problem> {
