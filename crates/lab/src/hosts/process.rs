@@ -1,12 +1,14 @@
 //! A tester's process of fwdlab's own on a host: brought there, started, and asked over ssh.
 
-use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
+
+use object::build::elf::Builder;
 
 use super::protocol::{Answer, Ask, Hello, PROTOCOL};
 use super::ssh::Connection;
@@ -163,6 +165,27 @@ fn read(output: ChildStdout) -> Receiver<Result<String, String>> {
     answers
 }
 
+/// A program without the information for its debugging, which is most of one that cargo builds; none where its form is
+/// not known.
+fn without_debugging(program: &[u8]) -> Option<Vec<u8>> {
+    let mut builder = Builder::read(program).ok()?;
+    for section in &mut builder.sections {
+        section.delete = section.name.starts_with(b".debug_");
+    }
+    builder.delete_orphans();
+    let mut bytes = Vec::new();
+    builder.write(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A file without a name that is read from its begin.
+fn as_file(bytes: &[u8]) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}
+
 /// Brings the program to the host, where it lies under the name of its content, and tells where.
 pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<String, LabError> {
     let own = || {
@@ -173,11 +196,12 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
         })
     };
     let path = program.map_or_else(own, |path| Ok(path.to_owned()))?;
-    let bytes = fs::read(&path).map_err(|source| LabError::File {
-        what: "reading",
-        path: path.clone(),
-        source,
-    })?;
+    let file_error = |what| {
+        let path = path.clone();
+        move |source| LabError::File { what, path, source }
+    };
+    let whole = fs::read(&path).map_err(file_error("reading"))?;
+    let bytes = without_debugging(&whole).unwrap_or(whole);
     let home = connection.run(&["sh", "-c", "echo \"$HOME\""], "")?;
     let folder = format!("{}/{FOLDER}", home.trim_end());
     let place = format!("{folder}/fwdlab-{}", &fwdlab_model::sha256(&bytes)[..16]);
@@ -192,7 +216,8 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
         ];
         connection.run(&others, "")?;
         let write = ["dd", &format!("of={part}"), "bs=65536", "status=none"];
-        connection.run_with_file(&write, &path)?;
+        let input = as_file(&bytes).map_err(file_error("copying"))?;
+        connection.run_with_file(&write, input)?;
         connection.run(&["chmod", "700", &part], "")?;
         connection.run(&["mv", &part, &place], "")?;
     }
@@ -206,4 +231,41 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
         ),
     })?;
     Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_program_runs_without_the_information_for_its_debugging() {
+        let own = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let stripped = without_debugging(&own).unwrap();
+        assert!(stripped.len() < own.len() / 2, "{}", stripped.len());
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("stripped"), &stripped).unwrap();
+        // What this process has written may be open in what another test starts, and then cannot be run.
+        let script = "cp stripped program && chmod 700 program && exec ./program --list";
+        let output = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let tests = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            tests.contains("a_program_runs_without"),
+            "{}",
+            output.status
+        );
+    }
+
+    #[test]
+    fn what_is_no_program_of_a_known_form_is_left_as_it_is() {
+        let own = fs::read(std::env::current_exe().unwrap()).unwrap();
+        for program in [&b"#!/bin/sh\n"[..], b"", &own[..64], &own[..own.len() / 2]] {
+            assert_eq!(without_debugging(program), None);
+        }
+    }
 }

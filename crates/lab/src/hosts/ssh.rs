@@ -253,17 +253,12 @@ impl Connection {
     pub(crate) fn run_with_file(
         &self,
         words: &[impl AsRef<str>],
-        input: &Path,
+        input: File,
     ) -> Result<(), LabError> {
-        let file = File::open(input).map_err(|source| LabError::File {
-            what: "reading",
-            path: input.to_owned(),
-            source,
-        })?;
         let what = program::command_line(words);
         self.keep_open()?;
         let command = self.destination.command(Some(&self.socket), words);
-        let output = spawn(&command, file.into(), Stdio::null())
+        let output = spawn(&command, input.into(), Stdio::null())
             .and_then(Child::wait_with_output)
             .map_err(|source| self.refused(&what, &source.to_string()))?;
         if output.status.success() {

@@ -8,6 +8,7 @@
 //! Files/usr/local/sbin, which knows labels and GPT besides.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -241,7 +242,12 @@ impl Slices {
         let is_packed = image.extension().is_some_and(|extension| extension == "xz");
         let unpack = if is_packed { "xzcat" } else { "cat" };
         let program = self.other.program();
-        connection.run_with_file(&["sh", "-c", WRITE, &program, unpack], image)?;
+        let input = File::open(image).map_err(|source| LabError::File {
+            what: "reading",
+            path: image.to_owned(),
+            source,
+        })?;
+        connection.run_with_file(&["sh", "-c", WRITE, &program, unpack], input)?;
         // BSDRP's program has it name the other slice.
         self.other_fstab = Some(connection.run(&["cat", FSTAB], "")?);
         self.image = Some(image.to_owned());
