@@ -416,7 +416,7 @@ mod tests {
             let mut command = Command::new("sh");
             command.args(["-c", WRITE, &at("updatep2"), unpack]);
             command.env("STATUS", status).stderr(Stdio::null());
-            command.stdin(fs::File::open(at("image")).unwrap());
+            command.stdin(File::open(at("image")).unwrap());
             let is_done = command.status().unwrap().success();
             (is_done, fs::read_to_string(at("written")).unwrap())
         };
