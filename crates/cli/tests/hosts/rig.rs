@@ -163,8 +163,13 @@ impl Rig {
 
     /// Frames that left the tester's port so far.
     pub(crate) fn sent_frames(&self) -> u64 {
-        let counter = "/sys/class/net/eth1/statistics/tx_packets";
-        let frames = self.lab.inside(Host::Tester, &["cat", counter]);
+        self.frames("eth1", "tx_packets")
+    }
+
+    /// What a port of the tester's host has counted so far.
+    pub(crate) fn frames(&self, port: &str, counter: &str) -> u64 {
+        let counter = format!("/sys/class/net/{port}/statistics/{counter}");
+        let frames = self.lab.inside(Host::Tester, &["cat", &counter]);
         frames.trim().parse().unwrap()
     }
 }

@@ -200,8 +200,7 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
         let path = path.clone();
         move |source| LabError::File { what, path, source }
     };
-    let whole = fs::read(&path).map_err(file_error("reading"))?;
-    let bytes = without_debugging(&whole).unwrap_or(whole);
+    let bytes = fs::read(&path).map_err(file_error("reading"))?;
     let home = connection.run(&["sh", "-c", "echo \"$HOME\""], "")?;
     let folder = format!("{}/{FOLDER}", home.trim_end());
     let place = format!("{folder}/fwdlab-{}", &fwdlab_model::sha256(&bytes)[..16]);
@@ -216,6 +215,7 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
         ];
         connection.run(&others, "")?;
         let write = ["dd", &format!("of={part}"), "bs=65536", "status=none"];
+        let bytes = without_debugging(&bytes).unwrap_or(bytes);
         let input = as_file(&bytes).map_err(file_error("copying"))?;
         connection.run_with_file(&write, input)?;
         connection.run(&["chmod", "700", &part], "")?;
