@@ -120,28 +120,58 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
         bench.stop_if_asked()?;
         thread::sleep(Duration::from_millis(200));
     }
-    for task in [Task::Import, Task::Lint] {
-        let name = task.name();
-        let pairs = Pairs::measure(
-            settings.pairs,
-            || ours(task, &copies),
-            || ours(task, archive),
-            |pair, copies, one| {
-                eprintln!("{name} {pair}: {copies:.2} s of copies, {one:.3} s of one")
-            },
-        )?;
+    figures.extend(growth(settings, ours, &copies)?);
+    // Minutes, where each file's blocks are given back to the disk.
+    eprintln!("{} imports are removed", imports.get());
+    folder.close()?;
+    Ok(figures)
+}
+
+/// Import and lint, one behind the other, of the copies and of one; of these pairs also each of the two alone.
+fn growth(
+    settings: &Settings,
+    ours: impl Fn(Task, &Path) -> Result<f64>,
+    copies: &Path,
+) -> Result<Vec<Figure>> {
+    let both = |archive: &Path, times_s: &mut [Vec<f64>; 2]| {
+        let [import, lint] = [ours(Task::Import, archive)?, ours(Task::Lint, archive)?];
+        times_s[0].push(import);
+        times_s[1].push(lint);
+        Ok(import + lint)
+    };
+    let (mut of_copies, mut of_one) = ([vec![], vec![]], [vec![], vec![]]);
+    let of_both = Pairs::measure(
+        settings.pairs,
+        || both(copies, &mut of_copies),
+        || both(&settings.archive, &mut of_one),
+        |pair, copies, one| {
+            eprintln!("import and lint {pair}: {copies:.2} s of copies, {one:.3} s of one");
+        },
+    )?;
+    let of_task = |task: usize| Pairs {
+        first: of_copies[task].clone(),
+        second: of_one[task].clone(),
+    };
+    let [import, lint] = [Task::Import, Task::Lint].map(Task::name);
+    [
+        (format!("{import} and {lint}"), of_both),
+        (format!("of that {import}"), of_task(0)),
+        (format!("of that {lint}"), of_task(1)),
+    ]
+    .into_iter()
+    .map(|(what, pairs)| {
         let ratio = pairs.ratio()?;
         let (of_copies, of_one) = pairs.medians();
-        figures.push(Figure {
-            what: format!("{name}, time of {COPIES} copies / time of one"),
+        Ok(Figure {
+            what: format!("{what}, time of {COPIES} copies / time of one"),
             goal: format!("at most {COPIES}"),
             measured: ratio.written(2, ""),
             beside: format!("{of_copies:.2} s and {of_one:.3} s"),
             outcome: ratio.at_most(f64::from(COPIES)),
             observations: json!({ "copies_s": pairs.first, "one_s": pairs.second }),
-        });
-    }
-    Ok(figures)
+        })
+    })
+    .collect()
 }
 
 /// The script beside the very same work of ours: find the logs, read them, reckon an observation of each.

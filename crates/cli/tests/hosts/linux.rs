@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
-use crate::shared::{self, FWDLAB, block_records, finish, records, trial_records};
+use crate::shared::{self, FWDLAB, block_records, finish, records};
 use testkit::ssh_lab::SECOND_KERNEL;
 use testkit::{Host, text};
 
@@ -69,45 +69,6 @@ fn a_run_on_hosts_is_published_and_leaves_the_dut_as_it_was() {
     testkit::wait_until("the tester's process ends", || !rig.has_tester());
     let lint = rig.fwdlab(&["lint"]).arg(&directory).output().unwrap();
     assert_eq!(lint.status.code(), Some(0), "{}", text(&lint));
-}
-
-#[test]
-fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
-    require_rig!();
-    let rig = Rig::start();
-    let before = rig.dut();
-    // Both on the tester's host: what matters is that each is reached and asked by itself.
-    rig.change("hosts-lab.toml", "out = \"eth1\"\nin = \"eth2\"\n", "out = \"eth1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"eth1\"\n");
-    rig.change(
-        "hosts.toml",
-        "[design]",
-        "[profile]\nevery = \"block\"\nslice_ms = 300\n\n[design]",
-    );
-    let output = rig.run().output().unwrap();
-    rig.assert_measured(&output, BLOCKS);
-    assert_as_before(&rig, &before);
-    let directory = rig.directory();
-    // What the DUT's own process and script saw of the loads that they had waited for.
-    let trials = trial_records(&records(&directory));
-    assert!(
-        trials.iter().any(|trial| trial["dut_cpus"].is_array()),
-        "{trials:?}"
-    );
-    for trial in &trials {
-        let profile = &trial["profile"];
-        assert!(profile["samples"].as_u64() > Some(0), "{trial}");
-        assert_eq!(profile["has_kernel"], true, "{trial}");
-    }
-    let profiles = fs::read_dir(directory.join("profiles")).unwrap();
-    let mut stacks = profiles.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
-    assert!(stacks.any(|stacks| stacks.contains(";ip_forward")));
-    for block in block_records(&records(&directory)) {
-        let family = &block["conservation"]["inet"];
-        assert_eq!(family["unaccounted_frames"], 0, "{family}");
-        // Two slices of 500 ms at 10,000 frames a second; each generator alone offers half of them.
-        assert!(family["offered_frames"].as_u64() > Some(8000), "{family}");
-    }
-    testkit::wait_until("the tester's processes end", || !rig.has_tester());
 }
 
 #[test]

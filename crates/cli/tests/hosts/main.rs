@@ -9,5 +9,5 @@ mod shared;
 
 mod faults;
 mod freebsd;
+mod generators;
 mod linux;
-mod pkt_gen;

@@ -1,15 +1,15 @@
-//! Labs of hosts whose tester is netmap's pkt-gen. In its place stands a script that prints what pkt-gen does, and whose
-//! frames are real: netmap is on no machine that these tests run on.
+//! Labs of hosts with several generators, and with netmap's pkt-gen. In its place stands a script that prints what pkt-gen
+//! does, and whose frames are real: netmap is on no machine that these tests run on.
 
 use std::fs;
 use std::process::{Child, Command};
 
 use crate::rig::{BLOCKS, Rig, assert_as_before};
-use crate::shared::{self, FWDLAB, block_records, records};
+use crate::shared::{self, FWDLAB, block_records, records, trial_records};
 use testkit::{Host, text};
 
-/// A rig whose tester is the stand-in.
-fn start() -> Rig {
+/// A rig whose tester is the stand-in for pkt-gen.
+fn start_with_pkt_gen() -> Rig {
     let rig = Rig::start();
     // A host need not see where the program was built: its `/tmp` is its own. Copied by another process, so that nothing
     // that this one starts has it open for writing.
@@ -61,10 +61,49 @@ fn begin(rig: &Rig, what: &str, holds: impl Fn() -> bool) -> Child {
 }
 
 #[test]
+fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
+    require_rig!();
+    let rig = Rig::start();
+    let before = rig.dut();
+    // Both on the tester's host: what matters is that each is reached and asked by itself.
+    rig.change("hosts-lab.toml", "out = \"eth1\"\nin = \"eth2\"\n", "out = \"eth1\"\n\n[receiver]\nhost = \"tester\"\nin = \"eth2\"\n\n[[generator]]\nhost = \"tester\"\nout = \"eth1\"\n");
+    rig.change(
+        "hosts.toml",
+        "[design]",
+        "[profile]\nevery = \"block\"\nslice_ms = 300\n\n[design]",
+    );
+    let output = rig.run().output().unwrap();
+    rig.assert_measured(&output, BLOCKS);
+    assert_as_before(&rig, &before);
+    let directory = rig.directory();
+    // What the DUT's own process and script saw of the loads that they had waited for.
+    let trials = trial_records(&records(&directory));
+    assert!(
+        trials.iter().any(|trial| trial["dut_cpus"].is_array()),
+        "{trials:?}"
+    );
+    for trial in &trials {
+        let profile = &trial["profile"];
+        assert!(profile["samples"].as_u64() > Some(0), "{trial}");
+        assert_eq!(profile["has_kernel"], true, "{trial}");
+    }
+    let profiles = fs::read_dir(directory.join("profiles")).unwrap();
+    let mut stacks = profiles.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+    assert!(stacks.any(|stacks| stacks.contains(";ip_forward")));
+    for block in block_records(&records(&directory)) {
+        let family = &block["conservation"]["inet"];
+        assert_eq!(family["unaccounted_frames"], 0, "{family}");
+        // Two slices of 500 ms at 10,000 frames a second; each generator alone offers half of them.
+        assert!(family["offered_frames"].as_u64() > Some(8000), "{family}");
+    }
+    testkit::wait_until("the tester's processes end", || !rig.has_tester());
+}
+
+#[test]
 fn two_pkt_gens_and_a_receiver_measure_what_interfaces_count() {
     require_rig!();
     testkit::require_tool!("bash");
-    let rig = start();
+    let rig = start_with_pkt_gen();
     let before = rig.dut();
     rig.lab.inside(Host::Tester, &["sh", "-c", SWITCH]);
     // All on the tester's host: what matters is that each is reached and counted by itself.
@@ -124,7 +163,7 @@ fn two_pkt_gens_and_a_receiver_measure_what_interfaces_count() {
 fn a_pkt_gen_that_fails_costs_a_block_and_a_killed_run_leaves_none() {
     require_rig!();
     testkit::require_tool!("bash");
-    let rig = start();
+    let rig = start_with_pkt_gen();
     let before = rig.dut();
     rig.change(
         "hosts.toml",
