@@ -123,7 +123,7 @@ fn blocks_are_backed_and_printed_again() {
             kinds.sort_unstable();
             kinds.dedup();
             count(&mut backed, kinds.join(" and "));
-            match &backing.printing {
+            match index.printing(block, &backing) {
                 None => {
                     exceptions += &format!("{path}:{}: {}\n", block.line, kinds.join(" and "));
                     count(&mut printings, "not backed");
@@ -297,7 +297,7 @@ fn the_seeds_are_exact_and_hold_what_was_known_to_be_wrong() {
             assert!(readme.title.is_some() && readme.lab.len() > 6, "{number}");
             for block in &readme.blocks {
                 let backing = index.back(&block.block, place);
-                let printing = backing.printing.unwrap();
+                let printing = index.printing(&block.block, &backing).unwrap();
                 assert!(
                     matches!(printing, Printing::Exact(_)),
                     "{number} {printing:?}"

@@ -1,11 +1,12 @@
 //! A tree of published results, read whole.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Bound, Range};
 use std::path::{Component, Path, PathBuf};
 
-use super::config_file::SettingValue;
+use super::config_file::{ConfigFile, SettingValue};
 use super::config_set::ConfigSet;
 use super::file::{ArchiveFile, Content, Outcome, read};
 use super::folder::{ResultsFolder, RunGroup};
@@ -92,6 +93,39 @@ impl ArchiveTree {
     /// names one, or else one has the name that its runs have.
     #[must_use]
     pub fn configuration(&self, folder: &ResultsFolder, group: &RunGroup) -> Option<ConfigSet> {
+        let mut set = ConfigSet::default();
+        for (path, file) in self.configuration_files(folder, group)? {
+            set.insert(&path, file.clone());
+        }
+        Some(set)
+    }
+
+    /// What the configuration set of a group of runs says, without secrets.
+    pub(super) fn settings(&self, folder: &ResultsFolder, group: &RunGroup) -> Settings {
+        let files = self.configuration_files(folder, group);
+        let settings_of = |file: &ConfigFile| -> BTreeMap<String, String> {
+            let texts = file.settings.iter().filter_map(|setting| {
+                let SettingValue::Text(value) = &setting.value else {
+                    return None;
+                };
+                Some((setting.name.clone(), value.clone()))
+            });
+            texts.collect()
+        };
+        files
+            .into_iter()
+            .flatten()
+            .map(|(path, file)| (path.into_owned(), settings_of(file)))
+            .filter(|(_, settings)| !settings.is_empty())
+            .collect()
+    }
+
+    /// The files of a group's configuration set, with their paths from the set's folder.
+    fn configuration_files(
+        &self,
+        folder: &ResultsFolder,
+        group: &RunGroup,
+    ) -> Option<impl Iterator<Item = (Cow<'_, str>, &ConfigFile)>> {
         let topic = folder.path.parent()?.parent()?;
         let info = group
             .info
@@ -111,33 +145,15 @@ impl ArchiveTree {
                     && path.parent().and_then(Path::parent) == Some(topic)
             });
         // The first is that in `configs`, where others lie in `configs.…`, too.
-        let (path, members) = named.next()?;
-        let mut set = ConfigSet::default();
-        for &index in members {
+        let (set, members) = named.next()?;
+        Some(members.iter().filter_map(move |&index| {
             let file = &self.files[index];
-            if let Outcome::Read(Content::Configuration(content)) = &file.outcome {
-                let within = file.path.strip_prefix(path).unwrap_or(&file.path);
-                set.insert(&within.to_string_lossy(), (**content).clone());
-            }
-        }
-        Some(set)
-    }
-
-    /// What the configuration set of a group of runs says, without secrets.
-    pub(super) fn settings(&self, folder: &ResultsFolder, group: &RunGroup) -> Settings {
-        let mut settings = Settings::new();
-        let Some(set) = self.configuration(folder, group) else {
-            return settings;
-        };
-        for (path, file) in set.files() {
-            for setting in &file.settings {
-                if let SettingValue::Text(value) = &setting.value {
-                    let of_file = settings.entry(path.clone()).or_default();
-                    of_file.insert(setting.name.clone(), value.clone());
-                }
-            }
-        }
-        settings
+            let Outcome::Read(Content::Configuration(content)) = &file.outcome else {
+                return None;
+            };
+            let within = file.path.strip_prefix(set).unwrap_or(&file.path);
+            Some((within.to_string_lossy(), &**content))
+        }))
     }
 }
 
@@ -146,10 +162,8 @@ fn by_folder(root: &Path, files: &[ArchiveFile]) -> BTreeMap<PathBuf, Vec<usize>
     let mut next = 0;
     // Files that lie together belong together. Paths of one walk are compared as they are written, which is faster
     // than component by component.
-    let lying_together = files.chunk_by(|one, other| {
-        let folders = [one, other].map(|file| file.path.parent().map(Path::as_os_str));
-        folders[0] == folders[1]
-    });
+    let lying_together =
+        files.chunk_by(|one, other| written_folder(&one.path) == written_folder(&other.path));
     let mut folders = gathered(lying_together.map(|files| {
         let indexes = next..next + files.len();
         next = indexes.end;
@@ -161,6 +175,13 @@ fn by_folder(root: &Path, files: &[ArchiveFile]) -> BTreeMap<PathBuf, Vec<usize>
             .any(|&index| is_of_results(files[index].kind))
     });
     folders
+}
+
+/// The folder of a file as its path is written.
+fn written_folder(file: &Path) -> &[u8] {
+    let path = file.as_os_str().as_encoded_bytes();
+    let name = path.iter().rposition(|&byte| byte == b'/');
+    &path[..name.unwrap_or(0)]
 }
 
 /// The folder of results that a file belongs to, if to any: that of its label, or where there are no labels,

@@ -100,18 +100,15 @@ impl PublishedComparison {
 }
 
 impl PublishedRow {
-    /// The dialects in which `observations` give this row's figures.
+    /// Whether `observations` give this row's figures in one of the dialects.
     ///
     /// Shape: in the order of measurement.
-    pub fn dialects(&self, observations: &[f64]) -> Vec<Dialect> {
-        if observations.len() != self.count {
-            return Vec::new();
-        }
-        let Ok(dataset) = Dataset::new("", observations.to_vec()) else {
-            return Vec::new();
-        };
-        let agrees = |dialect: &Dialect| self.shows(&dataset.clone().in_dialect(*dialect));
-        Dialect::ALL.into_iter().filter(agrees).collect()
+    pub fn is_of(&self, observations: &[f64]) -> bool {
+        observations.len() == self.count
+            && Dataset::new("", observations.to_vec()).is_ok_and(|dataset| {
+                let agrees = |dialect| self.shows(&dataset.clone().in_dialect(dialect));
+                Dialect::ALL.into_iter().any(agrees)
+            })
     }
 
     /// Whether these are the figures of `dataset`.

@@ -67,7 +67,7 @@ impl Text<'_> {
             names.extend(backing.rows.iter().filter_map(RowBacking::chosen));
             self.rows(block, &backing, findings);
             self.labels(block, &backing, findings);
-            self.printing(&backing, findings);
+            self.printing(block, &backing, findings);
             self.verdicts(block, &backing, findings);
         }
         let names: Vec<&str> = names
@@ -174,8 +174,9 @@ impl Text<'_> {
     }
 
     /// What was changed in a block after ministat printed it; what was only left out is no fault.
-    fn printing(&self, backing: &BlockBacking, findings: &mut Vec<Finding>) {
-        let Some(Printing::Departs(departures)) = &backing.printing else {
+    fn printing(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
+        let printing = self.index.printing(&block.block, backing);
+        let Some(Printing::Departs(departures)) = printing else {
             return;
         };
         let altered = departures.iter().find(|departure| {

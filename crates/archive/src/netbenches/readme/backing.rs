@@ -70,8 +70,13 @@ pub struct BlockBacking {
     pub rows: Vec<RowBacking>,
     /// The dialects in which the datasets give all rows and comparisons; none where a row has none.
     pub dialects: Vec<Dialect>,
-    /// Whether ministat prints the block from them again; none where a row has none.
-    pub printing: Option<Printing>,
+}
+
+impl BlockBacking {
+    /// The dataset of each row; none where a row has none.
+    fn chosen(&self) -> Option<Vec<usize>> {
+        self.rows.iter().map(RowBacking::chosen).collect()
+    }
 }
 
 impl<'a> DatasetIndex<'a> {
@@ -151,25 +156,27 @@ impl<'a> DatasetIndex<'a> {
             .iter()
             .map(|row| self.back_row(row, place))
             .collect();
-        let chosen: Option<Vec<usize>> = rows.iter().map(RowBacking::chosen).collect();
-        let Some(chosen) = chosen else {
-            return BlockBacking {
-                rows,
-                dialects: Vec::new(),
-                printing: None,
-            };
-        };
-        let values: Vec<Vec<f64>> = chosen
-            .iter()
-            .map(|position| self.candidates[*position].values.to_vec())
-            .collect();
-        let dialects = block.dialects(&values);
-        let printing = printing::print_again(block, values, &dialects);
-        BlockBacking {
+        let mut backing = BlockBacking {
             rows,
-            dialects,
-            printing: Some(printing),
+            dialects: Vec::new(),
+        };
+        if let Some(chosen) = backing.chosen() {
+            backing.dialects = block.dialects(&self.values(&chosen));
         }
+        backing
+    }
+
+    /// Whether ministat prints a block again from what its rows were made of; none where a row was made of none.
+    ///
+    /// Shape: `backing` is that of this block, by this index.
+    pub fn printing(&self, block: &PublishedBlock, backing: &BlockBacking) -> Option<Printing> {
+        let values = self.values(&backing.chosen()?);
+        Some(printing::print_again(block, values, &backing.dialects))
+    }
+
+    fn values(&self, positions: &[usize]) -> Vec<Vec<f64>> {
+        let of_position = |position: &usize| self.candidates[*position].values.to_vec();
+        positions.iter().map(of_position).collect()
     }
 
     fn back_row(&self, row: &PublishedRow, place: &str) -> RowBacking {
@@ -192,7 +199,7 @@ impl<'a> DatasetIndex<'a> {
             .collect();
         ranked.sort_by_key(|&(rank, _)| Reverse(rank));
         // Of many copies those farther away are not even looked at.
-        let backs = |position: usize| !row.dialects(self.candidates[position].values).is_empty();
+        let backs = |position: usize| row.is_of(self.candidates[position].values);
         let mut equals = ranked.chunk_by(|(one, _), (other, _)| one == other);
         let nearest = equals.find_map(|equals| {
             let positions = equals.iter().map(|&(_, position)| position);
@@ -301,12 +308,15 @@ mod tests {
         let block = &published_blocks(block)[0];
         let low = candidate("a/b", &LOW);
         let high = candidate("a/c", &HIGH);
-        let partly = DatasetIndex::new([low]).back(block, "a");
-        assert_eq!((partly.dialects, partly.printing), (Vec::new(), None));
-        let whole = DatasetIndex::new([low, high]).back(block, "a");
+        let index = DatasetIndex::new([low]);
+        let partly = index.back(block, "a");
+        assert_eq!(partly.dialects, []);
+        assert_eq!(index.printing(block, &partly), None);
+        let index = DatasetIndex::new([low, high]);
+        let whole = index.back(block, "a");
         assert_eq!(whole.dialects, Dialect::ALL);
         assert!(
-            matches!(whole.printing, Some(Printing::Departs(_))),
+            matches!(index.printing(block, &whole), Some(Printing::Departs(_))),
             "the columns are not ministat's"
         );
     }

@@ -247,8 +247,9 @@ mod tests {
                 prop_assert_eq!(backing, &RowBacking::SameFolder(row));
             }
             prop_assert!(backing.dialects.contains(&dialect));
-            let Some(Printing::Exact(dialects)) = &backing.printing else {
-                return Err(TestCaseError::fail(format!("{:?}", backing.printing)));
+            let printing = index.printing(block, &backing);
+            let Some(Printing::Exact(dialects)) = printing else {
+                return Err(TestCaseError::fail(format!("{printing:?}")));
             };
             prop_assert!(dialects.contains(&dialect));
         }
