@@ -122,7 +122,7 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
     }
     figures.extend(growth(settings, ours, &copies)?);
     // Minutes, where each file's blocks are given back to the disk.
-    eprintln!("{} imports are removed", imports.get());
+    eprintln!("what was imported is removed");
     folder.close()?;
     Ok(figures)
 }
