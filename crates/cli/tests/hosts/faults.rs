@@ -104,7 +104,7 @@ impl Short {
     }
 
     fn of(rig: Rig) -> Self {
-        rig.change("hosts.toml", "slice_ms = 500", "slice_ms = 100");
+        rig.change("hosts.toml", "slice_ms = 200", "slice_ms = 100");
         let folder = rig.path("bin");
         fs::create_dir(&folder).unwrap();
         let mut compiler = Command::new("cc");
