@@ -2,7 +2,7 @@
 //! does, and whose frames are real: netmap is on no machine that these tests run on.
 
 use std::fs;
-use std::process::{Child, Command};
+use std::process::Command;
 
 use crate::rig::{BLOCKS, Rig, assert_as_before};
 use crate::shared::{self, FWDLAB, block_records, records, trial_records};
@@ -55,10 +55,6 @@ for interface in switch gen1 gen2 to-gen1 to-gen2; do
     ip link set $interface up
 done
 "#;
-
-fn begin(rig: &Rig, what: &str, holds: impl Fn() -> bool) -> Child {
-    shared::wait_for_child(what, rig.run().spawn().unwrap(), holds)
-}
 
 #[test]
 fn a_receiver_and_a_second_generator_have_processes_of_their_own() {
@@ -172,7 +168,7 @@ fn a_pkt_gen_that_fails_costs_a_block_and_a_killed_run_leaves_none() {
     );
     let crash = rig.lab.own_folder(Host::Tester).join("crash");
     fs::write(&crash, "").unwrap();
-    let mut child = begin(&rig, "a block", || rig.blocks() > 0);
+    let mut child = rig.begin("a block", || rig.blocks() > 0);
     assert!(!crash.exists());
     let sent = rig.sent_frames();
     child = shared::wait_for_child("a load", child, || rig.sent_frames() > sent + 3000);

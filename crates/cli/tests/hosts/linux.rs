@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -11,11 +11,6 @@ use crate::rig::{BLOCKS, Rig, assert_as_before, vary_the_command_line};
 use crate::shared::{self, FWDLAB, block_records, finish, records};
 use testkit::ssh_lab::SECOND_KERNEL;
 use testkit::{Host, text};
-
-/// Starts a run and waits until something holds of it.
-fn start(rig: &Rig, what: &str, holds: impl Fn() -> bool) -> Child {
-    shared::wait_for_child(what, rig.run().spawn().unwrap(), holds)
-}
 
 #[test]
 fn a_run_on_hosts_is_published_and_leaves_the_dut_as_it_was() {
@@ -112,7 +107,7 @@ fn a_killed_run_sends_nothing_more_and_is_put_back_and_continued() {
         rig.lab
             .inside(Host::Dut, &["ip", "route", "show", "proto", "196"])
     };
-    let mut child = start(&rig, "a block, and the next one's set-up", || {
+    let mut child = rig.begin("a block, and the next one's set-up", || {
         rig.blocks() > 0 && !own_routes().is_empty()
     });
     // The program is a child of the one that entered its namespace, or has taken its place.
@@ -311,7 +306,7 @@ fn a_killed_run_that_had_booted_the_dut_is_put_back() {
     };
     let by_itself = command_line();
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
-    let mut child = start(&rig, "a boot that is not as by itself", || {
+    let mut child = rig.begin("a boot that is not as by itself", || {
         rig.lab.reboots(Host::Dut) >= 3 && command_line() != by_itself
     });
     child.kill().unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -12,7 +12,7 @@ use std::thread;
 use testkit::{Host, SshLab, text};
 
 use crate::shared::{
-    FWDLAB, REPOSITORY, block_records, data, directories, invalid_reasons, records,
+    self, FWDLAB, REPOSITORY, block_records, data, directories, invalid_reasons, records,
 };
 
 pub(crate) const EXPERIMENT: &str = "hosts";
@@ -80,6 +80,11 @@ impl Rig {
             .arg(self.results())
             .args(["--seed", "1"]);
         command
+    }
+
+    /// Starts a run and waits until something holds of it.
+    pub(crate) fn begin(&self, what: &str, holds: impl Fn() -> bool) -> Child {
+        shared::wait_for_child(what, self.run().spawn().unwrap(), holds)
     }
 
     pub(crate) fn directory(&self) -> PathBuf {
