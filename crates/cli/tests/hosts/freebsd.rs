@@ -144,8 +144,7 @@ fn a_killed_run_on_a_freebsd_dut_is_put_back() {
     let before = rig.dut();
     let tunables = || fs::read_to_string(loader_configuration(&rig)).unwrap();
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
-    let child = rig.run().spawn().unwrap();
-    let mut child = shared::wait_for_child("a boot with a tunable", child, || {
+    let mut child = rig.begin("a boot with a tunable", || {
         rig.lab.reboots(Host::Dut) >= 3 && tunables() != owners
     });
     child.kill().unwrap();
@@ -208,8 +207,7 @@ fn images_and_sets_are_booted_one_after_the_other_and_the_owners_system_comes_ba
     // What it tries changes nothing, though it may look so to a stand-in.
     let _ = fs::remove_file(home.join("changes"));
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
-    let child = rig.run().spawn().unwrap();
-    let child = shared::wait_for_child("a block", child, || rig.blocks() > 0);
+    let child = rig.begin("a block", || rig.blocks() > 0);
     // In the middle of whatever comes next, but with the image active.
     let is_active = || fs::read_to_string(at("active")).is_ok_and(|active| active.trim() == "2");
     let mut child = shared::wait_for_child("an image is active", child, is_active);
@@ -253,8 +251,7 @@ fn kernels_and_packet_filters_are_set_and_put_back_on_an_older_system() {
     }
     let before = rig.dut();
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
-    let child = rig.run().spawn().unwrap();
-    let child = shared::wait_for_child("a block begins", child, || rig.lab.reboots(Host::Dut) > 2);
+    let child = rig.begin("a block begins", || rig.lab.reboots(Host::Dut) > 2);
     let pid = child.id().to_string();
     testkit::succeed(Command::new("kill").args(["-INT", &pid]));
     let output = shared::finish(child);
