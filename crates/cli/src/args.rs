@@ -129,9 +129,9 @@ pub(crate) enum Command {
     Gen(GenArguments),
     /// Count and verify, at an interface of this machine, the frames that `fwdlab gen` sends
     Sink(SinkArguments),
-    /// Send and count frames as a run elsewhere asks over standard input and output
+    /// Send, count and forward frames as a run elsewhere asks over standard input and output
     #[command(hide = true)]
-    Tester,
+    Agent,
     /// Sample the kernel's stacks under a load, as a run elsewhere asks
     #[command(hide = true)]
     Stacks(StacksArguments),

@@ -21,6 +21,7 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
         destination: arguments.to,
         family: arguments.traffic.family,
         traffic: &traffic,
+        is_reversed: false,
         cpu: cpu(arguments.cpu)?,
         pace: arguments.pps.map_or(Pace::SelfClocked, |pps| Pace::Paced {
             pps,

@@ -78,7 +78,7 @@ fn main() -> ExitCode {
         Command::Flame(command) => flame::flame(&command),
         Command::Gen(arguments) => generate::generate(&arguments),
         Command::Sink(arguments) => sink::sink(&arguments),
-        Command::Tester => serve::tester(),
+        Command::Agent => serve::agent(),
         Command::Stacks(arguments) => serve::stacks(&arguments),
         Command::Schema { file } => schema::schema(file),
         Command::Completions { shell } => completions::completions(shell),

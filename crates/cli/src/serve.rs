@@ -1,4 +1,4 @@
-//! `fwdlab tester` and `fwdlab stacks`: processes on the hosts of a lab, started over ssh by the run that asks.
+//! `fwdlab agent` and `fwdlab stacks`: processes on the hosts of a lab, started over ssh by the run that asks.
 
 use std::io::{self, BufReader};
 
@@ -8,9 +8,9 @@ use fwdlab_lab::StackWatch;
 use crate::args::StacksArguments;
 use crate::exit::{Code, DONE};
 
-pub(crate) fn tester() -> anyhow::Result<Code> {
+pub(crate) fn agent() -> anyhow::Result<Code> {
     let input = BufReader::new(io::stdin());
-    fwdlab_lab::serve_tester(input, &mut io::stdout()).context("serving a tester")?;
+    fwdlab_lab::serve_agent(input, &mut io::stdout()).context("serving a run elsewhere")?;
     Ok(DONE)
 }
 

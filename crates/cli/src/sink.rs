@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::Traffic;
 use fwdlab_report::format::rate;
-use fwdlab_traffic::{InterfaceExpectation, InterfaceSink, SinkCounts};
+use fwdlab_traffic::{InterfaceExpectation, InterfaceSink, SinkCounts, Way};
 use serde_json::json;
 
 use crate::args::SinkArguments;
@@ -19,7 +19,11 @@ pub(crate) fn sink(arguments: &SinkArguments) -> anyhow::Result<Code> {
         source: arguments.from,
         family: arguments.traffic.family,
         traffic: &traffic,
-        is_routed: arguments.routed,
+        way: if arguments.routed {
+            Way::Router
+        } else {
+            Way::Cable
+        },
     };
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let sink = InterfaceSink::attach(&arguments.interface, &expectation)?;
@@ -91,7 +95,7 @@ fn introduce(
     } else {
         "by generic XDP, at a higher cost a frame, because the driver takes no program"
     };
-    let way = if expectation.is_routed {
+    let way = if expectation.way == Way::Router {
         " through a router"
     } else {
         ""

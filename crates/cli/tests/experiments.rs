@@ -89,6 +89,15 @@ fn published_experiments_can_be_planned_on_the_router_and_on_their_hosts() {
 }
 
 #[test]
+fn what_runs_on_this_machines_kernel_can_be_planned_on_linux_hosts() {
+    for experiment in ready() {
+        let experiment = experiment.to_str().unwrap();
+        let (code, _, stderr) = said(&["plan", experiment, "--lab", "labs/linux-hosts.toml"]);
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{experiment}");
+    }
+}
+
+#[test]
 fn a_plan_promises_nothing_of_hosts_that_it_does_not_know() {
     let (code, plan, stderr) = said(&[
         "plan",

@@ -162,7 +162,8 @@ const SPREAD_BITS: u32 = 24;
 pub(crate) fn spread_prefixes(
     family: AddressFamily,
     avoided: &[Prefix],
-) -> impl Iterator<Item = Prefix> {
+) -> impl Iterator<Item = Prefix> + use<> {
+    let avoided = Avoided::new(family, avoided);
     (0..1 << SPREAD_BITS)
         // The lowest bit decides between the halves of the space, the next one between its quarters.
         .map(|number: u32| number.reverse_bits() >> (u32::BITS - SPREAD_BITS))
@@ -178,18 +179,47 @@ pub(crate) fn spread_prefixes(
                 Some((Ipv6Addr::from_bits(GLOBAL_UNICAST | bits).into(), 48))
             }
         })
-        .filter(|&prefix| !avoided.iter().any(|&avoided| overlap(prefix, avoided)))
+        .filter(move |&prefix| !avoided.has_some_of(prefix))
 }
 
-/// Whether two prefixes have an address in common.
-fn overlap(one: Prefix, other: Prefix) -> bool {
-    let bits = |address| match address {
+/// Networks that are to be left alone, as runs of their addresses in order, of which none touches another: a DUT of an
+/// owner's may have a table of its own.
+struct Avoided(Vec<(u128, u128)>);
+
+impl Avoided {
+    fn new(family: AddressFamily, prefixes: &[Prefix]) -> Self {
+        let is_of_family = |(address, _): &&Prefix| match family {
+            AddressFamily::Inet => address.is_ipv4(),
+            AddressFamily::Inet6 => address.is_ipv6(),
+        };
+        let prefixes = prefixes.iter().filter(is_of_family);
+        let mut runs: Vec<_> = prefixes.map(|&prefix| run(prefix)).collect();
+        runs.sort_unstable();
+        let mut apart: Vec<(u128, u128)> = Vec::new();
+        for (first, last) in runs {
+            match apart.last_mut() {
+                Some((_, before)) if first <= *before => *before = last.max(*before),
+                _ => apart.push((first, last)),
+            }
+        }
+        Self(apart)
+    }
+
+    fn has_some_of(&self, prefix: Prefix) -> bool {
+        let (first, last) = run(prefix);
+        let behind = self.0.partition_point(|(_, end)| *end < first);
+        self.0.get(behind).is_some_and(|(begin, _)| *begin <= last)
+    }
+}
+
+/// The first and the last address of a prefix, as numbers that begin with its bits.
+fn run((address, length): Prefix) -> (u128, u128) {
+    let bits = match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
         IpAddr::V6(address) => address.to_bits(),
     };
-    let length = one.1.min(other.1);
-    one.0.is_ipv4() == other.0.is_ipv4()
-        && (length == 0 || (bits(one.0) ^ bits(other.0)) >> (128 - length) == 0)
+    let behind = u128::MAX.checked_shr(length.into()).unwrap_or(0);
+    (bits & !behind, bits | behind)
 }
 
 #[cfg(test)]
@@ -209,10 +239,8 @@ mod tests {
             let avoided = own_prefixes(family);
             let all: BTreeSet<_> = spread_prefixes(family, &avoided).take(1_000_000).collect();
             assert_eq!(all.len(), 1_000_000);
-            assert!(
-                all.iter()
-                    .all(|&prefix| !avoided.iter().any(|&avoided| overlap(prefix, avoided)))
-            );
+            let avoided = Avoided::new(family, &avoided);
+            assert!(all.iter().all(|&prefix| !avoided.has_some_of(prefix)));
         }
     }
 
@@ -237,14 +265,33 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_overlap_where_one_holds_the_other() {
+    fn prefixes_are_avoided_where_one_holds_the_other() {
         let prefix = |text: &str, length| (text.parse().unwrap(), length);
-        assert!(overlap(prefix("10.0.0.0", 8), prefix("10.1.0.0", 16)));
-        assert!(overlap(prefix("10.1.0.0", 16), prefix("10.0.0.0", 8)));
-        assert!(overlap(prefix("0.0.0.0", 0), prefix("10.0.0.0", 8)));
-        assert!(!overlap(prefix("10.0.0.0", 16), prefix("10.1.0.0", 16)));
-        assert!(!overlap(prefix("::", 0), prefix("10.0.0.0", 8)));
-        assert!(overlap(prefix("2001:2::", 48), prefix("2001:2::1", 128)));
+        let both = [
+            prefix("10.0.0.0", 8),
+            prefix("10.1.0.0", 16),
+            prefix("192.0.2.0", 24),
+            prefix("192.0.3.7", 32),
+            prefix("2001:2::", 48),
+        ];
+        let inet = Avoided::new(AddressFamily::Inet, &both);
+        for (address, length) in [
+            ("10.1.0.0", 16),
+            ("10.0.0.0", 8),
+            ("10.255.255.255", 32),
+            ("0.0.0.0", 0),
+            ("192.0.3.0", 24),
+            ("192.0.2.99", 24),
+        ] {
+            assert!(inet.has_some_of(prefix(address, length)), "{address}");
+        }
+        for (address, length) in [("11.0.0.0", 8), ("192.0.4.0", 24), ("192.0.3.8", 29)] {
+            assert!(!inet.has_some_of(prefix(address, length)), "{address}");
+        }
+        assert!(!Avoided::new(AddressFamily::Inet, &both[4..]).has_some_of(prefix("0.0.0.0", 0)));
+        let inet6 = Avoided::new(AddressFamily::Inet6, &both);
+        assert!(inet6.has_some_of(prefix("2001:2::1", 128)));
+        assert!(!inet6.has_some_of(prefix("2001:3::", 32)));
     }
 
     fn flows(source: &str, destination: &str, count: u32) -> Flows {

@@ -16,7 +16,22 @@ pub fn environment() -> Environment {
     environment_by(text, u32::try_from(cpus).unwrap_or(u32::MAX), nft)
 }
 
-/// The same of a machine whose files are read in some way.
+/// The files that tell it.
+pub(crate) const ENVIRONMENT_FILES: [&str; 11] = [
+    "/proc/cmdline",
+    "/proc/cpuinfo",
+    "/proc/loadavg",
+    "/proc/sys/kernel/osrelease",
+    "/proc/sys/kernel/version",
+    "/proc/sys/net/core/bpf_jit_enable",
+    "/sys/class/dmi/id/product_name",
+    "/sys/class/dmi/id/sys_vendor",
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "/sys/devices/system/cpu/smt/active",
+];
+
+/// The same of a machine whose [files](ENVIRONMENT_FILES) are read in some way.
 pub(crate) fn environment_by(
     text: impl Fn(&str) -> Option<String>,
     cpus: u32,
@@ -173,6 +188,21 @@ pub(crate) fn noise_sources(facts: &BTreeMap<String, String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_files_that_are_read_are_those_that_are_listed() {
+        let read = std::cell::RefCell::new(std::collections::BTreeSet::new());
+        environment_by(
+            |path| {
+                read.borrow_mut().insert(path.to_owned());
+                None
+            },
+            1,
+            None,
+        );
+        let listed = ENVIRONMENT_FILES.map(str::to_owned);
+        assert_eq!(read.into_inner(), listed.into());
+    }
 
     #[test]
     fn steal_is_the_eighth_field_of_the_cpu() {

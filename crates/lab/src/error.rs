@@ -186,9 +186,9 @@ pub enum LabError {
         /// Its last lines of complaint.
         stderr: String,
     },
-    /// A tester's process on a host did not do what it was asked.
-    #[error("tester on host {host}: {what}: {why}")]
-    RemoteTester {
+    /// A process of fwdlab's own on a host did not do what it was asked.
+    #[error("fwdlab on host {host}: {what}: {why}")]
+    RemoteProcess {
         /// The host, as ssh knows it.
         host: String,
         /// What it was asked for.
@@ -300,7 +300,7 @@ impl LabError {
         match self {
             Self::Ssh { host, .. }
             | Self::OnHost { host, .. }
-            | Self::RemoteTester { host, .. }
+            | Self::RemoteProcess { host, .. }
             | Self::Host { host, .. }
             | Self::Rebooted { host } => Some(host),
             _ => None,
@@ -312,7 +312,7 @@ impl LabError {
         match self {
             // Another key is not one that will do later.
             Self::Ssh { stderr, .. } => !stderr.contains("Host key verification failed"),
-            Self::RemoteTester { .. } | Self::Rebooted { .. } => true,
+            Self::RemoteProcess { .. } | Self::Rebooted { .. } => true,
             _ => false,
         }
     }

@@ -160,7 +160,7 @@ impl Lab {
     ///
     /// # Errors
     /// When the lab cannot be made at all.
-    pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
+    pub fn unavailable(&mut self) -> Result<Vec<Option<String>>, LabError> {
         match self {
             Self::Netns(lab) => lab.unavailable(),
             Self::Router(lab) => Ok(lab.unavailable()),

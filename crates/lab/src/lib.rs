@@ -33,7 +33,7 @@ pub use block::{BlockOutcome, LabEvent};
 pub use dut::fib_forwarder;
 pub use environment::environment;
 pub use error::LabError;
-pub use hosts::{HostsLab, StackWatch, serve_stacks, serve_tester};
+pub use hosts::{HostsLab, StackWatch, serve_agent, serve_stacks};
 pub use journal::{Undo, state_directory};
 pub use lab::Lab;
 pub use machine::MachineClaim;

@@ -86,7 +86,8 @@ fn mechanisms(kind: Option<LabKind>) -> &'static [&'static str] {
             "sysctl", "pf", "ipfw", "ipf", "loader", "kernel", "configs", "image", "command",
         ],
         Some(LabKind::LinuxSsh) => &[
-            "sysctl", "nft", "ethtool", "sysfs", "module", "cmdline", "kernel", "command",
+            "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "module", "cmdline", "kernel",
+            "command",
         ],
     }
 }

@@ -497,9 +497,10 @@ pub enum Binding {
         /// The value of each level.
         values: Values,
     },
-    /// The text of an nftables ruleset for each level; empty text is no ruleset.
+    /// The text of an nftables ruleset for each level, in which `{dut-in}` and `{dut-out}` stand for the DUT's
+    /// interfaces; empty text is no ruleset.
     Nft(BTreeMap<String, String>),
-    /// The text of a ruleset of one of FreeBSD's packet filters for each level; empty text is none.
+    /// The text of a ruleset of one of FreeBSD's packet filters for each level, as of nftables; empty text is none.
     Ruleset {
         /// Which of them.
         filter: PacketFilter,
@@ -536,7 +537,8 @@ pub enum Binding {
     },
     /// The level is the number of routes in the DUT's table, those of the lab included.
     Routes,
-    /// The user's own programs, run on the DUT; `{level}` in an argument stands for the level.
+    /// The user's own programs, run on the DUT; `{level}` in an argument stands for the level, `{dut-in}` and `{dut-out}`
+    /// for the DUT's interfaces.
     Command(CommandBinding),
     /// A knob of the reference router, set to the level's [number](Knob::number).
     Knob {
@@ -574,6 +576,33 @@ impl Binding {
                 | Self::Configs(_)
                 | Self::Image(_)
         )
+    }
+
+    /// The same with the names of the DUT's interfaces in the place of `{dut-in}` and `{dut-out}`, in rulesets and in the
+    /// arguments of programs.
+    #[must_use]
+    pub fn with_interfaces(&self, interface_in: &str, interface_out: &str) -> Self {
+        let named = |texts: &BTreeMap<String, String>| {
+            let texts = texts.iter();
+            let named = texts.map(|(level, text)| {
+                (
+                    level.clone(),
+                    with_interfaces(text, interface_in, interface_out),
+                )
+            });
+            named.collect()
+        };
+        match self {
+            Self::Nft(texts) => Self::Nft(named(texts)),
+            Self::Ruleset { filter, texts } => Self::Ruleset {
+                filter: *filter,
+                texts: named(texts),
+            },
+            Self::Command(programs) => {
+                Self::Command(programs.with_interfaces(interface_in, interface_out))
+            }
+            other => other.clone(),
+        }
     }
 
     /// A sysctl whose levels are its values.
@@ -650,6 +679,29 @@ pub struct CommandBinding {
     pub undo: Vec<String>,
     /// Prints something that holds the level, where there is such a program.
     pub check: Option<Vec<String>>,
+}
+
+impl CommandBinding {
+    /// The same with the names of the DUT's interfaces in the place of `{dut-in}` and `{dut-out}`.
+    #[must_use]
+    pub fn with_interfaces(&self, interface_in: &str, interface_out: &str) -> Self {
+        let named = |words: &Vec<String>| {
+            let words = words.iter();
+            words
+                .map(|word| with_interfaces(word, interface_in, interface_out))
+                .collect()
+        };
+        Self {
+            apply: named(&self.apply),
+            undo: named(&self.undo),
+            check: self.check.as_ref().map(named),
+        }
+    }
+}
+
+fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> String {
+    text.replace("{dut-in}", interface_in)
+        .replace("{dut-out}", interface_out)
 }
 
 /// The XDP programs that a DUT can run on its receiving interface.

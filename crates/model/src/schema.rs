@@ -725,7 +725,7 @@ fn binding() -> Value {
             (
                 "command",
                 described(
-                    "Programs with their arguments; {level} stands for the level.",
+                    "Programs with their arguments; {level} stands for the level, {dut-in} and {dut-out} for the interfaces of the DUT.",
                     table(
                         &[
                             ("do", program("Sets the level.")),

@@ -41,6 +41,8 @@ pub struct InterfaceLoad<'t> {
     pub family: AddressFamily,
     /// The flows and sizes.
     pub traffic: &'t Traffic,
+    /// Whether the flows are those that answer: from the destinations to the sources.
+    pub is_reversed: bool,
     /// The CPU that sends.
     pub cpu: u32,
     /// How fast.
@@ -242,7 +244,11 @@ fn prepare(name: &str, load: &InterfaceLoad<'_>) -> Result<(Interface, Frames), 
         source: MacAddress(interface.mac),
         destination: load.destination,
     };
-    let frames = Frames::unrouted(load.family, load.traffic, link)?;
+    let mut frames = Frames::unrouted(load.family, load.traffic, link)?;
+    if load.is_reversed {
+        // What becomes of them behind the link plays no part here.
+        frames = frames.reversed(link, link);
+    }
     Ok((interface, frames))
 }
 
@@ -307,8 +313,19 @@ pub struct InterfaceExpectation<'t> {
     pub family: AddressFamily,
     /// The flows and sizes.
     pub traffic: &'t Traffic,
-    /// Whether a router lies in between, which takes one off the TTL.
-    pub is_routed: bool,
+    /// Through what they come.
+    pub way: Way,
+}
+
+/// Through what frames come to a sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Over a cable, as they were sent.
+    Cable,
+    /// Through a router, which takes one off the TTL.
+    Router,
+    /// Through a router, against the direction of the traffic's flows: from the destinations to the sources.
+    RouterReversed,
 }
 
 /// A sink on an interface of the user's, until its value goes.
@@ -336,17 +353,17 @@ impl InterfaceSink {
             source,
             family,
             traffic,
-            is_routed,
+            way,
         } = *expectation;
         let link = Link {
             source,
             destination: MacAddress(interface.mac),
         };
-        let frames = if is_routed {
-            // On which link the router got them plays no part here.
-            Frames::new(family, traffic, link, link)?
-        } else {
-            Frames::unrouted(family, traffic, link)?
+        // On which link a router got them plays no part here.
+        let frames = match way {
+            Way::Cable => Frames::unrouted(family, traffic, link)?,
+            Way::Router => Frames::new(family, traffic, link, link)?,
+            Way::RouterReversed => Frames::new(family, traffic, link, link)?.reversed(link, link),
         };
         let mut sink = Sink::load(&frames)?;
         let counted = Counted::new(&interface)?;
@@ -368,6 +385,14 @@ impl InterfaceSink {
     #[must_use]
     pub fn destination(&self) -> MacAddress {
         self.counted.mac
+    }
+
+    /// Counts from 0 again; to be called when nothing is sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn reset(&mut self) -> Result<(), TrafficError> {
+        self.sink.reset()
     }
 
     /// Counts from 0 again and checks every frame; to be called when nothing is sent.

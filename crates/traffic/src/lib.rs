@@ -24,7 +24,7 @@ pub use error::TrafficError;
 pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
 pub use interface::{
-    InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, SentFrames,
+    InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, SentFrames, Way,
 };
 pub use interface_counters::{InterfaceCounters, InterfaceCounts};
 pub use memory::{GeneratorCounts, MemoryGenerator, MemorySink, MemorySinkCounts, WRITE_BACK};

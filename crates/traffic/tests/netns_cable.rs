@@ -12,7 +12,8 @@ use fwdlab_model::{AddressFamily, FrameSize, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
     Frames, Generator, InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink,
-    Link, Pace, SentFrames, Sink, SinkCounts, TrafficError, drop_control, refuse_default_route,
+    Link, Pace, SentFrames, Sink, SinkCounts, TrafficError, Way, drop_control,
+    refuse_default_route,
 };
 use testkit::wait_until;
 
@@ -273,6 +274,7 @@ fn load(traffic: &Traffic, family: AddressFamily, destination: MacAddress) -> In
         destination,
         family,
         traffic,
+        is_reversed: false,
         cpu: fwdlab_sys::online_cpus().unwrap()[0],
         pace: Pace::even(100_000),
     }
@@ -291,7 +293,7 @@ fn over_named_interfaces(
             source: mac(NEAR_END),
             family,
             traffic,
-            is_routed: false,
+            way: Way::Cable,
         };
         let mut sink = InterfaceSink::attach(FAR_END, &expectation).unwrap();
         assert!(sink.is_in_driver());
@@ -346,7 +348,7 @@ fn the_interface_of_a_default_route_is_refused() {
             source: NOBODY,
             family: AddressFamily::Inet,
             traffic: &traffic,
-            is_routed: true,
+            way: Way::Router,
         };
         let load = load(&traffic, AddressFamily::Inet, NOBODY);
         cable
@@ -446,7 +448,7 @@ fn an_interface_that_goes_is_missed_by_sender_and_sink() {
                 source: NOBODY,
                 family: AddressFamily::Inet,
                 traffic: &traffic,
-                is_routed: false,
+                way: Way::Cable,
             };
             let sink = InterfaceSink::attach(FAR_END, &expectation).unwrap();
             let load = load(&traffic, AddressFamily::Inet, NOBODY);

@@ -19,11 +19,11 @@ const KILLS: usize = 2;
 /// How many restores fail in the ordinary tests.
 const RESTORES: usize = 2;
 /// A run's first operation behind those that open the lab, or a little earlier.
-const OPENING: usize = 42;
+const OPENING: usize = 22;
 /// More than any run has, however often its blocks are begun anew.
 const OPERATIONS_MAX: usize = 2500;
 /// How many operations are done twice: more than a block has.
-const TWICE: usize = 80;
+const TWICE: usize = 36;
 /// How long a host is down that boots.
 const DOWNTIME: Duration = Duration::from_millis(300);
 /// Rigs that go through a storm at the same time: much of it is waiting.
@@ -215,7 +215,7 @@ fn whichever_operation_on_a_host_fails_the_run_goes_on() {
     operations_fail(&OperationStorm {
         what: "operation",
         start: Short::start,
-        apart: 50,
+        apart: 25,
     });
 }
 
@@ -225,7 +225,7 @@ fn whichever_operation_fails_of_a_run_that_boots_the_dut_it_goes_on() {
     operations_fail(&OperationStorm {
         what: "operation of boots",
         start: Short::start_booting,
-        apart: 80,
+        apart: 50,
     });
 }
 
@@ -288,7 +288,7 @@ fn fail_and_go_on(short: &Short, mut faults: Vec<Fault>, number: usize) -> Strin
             } else {
                 "continued by the same command"
             };
-            return format!("{failed} failed, {then}");
+            return format!("{failed} of {} operations failed, {then}", operations.len());
         }
         assert!(faults.len() < before, "{what}: {said}");
     }

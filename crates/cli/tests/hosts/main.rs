@@ -11,3 +11,4 @@ mod faults;
 mod freebsd;
 mod generators;
 mod linux;
+mod paths;

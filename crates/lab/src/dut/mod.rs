@@ -13,7 +13,8 @@ mod sysfs;
 mod xdp;
 
 pub(crate) use self::command::{arguments, holds};
-pub(crate) use nft::is_installed as nft_is_installed;
+pub(crate) use self::nft::{is_installed as nft_is_installed, refused_by_kernel};
+pub(crate) use self::routes::{OWN_ROUTES, routes_of};
 
 use fwdlab_model::{
     AddressFamily, Binding, DutInterface, Lab, Level, Placement, Resolved, Tester, Variant,
@@ -180,7 +181,8 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>>
             ))),
             Binding::Routes => mechanisms.push(Box::new(routes::Routes::new(factor))),
             Binding::Command(programs) => {
-                commands.push(Box::new(command::Programs::new(factor, programs.clone())));
+                let programs = programs.with_interfaces(DUT_IN, DUT_OUT);
+                commands.push(Box::new(command::Programs::new(factor, programs)));
             }
             // One ruleset, and one program, for all factors together.
             Binding::Nft(_) | Binding::Xdp(_) => {}

@@ -7,6 +7,7 @@ use fwdlab_model::{Binding, Lab, Variant, VariantName};
 use fwdlab_sys::{Netlink, NetworkNamespace, netlink_attribute};
 
 use super::{Mechanism, Site, bound, moved, unbound_level};
+use crate::topology::{DUT_IN, DUT_OUT};
 use crate::{LabError, Topology, program};
 
 /// The ruleset of all factors that set one together.
@@ -23,7 +24,10 @@ impl Nft {
     /// None where the lab binds no factor to rulesets.
     pub(super) fn new(lab: &Lab) -> Option<Self> {
         let rulesets: BTreeMap<_, _> = bound(lab, |binding| match binding {
-            Binding::Nft(rulesets) => Some(rulesets.clone()),
+            Binding::Nft(_) => match binding.with_interfaces(DUT_IN, DUT_OUT) {
+                Binding::Nft(rulesets) => Some(rulesets),
+                _ => None,
+            },
             _ => None,
         })
         .collect();
@@ -208,7 +212,7 @@ fn generation_in(answer: &[u8]) -> io::Result<u32> {
 
 /// What of a ruleset this kernel does not have, from nft's complaint; none where nft itself did not
 /// understand it.
-fn refused_by_kernel(stderr: &str) -> Option<String> {
+pub(crate) fn refused_by_kernel(stderr: &str) -> Option<String> {
     let (_, reason) = stderr.split_once("Could not process rule: ")?;
     // Behind the message stands the line with marks below.
     let mut lines = reason.lines();

@@ -10,7 +10,7 @@ use crate::netlink::{RouteChange, RouteMonitor};
 use crate::{LabError, Topology};
 
 /// Routes of the lab's own through a next hop: to the sources and to the destinations.
-const OWN_ROUTES: u32 = 2;
+pub(crate) const OWN_ROUTES: u32 = 2;
 
 /// More would take the kernel gigabytes.
 const ROUTES_MAX: u32 = 1_000_000;
@@ -34,18 +34,24 @@ impl Routes {
 
     /// How many routes the variant wants, where it says.
     fn wanted(&self, variant: &Variant) -> Result<Option<u32>, LabError> {
-        let Some(level) = variant.levels.get(&self.factor) else {
-            return Ok(None);
-        };
-        let count = match level {
-            Level::Integer(count) => u32::try_from(*count).ok(),
-            Level::Text(word) => word.parse().ok(),
-            Level::Boolean(_) => None,
-        };
-        count
-            .map(Some)
-            .ok_or_else(|| unbound_level(&self.factor, level))
+        let level = variant.levels.get(&self.factor);
+        level
+            .map(|level| routes_of(&self.factor, level))
+            .transpose()
     }
+}
+
+/// How many routes a level is.
+///
+/// # Errors
+/// `Unbound` where it is no number of routes.
+pub(crate) fn routes_of(factor: &str, level: &Level) -> Result<u32, LabError> {
+    let count = match level {
+        Level::Integer(count) => u32::try_from(*count).ok(),
+        Level::Text(word) => word.parse().ok(),
+        Level::Boolean(_) => None,
+    };
+    count.ok_or_else(|| unbound_level(factor, level))
 }
 
 impl Mechanism for Routes {

@@ -1,8 +1,8 @@
-//! A tester's process on its host: makes, counts and checks frames as a run elsewhere asks over standard input
-//! and output.
+//! A process of fwdlab's own on a host: makes, counts and checks frames on a tester's, and forwards them by XDP on a
+//! DUT's, as a run elsewhere asks over standard input and output.
 //!
-//! It ends, and stops what it sends, when its input ends or nobody asks for a while: a load must not outlive
-//! whoever asked for it.
+//! It ends, and with it what it sends and forwards, when its input ends or nobody asks for a while: a load must not
+//! outlive whoever asked for it.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -14,10 +14,12 @@ use std::time::{Duration, Instant};
 use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
-    Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, Link, Pace,
+    CountingProgram, Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad,
+    InterfaceSink, Link, Pace, Way, refuse_default_route,
 };
 
-use super::protocol::{Answer, Ask, Counted, Hello, PROTOCOL, SinkState};
+use super::protocol::{Answer, Ask, Counted, Expected, Hello, PROTOCOL, SinkState};
+use crate::dut::{FORWARDER_DROPPED, fib_forwarder};
 
 /// How long a process that sends nothing waits to be asked.
 const IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -27,6 +29,8 @@ const HOLDING_MAX: Duration = Duration::from_secs(600);
 const PROBE_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long frames may be under way, and counters behind, once nothing is sent any more.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// How long a link may take to come back when a program was attached to its port.
+const CARRIER_TIME_MAX: Duration = Duration::from_secs(30);
 /// No frame came for so long: none is under way.
 const QUIET: Duration = Duration::from_millis(60);
 
@@ -34,7 +38,7 @@ const QUIET: Duration = Duration::from_millis(60);
 ///
 /// # Errors
 /// Where nobody reads the answers, and where nobody has asked for longer than a load may go on by itself.
-pub fn serve_tester(
+pub fn serve_agent(
     input: impl BufRead + Send + 'static,
     output: &mut impl Write,
 ) -> io::Result<()> {
@@ -84,11 +88,17 @@ fn say(output: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()>
     output.flush()
 }
 
-/// What goes on in a tester's process.
+/// What goes on in the process.
 #[derive(Default)]
 struct Agent {
-    sink: Option<InterfaceSink>,
+    sink: Option<(Expected, InterfaceSink)>,
     sending: Option<Sending>,
+    forwarding: Option<Forwarding>,
+}
+
+struct Forwarding {
+    program: CountingProgram,
+    dead_man: Duration,
 }
 
 struct Sending {
@@ -102,10 +112,12 @@ struct Sending {
 impl Agent {
     /// How long nobody may ask for anything until it ends.
     fn patience(&self) -> Duration {
-        match (&self.sending, &self.sink) {
-            (Some(own), _) => own.dead_man,
-            (None, Some(_)) => HOLDING_MAX,
-            (None, None) => IDLE_MAX,
+        let forwarding = self.forwarding.as_ref();
+        match (&self.sending, &self.sink, forwarding) {
+            (Some(own), ..) => own.dead_man,
+            (None, Some(_), _) => HOLDING_MAX,
+            (None, None, Some(own)) if own.program.xdp.is_attached() => own.dead_man,
+            (None, None, _) => IDLE_MAX,
         }
     }
 
@@ -113,32 +125,15 @@ impl Agent {
         match ask {
             Ask::Station { interface } => station(&interface),
             Ask::Expect {
-                interface,
-                source,
-                family,
-                traffic,
+                expected,
                 every_frame,
-            } => {
-                // The one that was there has to go first: an interface takes one program.
-                self.sink = None;
-                let expectation = InterfaceExpectation {
-                    source: mac(&source)?,
-                    family,
-                    traffic: &traffic,
-                    is_routed: true,
-                };
-                let mut sink = InterfaceSink::attach(&interface, &expectation).map_err(text)?;
-                if every_frame {
-                    sink.reset_to_check_all().map_err(text)?;
-                }
-                self.sink = Some(sink);
-                Ok(Answer::Done)
-            }
+            } => self.expect(expected, every_frame),
             Ask::Send {
                 interface,
                 destination,
                 family,
                 traffic,
+                is_reversed,
                 cpu,
                 pps,
                 burst_frames,
@@ -150,6 +145,7 @@ impl Agent {
                     destination: mac(&destination)?,
                     family,
                     traffic,
+                    is_reversed,
                     cpu,
                     pace: pps.map_or(Pace::SelfClocked, |pps| Pace::Paced { pps, burst_frames }),
                     sender,
@@ -172,7 +168,79 @@ impl Agent {
                 self.sink = None;
                 Ok(Answer::Done)
             }
+            Ask::Forward {
+                interfaces,
+                dead_man_s,
+            } => self.forward(&interfaces, Duration::from_secs(dead_man_s)),
+            Ask::StopForwarding => {
+                if let Some(forwarding) = &mut self.forwarding {
+                    forwarding.program.xdp.detach();
+                }
+                Ok(Answer::Done)
+            }
+            Ask::Forwarded => self.forwarder(),
         }
+    }
+
+    /// Counts from 0 what comes in. A sink that expects the same stays where it is: attaching a program takes the
+    /// link of many a card down for seconds.
+    fn expect(&mut self, expected: Expected, every_frame: bool) -> Result<Answer, String> {
+        if self.sink.as_ref().is_none_or(|(of, _)| *of != expected) {
+            // The one that was there has to go first: an interface takes one program.
+            self.sink = None;
+            let expectation = InterfaceExpectation {
+                source: mac(&expected.source)?,
+                family: expected.family,
+                traffic: &expected.traffic,
+                way: if expected.is_reversed {
+                    Way::RouterReversed
+                } else {
+                    Way::Router
+                },
+            };
+            let sink = InterfaceSink::attach(&expected.interface, &expectation).map_err(text)?;
+            await_carrier(&expected.interface)?;
+            self.sink = Some((expected, sink));
+        }
+        let (_, sink) = self.sink.as_mut().ok_or("it expects nothing")?;
+        let counts_anew = if every_frame {
+            sink.reset_to_check_all()
+        } else {
+            sink.reset()
+        };
+        counts_anew.map_err(text)?;
+        Ok(Answer::Done)
+    }
+
+    fn forward(&mut self, interfaces: &[String], dead_man: Duration) -> Result<Answer, String> {
+        let forwarding = match &mut self.forwarding {
+            Some(forwarding) => forwarding,
+            none => none.insert(Forwarding {
+                program: fib_forwarder().map_err(text)?,
+                dead_man,
+            }),
+        };
+        let xdp = &mut forwarding.program.xdp;
+        for interface in interfaces {
+            let attached = refuse_default_route(interface).and_then(|()| xdp.attach(interface));
+            if let Err(error) = attached {
+                xdp.detach();
+                return Err(text(error));
+            }
+        }
+        for interface in interfaces {
+            await_carrier(interface)?;
+        }
+        Ok(Answer::Done)
+    }
+
+    fn forwarder(&self) -> Result<Answer, String> {
+        let forwarding = self.forwarding.as_ref().ok_or("it forwards nothing")?;
+        let program = &forwarding.program;
+        Ok(Answer::Forwarded {
+            program: program.xdp.id().map_err(text)?,
+            dropped_frames: program.frames(FORWARDER_DROPPED).map_err(text)?,
+        })
     }
 
     fn send(&mut self, load: &Load, dead_man: Duration) -> Result<Answer, String> {
@@ -190,6 +258,7 @@ impl Agent {
             destination: load.destination,
             family: load.family,
             traffic: &load.traffic,
+            is_reversed: load.is_reversed,
             cpu: load.cpu,
             pace: load.pace,
         };
@@ -296,13 +365,13 @@ impl Agent {
 
     fn forwarded(&self) -> Result<u64, String> {
         Ok(match &self.sink {
-            Some(sink) => sink.counts().map_err(text)?.forwarded_frames,
+            Some((_, sink)) => sink.counts().map_err(text)?.forwarded_frames,
             None => 0,
         })
     }
 
     fn count(&self) -> Result<SinkState, String> {
-        let sink = self.sink.as_ref().ok_or("it expects nothing")?;
+        let (_, sink) = self.sink.as_ref().ok_or("it expects nothing")?;
         let counts = sink.counts().map_err(text)?;
         let wrong = counts.wrong_frames_by_kind();
         let wrong_frames: BTreeMap<String, u64> = wrong
@@ -318,19 +387,35 @@ impl Agent {
     }
 }
 
+/// Waits until an interface has a link again.
+fn await_carrier(interface: &str) -> Result<(), String> {
+    let start = Instant::now();
+    while !fwdlab_sys::interface(interface).map_err(text)?.has_carrier {
+        if start.elapsed() > CARRIER_TIME_MAX {
+            let seconds = CARRIER_TIME_MAX.as_secs();
+            return Err(format!(
+                "{interface} has had no link for {seconds} s; see to its cable and to the DUT's port"
+            ));
+        }
+        sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
 /// What is to be sent.
 struct Load {
     interface: String,
     destination: MacAddress,
     family: AddressFamily,
     traffic: Traffic,
+    is_reversed: bool,
     cpu: u32,
     pace: Pace,
     sender: Option<Tester>,
 }
 
 fn station(interface: &str) -> Result<Answer, String> {
-    fwdlab_traffic::refuse_default_route(interface).map_err(text)?;
+    refuse_default_route(interface).map_err(text)?;
     let found = fwdlab_sys::interface(interface).map_err(text)?;
     let hardware = Path::new("/sys/class/net").join(interface).join("device");
     Ok(Answer::Station {
@@ -376,7 +461,7 @@ mod tests {
 
     fn answers(requests: &str) -> Vec<String> {
         let mut output = Vec::new();
-        serve_tester(Cursor::new(requests.to_owned()), &mut output).unwrap();
+        serve_agent(Cursor::new(requests.to_owned()), &mut output).unwrap();
         let text = String::from_utf8(output).unwrap();
         text.lines().map(str::to_owned).collect()
     }
@@ -385,7 +470,7 @@ mod tests {
     fn what_is_no_request_is_answered_and_ends_nothing() {
         let answers = answers("{\n{\"ask\":\"stop\"}\n");
         assert_eq!(answers.len(), 3);
-        assert!(answers[0].starts_with("{\"protocol\":1"), "{}", answers[0]);
+        assert!(answers[0].starts_with("{\"protocol\":2"), "{}", answers[0]);
         assert!(answers[1].contains("not a request"), "{}", answers[1]);
         assert!(answers[2].contains("it sends nothing"), "{}", answers[2]);
     }

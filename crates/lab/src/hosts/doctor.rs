@@ -191,9 +191,9 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         format!(
             "{} ({}) and {} ({}); neither leads to the controller or to a default route",
             of.interface_in,
-            dut.mac_in(),
+            dut.stations().interface_in,
             of.interface_out,
-            dut.mac_out()
+            dut.stations().interface_out
         ),
     ));
     let start = Instant::now();

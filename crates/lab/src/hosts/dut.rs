@@ -4,19 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, CommandBinding, Environment, Level, Variant};
+use fwdlab_model::{
+    AddressFamily, Binding, CommandBinding, Direction, DutHost, Environment, Level, Resolved,
+    Variant,
+};
 
 use super::boot::{BootChoice, BootId, BootLoader};
 use super::cpu_watch::CpuWatch;
 use super::detached::{READY, Window};
 use super::facts::{Facts, difference};
-use super::ssh::Connection;
-use super::tester::Station;
+use super::ssh::{Connection, Errand};
+use super::tester::{DutStations, Station};
 use crate::LabError;
 use crate::counters::Drops;
 use crate::dut::{arguments, unbound_level};
 use crate::journal::{ChangeId, Journal, Undo};
 use crate::profiler::ProfileSlice;
+use crate::program::command_line;
 
 /// How long ports may take to be there, and to have a link, once the host answers.
 pub(super) const PORTS_TIME_MAX: Duration = Duration::from_secs(120);
@@ -33,11 +37,8 @@ const TRIAL_WINDOW: Window = Window {
 
 /// A DUT on its host: made ready, set to a variant, read back, and put back as it was.
 pub(super) trait Dut {
-    /// The station of its receiving interface.
-    fn mac_in(&self) -> &str;
-
-    /// The station of its sending interface.
-    fn mac_out(&self) -> &str;
+    /// The stations of its ports.
+    fn stations(&self) -> DutStations<'_>;
 
     /// Which boot it is in.
     fn boot_id(&self) -> &BootId;
@@ -85,7 +86,7 @@ pub(super) trait Dut {
     ///
     /// # Errors
     /// Those of the connection.
-    fn unavailable(&self, variant: &Variant) -> Result<Option<String>, LabError>;
+    fn unavailable(&mut self, variant: &Variant) -> Result<Option<String>, LabError>;
 
     /// Gives it addresses, neighbours and routes for the frames from the generator to the sink, and notes how
     /// everything was that a variant may set. What is changed is announced to the journal first.
@@ -98,6 +99,14 @@ pub(super) trait Dut {
         families: &[AddressFamily],
         stations: [&Station; 2],
     ) -> Result<(), LabError>;
+
+    /// Lets go of what is there only as long as somebody holds it, and stands in no journal.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    fn release(&mut self) -> Result<(), LabError> {
+        Ok(())
+    }
 
     /// Sets all levels of a variant but what takes a boot.
     ///
@@ -115,10 +124,10 @@ pub(super) trait Dut {
     ///
     /// # Errors
     /// Those of the connection.
-    fn drops(&self, family: AddressFamily) -> Result<Drops, LabError>;
+    fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError>;
 
-    /// Under which frames are counted that its receiving interface dropped.
-    fn received_and_dropped(&self) -> String;
+    /// Under which frames are counted that its receiving interfaces dropped.
+    fn received_and_dropped(&self) -> Vec<String>;
 
     /// The command of a program that waits there for so many frames, and then tells what the CPUs do in a window.
     fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String>;
@@ -145,6 +154,28 @@ pub(super) trait Dut {
         frequency_hz: u32,
         window: Window,
     ) -> Result<ProfileSlice, String>;
+}
+
+/// The lab's bindings with the names of a DUT's ports.
+pub(super) fn bindings_of(resolved: &Resolved, of: &DutHost) -> BTreeMap<String, Binding> {
+    let bindings = resolved.lab.bindings.iter();
+    let named = bindings.map(|(factor, binding)| {
+        let binding = binding.with_interfaces(&of.interface_in, &of.interface_out);
+        (factor.clone(), binding)
+    });
+    named.collect()
+}
+
+/// The ports at which a DUT takes the tester's frames in, and those that it sends them from.
+pub(super) fn ports_of_the_load(of: &DutHost, direction: Direction) -> [Vec<&str>; 2] {
+    let (face_the_generator, face_the_sink) = (&*of.interface_in, &*of.interface_out);
+    match direction {
+        Direction::Forward => [vec![face_the_generator], vec![face_the_sink]],
+        Direction::Both => {
+            let both = vec![face_the_generator, face_the_sink];
+            [both.clone(), both]
+        }
+    }
 }
 
 /// Why the DUT's CPUs cannot be watched under a load; none where they can.
@@ -204,6 +235,95 @@ pub(super) fn unless_refused<T>(
         Err(error @ LabError::OnHost { .. }) => Ok(Err(error.to_string())),
         Err(error) => Err(error),
     }
+}
+
+/// What a host answered to commands that only ask, by their words and without the white space around it; nothing of
+/// those that failed.
+pub(super) struct Answers {
+    host: String,
+    of: BTreeMap<Vec<String>, Option<String>>,
+}
+
+impl Answers {
+    /// Asks, by one errand.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn ask(
+        connection: &Connection,
+        questions: Vec<Vec<String>>,
+    ) -> Result<Self, LabError> {
+        let answers = connection.run_all(&questions)?;
+        let answers = answers.into_iter();
+        let trimmed = answers.map(|answer| answer.map(|text| text.trim().to_owned()));
+        Ok(Self {
+            host: connection.host().to_owned(),
+            of: questions.into_iter().zip(trimmed).collect(),
+        })
+    }
+
+    /// Of a host that answered so.
+    #[cfg(test)]
+    pub(super) fn of<const N: usize>(host: &str, answers: [(Vec<String>, &str); N]) -> Self {
+        let answers = answers.into_iter();
+        let answers = answers.map(|(question, answer)| (question, Some(answer.to_owned())));
+        Self {
+            host: host.to_owned(),
+            of: answers.collect(),
+        }
+    }
+
+    /// The answer; none where the command failed.
+    pub(super) fn get(&self, question: &[String]) -> Option<&str> {
+        self.of.get(question)?.as_deref()
+    }
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// `Host` where the command failed.
+    pub(super) fn needed(&self, question: &[String]) -> Result<&str, LabError> {
+        self.get(question).ok_or_else(|| LabError::Host {
+            host: self.host.clone(),
+            why: format!("`{}` fails there", command_line(question)),
+        })
+    }
+}
+
+/// A change of a host: what undoes it is announced before it is made.
+pub(super) struct Step {
+    /// For the reader.
+    pub(super) what: String,
+    pub(super) undo: Errand,
+    /// Of what it consists; doing it twice has to be the same as doing it once. Nothing where it only might be changed
+    /// later.
+    pub(super) errands: Vec<Errand>,
+}
+
+/// Announces changes, and then makes them in their order.
+///
+/// # Errors
+/// When the journal cannot be written, and what the host refuses.
+pub(super) fn change_all(
+    connection: &Connection,
+    journal: &mut Journal,
+    steps: Vec<Step>,
+) -> Result<(), LabError> {
+    let destination = connection.destination();
+    let mut announced = Vec::new();
+    let mut errands = Vec::new();
+    for step in steps {
+        let undo = Undo::OnHost {
+            host: destination.host.clone(),
+            ssh_config: destination.config.clone(),
+            arguments: step.undo.words,
+            input: step.undo.input,
+        };
+        announced.push((step.what, undo));
+        errands.extend(step.errands);
+    }
+    journal.announce_all(announced)?;
+    connection.run_in_order(&errands)
 }
 
 /// The levels that the owner's programs have set on a host, by factor, each with the change that undoes it.
@@ -351,6 +471,14 @@ pub(super) fn meaning<'a, T>(
     meanings
         .get(&level.to_string())
         .ok_or_else(|| unbound_level(factor, level))
+}
+
+/// The word for a truth value.
+pub(super) fn on_or_off(level: &Level) -> &'static str {
+    match level {
+        Level::Boolean(true) => "on",
+        _ => "off",
+    }
 }
 
 /// What is said of a setting that is not what was asked.

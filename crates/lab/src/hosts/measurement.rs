@@ -159,6 +159,7 @@ impl<'a> Measurement<'a> {
         on_event(LabEvent::Boot { into });
         // What the tester does at the other end of a cable may change what a port can do.
         self.link.tester.release()?;
+        self.link.dut.release()?;
         // A boot would take it back anyway, but for what programs of the owner's have written.
         self.changes.0.undo_all()?;
         boots.booter.boot(boots.journal, &choice, self.interrupts)?;
@@ -166,7 +167,7 @@ impl<'a> Measurement<'a> {
         self.set_up()?;
         self.prove_variant(family, variant)?;
         let Link { dut, tester, .. } = &mut *self.link;
-        tester.expect(self.resolved, family, dut.mac_out(), false)
+        tester.expect(self.resolved, family, dut.stations(), false)
     }
 
     /// Proves every variant of a block with probe frames of every flow and size, where all can be had in one
@@ -198,11 +199,11 @@ impl<'a> Measurement<'a> {
 
     fn probe(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
         let Link { dut, tester, .. } = &mut *self.link;
-        tester.expect(self.resolved, family, dut.mac_out(), true)?;
+        tester.expect(self.resolved, family, dut.stations(), true)?;
         let dropped_before = dut.drops(family)?;
-        let (sent, seen) = tester.probe(self.resolved, family, dut.mac_in())?;
+        let (sent, seen) = tester.probe(self.resolved, family, dut.stations())?;
         let wrong: u64 = seen.wrong_frames.values().sum();
-        let flows = self.resolved.traffic.flows();
+        let flows = self.resolved.traffic.flows_in_all_directions();
         let is_right = seen.forwarded_frames == sent.offered_frames
             && sent.failed.is_none()
             && wrong == 0
@@ -247,7 +248,7 @@ impl<'a> Measurement<'a> {
     ) -> Result<(), LabError> {
         if !self.boots_every_trial() {
             let Link { dut, tester, .. } = &mut *self.link;
-            tester.expect(self.resolved, family, dut.mac_out(), false)?;
+            tester.expect(self.resolved, family, dut.stations(), false)?;
         }
         let mut sums = Sums::default();
         let mut seen = SinkState::default();
@@ -391,7 +392,7 @@ impl<'a> Measurement<'a> {
         tester.send(
             self.resolved,
             family,
-            dut.mac_in(),
+            dut.stations(),
             pps,
             traffic.burst_frames,
         )?;
@@ -403,9 +404,13 @@ impl<'a> Measurement<'a> {
         if lost > 0 {
             // A virtual cable's two ends count the same frame.
             if self.generator.is_virtual {
-                let twice = dut.received_and_dropped();
-                if let Some(frames) = dropped.get_mut(&twice) {
-                    *frames = frames.saturating_sub(lost);
+                let mut twice = lost;
+                for reason in dut.received_and_dropped() {
+                    if let Some(frames) = dropped.get_mut(&reason) {
+                        let of_these = twice.min(*frames);
+                        *frames -= of_these;
+                        twice -= of_these;
+                    }
                 }
                 dropped.retain(|_, frames| *frames > 0);
             }
@@ -515,6 +520,7 @@ impl<'a> Measurement<'a> {
             ..
         } = self;
         link.tester.release()?;
+        link.dut.release()?;
         changes.0.undo_all()?;
         drop(changes);
         let left = left(&before, &link.dut.facts()?);

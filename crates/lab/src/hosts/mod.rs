@@ -2,6 +2,7 @@
 
 mod agent;
 mod boot;
+mod both_ways;
 mod cpu_watch;
 mod detached;
 mod doctor;
@@ -29,14 +30,15 @@ use fwdlab_model::{
 };
 use fwdlab_sys::Interrupts;
 
-pub use self::agent::serve_tester;
+pub use self::agent::serve_agent;
 pub(crate) use self::doctor::examine_hosts;
 pub(crate) use self::freebsd::{boot_by_itself as boot_freebsd_by_itself, boot_from_slice};
 pub(crate) use self::linux::boot_by_itself;
 pub use self::linux::{StackWatch, serve_stacks};
-pub(crate) use self::ssh::{Connection, Destination};
+pub(crate) use self::ssh::{Connection, Destination, Errand};
 
 use self::boot::{BootChoice, Booter, power_cycle};
+use self::both_ways::BothWays;
 use self::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use self::facts::{Facts, difference};
 use self::freebsd::FreebsdDut;
@@ -149,7 +151,10 @@ fn open_tester(
     connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
 ) -> Result<Box<dyn HostTester>, LabError> {
     Ok(match hosts.tester.uses {
-        HostTesterKind::Fwdlab => Box::new(OwnTester::start(hosts, connect)?),
+        HostTesterKind::Fwdlab => match resolved.traffic.direction {
+            Direction::Forward => Box::new(OwnTester::start(hosts, connect)?),
+            Direction::Both => Box::new(BothWays::start(hosts, connect)?),
+        },
         HostTesterKind::PktGen => Box::new(PktGenTester::start(hosts, resolved, connect)?),
     })
 }
@@ -159,7 +164,7 @@ impl HostsLab {
     /// process.
     ///
     /// # Errors
-    /// `Ssh`, `Host`, `RemoteTester`, `NotRestored`.
+    /// `Ssh`, `Host`, `RemoteProcess`, `NotRestored`.
     pub fn open(
         resolved: &Resolved,
         state_directory: &Path,
@@ -297,14 +302,17 @@ impl HostsLab {
     ///
     /// # Errors
     /// Those of the connection.
-    pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
-        if self.resolved.traffic.direction == Direction::Both {
-            let reason = "hosts are measured in one direction; ask for direction = \"forward\"";
+    pub fn unavailable(&mut self) -> Result<Vec<Option<String>>, LabError> {
+        let is_both = self.resolved.traffic.direction == Direction::Both;
+        if is_both && self.hosts.tester.uses == HostTesterKind::PktGen {
+            let reason = "pkt-gen sends in one direction; ask for direction = \"forward\", or leave out \
+                          uses = \"pkt-gen\"";
             return Ok(vec![Some(reason.to_owned()); self.resolved.variants.len()]);
         }
-        let variants = self.resolved.variants.iter();
+        let Self { resolved, link, .. } = self;
+        let variants = resolved.variants.iter();
         variants
-            .map(|variant| self.link.dut.unavailable(variant))
+            .map(|variant| link.dut.unavailable(variant))
             .collect()
     }
 

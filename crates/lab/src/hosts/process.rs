@@ -1,4 +1,4 @@
-//! A tester's process of fwdlab's own on a host: brought there, started, and asked over ssh.
+//! A process of fwdlab's own on a host, a tester's or the DUT's: brought there, started, and asked over ssh.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Where the program is kept on a host, below the home of whom we log in as.
 const FOLDER: &str = ".cache/fwdlab";
 
-/// A tester's process.
+/// A process of fwdlab's own on a host.
 pub(super) struct AgentProcess {
     // What talks to the process goes over it.
     connection: Rc<Connection>,
@@ -39,7 +39,7 @@ impl AgentProcess {
         program: Option<&Path>,
     ) -> Result<Self, LabError> {
         let program = bring(connection, program)?;
-        let mut child = connection.start(&[&program, "tester"])?;
+        let mut child = connection.start(&[&program, "agent"])?;
         let requests = child.stdin.take().expect("it was asked for");
         let answers = read(child.stdout.take().expect("it was asked for"));
         let mut process = Self {
@@ -77,6 +77,21 @@ impl AgentProcess {
         }
     }
 
+    /// Asks for something that is done or refused; why, then.
+    pub(super) fn done_or_refused(
+        &mut self,
+        what: &str,
+        ask: &Ask,
+    ) -> Result<Result<(), String>, LabError> {
+        self.put(what, ask)?;
+        let line = self.line(what, PATIENCE)?;
+        match self.read(what, &line)? {
+            Answer::Done => Ok(Ok(())),
+            Answer::Failed { why } => Ok(Err(why)),
+            other => Err(self.unexpected(what, &other)),
+        }
+    }
+
     /// Asks, and waits for the answer.
     pub(super) fn ask(&mut self, what: &str, ask: &Ask) -> Result<Answer, LabError> {
         self.put(what, ask)?;
@@ -96,11 +111,15 @@ impl AgentProcess {
     /// Waits for the answer to what takes some time by itself.
     pub(super) fn answer(&mut self, what: &str, length: Duration) -> Result<Answer, LabError> {
         let line = self.line(what, PATIENCE + length)?;
-        match serde_json::from_str(&line) {
-            Ok(Answer::Failed { why }) => Err(self.failed(what, &why)),
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(self.failed(what, &format!("{line:?} is no answer: {error}"))),
+        match self.read(what, &line)? {
+            Answer::Failed { why } => Err(self.failed(what, &why)),
+            answer => Ok(answer),
         }
+    }
+
+    fn read(&self, what: &str, line: &str) -> Result<Answer, LabError> {
+        serde_json::from_str(line)
+            .map_err(|error| self.failed(what, &format!("{line:?} is no answer: {error}")))
     }
 
     fn line(&mut self, what: &str, patience: Duration) -> Result<String, LabError> {
@@ -129,7 +148,7 @@ impl AgentProcess {
     }
 
     fn failed(&self, what: &str, why: &str) -> LabError {
-        LabError::RemoteTester {
+        LabError::RemoteProcess {
             host: self.connection.host().to_owned(),
             what: what.to_owned(),
             why: why.to_owned(),

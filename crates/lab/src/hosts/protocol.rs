@@ -1,13 +1,13 @@
-//! What a run and a tester's process on another host say to each other: a JSON object a line, each request
-//! answered by one line.
+//! What a run and fwdlab's own process on another host say to each other, a tester's or the DUT's: a JSON object a line,
+//! each request answered by one line.
 
 use fwdlab_model::{AddressFamily, Tester, Traffic};
 use serde::{Deserialize, Serialize};
 
 /// Changes with every change of what is said.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
-/// The first line of a tester's process.
+/// The first line of such a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) protocol: u32,
@@ -29,11 +29,7 @@ pub(crate) enum Ask {
     Station { interface: String },
     /// Counts and checks what comes in at an interface, from now on: `Done`.
     Expect {
-        interface: String,
-        /// The station that the frames come from.
-        source: String,
-        family: AddressFamily,
-        traffic: Traffic,
+        expected: Expected,
         /// Whether every frame is checked.
         every_frame: bool,
     },
@@ -44,6 +40,8 @@ pub(crate) enum Ask {
         destination: String,
         family: AddressFamily,
         traffic: Traffic,
+        /// Whether the flows are those that answer.
+        is_reversed: bool,
         cpu: u32,
         /// Frames a second; as fast as it goes without.
         pps: Option<u64>,
@@ -66,6 +64,28 @@ pub(crate) enum Ask {
     Count,
     /// Lets go of the sink's interface: `Done`.
     Release,
+    /// Has the XDP forwarder forward what comes in at interfaces; ends by itself where nothing is asked for `dead_man_s`
+    /// seconds: `Done`.
+    Forward {
+        interfaces: Vec<String>,
+        dead_man_s: u64,
+    },
+    /// Takes the forwarder off all interfaces: `Done`.
+    StopForwarding,
+    /// What the forwarder is, and what it has done: `Forwarded`.
+    Forwarded,
+}
+
+/// What comes in at a sink.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Expected {
+    pub(crate) interface: String,
+    /// The station that the frames come from.
+    pub(crate) source: String,
+    pub(crate) family: AddressFamily,
+    pub(crate) traffic: Traffic,
+    /// Whether the flows are those that answer.
+    pub(crate) is_reversed: bool,
 }
 
 /// An answer.
@@ -97,6 +117,12 @@ pub(crate) enum Answer {
         failed: Option<String>,
     },
     Counted(SinkState),
+    Forwarded {
+        /// The kernel's number for the program.
+        program: u32,
+        /// Frames that it dropped, because a route says so.
+        dropped_frames: u64,
+    },
     Failed {
         why: String,
     },
@@ -130,5 +156,12 @@ impl SinkState {
             *self.wrong_frames.entry(kind).or_default() += frames;
         }
         self.flows_seen = self.flows_seen.max(other.flows_seen);
+    }
+
+    /// Adds what another sink has counted, of other flows.
+    pub(crate) fn add_other_flows(&mut self, other: Self) {
+        let flows_seen = self.flows_seen + other.flows_seen;
+        self.add(other);
+        self.flows_seen = flows_seen;
     }
 }

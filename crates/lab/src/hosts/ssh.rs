@@ -143,6 +143,39 @@ impl Destination {
     }
 }
 
+/// A command of a host, and what it reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Errand {
+    pub(crate) words: Vec<String>,
+    pub(crate) input: String,
+}
+
+impl Errand {
+    /// One that reads nothing.
+    pub(crate) fn of(words: &[impl AsRef<str>]) -> Self {
+        Self::reading(words, "")
+    }
+
+    /// One that reads a text.
+    pub(crate) fn reading(words: &[impl AsRef<str>], input: &str) -> Self {
+        let words = words.iter().map(|word| word.as_ref().to_owned());
+        Self {
+            words: words.collect(),
+            input: input.to_owned(),
+        }
+    }
+
+    /// As a line of a script for the host's shell, of which it reads nothing.
+    fn shell(&self) -> String {
+        let command = quoted(&self.words);
+        if self.input.is_empty() {
+            format!("{command} </dev/null")
+        } else {
+            format!("{} | {command}", quoted(&["printf", "%s", &self.input]))
+        }
+    }
+}
+
 /// An open connection to a host; closed when the value goes.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -224,12 +257,29 @@ impl Connection {
         &self,
         commands: &[Vec<String>],
     ) -> Result<Vec<Option<String>>, LabError> {
+        let errands = commands.iter().map(|words| Errand {
+            words: words.clone(),
+            input: String::new(),
+        });
+        self.run_all_with_input(&errands.collect::<Vec<_>>())
+    }
+
+    /// The same of commands that read something.
+    ///
+    /// # Errors
+    /// As of [`run_all`](Self::run_all).
+    pub(crate) fn run_all_with_input(
+        &self,
+        commands: &[Errand],
+    ) -> Result<Vec<Option<String>>, LabError> {
+        if commands.is_empty() {
+            return Ok(Vec::new());
+        }
         let mark = mark();
         let mut script = String::new();
-        for words in commands {
-            // What a command reads is not the rest of the script.
-            let command = quoted(words);
-            script += &format!("{command} </dev/null 2>/dev/null; printf '\n{mark}%d\n' $?\n");
+        for errand in commands {
+            let command = errand.shell();
+            script += &format!("{command} 2>/dev/null; printf '\n{mark}%d\n' $?\n");
         }
         let printed = self.run(&["sh", "-s"], &script)?;
         let outputs = outputs(&printed, &mark);
@@ -244,6 +294,31 @@ impl Connection {
                 outputs.len()
             ),
         })
+    }
+
+    /// Runs several commands on the host, one after the other up to the first that fails, by one errand. Where the
+    /// connection breaks all of them are run again: doing that has to be the same as doing it once.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run), of the one that fails.
+    pub(crate) fn run_in_order(&self, commands: &[Errand]) -> Result<(), LabError> {
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let mark = mark();
+        let mut script = String::new();
+        for (number, errand) in commands.iter().enumerate() {
+            let command = errand.shell();
+            script += &format!(
+                "{command} >/dev/null || {{ printf '\n{mark}%d %d\n' {number} $? >&2; exit 1; }}\n"
+            );
+        }
+        match self.run(&["sh", "-s"], &script) {
+            Err(LabError::OnHost { host, stderr, .. }) => {
+                Err(failed_in_order(host, &stderr, &mark, commands))
+            }
+            result => result.map(|_| ()),
+        }
     }
 
     /// Runs a command on the host with a file on its standard input.
@@ -379,6 +454,28 @@ impl Drop for Connection {
     }
 }
 
+/// Which of several commands has failed on a host, as the script says that ran them.
+fn failed_in_order(host: String, stderr: &str, mark: &str, commands: &[Errand]) -> LabError {
+    let said = stderr.rsplit_once(mark);
+    let (stderr, number, status) = match said {
+        Some((stderr, which)) => {
+            let mut numbers = which.split_whitespace();
+            let number = numbers.next().and_then(|number| number.parse().ok());
+            (stderr, number, numbers.next().unwrap_or_default())
+        }
+        None => (stderr, None, ""),
+    };
+    let failed = number.and_then(|number: usize| commands.get(number));
+    LabError::OnHost {
+        host,
+        command: failed.map_or("sh -s".to_owned(), |errand| {
+            program::command_line(&errand.words)
+        }),
+        status: format!("exit status: {status}"),
+        stderr: stderr.trim().to_owned(),
+    }
+}
+
 /// What writes its standard input to a file as a whole.
 pub(crate) fn whole_file(path: &str) -> [&str; 4] {
     const SCRIPT: &str = "cat > \"$0.fwdlab\" && sync && mv \"$0.fwdlab\" \"$0\" && sync || { rm -f \"$0.fwdlab\"; exit 1; }";
@@ -447,6 +544,20 @@ mod tests {
         let end = ["-F", "a b", "--", "router", "'cat' 'a b' '$(reboot)'"];
         assert!(command.ends_with(&end.map(OsString::from)), "{command:?}");
         assert!(command.contains(&"StrictHostKeyChecking=yes".into()));
+    }
+
+    #[test]
+    fn of_commands_in_order_the_one_that_failed_is_told() {
+        let commands = [Errand::of(&["true"]), Errand::of(&["ip", "link"])];
+        let told = |stderr: &str| failed_in_order("router".into(), stderr, "--- 7 ", &commands);
+        let error = told("a warning\nno such device\n\n--- 7 1 2\n").to_string();
+        for expected in ["ip link", "exit status: 2", "no such device"] {
+            assert!(error.contains(expected), "{error}");
+        }
+        // A shell that did not even begin, and a mark of nobody's.
+        for stderr in ["sh: not found\n", "--- 7 9 1\n", "--- 7 ", ""] {
+            assert!(told(stderr).to_string().contains("sh -s"), "{stderr}");
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Hosts, Resolved, Tester};
+use fwdlab_model::{AddressFamily, Hosts, ReceiverHost, Resolved, Tester, TesterHost};
 
 use super::process::AgentProcess;
-use super::protocol::{Answer, Ask, Counted, SinkState};
+use super::protocol::{Answer, Ask, Counted, Expected, SinkState};
 use super::ssh::Connection;
 use crate::LabError;
 
@@ -43,12 +43,12 @@ pub(super) trait HostTester {
     /// Where a port is not there, or the host itself needs it.
     fn stations(&mut self) -> Result<[Station; 2], LabError>;
 
-    /// Counts what comes from a station, from now on, and checks it where it can.
+    /// Counts what the DUT forwards, from now on, and checks it where it can.
     fn expect(
         &mut self,
         resolved: &Resolved,
         family: AddressFamily,
-        source: &str,
+        dut: DutStations<'_>,
         every_frame: bool,
     ) -> Result<(), LabError>;
 
@@ -57,7 +57,7 @@ pub(super) trait HostTester {
         &mut self,
         resolved: &Resolved,
         family: AddressFamily,
-        destination: &str,
+        dut: DutStations<'_>,
     ) -> Result<(Sent, SinkState), LabError>;
 
     /// Begins to send the load, each port its part.
@@ -65,7 +65,7 @@ pub(super) trait HostTester {
         &mut self,
         resolved: &Resolved,
         family: AddressFamily,
-        destination: &str,
+        dut: DutStations<'_>,
         pps: Option<u64>,
         burst_frames: u32,
     ) -> Result<(), LabError>;
@@ -84,13 +84,15 @@ pub(super) trait HostTester {
     fn release(&mut self) -> Result<(), LabError>;
 }
 
-/// A tester of fwdlab's own.
+/// A tester of fwdlab's own, for one direction.
 pub(super) struct OwnTester {
     /// The first has the port that the DUT's neighbour is.
     generators: Vec<Generator>,
     /// Where the sink is another host's; else it is the first generator's.
     receiver: Option<AgentProcess>,
     interface_in: String,
+    /// Whether it sends to the DUT's sending port, the flows that answer.
+    is_reversed: bool,
     sender: Option<Tester>,
 }
 
@@ -109,6 +111,15 @@ pub(super) struct Sent {
     pub(super) failed: Option<String>,
 }
 
+/// The stations of the DUT's ports, by their MAC addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DutStations<'a> {
+    /// Of the one that faces the generator.
+    pub(super) interface_in: &'a str,
+    /// Of the one that faces the sink.
+    pub(super) interface_out: &'a str,
+}
+
 /// A port of the tester.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Station {
@@ -125,6 +136,52 @@ impl OwnTester {
         hosts: &Hosts,
         connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
     ) -> Result<Self, LabError> {
+        Self::start_beside(None, hosts, connect)
+    }
+
+    /// Starts one for the opposite direction of another: it sends from the port that the other counts at, and counts at
+    /// the one that the other sends from.
+    ///
+    /// # Errors
+    /// As of [`start`](Self::start).
+    pub(super) fn start_reversed(
+        there: &Self,
+        hosts: &Hosts,
+        connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
+    ) -> Result<Self, LabError> {
+        let of = &hosts.tester;
+        let receiver = of.receiver.as_ref();
+        let tester = TesterHost {
+            host: receiver.map_or(&of.host, |of| &of.host).clone(),
+            interface_out: of.interface_in.clone(),
+            interface_in: of.interface_out.clone(),
+            cpu: None,
+            program: receiver.map_or(&of.program, |of| &of.program).clone(),
+            receiver: receiver.map(|_| ReceiverHost {
+                host: of.host.clone(),
+                program: of.program.clone(),
+            }),
+            uses: of.uses,
+        };
+        let hosts = Hosts {
+            tester,
+            generators: Vec::new(),
+            ..hosts.clone()
+        };
+        let taken = receiver.is_none().then(|| there.cpu());
+        let started = Self::start_beside(taken, &hosts, connect)?;
+        Ok(Self {
+            is_reversed: true,
+            ..started
+        })
+    }
+
+    /// Starts a process for every port, on another CPU than the one that is taken on the first host.
+    fn start_beside(
+        taken: Option<u32>,
+        hosts: &Hosts,
+        connect: &mut dyn FnMut(&str) -> Result<Rc<Connection>, LabError>,
+    ) -> Result<Self, LabError> {
         let of = &hosts.tester;
         let first = (&of.host, &of.interface_out, of.cpu, &of.program);
         let others = hosts.generators.iter();
@@ -133,7 +190,8 @@ impl OwnTester {
         for (host, interface, cpu, program) in std::iter::once(first).chain(others) {
             let process = AgentProcess::start(&connect(host)?, program.as_deref())?;
             // Device interrupts are often at the first.
-            let last = process.hello.cpus.last().copied();
+            let mut last = process.hello.cpus.iter().rev().copied();
+            let last = last.find(|cpu| Some(*cpu) != taken).or(taken);
             generators.push(Generator {
                 interface: interface.clone(),
                 cpu: cpu.or(last).unwrap_or(0),
@@ -152,6 +210,7 @@ impl OwnTester {
             generators,
             receiver,
             interface_in: of.interface_in.clone(),
+            is_reversed: false,
             sender: None,
         })
     }
@@ -168,16 +227,22 @@ impl OwnTester {
         number: usize,
         resolved: &Resolved,
         family: AddressFamily,
-        destination: &str,
+        dut: DutStations<'_>,
         pps: Option<u64>,
         burst_frames: u32,
     ) -> Result<(), LabError> {
         let generator = &mut self.generators[number];
+        let destination = if self.is_reversed {
+            dut.interface_out
+        } else {
+            dut.interface_in
+        };
         let ask = Ask::Send {
             interface: generator.interface.clone(),
             destination: destination.to_owned(),
             family,
             traffic: resolved.traffic.clone(),
+            is_reversed: self.is_reversed,
             cpu: generator.cpu,
             pps,
             burst_frames,
@@ -192,6 +257,57 @@ impl OwnTester {
             }
             other => Err(generator.process.unexpected("sending", &other)),
         }
+    }
+
+    fn processes(&mut self) -> impl Iterator<Item = &mut AgentProcess> {
+        let generators = self.generators.iter_mut().map(|of| &mut of.process);
+        generators.chain(&mut self.receiver)
+    }
+
+    /// Has all ports count for a while.
+    pub(super) fn begin_measuring(
+        &mut self,
+        settle_ms: u32,
+        slice_ms: u32,
+    ) -> Result<(), LabError> {
+        let ask = Ask::Measure {
+            settle_ms,
+            slice_ms,
+            sample_ms: SAMPLE_MS.min(slice_ms.max(2) / 2),
+        };
+        let mut processes = self.processes();
+        processes.try_for_each(|process| process.put(MEASURING, &ask))
+    }
+
+    /// What all ports have counted then, as of [`measure`](HostTester::measure).
+    pub(super) fn end_measuring(
+        &mut self,
+        settle_ms: u32,
+        slice_ms: u32,
+    ) -> Result<(Vec<Counted>, u64), LabError> {
+        let length = Duration::from_millis(u64::from(settle_ms) + u64::from(slice_ms));
+        let sink = match self.receiver {
+            Some(_) => self.generators.len(),
+            None => 0,
+        };
+        let (mut of_sink, mut offered) = (Vec::new(), 0);
+        for (number, process) in self.processes().enumerate() {
+            match process.answer(MEASURING, length)? {
+                Answer::Measured {
+                    samples,
+                    offered_frames,
+                } if samples.len() >= 2
+                    && samples.is_sorted_by_key(|sample| sample.forwarded_frames) =>
+                {
+                    offered += offered_frames;
+                    if number == sink {
+                        of_sink = samples;
+                    }
+                }
+                other => return Err(process.unexpected(MEASURING, &other)),
+            }
+        }
+        Ok((of_sink, offered))
     }
 
     /// Where generators cannot see what the sink counts, waits until it counts nothing any more.
@@ -262,14 +378,22 @@ impl HostTester for OwnTester {
         &mut self,
         resolved: &Resolved,
         family: AddressFamily,
-        source: &str,
+        dut: DutStations<'_>,
         every_frame: bool,
     ) -> Result<(), LabError> {
+        let source = if self.is_reversed {
+            dut.interface_in
+        } else {
+            dut.interface_out
+        };
         let ask = Ask::Expect {
-            interface: self.interface_in.clone(),
-            source: source.to_owned(),
-            family,
-            traffic: resolved.traffic.clone(),
+            expected: Expected {
+                interface: self.interface_in.clone(),
+                source: source.to_owned(),
+                family,
+                traffic: resolved.traffic.clone(),
+                is_reversed: self.is_reversed,
+            },
             every_frame,
         };
         self.sink().done("counting", &ask)
@@ -279,11 +403,11 @@ impl HostTester for OwnTester {
         &mut self,
         resolved: &Resolved,
         family: AddressFamily,
-        destination: &str,
+        dut: DutStations<'_>,
     ) -> Result<(Sent, SinkState), LabError> {
         let mut all = Sent::default();
         for number in 0..self.generators.len() {
-            self.send_from(number, resolved, family, destination, Some(PROBE_PPS), 1)?;
+            self.send_from(number, resolved, family, dut, Some(PROBE_PPS), 1)?;
             let process = &mut self.generators[number].process;
             process.done("sending probe frames", &Ask::SendProbe)?;
             process.put(STOPPING, &Ask::Stop)?;
@@ -297,7 +421,7 @@ impl HostTester for OwnTester {
         &mut self,
         resolved: &Resolved,
         family: AddressFamily,
-        destination: &str,
+        dut: DutStations<'_>,
         pps: Option<u64>,
         burst_frames: u32,
     ) -> Result<(), LabError> {
@@ -306,44 +430,14 @@ impl HostTester for OwnTester {
             // What does not divide is the first's.
             let rest = |pps: u64| if number == 0 { pps % ports } else { 0 };
             let part = pps.map(|pps| pps / ports + rest(pps));
-            self.send_from(number, resolved, family, destination, part, burst_frames)?;
+            self.send_from(number, resolved, family, dut, part, burst_frames)?;
         }
         Ok(())
     }
 
     fn measure(&mut self, settle_ms: u32, slice_ms: u32) -> Result<(Vec<Counted>, u64), LabError> {
-        const WHAT: &str = "measuring";
-        let ask = Ask::Measure {
-            settle_ms,
-            slice_ms,
-            sample_ms: SAMPLE_MS.min(slice_ms.max(2) / 2),
-        };
-        let length = Duration::from_millis(u64::from(settle_ms) + u64::from(slice_ms));
-        let has_receiver = self.receiver.is_some();
-        let generators = self.generators.iter_mut().map(|of| &mut of.process);
-        let mut processes: Vec<&mut AgentProcess> = generators.chain(&mut self.receiver).collect();
-        for process in &mut processes {
-            process.put(WHAT, &ask)?;
-        }
-        let sink = if has_receiver { processes.len() - 1 } else { 0 };
-        let (mut of_sink, mut offered) = (Vec::new(), 0);
-        for (number, process) in processes.into_iter().enumerate() {
-            match process.answer(WHAT, length)? {
-                Answer::Measured {
-                    samples,
-                    offered_frames,
-                } if samples.len() >= 2
-                    && samples.is_sorted_by_key(|sample| sample.forwarded_frames) =>
-                {
-                    offered += offered_frames;
-                    if number == sink {
-                        of_sink = samples;
-                    }
-                }
-                other => return Err(process.unexpected(WHAT, &other)),
-            }
-        }
-        Ok((of_sink, offered))
+        self.begin_measuring(settle_ms, slice_ms)?;
+        self.end_measuring(settle_ms, slice_ms)
     }
 
     fn stop(&mut self) -> Result<Sent, LabError> {
@@ -371,6 +465,7 @@ impl HostTester for OwnTester {
     }
 }
 
+const MEASURING: &str = "measuring";
 const STOPPING: &str = "stopping";
 
 impl Sent {

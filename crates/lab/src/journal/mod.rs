@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::copy::{FoundCopy, JournalCopy, controller, copies};
 
 use crate::hosts::{
-    Connection, Destination, boot_by_itself, boot_freebsd_by_itself, boot_from_slice,
+    Connection, Destination, Errand, boot_by_itself, boot_freebsd_by_itself, boot_from_slice,
 };
 use crate::kernel_file::{read, write};
 use crate::{LabError, program};
@@ -443,23 +443,34 @@ impl Journal {
 
     /// Writes down, durably, what is about to be changed and what undoes it.
     pub(crate) fn announce(&mut self, what: String, undo: Undo) -> Result<ChangeId, LabError> {
-        let mut changes = Vec::new();
+        let mut ids = self.announce_all([(what, undo)])?;
+        Ok(ids.pop().expect("one was announced"))
+    }
+
+    /// The same of several changes that are made one after the other: written down all at once.
+    pub(crate) fn announce_all(
+        &mut self,
+        changes: impl IntoIterator<Item = (String, Undo)>,
+    ) -> Result<Vec<ChangeId>, LabError> {
+        let changes = changes.into_iter();
+        let mut announced: Vec<Change> = changes
+            .map(|(what, undo)| self.change(what, undo))
+            .collect();
+        let ids = announced.iter().map(|change| change.id.clone()).collect();
         if let Some(copy) = &self.copy
             && self.open.is_empty()
+            && !announced.is_empty()
         {
             let removal = copy.removal();
-            changes.push(self.change(COPY.to_owned(), removal));
+            announced.insert(0, self.change(COPY.to_owned(), removal));
         }
-        let change = self.change(what, undo);
-        let id = change.id.clone();
-        changes.push(change);
-        let lines: Vec<Line> = changes.iter().cloned().map(Line::Change).collect();
+        let lines: Vec<Line> = announced.iter().cloned().map(Line::Change).collect();
         Turn::wait(&self.path)?.append(&lines)?;
-        self.open.extend(changes);
+        self.open.extend(announced);
         if let Some(copy) = &self.copy {
             copy.append(&lines)?;
         }
-        Ok(id)
+        Ok(ids)
     }
 
     /// The next change of this process.
@@ -502,6 +513,35 @@ impl Journal {
         Ok(())
     }
 
+    /// Has the host that is entered undo the latest changes, as many as are commands there, by one errand: what takes
+    /// time is the way. Those that it could not undo stay open, and whoever undoes them one by one learns why.
+    fn undo_in_one_errand(&mut self) -> Vec<Line> {
+        let Some(connection) = self.dut.as_ref().and_then(Entrance::connection) else {
+            return Vec::new();
+        };
+        let mut errands = Vec::new();
+        for change in self.open.iter().rev() {
+            // The copy has to outlive what it tells of.
+            match errand_to(connection.destination(), &change.undo) {
+                Some(errand) if !change.is_of_copy() => errands.push(errand),
+                _ => break,
+            }
+        }
+        let Ok(outputs) = connection.run_all_with_input(&errands) else {
+            return Vec::new();
+        };
+        let mut done = Vec::new();
+        let begin = self.open.len() - errands.len();
+        let latest = self.open.split_off(begin);
+        for (change, output) in latest.into_iter().zip(outputs.into_iter().rev()) {
+            match output {
+                Some(_) => done.push(Line::Undone { id: change.id }),
+                None => self.open.push(change),
+            }
+        }
+        done
+    }
+
     /// Undoes all that was announced, the latest change first, and goes on where one cannot be undone, unless the
     /// way into the DUT is gone.
     ///
@@ -509,8 +549,8 @@ impl Journal {
     /// The first of those that could not; they stay open.
     pub(crate) fn undo_all(&mut self) -> Result<(), LabError> {
         let mut first_error = Ok(());
-        let mut done = Vec::new();
         let mut left = Vec::new();
+        let mut done = self.undo_in_one_errand();
         while let Some(change) = self.open.pop() {
             // The copy has to outlive what it tells of.
             if change.is_of_copy() && !left.is_empty() {
@@ -535,6 +575,22 @@ impl Journal {
             Turn::wait(&self.path)?.append(&done)?;
         }
         first_error
+    }
+}
+
+/// A command that undoes something on a host that is reached so, and what it reads.
+fn errand_to(destination: &Destination, undo: &Undo) -> Option<Errand> {
+    if undo.destination().as_ref() != Some(destination) {
+        return None;
+    }
+    match undo {
+        Undo::OnHost {
+            arguments, input, ..
+        } => Some(Errand {
+            words: arguments.clone(),
+            input: input.clone(),
+        }),
+        _ => None,
     }
 }
 

@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Binding, DutHost, Environment, Level, PacketFilter, Resolved, Tester, Upload,
-    Variant, devices,
+    AddressFamily, Binding, Direction, DutHost, Environment, Level, PacketFilter, Resolved, Tester,
+    Upload, Variant, devices,
 };
 
 use super::boot::{KernelChoice, Loader, boot, kernel_choice};
@@ -27,12 +27,12 @@ use crate::hosts::boot::{BootChoice, BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
 use crate::hosts::dut::{
-    Dut, OwnPrograms, PORTS_TIME_MAX, announce, await_rest, is_refused, meaning, missing_program,
-    said,
+    Dut, OwnPrograms, PORTS_TIME_MAX, announce, await_rest, bindings_of, is_refused, meaning,
+    missing_program, ports_of_the_load, said,
 };
 use crate::hosts::facts::{Facts, restless};
 use crate::hosts::ssh::Connection;
-use crate::hosts::tester::Station;
+use crate::hosts::tester::{DutStations, Station};
 use crate::journal::Journal;
 use crate::profiler::ProfileSlice;
 
@@ -42,6 +42,7 @@ const FILTERS: [PacketFilter; 3] = [PacketFilter::Pf, PacketFilter::Ipfw, Packet
 pub(in crate::hosts) struct FreebsdDut {
     connection: Rc<Connection>,
     of: DutHost,
+    direction: Direction,
     bindings: BTreeMap<String, Binding>,
     sets: BTreeMap<PathBuf, ConfigSet>,
     filters: Filters,
@@ -64,7 +65,7 @@ impl FreebsdDut {
         of: &DutHost,
         resolved: &Resolved,
     ) -> Result<Self, LabError> {
-        let bindings = resolved.lab.bindings.clone();
+        let bindings = bindings_of(resolved, of);
         let mut sets = BTreeMap::new();
         for binding in bindings.values() {
             if let Binding::Configs(folders) = binding {
@@ -76,6 +77,7 @@ impl FreebsdDut {
         let mut dut = Self {
             connection: Rc::clone(connection),
             of: of.clone(),
+            direction: resolved.traffic.direction,
             bindings,
             sets,
             filters: Filters::default(),
@@ -326,12 +328,11 @@ impl FreebsdDut {
 }
 
 impl Dut for FreebsdDut {
-    fn mac_in(&self) -> &str {
-        &self.mac_in
-    }
-
-    fn mac_out(&self) -> &str {
-        &self.mac_out
+    fn stations(&self) -> DutStations<'_> {
+        DutStations {
+            interface_in: &self.mac_in,
+            interface_out: &self.mac_out,
+        }
     }
 
     fn boot_id(&self) -> &BootId {
@@ -460,7 +461,7 @@ impl Dut for FreebsdDut {
         Ok(&self.restless)
     }
 
-    fn unavailable(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+    fn unavailable(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
         for (factor, level) in &variant.levels {
             if let Some(reason) = self.unavailable_level(factor, level)? {
                 return Ok(Some(format!("host {}: {reason}", self.connection.host())));
@@ -588,7 +589,7 @@ impl Dut for FreebsdDut {
         Ok(None)
     }
 
-    fn drops(&self, family: AddressFamily) -> Result<Drops, LabError> {
+    fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
         let protocol = match family {
             AddressFamily::Inet => "ip",
             AddressFamily::Inet6 => "ip6",
@@ -606,21 +607,31 @@ impl Dut for FreebsdDut {
         let mut drops = stack_drops(family == AddressFamily::Inet6, text(0));
         let queues = queue_drops(protocol, text(1));
         drops.insert(format!("netisr {protocol} QDrops"), queues);
-        for (name, counters, text) in [
-            (name_in, ["Idrop", "Ierrs"], text(2)),
-            (name_out, ["Drop", "Oerrs"], text(3)),
-        ] {
-            let all = interface_counters(text);
-            for counter in counters {
-                let frames = all.get(counter).copied().unwrap_or(0);
-                drops.insert(format!("{name} {counter}"), frames);
+        let of_ports = [(name_in, text(2)), (name_out, text(3))];
+        let [receiving, sending] = ports_of_the_load(&self.of, self.direction);
+        let received = ["Idrop", "Ierrs"];
+        let sent = ["Drop", "Oerrs"];
+        for (interfaces, counters) in [(receiving, received), (sending, sent)] {
+            for (name, text) in of_ports {
+                if !interfaces.contains(&name.as_str()) {
+                    continue;
+                }
+                let all = interface_counters(text);
+                for counter in counters {
+                    let frames = all.get(counter).copied().unwrap_or(0);
+                    drops.insert(format!("{name} {counter}"), frames);
+                }
             }
         }
         Ok(drops)
     }
 
-    fn received_and_dropped(&self) -> String {
-        format!("{} Idrop", self.of.interface_in)
+    fn received_and_dropped(&self) -> Vec<String> {
+        let [receiving, _] = ports_of_the_load(&self.of, self.direction);
+        let reasons = receiving.into_iter();
+        reasons
+            .map(|interface| format!("{interface} Idrop"))
+            .collect()
     }
 
     fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String> {

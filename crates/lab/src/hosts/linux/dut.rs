@@ -7,45 +7,45 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Binding, DutHost, DutInterface, Environment, Level, Resolved, Variant,
+    AddressFamily, Binding, Direction, DutHost, Environment, Level, Resolved, Variant, XdpProgram,
 };
 
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
+use super::forwarder::Forwarder;
+use super::readings::{program_reading, readings_of};
+use super::routes::Routes;
+use super::set_up::{SetUp, cat, feature_of, features_of, sysctl_path, sysfs_path, write};
 use super::{stacks, watch};
 use crate::LabError;
-use crate::addresses::addresses;
 use crate::counters::{Drops, stack_drops};
-use crate::dut::{arguments, holds, unbound_level};
-use crate::environment::environment_by;
+use crate::dut::{refused_by_kernel, unbound_level};
+use crate::environment::{ENVIRONMENT_FILES, environment_by};
 use crate::hosts::boot::{BootChoice, BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
 use crate::hosts::dut::{
-    Dut, OwnPrograms, PORTS_TIME_MAX, announce, await_rest, meaning, missing_program, said,
+    Answers, Dut, OwnPrograms, PORTS_TIME_MAX, await_rest, bindings_of, change_all, meaning,
+    missing_program, on_or_off, ports_of_the_load, said,
 };
 use crate::hosts::facts::{Facts, restless};
 use crate::hosts::process::bring;
-use crate::hosts::ssh::Connection;
-use crate::hosts::tester::Station;
+use crate::hosts::ssh::{Connection, Errand};
+use crate::hosts::tester::{DutStations, Station};
 use crate::journal::Journal;
 use crate::profiler::ProfileSlice;
-
-/// Under which fwdlab's routes stand in a DUT's tables (`ip route show proto 196`), so that they can be told
-/// from the owner's.
-const ROUTE_PROTOCOL: &str = "196";
-
-/// `IFF_UP` of an interface's flags.
-const INTERFACE_UP: u32 = 1;
 
 /// A Linux DUT on its host.
 pub(in crate::hosts) struct LinuxDut {
     connection: Rc<Connection>,
     of: DutHost,
+    direction: Direction,
     bindings: BTreeMap<String, Binding>,
     /// What each nft ruleset is listed as, by its text.
     listed: BTreeMap<String, String>,
     programs: OwnPrograms,
+    routes: Routes,
+    forwarder: Forwarder,
     /// Where fwdlab's own is, once it is there.
     program: Option<String>,
     /// Facts that change by themselves.
@@ -68,78 +68,76 @@ impl LinuxDut {
         let mut dut = Self {
             connection: Rc::clone(connection),
             of: of.clone(),
-            bindings: resolved.lab.bindings.clone(),
+            direction: resolved.traffic.direction,
+            bindings: bindings_of(resolved, of),
             listed: BTreeMap::new(),
             programs: OwnPrograms::default(),
+            routes: Routes::default(),
+            forwarder: Forwarder::new(resolved),
             restless: BTreeSet::new(),
             program: None,
             boot_id: boot(connection)?.id,
             mac_out: String::new(),
             mac_in: String::new(),
         };
-        if dut.run(&["id", "-u"])?.trim() != "0" {
-            return Err(
-                dut.wrong("it has to be entered as root, who alone may change its settings")
-            );
-        }
         dut.look_at_ports()?;
         Ok(dut)
     }
 
-    /// Which stations its ports are, and that the host can do without them.
+    /// Which stations its ports are, that the host can do without them, and that it lets us change them.
     fn look_at_ports(&mut self) -> Result<(), LabError> {
-        self.mac_in = self.mac(&self.of.interface_in)?;
-        self.mac_out = self.mac(&self.of.interface_out)?;
-        for interface in [&self.of.interface_in, &self.of.interface_out] {
-            self.refuse_if_needed_elsewhere(interface)?;
+        let ports = [&*self.of.interface_in, &*self.of.interface_out];
+        let user = ["id", "-u"].map(str::to_owned).to_vec();
+        // Client, port, server, port.
+        let session = ["sh", "-c", "echo $SSH_CONNECTION"].map(str::to_owned);
+        let defaults = ["-4", "-6"].map(|family| {
+            let words = ["ip", "-o", family, "route", "show", "default"];
+            words.map(str::to_owned).to_vec()
+        });
+        let mac_of = |interface: &str| cat(&format!("/sys/class/net/{interface}/address"));
+        let addresses_of = |interface: &str| {
+            let words = ["ip", "-o", "address", "show", "dev", interface];
+            words.map(str::to_owned).to_vec()
+        };
+        let mut questions = vec![user.clone(), session.to_vec()];
+        questions.extend(defaults.clone());
+        questions.extend(ports.map(mac_of));
+        questions.extend(ports.map(addresses_of));
+        let answers = Answers::ask(&self.connection, questions)?;
+        if answers.needed(&user)? != "0" {
+            return Err(
+                self.wrong("it has to be entered as root, who alone may change its settings")
+            );
         }
-        Ok(())
-    }
-
-    /// An interface that leads to the controller, or to the world, takes no load.
-    fn refuse_if_needed_elsewhere(&self, interface: &str) -> Result<(), LabError> {
-        for family in ["-4", "-6"] {
-            let routes = self.run(&["ip", "-o", family, "route", "show", "default"])?;
-            let leads = routes.lines().any(|route| {
-                let mut words = route.split_whitespace();
-                words.any(|word| word == "dev") && words.next() == Some(interface)
-            });
-            if leads {
+        let [mac_in, mac_out] = ports.map(|interface| {
+            let mac = answers.get(&mac_of(interface)).map(str::to_owned);
+            mac.ok_or_else(|| {
+                self.wrong(&format!(
+                    "it has no interface {interface}; `ip link` lists them"
+                ))
+            })
+        });
+        let (mac_in, mac_out) = (mac_in?, mac_out?);
+        let own = answers.needed(&session)?.split_whitespace().nth(2);
+        let own: Option<IpAddr> = own.and_then(|own| own.parse().ok());
+        for interface in ports {
+            for default in &defaults {
+                if leads_through(answers.needed(default)?, interface) {
+                    return Err(self.wrong(&format!(
+                        "a default route leads through {interface}, which a load could cut off; name the \
+                         interfaces between the tester's ports in the lab file"
+                    )));
+                }
+            }
+            if has_address(answers.needed(&addresses_of(interface))?, own) {
                 return Err(self.wrong(&format!(
-                    "a default route leads through {interface}, which a load could cut off; name the \
-                     interfaces between the tester's ports in the lab file"
+                    "this connection to it comes in at {interface}, and a load would cut it off; reach it through \
+                     an admin network of its own"
                 )));
             }
         }
-        // Client, port, server, port.
-        let session = self.run(&["sh", "-c", "echo $SSH_CONNECTION"])?;
-        let own: Option<IpAddr> = session
-            .split_whitespace()
-            .nth(2)
-            .and_then(|own| own.parse().ok());
-        let addresses = self.run(&["ip", "-o", "address", "show", "dev", interface])?;
-        let is_own = addresses.split_whitespace().any(|word| {
-            let address = word.split('/').next().and_then(|word| word.parse().ok());
-            address.is_some() && address == own
-        });
-        if is_own {
-            return Err(self.wrong(&format!(
-                "this connection to it comes in at {interface}, and a load would cut it off; reach it through \
-                 an admin network of its own"
-            )));
-        }
+        (self.mac_in, self.mac_out) = (mac_in, mac_out);
         Ok(())
-    }
-
-    fn mac(&self, interface: &str) -> Result<String, LabError> {
-        let path = format!("/sys/class/net/{interface}/address");
-        match self.read(&path) {
-            Ok(mac) => Ok(mac),
-            Err(LabError::OnHost { .. }) => Err(self.wrong(&format!(
-                "it has no interface {interface}; `ip link` lists them"
-            ))),
-            Err(error) => Err(error),
-        }
     }
 
     fn all_facts(&self) -> Result<Facts, LabError> {
@@ -153,163 +151,26 @@ impl LinuxDut {
         }
     }
 
-    fn fixed_feature(
-        &self,
-        feature: &str,
-        interfaces: &[DutInterface],
-        level: &Level,
-    ) -> Result<Option<String>, LabError> {
-        for &interface in interfaces {
-            let name = self.of.interface(interface);
-            let Some(seen) = self.feature(name, feature)? else {
-                return Ok(Some(format!(
-                    "{name} has no feature {feature}, or ethtool is missing"
-                )));
-            };
-            if seen.contains("[fixed]") && !seen.starts_with(on_or_off(level)) {
-                return Ok(Some(format!("{feature} of {name} is fixed: {seen}")));
-            }
-        }
-        Ok(None)
-    }
-
-    /// A port that its owner has left down.
-    fn bring_up(&self, journal: &mut Journal, interface: &str) -> Result<(), LabError> {
-        let flags = self.read(&format!("/sys/class/net/{interface}/flags"))?;
-        let flags = u32::from_str_radix(flags.trim_start_matches("0x"), 16);
-        if flags.is_ok_and(|flags| flags & INTERFACE_UP != 0) {
-            return Ok(());
-        }
-        let undo = ["ip", "link", "set", "dev", interface, "down"];
-        self.announce(journal, format!("{interface} (down)"), &undo, "")?;
-        self.run(&["ip", "link", "set", "dev", interface, "up"])
-            .map(|_| ())
-    }
-
     /// Waits until both ports have a link.
     fn await_link(&self) -> Result<(), LabError> {
         let start = Instant::now();
-        for interface in [&self.of.interface_in, &self.of.interface_out] {
-            let path = format!("/sys/class/net/{interface}/carrier");
-            while self.read(&path)? != "1" {
-                if start.elapsed() > PORTS_TIME_MAX {
-                    return Err(self.wrong(&format!(
-                        "{interface} has no link; see to its cable and to the tester's port"
-                    )));
-                }
-                sleep(Duration::from_millis(200));
+        let interfaces = [&self.of.interface_in, &self.of.interface_out];
+        let question = |interface: &String| cat(&format!("/sys/class/net/{interface}/carrier"));
+        loop {
+            let questions = interfaces.map(question).to_vec();
+            let answers = Answers::ask(&self.connection, questions)?;
+            let mut without = interfaces.into_iter();
+            let without = without.find(|interface| answers.get(&question(interface)) != Some("1"));
+            let Some(interface) = without else {
+                return Ok(());
+            };
+            if start.elapsed() > PORTS_TIME_MAX {
+                return Err(self.wrong(&format!(
+                    "{interface} has no link; see to its cable and to the tester's port"
+                )));
             }
+            sleep(Duration::from_millis(200));
         }
-        Ok(())
-    }
-
-    fn set_up_family(
-        &self,
-        journal: &mut Journal,
-        family: AddressFamily,
-        generator: &Station,
-        sink: &Station,
-    ) -> Result<(), LabError> {
-        let own = addresses(family);
-        let option = match family {
-            AddressFamily::Inet => "-4",
-            AddressFamily::Inet6 => "-6",
-        };
-        let sides = [
-            (
-                &self.of.interface_in,
-                own.dut_in,
-                own.generator,
-                &generator.mac,
-                own.sources,
-            ),
-            (
-                &self.of.interface_out,
-                own.dut_out,
-                own.sink,
-                &sink.mac,
-                own.destinations,
-            ),
-        ];
-        for (interface, (address, length), neighbour, mac, (network, network_length)) in sides {
-            let (host, address) = (address.to_string(), format!("{address}/{length}"));
-            let network = format!("{network}/{network_length}");
-            let neighbour = neighbour.to_string();
-            let there = self.run(&["ip", "-o", option, "address", "show", "dev", interface])?;
-            if !there.split_whitespace().any(|word| word == address) {
-                // With a length, every address of that network would go, the owner's too.
-                let undo = [
-                    "ip", option, "address", "flush", "dev", interface, "to", &host,
-                ];
-                self.announce(
-                    journal,
-                    format!("address {address} of {interface}"),
-                    &undo,
-                    "",
-                )?;
-                // An address that is still being probed for duplicates takes no frames.
-                let mut add = vec![
-                    "ip", option, "address", "replace", &address, "dev", interface,
-                ];
-                if family == AddressFamily::Inet6 {
-                    add.push("nodad");
-                }
-                self.run(&add)?;
-            }
-            let undo = [
-                "ip",
-                option,
-                "neigh",
-                "flush",
-                "to",
-                &neighbour,
-                "dev",
-                interface,
-                "nud",
-                "permanent",
-            ];
-            self.announce(
-                journal,
-                format!("neighbour {neighbour} of {interface}"),
-                &undo,
-                "",
-            )?;
-            self.run(&[
-                "ip",
-                option,
-                "neigh",
-                "replace",
-                &neighbour,
-                "lladdr",
-                mac,
-                "dev",
-                interface,
-                "nud",
-                "permanent",
-            ])?;
-            let flush = [
-                "ip",
-                option,
-                "route",
-                "flush",
-                &network,
-                "proto",
-                ROUTE_PROTOCOL,
-            ];
-            self.announce(journal, format!("route to {network}"), &flush, "")?;
-            // In one command, which may be run twice: a route of the owner's own is no reason to have none of ours.
-            self.run(&[
-                "sh",
-                "-c",
-                "ip $0 route flush $1 proto $4 && exec ip $0 route add $1 via $2 dev $3 proto $4",
-                option,
-                &network,
-                &neighbour,
-                interface,
-                ROUTE_PROTOCOL,
-            ])?;
-        }
-        Ok(())
     }
 
     /// The variant's whole ruleset, where any factor sets one.
@@ -326,94 +187,79 @@ impl LinuxDut {
         Ok(all)
     }
 
-    fn keep_file(&self, journal: &mut Journal, path: &str) -> Result<(), LabError> {
-        let value = self.read(path)?;
-        self.announce(journal, format!("{path} ({value})"), &["tee", path], &value)
-    }
-
-    fn keep_feature(
-        &self,
-        journal: &mut Journal,
-        feature: &str,
-        interface: DutInterface,
-    ) -> Result<(), LabError> {
-        let name = self.of.interface(interface);
-        let Some(seen) = self.feature(name, feature)? else {
-            return Ok(());
-        };
-        let value = seen.split(' ').next().unwrap_or_default();
-        let undo = ["ethtool", "-K", name, feature, value];
-        self.announce(journal, format!("{feature} of {name} ({value})"), &undo, "")
-    }
-
-    fn keep_ruleset(&self, journal: &mut Journal) -> Result<(), LabError> {
-        let ruleset = self.run(&["nft", "list", "ruleset"])?;
-        let script = format!("flush ruleset\n{ruleset}");
-        self.announce(
-            journal,
-            "the nft ruleset".to_owned(),
-            &["nft", "-f", "-"],
-            &script,
-        )
-    }
-
-    fn announce(
-        &self,
-        journal: &mut Journal,
-        what: String,
-        undo: &[impl AsRef<str>],
-        input: &str,
-    ) -> Result<(), LabError> {
-        announce(&self.connection, journal, what, undo, input).map(|_| ())
-    }
-
-    fn set_feature(&self, interface: &str, feature: &str, word: &str) -> Result<(), LabError> {
-        let seen = self.feature(interface, feature)?;
-        if seen.is_some_and(|seen| seen.split(' ').next() == Some(word)) {
-            return Ok(());
+    /// The variant's XDP program, where a factor sets one.
+    fn xdp_program(&self, variant: &Variant) -> Result<Option<XdpProgram>, LabError> {
+        for (factor, level) in &variant.levels {
+            if let Binding::Xdp(programs) = self.binding(factor, level)? {
+                return meaning(programs, factor, level).copied().map(Some);
+            }
         }
-        self.run(&["ethtool", "-K", interface, feature, word])
-            .map(|_| ())
+        Ok(None)
     }
 
-    /// `on` or `off`, with `[fixed]` behind it where it cannot be changed; none where there is no such feature.
-    fn feature(&self, interface: &str, feature: &str) -> Result<Option<String>, LabError> {
-        let listed = match self.run(&["ethtool", "-k", interface]) {
-            Err(LabError::OnHost { .. }) => return Ok(None),
-            listed => listed?,
+    /// Why the DUT cannot forward by XDP, where a variant asks for that: only trying tells.
+    fn forwarder_unavailable(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
+        if self.xdp_program(variant)? != Some(XdpProgram::Fib) {
+            return Ok(None);
+        }
+        match self
+            .forwarder
+            .set(&self.connection, &self.of, XdpProgram::Fib)
+        {
+            Err(error @ LabError::Host { .. }) => Ok(Some(error.to_string())),
+            tried => {
+                tried?;
+                self.forwarder.release()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// What sets the features of interfaces that are otherwise: many a driver takes a port down for it.
+    fn feature_errands(&self, features: &[(&str, &str, &str)]) -> Result<Vec<Errand>, LabError> {
+        let names: BTreeSet<&str> = features.iter().map(|(name, ..)| *name).collect();
+        let questions = names.into_iter().map(features_of).collect();
+        let answers = Answers::ask(&self.connection, questions)?;
+        let is_otherwise = |(name, feature, word): &&(&str, &str, &str)| {
+            let listed = answers.get(&features_of(name)).unwrap_or_default();
+            let seen = feature_of(listed, feature).unwrap_or_default();
+            seen.split(' ').next() != Some(word)
         };
-        Ok(listed.lines().find_map(|line| {
-            let (name, value) = line.trim().split_once(": ")?;
-            (name == feature).then(|| value.to_owned())
-        }))
+        let features = features.iter().filter(is_otherwise);
+        let set = |(name, feature, word): &(&str, &str, &str)| {
+            Errand::of(&["ethtool", "-K", name, feature, word])
+        };
+        Ok(features.map(set).collect())
+    }
+
+    /// What the DUT's kernel does not take of a variant's ruleset; none where it takes all of it, or where nft does not
+    /// understand it, which is told when it is applied.
+    fn refused_ruleset(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let ruleset = self.ruleset(variant)?;
+        let Some(ruleset) = ruleset.filter(|ruleset| !ruleset.trim().is_empty()) else {
+            return Ok(None);
+        };
+        if self.is_refused(&["nft", "--version"])? {
+            return Ok(Some("nft is not installed there".to_owned()));
+        }
+        match self
+            .connection
+            .run(&["nft", "--check", "-f", "-"], &ruleset)
+        {
+            Err(LabError::OnHost { stderr, .. }) => Ok(refused_by_kernel(&stderr)),
+            tried => tried.map(|_| None),
+        }
+    }
+
+    /// Why a variant is unavailable.
+    fn because(&self, reason: &str) -> Option<String> {
+        Some(format!("host {}: {reason}", self.connection.host()))
     }
 
     fn binding(&self, factor: &str, level: &Level) -> Result<&Binding, LabError> {
         self.bindings
             .get(factor)
             .ok_or_else(|| unbound_level(factor, level))
-    }
-
-    fn sysfs_path(&self, interface: DutInterface, file: &str) -> String {
-        format!("/sys/class/net/{}/{file}", self.of.interface(interface))
-    }
-
-    /// The file of a sysctl: dots become slashes, placeholders the interfaces, whose own dots stay.
-    fn sysctl_path(&self, key: &str) -> String {
-        let parts = key.split('.').map(|part| match part {
-            "{dut-in}" => self.of.interface_in.as_str(),
-            "{dut-out}" => self.of.interface_out.as_str(),
-            part => part,
-        });
-        format!("/proc/sys/{}", parts.collect::<Vec<_>>().join("/"))
-    }
-
-    fn read(&self, path: &str) -> Result<String, LabError> {
-        Ok(self.run(&["cat", path])?.trim().to_owned())
-    }
-
-    fn write(&self, path: &str, value: &str) -> Result<(), LabError> {
-        self.connection.run(&["tee", path], value).map(|_| ())
     }
 
     fn is_refused(&self, words: &[&str]) -> Result<bool, LabError> {
@@ -437,12 +283,11 @@ impl LinuxDut {
 }
 
 impl Dut for LinuxDut {
-    fn mac_in(&self) -> &str {
-        &self.mac_in
-    }
-
-    fn mac_out(&self) -> &str {
-        &self.mac_out
+    fn stations(&self) -> DutStations<'_> {
+        DutStations {
+            interface_in: &self.mac_in,
+            interface_out: &self.mac_out,
+        }
     }
 
     fn boot_id(&self) -> &BootId {
@@ -462,17 +307,22 @@ impl Dut for LinuxDut {
     }
 
     fn environment(&self) -> Result<Environment, LabError> {
-        let read = |path: &str| -> Option<String> {
-            let text = self.read(path).ok()?;
-            Some(text).filter(|text| !text.is_empty())
+        let processors = ["nproc", "--all"].map(str::to_owned);
+        let nft = ["nft", "--version"].map(str::to_owned);
+        let mut questions = vec![processors.to_vec(), nft.to_vec()];
+        questions.extend(ENVIRONMENT_FILES.map(cat));
+        let answers = Answers::ask(&self.connection, questions)?;
+        let cpus = answers.needed(&processors)?.parse().unwrap_or(1);
+        let nft = answers.get(&nft).map(str::to_owned);
+        let read = |path: &str| {
+            let text = answers.get(&cat(path)).map(str::to_owned);
+            text.filter(|text| !text.is_empty())
         };
-        let cpus = self.run(&["nproc", "--all"])?;
-        let nft = self.run(&["nft", "--version"]).ok();
-        let nft = nft.map(|version| version.trim().to_owned());
-        Ok(environment_by(read, cpus.trim().parse().unwrap_or(1), nft))
+        Ok(environment_by(read, cpus, nft))
     }
 
     fn has_booted(&mut self) -> Result<(), LabError> {
+        self.forwarder.forget();
         // What its services set when they start is in place before it is looked at. Not every host has systemd.
         let settled = self.run(&["systemctl", "is-system-running", "--wait"]);
         if let Err(error) = settled
@@ -544,47 +394,66 @@ impl Dut for LinuxDut {
         Ok(&self.restless)
     }
 
-    fn unavailable(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+    fn unavailable(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
+        if let Some(reason) = self.forwarder_unavailable(variant)? {
+            return Ok(Some(reason));
+        }
+        let mut files = Vec::new();
+        let mut features = Vec::new();
         for (factor, level) in &variant.levels {
-            let reason = match self.binding(factor, level)? {
-                Binding::Sysctl { key, .. } => {
-                    let missing = self.is_refused(&["cat", &self.sysctl_path(key)])?;
-                    missing.then(|| format!("its kernel has no readable sysctl {key}"))
-                }
+            match self.binding(factor, level)? {
+                Binding::Sysctl { key, .. } => files.push(sysctl_path(&self.of, key)),
                 Binding::Sysfs {
                     file, interfaces, ..
                 } => {
-                    let path = self.sysfs_path(interfaces[0], file);
-                    let missing = self.is_refused(&["cat", &path])?;
-                    missing.then(|| format!("it has no readable {path}"))
+                    let paths = interfaces.iter();
+                    files.extend(paths.map(|&interface| sysfs_path(&self.of, interface, file)));
                 }
+                Binding::Module {
+                    module, parameter, ..
+                } => files.push(format!("/sys/module/{module}/parameters/{parameter}")),
                 Binding::Ethtool {
                     feature,
                     interfaces,
-                } => self.fixed_feature(feature, interfaces, level)?,
-                Binding::Nft(rulesets) => {
-                    let text = meaning(rulesets, factor, level)?;
-                    let missing =
-                        !text.trim().is_empty() && self.is_refused(&["nft", "--version"])?;
-                    missing.then(|| "nft is not installed there".to_owned())
-                }
-                Binding::Command(programs) => missing_program(&self.connection, programs)?,
-                Binding::Module {
-                    module, parameter, ..
                 } => {
-                    let path = format!("/sys/module/{module}/parameters/{parameter}");
-                    let missing = self.is_refused(&["cat", &path])?;
-                    missing.then(|| format!("it has no readable {path}"))
+                    let names = interfaces
+                        .iter()
+                        .map(|&interface| self.of.interface(interface));
+                    features.extend(names.map(|name| (name, feature.as_str(), on_or_off(level))));
                 }
-                // Whether GRUB has such an entry shows when it is to boot.
-                Binding::CommandLine(_) | Binding::Kernel(_) => None,
-                _ => Some("it is set in no way that a Linux host has".to_owned()),
-            };
-            if let Some(reason) = reason {
-                return Ok(Some(format!("host {}: {reason}", self.connection.host())));
+                Binding::Command(programs) => {
+                    if let Some(reason) = missing_program(&self.connection, programs)? {
+                        return Ok(self.because(&reason));
+                    }
+                }
+                // Whether GRUB has such an entry shows when it is to boot; rulesets are tried together.
+                Binding::Nft(_)
+                | Binding::CommandLine(_)
+                | Binding::Kernel(_)
+                | Binding::Routes
+                | Binding::Xdp(_) => {}
+                _ => return Ok(self.because("it is set in no way that a Linux host has")),
             }
         }
-        Ok(None)
+        let mut questions: Vec<_> = files.iter().map(|path| cat(path)).collect();
+        questions.extend(features.iter().map(|(name, ..)| features_of(name)));
+        let answers = Answers::ask(&self.connection, questions)?;
+        let missing = files.iter().find(|path| answers.get(&cat(path)).is_none());
+        if let Some(path) = missing {
+            return Ok(self.because(&format!("it has no readable {path}")));
+        }
+        for (name, feature, word) in features {
+            let listed = answers.get(&features_of(name)).unwrap_or_default();
+            let Some(seen) = feature_of(listed, feature) else {
+                let reason = format!("{name} has no feature {feature}, or ethtool is missing");
+                return Ok(self.because(&reason));
+            };
+            if seen.contains("[fixed]") && !seen.starts_with(word) {
+                return Ok(self.because(&format!("{feature} of {name} is fixed: {seen}")));
+            }
+        }
+        let reason = self.refused_ruleset(variant)?;
+        Ok(reason.and_then(|reason| self.because(&reason)))
     }
 
     fn set_up(
@@ -594,69 +463,44 @@ impl Dut for LinuxDut {
         [generator, sink]: [&Station; 2],
     ) -> Result<(), LabError> {
         self.programs.forget();
-        for interface in [&self.of.interface_in, &self.of.interface_out] {
-            self.bring_up(journal, interface)?;
-        }
-        let of_interface = "net.ipv4.conf.{dut-in}.rp_filter";
-        for &family in families {
-            let settings: &[(&str, &str)] = match family {
-                AddressFamily::Inet => &[
-                    ("net.ipv4.ip_forward", "1"),
-                    ("net.ipv4.conf.all.rp_filter", "0"),
-                    (of_interface, "0"),
-                ],
-                AddressFamily::Inet6 => &[("net.ipv6.conf.all.forwarding", "1")],
-            };
-            for (key, value) in settings {
-                let path = self.sysctl_path(key);
-                // Writing what is there already would set others back, too: those of every interface.
-                if self.read(&path)? != *value {
-                    self.keep_file(journal, &path)?;
-                    self.write(&path, value)?;
-                }
-            }
-            self.set_up_family(journal, family, generator, sink)?;
-        }
+        self.routes.forget();
+        let set_up = SetUp {
+            of: &self.of,
+            bindings: &self.bindings,
+            direction: self.direction,
+            families,
+            generator,
+            sink,
+        };
+        let answers = Answers::ask(&self.connection, set_up.questions())?;
+        change_all(&self.connection, journal, set_up.steps(&answers)?)?;
         self.await_link()?;
-        let bindings = self.bindings.clone();
-        for binding in bindings.values() {
-            match binding {
-                Binding::Sysctl { key, .. } => {
-                    self.keep_file(journal, &self.sysctl_path(key))?;
-                }
-                Binding::Sysfs {
-                    file, interfaces, ..
-                } => {
-                    for &interface in interfaces {
-                        self.keep_file(journal, &self.sysfs_path(interface, file))?;
-                    }
-                }
-                Binding::Ethtool {
-                    feature,
-                    interfaces,
-                } => {
-                    for &interface in interfaces {
-                        self.keep_feature(journal, feature, interface)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        if bindings
-            .values()
-            .any(|binding| matches!(binding, Binding::Nft(_)))
-        {
-            self.keep_ruleset(journal)?;
+        let mut bindings = self.bindings.values();
+        if bindings.any(|binding| matches!(binding, Binding::Routes)) {
+            self.routes.set_up(&self.connection, journal, families)?;
         }
         Ok(())
     }
 
+    fn release(&mut self) -> Result<(), LabError> {
+        self.forwarder.release()
+    }
+
     fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError> {
+        // First: a driver that takes a program may change its port's features.
+        if let Some(program) = self.xdp_program(variant)?
+            && self.forwarder.set(&self.connection, &self.of, program)?
+        {
+            self.await_link()?;
+        }
+        let mut errands = Vec::new();
+        let mut features = Vec::new();
+        let mut routes = Vec::new();
         let mut commands = Vec::new();
         for (factor, level) in &variant.levels {
             match self.binding(factor, level)? {
                 Binding::Sysctl { key, values } => {
-                    self.write(&self.sysctl_path(key), &values.value(level))?;
+                    errands.push(write(&sysctl_path(&self.of, key), &values.value(level)));
                 }
                 Binding::Sysfs {
                     file,
@@ -664,7 +508,8 @@ impl Dut for LinuxDut {
                     values,
                 } => {
                     for &interface in interfaces {
-                        self.write(&self.sysfs_path(interface, file), &values.value(level))?;
+                        let path = sysfs_path(&self.of, interface, file);
+                        errands.push(write(&path, &values.value(level)));
                     }
                 }
                 Binding::Ethtool {
@@ -672,11 +517,14 @@ impl Dut for LinuxDut {
                     interfaces,
                 } => {
                     for &interface in interfaces {
-                        self.set_feature(self.of.interface(interface), feature, on_or_off(level))?;
+                        let name = self.of.interface(interface);
+                        features.push((name, feature.as_str(), on_or_off(level)));
                     }
                 }
-                // One ruleset for all factors together, and one boot.
+                Binding::Routes => routes.push((factor, level)),
+                // One ruleset for all factors together, one boot, and one XDP program.
                 Binding::Nft(_)
+                | Binding::Xdp(_)
                 | Binding::Module { .. }
                 | Binding::CommandLine(_)
                 | Binding::Kernel(_) => {}
@@ -684,9 +532,15 @@ impl Dut for LinuxDut {
                 _ => return Err(unbound_level(factor, level)),
             }
         }
+        errands.extend(self.feature_errands(&features)?);
         if let Some(text) = self.ruleset(variant)? {
             let script = format!("flush ruleset\n{text}");
-            self.connection.run(&["nft", "-f", "-"], &script)?;
+            errands.push(Errand::reading(&["nft", "-f", "-"], &script));
+        }
+        self.connection.run_in_order(&errands)?;
+        for (factor, level) in routes {
+            let (connection, interface) = (&self.connection, &self.of.interface_out);
+            self.routes.apply(connection, interface, factor, level)?;
         }
         // The owner's programs come last, so that they find the rest in place.
         for (factor, level, programs) in commands {
@@ -697,87 +551,56 @@ impl Dut for LinuxDut {
     }
 
     fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let mut readings = Vec::new();
         for (factor, level) in &variant.levels {
-            let mut seen_and_asked = Vec::new();
             match self.binding(factor, level)? {
-                Binding::Sysctl { key, values } => {
-                    let path = self.sysctl_path(key);
-                    seen_and_asked.push((path.clone(), self.read(&path)?, values.value(level)));
-                }
-                Binding::Sysfs {
-                    file,
-                    interfaces,
-                    values,
-                } => {
-                    for &interface in interfaces {
-                        let path = self.sysfs_path(interface, file);
-                        seen_and_asked.push((path.clone(), self.read(&path)?, values.value(level)));
-                    }
-                }
-                Binding::Ethtool {
-                    feature,
-                    interfaces,
-                } => {
-                    for &interface in interfaces {
-                        let name = self.of.interface(interface);
-                        let seen = self.feature(name, feature)?.unwrap_or_default();
-                        let word = seen.split(' ').next().unwrap_or_default().to_owned();
-                        seen_and_asked.push((
-                            format!("{feature} of {name}"),
-                            word,
-                            on_or_off(level).to_owned(),
-                        ));
-                    }
-                }
-                Binding::Module {
-                    module,
-                    parameter,
-                    values,
-                } => {
-                    let path = format!("/sys/module/{module}/parameters/{parameter}");
-                    let asked = as_shown(&values.value(level));
-                    seen_and_asked.push((path.clone(), as_shown(&self.read(&path)?), asked));
-                }
-                // One ruleset for all factors together; what has booted was looked at when it had.
-                Binding::Nft(_) | Binding::CommandLine(_) | Binding::Kernel(_) => {}
-                Binding::Command(programs) => {
-                    if let Some(check) = &programs.check {
-                        let seen = self.run(&arguments(check, level))?;
-                        if !holds(&seen, &level.to_string()) {
-                            let asked = level.to_string();
-                            return Ok(Some(said(&format!("factor {factor:?}"), &asked, &seen)));
-                        }
-                    }
-                }
-                _ => return Err(unbound_level(factor, level)),
-            }
-            for (setting, seen, asked) in seen_and_asked {
-                if !seen.split_whitespace().eq(asked.split_whitespace()) {
-                    return Ok(Some(said(&setting, &asked, &seen)));
-                }
+                Binding::Routes => readings.extend(self.routes.readings(factor, level)?),
+                binding => readings.extend(readings_of(&self.of, factor, binding, level)),
             }
         }
-        let Some(text) = self.ruleset(variant)? else {
-            return Ok(None);
+        if let Some(program) = self.xdp_program(variant)? {
+            let asked = self.forwarder.number(program)?;
+            let ports = [&self.of.interface_in, &self.of.interface_out];
+            readings.extend(ports.map(|interface| program_reading(interface, asked)));
+        }
+        let ruleset = self.ruleset(variant)?;
+        let listing = ["nft", "--stateless", "list", "ruleset"].map(str::to_owned);
+        let mut questions: Vec<Vec<String>> = readings
+            .iter()
+            .map(|reading| reading.question.clone())
+            .collect();
+        questions.extend(ruleset.iter().map(|_| listing.to_vec()));
+        let answers = Answers::ask(&self.connection, questions)?;
+        for reading in &readings {
+            // By itself it says why.
+            if answers.get(&reading.question).is_none() {
+                self.run(&reading.question)?;
+            }
+        }
+        let moved = readings.iter().find_map(|reading| reading.moved(&answers));
+        let Some(text) = ruleset.filter(|_| moved.is_none()) else {
+            return Ok(moved);
         };
-        let seen = self.run(&["nft", "--stateless", "list", "ruleset"])?;
+        let seen = answers.needed(&listing)?;
         // nft lists a ruleset in its own words, so what it lists first is what it must list ever after.
         let first = self
             .listed
             .entry(text.clone())
-            .or_insert_with(|| seen.clone());
-        let is_whole = *first == seen && seen.trim().is_empty() == text.trim().is_empty();
-        Ok((!is_whole).then(|| said("the nft ruleset", first, &seen)))
+            .or_insert_with(|| seen.to_owned());
+        let is_whole = *first == seen && seen.is_empty() == text.trim().is_empty();
+        Ok((!is_whole).then(|| said("the nft ruleset", first, seen)))
     }
 
-    fn drops(&self, family: AddressFamily) -> Result<Drops, LabError> {
-        let interfaces = [
-            (&self.of.interface_in, ["rx_dropped", "rx_missed_errors"]),
-            (&self.of.interface_out, ["tx_dropped", "tx_fifo_errors"]),
-        ];
-        let counters = interfaces.iter().flat_map(|(interface, counters)| {
-            counters.iter().map(move |counter| (interface, counter))
-        });
+    fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
+        let [receiving, sending] = ports_of_the_load(&self.of, self.direction);
+        let received = ["rx_dropped", "rx_missed_errors"];
+        let sent = ["tx_dropped", "tx_fifo_errors"];
+        let counters = [(receiving, received), (sending, sent)]
+            .into_iter()
+            .flat_map(|(interfaces, counters)| {
+                let of = move |interface| counters.map(|counter| (interface, counter));
+                interfaces.into_iter().flat_map(of)
+            });
         let mut files = ["snmp", "netstat", "snmp6"]
             .map(|name| format!("/proc/net/{name}"))
             .to_vec();
@@ -801,11 +624,17 @@ impl Dut for LinuxDut {
         for (reason, text) in reasons.into_iter().zip(texts) {
             drops.insert(reason, text.trim().parse().unwrap_or(0));
         }
+        let dropped = self.forwarder.dropped_frames()?;
+        drops.extend(dropped.map(|frames| ("XDP forwarder".to_owned(), frames)));
         Ok(drops)
     }
 
-    fn received_and_dropped(&self) -> String {
-        format!("{} rx_dropped", self.of.interface_in)
+    fn received_and_dropped(&self) -> Vec<String> {
+        let [receiving, _] = ports_of_the_load(&self.of, self.direction);
+        let reasons = receiving.into_iter();
+        reasons
+            .map(|interface| format!("{interface} rx_dropped"))
+            .collect()
     }
 
     fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String> {
@@ -844,18 +673,18 @@ impl Dut for LinuxDut {
     }
 }
 
-fn on_or_off(level: &Level) -> &'static str {
-    match level {
-        Level::Boolean(true) => "on",
-        _ => "off",
-    }
+/// Whether one of the default routes that are listed leads through an interface.
+fn leads_through(routes: &str, interface: &str) -> bool {
+    routes.lines().any(|route| {
+        let mut words = route.split_whitespace();
+        words.any(|word| word == "dev") && words.next() == Some(interface)
+    })
 }
 
-/// A module's parameter as the kernel shows it: truth values have several spellings.
-fn as_shown(value: &str) -> String {
-    match value.trim() {
-        "1" | "y" | "Y" | "on" | "true" => "Y".to_owned(),
-        "0" | "n" | "N" | "off" | "false" => "N".to_owned(),
-        other => other.to_owned(),
-    }
+/// Whether an address is among those that `ip address` lists.
+fn has_address(listed: &str, own: Option<IpAddr>) -> bool {
+    listed.split_whitespace().any(|word| {
+        let address = word.split('/').next().and_then(|word| word.parse().ok());
+        address.is_some() && address == own
+    })
 }

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use fwdlab_model::AddressFamily;
+
+use super::routes::{self, PROTOCOL as ROUTES};
 use crate::LabError;
 use crate::hosts::facts::Facts;
 use crate::hosts::ssh::Connection;
@@ -58,9 +61,7 @@ pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, La
             Form::Whole(name) => {
                 // An address that is being probed for duplicates is not another one.
                 let text = text.replace(" tentative", "");
-                // Where the other end of a veth is has a number that counts namespaces.
-                let text = text.split(" link-netnsid").next().unwrap_or_default();
-                facts.insert(name, text.trim().to_owned());
+                facts.insert(name, without_numbers(&text));
             }
             Form::Sorted(name) => {
                 let lines: BTreeSet<&str> = text.lines().map(str::trim).collect();
@@ -110,8 +111,18 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
         whole("nft ruleset", "nft --stateless list ruleset"),
         whole("rules", "ip rule show"),
         whole("rules inet6", "ip -6 rule show"),
-        (Form::Sorted("routes"), words("ip route show table all")),
+        // Of the experiment's own there may be a million, which are told by their number.
+        (
+            Form::Sorted("routes"),
+            script(&format!(
+                "ip route show table all | grep -v -e ' proto {ROUTES} ' -e ' proto {ROUTES}$' || :"
+            )),
+        ),
     ];
+    for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+        let name = format!("routes of the experiment {family}");
+        questions.push((Form::Whole(name), routes::count(family)));
+    }
     for interface in interfaces {
         for (name, option) in [
             ("offload", "-k"),
@@ -131,6 +142,22 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
         }
     }
     questions
+}
+
+/// What `ip` tells without what it numbers anew each time: where the other end of a veth is, and XDP programs, which have
+/// a tag besides that is always the same.
+fn without_numbers(text: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut words = text.trim().split(' ');
+    while let Some(word) = words.next() {
+        let is_of_program = kept.last().is_some_and(|last| last.contains("prog/xdp"));
+        if word == "link-netnsid" || is_of_program && word == "id" {
+            words.next();
+        } else {
+            kept.push(word);
+        }
+    }
+    kept.join(" ")
 }
 
 /// Lines of `path:value`; several of one path are one fact.

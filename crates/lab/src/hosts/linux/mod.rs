@@ -3,7 +3,11 @@
 mod boot;
 mod dut;
 mod facts;
+mod forwarder;
 mod grub;
+mod readings;
+mod routes;
+mod set_up;
 mod stacks;
 mod watch;
 

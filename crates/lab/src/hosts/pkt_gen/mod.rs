@@ -20,7 +20,7 @@ use self::process::PktGenProcess;
 use self::words::{Sending, receiving, refusal, sending};
 use super::protocol::{Counted, SinkState};
 use super::ssh::Connection;
-use super::tester::{HostTester, Sent, Station};
+use super::tester::{DutStations, HostTester, Sent, Station};
 use crate::LabError;
 use crate::addresses::frames;
 
@@ -212,7 +212,7 @@ impl PktGenTester {
 impl Sink {
     fn running(&mut self) -> Result<&mut PktGenProcess, LabError> {
         let Self { port, process, .. } = self;
-        process.as_mut().ok_or_else(|| LabError::RemoteTester {
+        process.as_mut().ok_or_else(|| LabError::RemoteProcess {
             host: port.connection.host().to_owned(),
             what: "counting".to_owned(),
             why: "it expects nothing".to_owned(),
@@ -254,7 +254,7 @@ impl Sink {
 /// What a sender that has ended has sent in all; it was asked to end, or did so by itself.
 ///
 /// # Errors
-/// `RemoteTester` where it was stopped and did not say so.
+/// `RemoteProcess` where it was stopped and did not say so.
 fn total(process: &mut PktGenProcess, what: &str, is_as_asked: bool) -> Result<Sent, LabError> {
     let has_failed = process.has_failed();
     let (frames, failed) = match process.summary() {
@@ -300,7 +300,13 @@ impl HostTester for PktGenTester {
         Ok([stations.swap_remove(0), self.sink.port.station()?])
     }
 
-    fn expect(&mut self, _: &Resolved, _: AddressFamily, _: &str, _: bool) -> Result<(), LabError> {
+    fn expect(
+        &mut self,
+        _: &Resolved,
+        _: AddressFamily,
+        _: DutStations<'_>,
+        _: bool,
+    ) -> Result<(), LabError> {
         const WHAT: &str = "getting ready to receive";
         let Port {
             connection,
@@ -324,12 +330,12 @@ impl HostTester for PktGenTester {
         &mut self,
         resolved: &Resolved,
         family: AddressFamily,
-        destination: &str,
+        dut: DutStations<'_>,
     ) -> Result<(Sent, SinkState), LabError> {
         let has_seen_any = self.sink.running()?.curve.total() > 0;
         let mut tries = 1;
         loop {
-            let sent = self.send_probe(resolved, (family, destination))?;
+            let sent = self.send_probe(resolved, (family, dut.interface_in))?;
             let seen = self.sink.state()?;
             let is_complete = seen.forwarded_frames == sent.offered_frames;
             if is_complete || has_seen_any || tries == PROBE_TRIES {
@@ -344,7 +350,7 @@ impl HostTester for PktGenTester {
         &mut self,
         resolved: &Resolved,
         family: AddressFamily,
-        destination: &str,
+        dut: DutStations<'_>,
         pps: Option<u64>,
         burst_frames: u32,
     ) -> Result<(), LabError> {
@@ -356,7 +362,7 @@ impl HostTester for PktGenTester {
             // What does not divide is the first's.
             let rest = |pps: u64| if number == 0 { pps % ports } else { 0 };
             let pace = pps.map(|pps| (pps / ports + rest(pps), burst_frames));
-            self.send_from(number, resolved, (family, destination), pace, None)?;
+            self.send_from(number, resolved, (family, dut.interface_in), pace, None)?;
         }
         for generator in &mut self.generators {
             let process = generator.process.as_mut().expect("it was just started");

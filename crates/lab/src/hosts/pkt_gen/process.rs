@@ -97,7 +97,7 @@ impl PktGenProcess {
     /// Waits until something holds of it while it runs.
     ///
     /// # Errors
-    /// `RemoteTester` where it fails, ends or takes too long before that, with what it said.
+    /// `RemoteProcess` where it fails, ends or takes too long before that, with what it said.
     pub(super) fn wait(
         &mut self,
         what: &str,
@@ -163,7 +163,7 @@ impl PktGenProcess {
     /// Waits until it has ended.
     ///
     /// # Errors
-    /// `RemoteTester` where it does not.
+    /// `RemoteProcess` where it does not.
     pub(super) fn wait_for_its_end(
         &mut self,
         what: &str,
@@ -199,7 +199,7 @@ impl PktGenProcess {
     }
 
     pub(super) fn failed(&mut self, what: &str, why: &str) -> LabError {
-        LabError::RemoteTester {
+        LabError::RemoteProcess {
             host: self.connection.host().to_owned(),
             what: what.to_owned(),
             why: format!("{why}; {}", self.last_words()),

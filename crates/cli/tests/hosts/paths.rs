@@ -1,0 +1,79 @@
+//! Labs of hosts whose DUT forwards in other ways: by XDP, with more routes, in both directions.
+
+use std::fs;
+
+use crate::rig::{BLOCKS, Rig, assert_as_before};
+use crate::shared::{block_records, records, trial_records};
+use testkit::{Host, text};
+
+/// Frames of both directions, which the kernel forwards, or XDP beside many routes.
+fn start_with_paths() -> Rig {
+    let rig = Rig::start();
+    rig.change(
+        "hosts.toml",
+        "name = \"packet filter\"\nlevels = [\"none\", \"conntrack\"]\ndefault = \"none\"",
+        "name = \"forwarding path\"\nlevels = [\"kernel\", \"XDP\"]\n\n\
+         [[factor]]\nname = \"routes\"\nlevels = [2, 1000]\n\n\
+         [[variant]]\nlabel = \"kernel\"\n\n\
+         [[variant]]\nlabel = \"XDP\"\nlevels = { \"forwarding path\" = \"XDP\", routes = 1000 }\n",
+    );
+    rig.change(
+        "hosts.toml",
+        "families = [\"inet\"]",
+        "families = [\"inet6\"]\ndirection = \"both\"",
+    );
+    rig.change(
+        "hosts-lab.toml",
+        "[bind.\"rp_filter\"]",
+        "[bind]\n\"forwarding path\" = { xdp = { kernel = \"off\", XDP = \"fib\" } }\n\
+         routes = { routes = true }\n\n[bind.\"rp_filter\"]",
+    );
+    rig
+}
+
+#[test]
+fn frames_go_both_ways_by_xdp_too_and_past_many_routes() {
+    require_rig!();
+    let rig = start_with_paths();
+    // A network of the owner's that the routes of the experiment have to leave alone: they would begin with it.
+    let own = ["ip", "route", "add", "2000::/16", "dev", "admin"];
+    rig.lab.inside(Host::Dut, &own);
+    let before = rig.dut();
+    let show = |words: &[&str]| rig.lab.inside(Host::Dut, words);
+    let has_program = || show(&["ip", "-d", "link", "show", "dev", "eth2"]).contains("prog/xdp");
+    let mut child = rig.begin("XDP forwards", || rig.blocks() > 0 && has_program());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    testkit::wait_until("the forwarder goes with the run", || !has_program());
+    let restored = rig.fwdlab(&["restore"]).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+    assert_as_before(&rig, &before);
+
+    let output = rig.run().output().unwrap();
+    rig.assert_measured(&output, BLOCKS);
+    assert_as_before(&rig, &before);
+    let directory = rig.directory();
+    let records = records(&directory);
+    for trial in trial_records(&records) {
+        // Half of 10,000 frames a second each way.
+        let offered = trial["offered_frames"].as_f64().unwrap();
+        let measured_s = trial["measured_s"].as_f64().unwrap();
+        assert!(offered / measured_s < 10_500.0, "{trial}");
+    }
+    for block in block_records(&records) {
+        let frames = &block["conservation"]["inet6"];
+        assert_eq!(frames["unaccounted_frames"], 0, "{frames}");
+        let seen = &frames["verification"];
+        assert_eq!(seen["wrong_frames"], serde_json::json!({}));
+        assert!(seen["checked_frames"].as_u64() > Some(0), "{frames}");
+        let facts = block["differing_facts"]["xdp"].as_object().unwrap();
+        let names: Vec<&String> = facts.keys().collect();
+        let expected = ["link eth1", "link eth2", "routes of the experiment inet6"];
+        assert_eq!(names, expected);
+        assert_eq!(facts["routes of the experiment inet6"], "998");
+        let link = facts["link eth2"].as_str().unwrap();
+        assert!(link.contains("prog/xdp"), "{link}");
+    }
+    let readme = fs::read_to_string(directory.join("README.md")).unwrap();
+    assert!(readme.contains("in both directions"), "{readme}");
+}

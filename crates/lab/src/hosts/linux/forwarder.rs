@@ -1,0 +1,135 @@
+//! The XDP forwarder on a Linux DUT's ports. It is a process of fwdlab's own there that holds it, so that it goes with
+//! the connection, and never outlives a run.
+
+use std::rc::Rc;
+
+use fwdlab_model::{DutHost, Resolved, XdpProgram};
+
+use crate::LabError;
+use crate::hosts::process::AgentProcess;
+use crate::hosts::protocol::{Answer, Ask};
+use crate::hosts::ssh::Connection;
+
+/// How much longer than a slice nobody may ask for anything until the forwarder goes.
+const DEAD_MAN_S: u64 = 600;
+
+const WHAT: &str = "forwarding by XDP";
+
+/// What holds the forwarder, from when a variant first asks for it.
+pub(super) struct Forwarder {
+    process: Option<AgentProcess>,
+    /// Whether it is on the ports.
+    is_attached: bool,
+    dead_man_s: u64,
+}
+
+impl Forwarder {
+    pub(super) fn new(resolved: &Resolved) -> Self {
+        let slice_s = u64::from(resolved.design.slice_ms / 1000);
+        Self {
+            process: None,
+            is_attached: false,
+            dead_man_s: DEAD_MAN_S + slice_s,
+        }
+    }
+
+    /// Nothing stands any more.
+    pub(super) fn forget(&mut self) {
+        self.process = None;
+        self.is_attached = false;
+    }
+
+    /// Puts a program on the DUT's ports, or takes it off. Returns whether something was changed.
+    ///
+    /// On both ports: drivers of many cards send what is redirected to them only where they have a program themselves.
+    ///
+    /// # Errors
+    /// `Host` where the DUT does not take it, or fwdlab's program does not run there, and those of the connection.
+    pub(super) fn set(
+        &mut self,
+        connection: &Rc<Connection>,
+        of: &DutHost,
+        program: XdpProgram,
+    ) -> Result<bool, LabError> {
+        let wanted = program == XdpProgram::Fib;
+        if wanted == self.is_attached {
+            return Ok(false);
+        }
+        let process = match &mut self.process {
+            Some(process) => process,
+            none => none.insert(AgentProcess::start(connection, of.program.as_deref())?),
+        };
+        let ask = if wanted {
+            Ask::Forward {
+                interfaces: vec![of.interface_in.clone(), of.interface_out.clone()],
+                dead_man_s: self.dead_man_s,
+            }
+        } else {
+            Ask::StopForwarding
+        };
+        if let Err(why) = process.done_or_refused(WHAT, &ask)? {
+            return Err(LabError::Host {
+                host: connection.host().to_owned(),
+                why: format!("{WHAT}: {why}"),
+            });
+        }
+        self.is_attached = wanted;
+        Ok(true)
+    }
+
+    /// Takes it off the ports.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn release(&mut self) -> Result<(), LabError> {
+        match &mut self.process {
+            Some(process) if self.is_attached => {
+                process.done(WHAT, &Ask::StopForwarding)?;
+                self.is_attached = false;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The kernel's number of what the ports are to have; none for no program.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn number(&mut self, program: XdpProgram) -> Result<Option<u32>, LabError> {
+        match (program, &mut self.process) {
+            (XdpProgram::Fib, Some(process)) => Ok(Some(forwarded(process)?.program)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Frames that it has dropped, because a route says so; none where it was never there.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn dropped_frames(&mut self) -> Result<Option<u64>, LabError> {
+        let process = self.process.as_mut();
+        process
+            .map(|process| Ok(forwarded(process)?.dropped_frames))
+            .transpose()
+    }
+}
+
+/// The forwarder, as its process tells of it.
+struct Forwarded {
+    program: u32,
+    dropped_frames: u64,
+}
+
+fn forwarded(process: &mut AgentProcess) -> Result<Forwarded, LabError> {
+    match process.ask(WHAT, &Ask::Forwarded)? {
+        Answer::Forwarded {
+            program,
+            dropped_frames,
+        } => Ok(Forwarded {
+            program,
+            dropped_frames,
+        }),
+        other => Err(process.unexpected(WHAT, &other)),
+    }
+}

@@ -1,0 +1,328 @@
+//! What a Linux DUT is given for the tester's frames, and what of it a variant may change: what is asked first, and the
+//! changes that follow from the answers.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::{AddressFamily, Binding, Direction, DutHost, DutInterface};
+
+use crate::LabError;
+use crate::addresses::{Prefix, addresses};
+use crate::hosts::dut::{Answers, Step};
+use crate::hosts::ssh::Errand;
+use crate::hosts::tester::Station;
+
+/// Under which fwdlab's routes stand in a DUT's tables (`ip route show proto 196`), so that they can be told
+/// from the owner's.
+const ROUTE_PROTOCOL: &str = "196";
+
+/// `IFF_UP` of an interface's flags.
+const INTERFACE_UP: u32 = 1;
+
+const RULESET: [&str; 3] = ["nft", "list", "ruleset"];
+
+/// What a DUT is set up for.
+pub(super) struct SetUp<'a> {
+    pub(super) of: &'a DutHost,
+    pub(super) bindings: &'a BTreeMap<String, Binding>,
+    pub(super) direction: Direction,
+    pub(super) families: &'a [AddressFamily],
+    pub(super) generator: &'a Station,
+    pub(super) sink: &'a Station,
+}
+
+impl SetUp<'_> {
+    /// What has to be known of the DUT first.
+    pub(super) fn questions(&self) -> Vec<Vec<String>> {
+        let mut questions = Vec::new();
+        for interface in [&self.of.interface_in, &self.of.interface_out] {
+            questions.push(cat(&flags(interface)));
+            for &family in self.families {
+                questions.push(words(&addresses_of(family, interface)));
+            }
+        }
+        for (path, _) in self.settings() {
+            questions.push(cat(&path));
+        }
+        for binding in self.bindings.values() {
+            match binding {
+                Binding::Sysctl { key, .. } => questions.push(cat(&sysctl_path(self.of, key))),
+                Binding::Sysfs {
+                    file, interfaces, ..
+                } => {
+                    let paths = interfaces.iter();
+                    let paths = paths.map(|&interface| sysfs_path(self.of, interface, file));
+                    questions.extend(paths.map(|path| cat(&path)));
+                }
+                Binding::Ethtool { interfaces, .. } => {
+                    let names = interfaces.iter();
+                    let names = names.map(|&interface| self.of.interface(interface));
+                    questions.extend(names.map(features_of));
+                }
+                Binding::Nft(_) => questions.push(words(&RULESET)),
+                _ => {}
+            }
+        }
+        questions
+    }
+
+    /// What is changed, in this order.
+    ///
+    /// # Errors
+    /// `Host` for what the DUT does not tell.
+    pub(super) fn steps(&self, answers: &Answers) -> Result<Vec<Step>, LabError> {
+        let mut steps = Vec::new();
+        for interface in [&self.of.interface_in, &self.of.interface_out] {
+            let seen = answers.needed(&cat(&flags(interface)))?;
+            let seen = u32::from_str_radix(seen.trim_start_matches("0x"), 16);
+            // One that its owner has left down.
+            if seen.is_ok_and(|flags| flags & INTERFACE_UP == 0) {
+                let set = |to| ["ip", "link", "set", "dev", interface, to];
+                steps.push(Step {
+                    what: format!("{interface} (down)"),
+                    undo: Errand::of(&set("down")),
+                    errands: vec![Errand::of(&set("up"))],
+                });
+            }
+        }
+        for (path, value) in self.settings() {
+            let seen = answers.needed(&cat(&path))?;
+            // Writing what is there already would set others back, too: those of every interface.
+            if seen != value {
+                steps.push(Step {
+                    errands: vec![write(&path, value)],
+                    ..kept_file(&path, seen)
+                });
+            }
+        }
+        for &family in self.families {
+            self.add_family(family, answers, &mut steps)?;
+        }
+        for binding in self.bindings.values() {
+            self.keep(binding, answers, &mut steps)?;
+        }
+        Ok(steps)
+    }
+
+    /// Files of settings that frames need, and what they have to hold.
+    fn settings(&self) -> Vec<(String, &'static str)> {
+        let mut settings = Vec::new();
+        let mut add = |key, value| settings.push((sysctl_path(self.of, key), value));
+        for family in self.families {
+            match family {
+                AddressFamily::Inet => {
+                    add("net.ipv4.ip_forward", "1");
+                    add("net.ipv4.conf.all.rp_filter", "0");
+                    add("net.ipv4.conf.{dut-in}.rp_filter", "0");
+                    if self.direction == Direction::Both {
+                        add("net.ipv4.conf.{dut-out}.rp_filter", "0");
+                    }
+                }
+                AddressFamily::Inet6 => add("net.ipv6.conf.all.forwarding", "1"),
+            }
+        }
+        settings
+    }
+
+    /// Addresses, neighbours and routes of a family.
+    fn add_family(
+        &self,
+        family: AddressFamily,
+        answers: &Answers,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), LabError> {
+        let own = addresses(family);
+        let option = option(family);
+        let (of_in, of_out) = (&*self.of.interface_in, &*self.of.interface_out);
+        let (generator, sink) = (&*self.generator.mac, &*self.sink.mac);
+        for (interface, (address, length), neighbour, mac, network) in [
+            (of_in, own.dut_in, own.generator, generator, own.sources),
+            (of_out, own.dut_out, own.sink, sink, own.destinations),
+        ] {
+            let (host, address) = (address.to_string(), format!("{address}/{length}"));
+            let network = text_of(network);
+            let neighbour = neighbour.to_string();
+            let there = answers.needed(&words(&addresses_of(family, interface)))?;
+            if !there.split_whitespace().any(|word| word == address) {
+                let mut add = vec![
+                    "ip", option, "address", "replace", &address, "dev", interface,
+                ];
+                // An address that is still being probed for duplicates takes no frames.
+                if family == AddressFamily::Inet6 {
+                    add.push("nodad");
+                }
+                steps.push(Step {
+                    what: format!("address {address} of {interface}"),
+                    // With a length, every address of that network would go, the owner's too.
+                    undo: Errand::of(&[
+                        "ip", option, "address", "flush", "dev", interface, "to", &host,
+                    ]),
+                    errands: vec![Errand::of(&add)],
+                });
+            }
+            let of_neighbour = |words: &[&str]| {
+                let mut all = vec!["ip", option, "neigh"];
+                all.extend(words);
+                all.extend(["dev", interface, "nud", "permanent"]);
+                Errand::of(&all)
+            };
+            steps.push(Step {
+                what: format!("neighbour {neighbour} of {interface}"),
+                undo: of_neighbour(&["flush", "to", &neighbour]),
+                errands: vec![of_neighbour(&["replace", &neighbour, "lladdr", mac])],
+            });
+            let of_route = |words: &[&str]| {
+                let mut all = vec!["ip", option, "route"];
+                all.extend(words);
+                all.extend(["proto", ROUTE_PROTOCOL]);
+                Errand::of(&all)
+            };
+            let flush = of_route(&["flush", &network]);
+            steps.push(Step {
+                what: format!("route to {network}"),
+                undo: flush.clone(),
+                // Flushed first, so that it may be done twice: a route of the owner's own is no reason to have none of ours.
+                errands: vec![
+                    flush,
+                    of_route(&["add", &network, "via", &neighbour, "dev", interface]),
+                ],
+            });
+        }
+        Ok(())
+    }
+
+    /// How everything is that a variant may set.
+    fn keep(
+        &self,
+        binding: &Binding,
+        answers: &Answers,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), LabError> {
+        match binding {
+            Binding::Sysctl { key, .. } => {
+                let path = sysctl_path(self.of, key);
+                steps.push(kept_file(&path, answers.needed(&cat(&path))?));
+            }
+            Binding::Sysfs {
+                file, interfaces, ..
+            } => {
+                for &interface in interfaces {
+                    let path = sysfs_path(self.of, interface, file);
+                    steps.push(kept_file(&path, answers.needed(&cat(&path))?));
+                }
+            }
+            Binding::Ethtool {
+                feature,
+                interfaces,
+            } => {
+                for &interface in interfaces {
+                    let name = self.of.interface(interface);
+                    let listed = answers.get(&features_of(name)).unwrap_or_default();
+                    let Some(value) = feature_of(listed, feature) else {
+                        continue;
+                    };
+                    let value = value.split(' ').next().unwrap_or_default();
+                    steps.push(Step {
+                        what: format!("{feature} of {name} ({value})"),
+                        undo: Errand::of(&["ethtool", "-K", name, feature, value]),
+                        errands: Vec::new(),
+                    });
+                }
+            }
+            // The whole ruleset is kept once, whatever part of it a factor sets.
+            Binding::Nft(_) => {
+                let ruleset = answers.needed(&words(&RULESET))?;
+                let kept = Step {
+                    what: "the nft ruleset".to_owned(),
+                    undo: Errand::reading(
+                        &["nft", "-f", "-"],
+                        &format!("flush ruleset\n{ruleset}\n"),
+                    ),
+                    errands: Vec::new(),
+                };
+                if steps.iter().all(|step| step.what != kept.what) {
+                    steps.push(kept);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn kept_file(path: &str, value: &str) -> Step {
+    Step {
+        what: format!("{path} ({value})"),
+        undo: write(path, value),
+        errands: Vec::new(),
+    }
+}
+
+/// What writes a file of a setting.
+pub(super) fn write(path: &str, value: &str) -> Errand {
+    Errand::reading(&["tee", path], value)
+}
+
+/// What reads a file of a setting.
+pub(super) fn cat(path: &str) -> Vec<String> {
+    words(&["cat", path])
+}
+
+/// What lists an interface's features.
+pub(super) fn features_of(interface: &str) -> Vec<String> {
+    words(&["ethtool", "-k", interface])
+}
+
+/// `on` or `off`, with `[fixed]` behind it where it cannot be changed; none where there is no such feature.
+pub(super) fn feature_of<'a>(listed: &'a str, feature: &str) -> Option<&'a str> {
+    listed.lines().find_map(|line| {
+        let (name, value) = line.trim().split_once(": ")?;
+        (name == feature).then_some(value)
+    })
+}
+
+/// The file of a sysctl: dots become slashes, placeholders the interfaces, whose own dots stay.
+pub(super) fn sysctl_path(of: &DutHost, key: &str) -> String {
+    let parts = key.split('.').map(|part| match part {
+        "{dut-in}" => of.interface_in.as_str(),
+        "{dut-out}" => of.interface_out.as_str(),
+        part => part,
+    });
+    format!("/proc/sys/{}", parts.collect::<Vec<_>>().join("/"))
+}
+
+/// A file below an interface's directory.
+pub(super) fn sysfs_path(of: &DutHost, interface: DutInterface, file: &str) -> String {
+    format!("/sys/class/net/{}/{file}", of.interface(interface))
+}
+
+/// The option of `ip` for a family.
+pub(super) fn option(family: AddressFamily) -> &'static str {
+    match family {
+        AddressFamily::Inet => "-4",
+        AddressFamily::Inet6 => "-6",
+    }
+}
+
+fn flags(interface: &str) -> String {
+    format!("/sys/class/net/{interface}/flags")
+}
+
+fn addresses_of(family: AddressFamily, interface: &str) -> [&str; 7] {
+    [
+        "ip",
+        "-o",
+        option(family),
+        "address",
+        "show",
+        "dev",
+        interface,
+    ]
+}
+
+fn text_of((network, length): Prefix) -> String {
+    format!("{network}/{length}")
+}
+
+fn words(of: &[&str]) -> Vec<String> {
+    of.iter().map(|&word| word.to_owned()).collect()
+}
