@@ -1,3 +1,5 @@
+use std::error::Error;
+use std::io;
 use std::net::IpAddr;
 
 use fwdlab_model::{AddressFamily, Tester};
@@ -16,7 +18,7 @@ pub enum TrafficError {
         /// What was tried.
         what: String,
         /// What the kernel or the loader said.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// More flows than there is room for.
     #[error("traffic: {flows} flows are more than the generator holds ({max}); plan fewer", max = crate::FLOWS_MAX)]
@@ -43,7 +45,7 @@ pub enum TrafficError {
         /// The interface.
         interface_index: u32,
         /// What the kernel said.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// No size at all.
     #[error("traffic.frame_sizes: no size; give at least one")]
@@ -173,9 +175,18 @@ impl TrafficError {
         )
     }
 
+    /// Whether an XDP program could not be attached because its interface has another.
+    #[must_use]
+    pub fn is_of_another_program(&self) -> bool {
+        match self {
+            Self::Bpf { source, .. } => kinds(&**source).any(is_of_another_program),
+            _ => false,
+        }
+    }
+
     pub(crate) fn bpf(
         what: impl Into<String>,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Self::Bpf {
             what: what.into(),
@@ -194,9 +205,9 @@ impl TrafficError {
     }
 }
 
-fn counters_remedy(source: &std::io::Error) -> &'static str {
+fn counters_remedy(source: &io::Error) -> &'static str {
     match source.kind() {
-        std::io::ErrorKind::Unsupported => {
+        io::ErrorKind::Unsupported => {
             "; without eBPF programs Linux 5.19 or newer is needed, or run as root (sudo)"
         }
         _ => "",
@@ -215,7 +226,7 @@ fn not_transmitted(sender: Tester) -> &'static str {
 }
 
 /// The chain of causes in one line: each says where another part of the loader was.
-fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -228,21 +239,29 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
+/// What the kernel said, in the chain of causes.
+fn kinds(error: &(dyn Error + 'static)) -> impl Iterator<Item = io::ErrorKind> {
+    let causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.filter_map(|error| error.downcast_ref::<io::Error>().map(io::Error::kind))
+}
+
+/// Whether that is that an interface has an XDP program already.
+fn is_of_another_program(kind: io::ErrorKind) -> bool {
+    matches!(
+        kind,
+        io::ErrorKind::AlreadyExists | io::ErrorKind::ResourceBusy
+    )
+}
+
 /// Finds what to do in the chain of causes.
-fn remedy(error: &(dyn std::error::Error + 'static)) -> &'static str {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        match error
-            .downcast_ref::<std::io::Error>()
-            .map(std::io::Error::kind)
-        {
-            Some(std::io::ErrorKind::PermissionDenied) => return "; run as root (sudo)",
-            Some(std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::ResourceBusy) => {
-                return "; another XDP program is attached to the interface (ip link shows it)";
-            }
-            _ => {}
+fn remedy(error: &(dyn Error + 'static)) -> &'static str {
+    for kind in kinds(error) {
+        if kind == io::ErrorKind::PermissionDenied {
+            return "; run as root (sudo)";
         }
-        cause = error.source();
+        if is_of_another_program(kind) {
+            return "; another XDP program is attached to the interface (ip link shows it)";
+        }
     }
     ""
 }

@@ -5,20 +5,23 @@ asked=${0##*/}${*:+ $*}
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 home=/run/testlab/disk/home
 boot=/run/freebsd
-# There it is one of nanobsd: with two slices, and what is kept of /etc.
+# There it is one of nanobsd: with two slices, or partitions of a GPT, and what is kept of /etc. A stock one has neither
+# BSDRP's `upgrade` nor its `config`.
 nanobsd=$home/nanobsd
+is_gpt() { [ -e "$nanobsd/gpt" ]; }
+root() { if is_gpt; then echo "gpt/BSDRP$(slice)"; else echo "ufs/BSDRPs$(slice)a"; fi; }
 slice() { cat "$boot/slice" 2>/dev/null || echo 1; }
 # nanobsd's /etc is a copy in memory, of the slice and of what was kept; the other slice has a /boot of its own.
 boot_nanobsd() {
     cp "$nanobsd/active" "$boot/slice"
     mkdir "$boot/base" "$boot/work" "$boot/sbin"
-    echo "/dev/ufs/BSDRPs$(slice)a / ufs ro 1 1" > "$boot/base/fstab"
+    echo "/dev/$(root) / ufs ro 1 1" > "$boot/base/fstab"
     cp -a "$nanobsd/cfg" "$boot/etc"
     mount -t overlay etc -o "lowerdir=$boot/base:/etc,upperdir=$boot/etc,workdir=$boot/work" /etc
-    ln -s /run/testlab/bin/config /run/testlab/bin/upgrade "$boot/sbin"
+    [ -e "$nanobsd/stock" ] || ln -s /run/testlab/bin/config /run/testlab/bin/upgrade "$boot/sbin"
     mount --bind "$boot/sbin" /usr/local/sbin
     [ "$(slice)" = 1 ] || mount --bind "$nanobsd/slice2/boot" /boot
-    grep -q "BSDRPs$(slice)a" /etc/fstab || echo 'its fstab is that of the other slice' >> "$home/changes"
+    grep -q "$(root)" /etc/fstab || echo 'its fstab is that of the other slice' >> "$home/changes"
     [ ! -e "$boot/etc/rc.conf" ] || (. /etc/rc.conf && set_up)
 }
 # What rc.conf asks for.
@@ -41,7 +44,7 @@ if mkdir "$boot" 2>/dev/null; then
     echo "$(($(cat "$home/boots" 2>/dev/null || echo 0) + 1))" > "$home/boots"
     [ ! -e "$nanobsd" ] || boot_nanobsd
     sed -n 's/^\([a-z][^= ]*=".*"\)$/\1/p' /boot/loader.conf.local > "$boot/kenv" 2>/dev/null
-    [ ! -e "$nanobsd" ] || echo "vfs.root.mountfrom=\"ufs:/dev/ufs/BSDRPs$(slice)a\"" >> "$boot/kenv"
+    [ ! -e "$nanobsd" ] || echo "vfs.root.mountfrom=\"ufs:/dev/$(root)\"" >> "$boot/kenv"
     echo 66047 > "$boot/kern.random.harvest.mask"
     # What is to boot once.
     mv "$home/nextboot" "$boot/kernel" 2>/dev/null || echo kernel > "$boot/kernel"
@@ -199,12 +202,19 @@ case $asked in
     # nanobsd: the root can be read only, but for the moment when something is written.
     'mount -p')
         questions
-        printf '/dev/ufs/BSDRPs%sa\t/\tufs\t%s\t1 1\n' "$(slice)" "$([ -e "$boot/writable" ] && echo rw || echo ro)" ;;
+        printf '/dev/%s\t/\tufs\t%s\t1 1\n' "$(root)" "$([ -e "$boot/writable" ] && echo rw || echo ro)" ;;
     'mount -uw /') changes; touch "$boot/writable" ;;
     'mount -ur /') changes; rm "$boot/writable" ;;
     'glabel status')
         questions
-        printf '          Name  Status  Components\n  ufs/BSDRPs1a     N/A  ada0s1a\n  ufs/BSDRPs2a     N/A  ada0s2a\n' ;;
+        printf '          Name  Status  Components\n'
+        if is_gpt; then
+            printf '    gpt/BSDRP1     N/A  ada0p3\n    gpt/BSDRP2     N/A  ada0p4\n'
+        else
+            printf '  ufs/BSDRPs1a     N/A  ada0s1a\n  ufs/BSDRPs2a     N/A  ada0s2a\n'
+        fi ;;
+    'gpart set -a bootme -i '[34]' ada0') changes; echo $(($5 - 2)) > "$nanobsd/active" ;;
+    'gpart unset -a bootme -i '[34]' ada0') changes ;;
     'gpart set -a active -i '[12]' ada0') changes; echo "$5" > "$nanobsd/active" ;;
     'boot0cfg -v ada0') questions ;;
     'boot0cfg -s '[12]' ada0') changes ;;
@@ -215,8 +225,15 @@ case $asked in
         mkdir -p "$nanobsd/slice2/boot"
         cat > "$nanobsd/slice2/image"
         cp /boot/loader.conf.local "$nanobsd/slice2/boot"
-        sed -i s/BSDRPs1a/BSDRPs2a/ /etc/fstab
+        sed -i -e s/BSDRPs1a/BSDRPs2a/ -e s/BSDRP1/BSDRP2/ /etc/fstab
         cp /etc/fstab "$nanobsd/cfg"
+        echo 2 > "$nanobsd/active" ;;
+    # As nanobsd's, to which all files of a slice are its own.
+    updatep2)
+        changes
+        [ "$(slice)" = 1 ] || fail "it runs from the slice that it would write"
+        mkdir -p "$nanobsd/slice2/boot"
+        cat > "$nanobsd/slice2/image"
         echo 2 > "$nanobsd/active" ;;
     'config save') changes; rm -r "$nanobsd/cfg"; cp -a "$boot/etc" "$nanobsd/cfg" ;;
     'sha256 -q '*) questions; sha256sum "$2" | cut -d ' ' -f 1 ;;

@@ -24,6 +24,8 @@ const OPENING: usize = 22;
 const OPERATIONS_MAX: usize = 2500;
 /// How many operations are done twice: more than a block has.
 const TWICE: usize = 36;
+/// How long a host may be silent.
+const SILENCE_S_MAX: usize = 290;
 /// How long a host is down that boots.
 const DOWNTIME: Duration = Duration::from_millis(300);
 /// Rigs that go through a storm at the same time: much of it is waiting.
@@ -215,7 +217,7 @@ fn whichever_operation_on_a_host_fails_the_run_goes_on() {
     operations_fail(&OperationStorm {
         what: "operation",
         start: Short::start,
-        apart: 25,
+        apart: 35,
     });
 }
 
@@ -247,8 +249,11 @@ fn operations_fail(storm: &OperationStorm) {
         OPERATIONS_LANES,
         storm.start,
         |short, number| {
-            let numbers = (number..OPERATIONS_MAX).step_by(storm.apart);
-            let faults = numbers.zip(WAYS.into_iter().cycle()).take(most);
+            // As many cases as operations in between, with each way in turn to begin with.
+            let (way, first) = ((number - 1) / storm.apart, (number - 1) % storm.apart + 1);
+            let numbers = (first..OPERATIONS_MAX).step_by(storm.apart);
+            let ways = WAYS.into_iter().cycle().skip(way);
+            let faults = numbers.zip(ways).take(most);
             let faults = faults.map(|(nth, way)| Fault { nth, way });
             fail_and_go_on(short, faults.collect(), number)
         },
@@ -418,10 +423,10 @@ fn a_control_plane_that_is_silent_costs_time_and_nothing_else() {
     require_faults!();
     let short = Short::start();
     let rig = &short.rig;
-    // Seconds: a soak asks for a minute of both hosts.
-    let silence = cases(60, 2);
+    // Seconds: a soak asks for a minute of both hosts, or for more than a connection lasts.
+    let silence = cases(SILENCE_S_MAX, 2);
     let (seconds, hosts) = match silence.as_slice() {
-        [1, 60] => (3, [Host::Tester].as_slice()),
+        [1, SILENCE_S_MAX] => (3, [Host::Tester].as_slice()),
         asked => (*asked.last().unwrap(), Host::ALL.as_slice()),
     };
     for &host in hosts {

@@ -12,10 +12,10 @@ use crate::shared::{self, block_records, data, records, trial_records};
 use testkit::{Host, text};
 
 /// The programs of FreeBSD that a run asks.
-const PROGRAMS: [&str; 24] = [
+const PROGRAMS: [&str; 25] = [
     "arp", "bectl", "boot0cfg", "config", "glabel", "gpart", "ifconfig", "ipf", "ipfstat", "ipfw",
     "kenv", "kldstat", "mount", "ndp", "netstat", "nextboot", "pfctl", "pmcstat", "route",
-    "sha256", "shutdown", "sysctl", "uname", "upgrade",
+    "sha256", "shutdown", "sysctl", "uname", "updatep2", "upgrade",
 ];
 
 /// A rig whose DUT answers as FreeBSD does.
@@ -166,6 +166,7 @@ fn images_and_sets_are_booted_one_after_the_other_and_the_owners_system_comes_ba
     let at = |name: &str| home.join("nanobsd").join(name);
     fs::create_dir_all(at("cfg")).unwrap();
     fs::write(at("active"), "1\n").unwrap();
+    fs::write(at("gpt"), "").unwrap();
     let owners = "# the owner's\n";
     fs::write(loader_configuration(&rig), owners).unwrap();
     let mac = |port: &str| {
@@ -200,7 +201,7 @@ fn images_and_sets_are_booted_one_after_the_other_and_the_owners_system_comes_ba
     let doctor = doctor.arg(rig.path("hosts-lab.toml")).output().unwrap();
     for expected in [
         "router: images: unproven on hardware",
-        "its system is on ada0s1; images are written to ada0s2 by /usr/local/sbin/upgrade",
+        "its system is on ada0p3; images are written to ada0p4 by /usr/local/sbin/upgrade",
     ] {
         assert!(text(&doctor).contains(expected), "{}", text(&doctor));
     }
@@ -229,6 +230,31 @@ fn images_and_sets_are_booted_one_after_the_other_and_the_owners_system_comes_ba
     let changes = written(&rig, "changes");
     assert!(!changes.contains("its fstab is"), "{changes}");
     assert_eq!(changes.lines().last(), Some("shutdown -r now"), "{changes}");
+
+    // nanobsd itself, on a disk with an MBR, which keeps nothing of a set.
+    let settings = "[settings]\n\"configuration\" = \"tuned\"\n";
+    rig.change("hosts.toml", settings, "");
+    fs::remove_file(at("gpt")).unwrap();
+    fs::remove_dir_all(at("cfg")).unwrap();
+    fs::create_dir(at("cfg")).unwrap();
+    fs::write(at("stock"), "").unwrap();
+    fs::write(home.join("updatep2"), "exec /run/testlab/bin/updatep2\n").unwrap();
+    rig.lab.reboot(Host::Dut);
+    let before = rig.dut();
+    let changes_before = written(&rig, "changes");
+    let mut child = rig.begin("an image is active", is_active);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let restored = rig.fwdlab(&["restore"]).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+    assert!(!is_active(), "{}", text(&restored));
+    assert_as_before(&rig, &before);
+    let changes = written(&rig, "changes");
+    let changes = changes.strip_prefix(&changes_before).unwrap();
+    for expected in ["updatep2", "gpart set -a active -i 1 ada0", "boot0cfg -s 1"] {
+        assert!(changes.contains(expected), "{expected}: {changes}");
+    }
+    assert!(!changes.contains("its fstab is"), "{changes}");
 }
 
 #[test]

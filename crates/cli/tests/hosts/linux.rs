@@ -409,6 +409,7 @@ fn the_doctor_tries_every_command_on_the_real_thing() {
         "router: boot loader: GRUB in /boot/grub",
         "router: CPUs: can be watched under the load",
         "router: profiles: its kernel's stacks can be sampled",
+        "router: XDP: its kernel takes the forwarder",
         "tester: ssh: let in after",
         "tester: its program runs there",
     ] {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -15,16 +16,14 @@ use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
     CountingProgram, Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad,
-    InterfaceSink, Link, Pace, Way, refuse_default_route,
+    InterfaceSink, Link, Pace, TrafficError, Way, refuse_default_route,
 };
 
-use super::protocol::{Answer, Ask, Counted, Expected, Hello, PROTOCOL, SinkState};
+use super::protocol::{
+    Answer, Ask, Counted, Expected, HELD_MAX, Hello, PROTOCOL, SinkState, UNHEARD_MAX,
+};
 use crate::dut::{FORWARDER_DROPPED, fib_forwarder};
 
-/// How long a process that sends nothing waits to be asked.
-const IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
-/// How long one waits that holds an interface: nobody else can count there meanwhile.
-const HOLDING_MAX: Duration = Duration::from_secs(600);
 /// How long the frames of a probe may take to be sent.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long frames may be under way, and counters behind, once nothing is sent any more.
@@ -52,24 +51,37 @@ pub fn serve_agent(
     };
     say(output, &hello)?;
     let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        for line in input.lines() {
-            let Ok(line) = line else { break };
-            if sender.send(line).is_err() {
-                break;
+    let heard = Arc::new(Mutex::new(Instant::now()));
+    std::thread::spawn({
+        let heard = Arc::clone(&heard);
+        move || {
+            for line in input.lines() {
+                let Ok(line) = line else { break };
+                *locked(&heard) = Instant::now();
+                // One that says nothing is a sign of life.
+                if !line.is_empty() && sender.send(line).is_err() {
+                    break;
+                }
             }
         }
     });
     let mut agent = Agent::default();
+    let mut asked = Instant::now();
     loop {
-        let patience = agent.patience();
-        let line = match lines.recv_timeout(patience) {
+        // A load has to be asked after, not only whether its run lives.
+        let (since, patience) = match &agent.sending {
+            Some(sending) => (asked, sending.dead_man),
+            None => (*locked(&heard), UNHEARD_MAX),
+        };
+        let left = patience.saturating_sub(since.elapsed());
+        let line = match lines.recv_timeout(left) {
             Ok(line) => line,
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() => continue,
             Err(RecvTimeoutError::Timeout) => {
                 let seconds = patience.as_secs();
                 return Err(io::Error::other(format!(
-                    "nothing was asked for {seconds} s; what was sent and held is let go of"
+                    "nothing was heard for {seconds} s; what was sent and held is let go of"
                 )));
             }
         };
@@ -78,6 +90,7 @@ pub fn serve_agent(
             Err(error) => Err(format!("not a request: {error}")),
         };
         say(output, &answer.unwrap_or_else(|why| Answer::Failed { why }))?;
+        asked = Instant::now();
     }
 }
 
@@ -93,12 +106,7 @@ fn say(output: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()>
 struct Agent {
     sink: Option<(Expected, InterfaceSink)>,
     sending: Option<Sending>,
-    forwarding: Option<Forwarding>,
-}
-
-struct Forwarding {
-    program: CountingProgram,
-    dead_man: Duration,
+    forwarder: Option<CountingProgram>,
 }
 
 struct Sending {
@@ -110,17 +118,6 @@ struct Sending {
 }
 
 impl Agent {
-    /// How long nobody may ask for anything until it ends.
-    fn patience(&self) -> Duration {
-        let forwarding = self.forwarding.as_ref();
-        match (&self.sending, &self.sink, forwarding) {
-            (Some(own), ..) => own.dead_man,
-            (None, Some(_), _) => HOLDING_MAX,
-            (None, None, Some(own)) if own.program.xdp.is_attached() => own.dead_man,
-            (None, None, _) => IDLE_MAX,
-        }
-    }
-
     fn answer(&mut self, ask: Ask, lines: &Receiver<String>) -> Result<Answer, String> {
         match ask {
             Ask::Station { interface } => station(&interface),
@@ -168,17 +165,14 @@ impl Agent {
                 self.sink = None;
                 Ok(Answer::Done)
             }
-            Ask::Forward {
-                interfaces,
-                dead_man_s,
-            } => self.forward(&interfaces, Duration::from_secs(dead_man_s)),
+            Ask::Forward { interfaces } => self.forward(&interfaces),
             Ask::StopForwarding => {
-                if let Some(forwarding) = &mut self.forwarding {
-                    forwarding.program.xdp.detach();
+                if let Some(forwarder) = &mut self.forwarder {
+                    forwarder.xdp.detach();
                 }
                 Ok(Answer::Done)
             }
-            Ask::Forwarded => self.forwarder(),
+            Ask::Forwarded => self.forwarded_by_xdp(),
         }
     }
 
@@ -198,7 +192,8 @@ impl Agent {
                     Way::Router
                 },
             };
-            let sink = InterfaceSink::attach(&expected.interface, &expectation).map_err(text)?;
+            let attach = || InterfaceSink::attach(&expected.interface, &expectation);
+            let sink = once_free(attach).map_err(text)?;
             await_carrier(&expected.interface)?;
             self.sink = Some((expected, sink));
         }
@@ -212,19 +207,16 @@ impl Agent {
         Ok(Answer::Done)
     }
 
-    fn forward(&mut self, interfaces: &[String], dead_man: Duration) -> Result<Answer, String> {
-        let forwarding = match &mut self.forwarding {
-            Some(forwarding) => forwarding,
-            none => none.insert(Forwarding {
-                program: fib_forwarder().map_err(text)?,
-                dead_man,
-            }),
+    fn forward(&mut self, interfaces: &[String]) -> Result<Answer, String> {
+        let forwarder = match &mut self.forwarder {
+            Some(forwarder) => forwarder,
+            none => none.insert(fib_forwarder().map_err(text)?),
         };
-        let xdp = &mut forwarding.program.xdp;
         for interface in interfaces {
-            let attached = refuse_default_route(interface).and_then(|()| xdp.attach(interface));
+            let attached = refuse_default_route(interface)
+                .and_then(|()| once_free(|| forwarder.xdp.attach(interface)));
             if let Err(error) = attached {
-                xdp.detach();
+                forwarder.xdp.detach();
                 return Err(text(error));
             }
         }
@@ -234,12 +226,11 @@ impl Agent {
         Ok(Answer::Done)
     }
 
-    fn forwarder(&self) -> Result<Answer, String> {
-        let forwarding = self.forwarding.as_ref().ok_or("it forwards nothing")?;
-        let program = &forwarding.program;
+    fn forwarded_by_xdp(&self) -> Result<Answer, String> {
+        let forwarder = self.forwarder.as_ref().ok_or("it forwards nothing")?;
         Ok(Answer::Forwarded {
-            program: program.xdp.id().map_err(text)?,
-            dropped_frames: program.frames(FORWARDER_DROPPED).map_err(text)?,
+            program: forwarder.xdp.id().map_err(text)?,
+            dropped_frames: forwarder.frames(FORWARDER_DROPPED).map_err(text)?,
         })
     }
 
@@ -387,6 +378,25 @@ impl Agent {
     }
 }
 
+/// Attaches something to an interface, once a process before this one has let go of it: the run of that may have lost
+/// its connection and be this one's.
+fn once_free<T>(mut attach: impl FnMut() -> Result<T, TrafficError>) -> Result<T, TrafficError> {
+    let start = Instant::now();
+    loop {
+        match attach() {
+            Err(error) if error.is_of_another_program() && start.elapsed() < HELD_MAX => {
+                sleep(Duration::from_millis(200));
+            }
+            attached => return attached,
+        }
+    }
+}
+
+/// The moment that is shared.
+fn locked(heard: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Waits until an interface has a link again.
 fn await_carrier(interface: &str) -> Result<(), String> {
     let start = Instant::now();
@@ -476,6 +486,13 @@ mod tests {
     }
 
     #[test]
+    fn a_sign_of_life_has_no_answer() {
+        let answers = answers("\n\n{\"ask\":\"stop\"}\n\n");
+        assert_eq!(answers.len(), 2);
+        assert!(answers[1].contains("it sends nothing"), "{}", answers[1]);
+    }
+
+    #[test]
     fn an_interface_that_is_not_there_is_told() {
         let answers = answers("{\"ask\":\"station\",\"interface\":\"no-such-port\"}\n");
         assert!(answers[1].contains("\"failed\""), "{}", answers[1]);
@@ -494,7 +511,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_answered_with_a_line(line in "[^\n\r]{0,60}") {
+        fn any_line_is_answered_with_a_line(line in "[^\n\r]{1,60}") {
             prop_assert_eq!(answers(&format!("{line}\n")).len(), 2);
         }
     }

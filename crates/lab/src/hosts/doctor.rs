@@ -9,6 +9,8 @@ use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LabKind, LoadRegime};
 use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use super::freebsd::image_writer;
 use super::linux::find_grub;
+use super::process::AgentProcess;
+use super::protocol::Ask;
 use super::ssh::{Connection, Destination};
 use super::{open_dut, open_tester};
 use crate::LabError;
@@ -45,6 +47,10 @@ fn linux_commands<'a>(ingress: &'a str, egress: &'a str) -> Vec<(Vec<&'a str>, &
         (
             vec!["nft", "list", "ruleset"],
             "factors bound by nft cannot be set, and a ruleset of the owner's is not looked at",
+        ),
+        (
+            vec!["ip", "-batch", "/dev/null"],
+            "factors bound by routes cannot be set",
         ),
         (
             vec!["ethtool", "-k", ingress],
@@ -242,6 +248,7 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
     for interface in [&of.interface_in, &of.interface_out] {
         findings.extend(port(&connection, of, interface));
     }
+    findings.push(forwarder(&connection, of, named("XDP")));
     findings.push(boots_of_linux(&connection, of, &*dut));
     let read = |path: &str| -> Option<String> {
         let text = connection.run(&["cat", path], "").ok()?;
@@ -254,6 +261,32 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         ..finding
     }));
     findings
+}
+
+/// Whether the DUT's kernel takes the XDP forwarder. Whether the drivers of its ports do, only putting it there would
+/// tell.
+fn forwarder(connection: &Rc<Connection>, of: &DutHost, check: String) -> Finding {
+    let ask = Ask::Forward {
+        interfaces: Vec::new(),
+    };
+    let what = "loading the XDP forwarder";
+    let loaded = AgentProcess::start(connection, of.program.as_deref())
+        .and_then(|mut process| process.done_or_refused(what, &ask));
+    let why = match loaded {
+        Ok(Ok(())) => {
+            return Finding::fine(
+                check,
+                "its kernel takes the forwarder; whether its ports' drivers do is tried when a run begins",
+            );
+        }
+        Ok(Err(why)) => why,
+        Err(error) => error.to_string(),
+    };
+    Finding::warning(
+        check,
+        why,
+        "see what it says; until then variants that forward by XDP are not measured",
+    )
 }
 
 /// Whether a command works on the real thing.

@@ -100,6 +100,12 @@ pub(super) trait Dut {
         stations: [&Station; 2],
     ) -> Result<(), LabError>;
 
+    /// Waits until both ports have a link.
+    ///
+    /// # Errors
+    /// `Host` where one has none in time, and those of the connection.
+    fn await_link(&self) -> Result<(), LabError>;
+
     /// Lets go of what is there only as long as somebody holds it, and stands in no journal.
     ///
     /// # Errors
@@ -309,17 +315,10 @@ pub(super) fn change_all(
     journal: &mut Journal,
     steps: Vec<Step>,
 ) -> Result<(), LabError> {
-    let destination = connection.destination();
     let mut announced = Vec::new();
     let mut errands = Vec::new();
     for step in steps {
-        let undo = Undo::OnHost {
-            host: destination.host.clone(),
-            ssh_config: destination.config.clone(),
-            arguments: step.undo.words,
-            input: step.undo.input,
-        };
-        announced.push((step.what, undo));
+        announced.push((step.what, undo_on(connection, step.undo)));
         errands.extend(step.errands);
     }
     journal.announce_all(announced)?;
@@ -412,17 +411,19 @@ pub(super) fn announce(
     undo: &[impl AsRef<str>],
     input: &str,
 ) -> Result<ChangeId, LabError> {
+    let undo = undo_on(connection, Errand::reading(undo, input));
+    journal.announce(what, undo)
+}
+
+/// What undoes something by a command of a host.
+fn undo_on(connection: &Connection, errand: Errand) -> Undo {
     let destination = connection.destination();
-    let arguments = undo.iter().map(|word| word.as_ref().to_owned());
-    journal.announce(
-        what,
-        Undo::OnHost {
-            host: destination.host.clone(),
-            ssh_config: destination.config.clone(),
-            arguments: arguments.collect(),
-            input: input.to_owned(),
-        },
-    )
+    Undo::OnHost {
+        host: destination.host.clone(),
+        ssh_config: destination.config.clone(),
+        arguments: errand.words,
+        input: errand.input,
+    }
 }
 
 /// Waits until nothing changes any more that may change how a host forwards: services that start late, routes that

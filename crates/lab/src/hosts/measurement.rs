@@ -166,8 +166,18 @@ impl<'a> Measurement<'a> {
         self.link.dut.has_booted()?;
         self.set_up()?;
         self.prove_variant(family, variant)?;
+        self.expect(family, false)
+    }
+
+    /// Has the tester count what the DUT forwards, from now on.
+    fn expect(&mut self, family: AddressFamily, every_frame: bool) -> Result<(), LabError> {
         let Link { dut, tester, .. } = &mut *self.link;
-        tester.expect(self.resolved, family, dut.stations(), false)
+        tester.expect(self.resolved, family, dut.stations(), every_frame)?;
+        // Many a card loses its link when a program is attached, and its other end sees it a moment later.
+        if self.sink.is_virtual {
+            return Ok(());
+        }
+        dut.await_link()
     }
 
     /// Proves every variant of a block with probe frames of every flow and size, where all can be had in one
@@ -198,8 +208,8 @@ impl<'a> Measurement<'a> {
     }
 
     fn probe(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
+        self.expect(family, true)?;
         let Link { dut, tester, .. } = &mut *self.link;
-        tester.expect(self.resolved, family, dut.stations(), true)?;
         let dropped_before = dut.drops(family)?;
         let (sent, seen) = tester.probe(self.resolved, family, dut.stations())?;
         let wrong: u64 = seen.wrong_frames.values().sum();
@@ -247,8 +257,7 @@ impl<'a> Measurement<'a> {
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<(), LabError> {
         if !self.boots_every_trial() {
-            let Link { dut, tester, .. } = &mut *self.link;
-            tester.expect(self.resolved, family, dut.stations(), false)?;
+            self.expect(family, false)?;
         }
         let mut sums = Sums::default();
         let mut seen = SinkState::default();

@@ -5,12 +5,13 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use object::build::elf::Builder;
 
-use super::protocol::{Answer, Ask, Hello, PROTOCOL};
+use super::protocol::{Answer, Ask, BETWEEN_SIGNS_OF_LIFE, Hello, PROTOCOL};
 use super::ssh::Connection;
 use crate::LabError;
 
@@ -24,7 +25,9 @@ pub(super) struct AgentProcess {
     // What talks to the process goes over it.
     connection: Rc<Connection>,
     child: Child,
-    requests: ChildStdin,
+    requests: Arc<Mutex<ChildStdin>>,
+    /// Ends the signs of life when it goes.
+    _alive: Sender<()>,
     answers: Receiver<Result<String, String>>,
     pub(super) hello: Hello,
 }
@@ -41,10 +44,12 @@ impl AgentProcess {
         let program = bring(connection, program)?;
         let mut child = connection.start(&[&program, "agent"])?;
         let requests = child.stdin.take().expect("it was asked for");
+        let requests = Arc::new(Mutex::new(requests));
         let answers = read(child.stdout.take().expect("it was asked for"));
         let mut process = Self {
             connection: Rc::clone(connection),
             child,
+            _alive: give_signs_of_life(&requests),
             requests,
             answers,
             hello: Hello {
@@ -102,10 +107,7 @@ impl AgentProcess {
     pub(super) fn put(&mut self, what: &str, ask: &Ask) -> Result<(), LabError> {
         let mut line = serde_json::to_string(ask).expect("a request is plain data");
         line.push('\n');
-        let written = self.requests.write_all(line.as_bytes());
-        written
-            .and_then(|()| self.requests.flush())
-            .map_err(|error| self.ended(what, &error.to_string()))
+        say(&self.requests, &line).map_err(|error| self.ended(what, &error.to_string()))
     }
 
     /// Waits for the answer to what takes some time by itself.
@@ -166,6 +168,27 @@ impl Drop for AgentProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Tells a process now and then that its run lives, by lines without a request, for as long as what is returned.
+fn give_signs_of_life(requests: &Arc<Mutex<ChildStdin>>) -> Sender<()> {
+    let (alive, end) = channel();
+    let requests = Arc::clone(requests);
+    std::thread::spawn(move || {
+        while end.recv_timeout(BETWEEN_SIGNS_OF_LIFE) == Err(RecvTimeoutError::Timeout) {
+            // Whoever asks next learns why.
+            if say(&requests, "\n").is_err() {
+                break;
+            }
+        }
+    });
+    alive
+}
+
+fn say(requests: &Mutex<ChildStdin>, line: &str) -> io::Result<()> {
+    let mut requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
+    requests.write_all(line.as_bytes())?;
+    requests.flush()
 }
 
 /// Reads answers line by line, so that they can be waited for only so long.

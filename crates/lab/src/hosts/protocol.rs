@@ -1,11 +1,22 @@
 //! What a run and fwdlab's own process on another host say to each other, a tester's or the DUT's: a JSON object a line,
 //! each request answered by one line.
 
+use std::time::Duration;
+
 use fwdlab_model::{AddressFamily, Tester, Traffic};
 use serde::{Deserialize, Serialize};
 
 /// Changes with every change of what is said.
 pub(crate) const PROTOCOL: u32 = 2;
+
+/// How often a run tells its processes that it lives, by a line without anything, which has no answer.
+pub(crate) const BETWEEN_SIGNS_OF_LIFE: Duration = Duration::from_secs(10);
+
+/// How long nothing may be heard of a run, not even that it lives: longer than its connection lasts without an answer,
+/// and not much, because its next connection needs what this process holds.
+pub(crate) const UNHEARD_MAX: Duration = Duration::from_secs(130);
+/// How long a process before this one may hold an interface that nobody has heard of any more.
+pub(crate) const HELD_MAX: Duration = Duration::from_secs(30);
 
 /// The first line of such a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,12 +75,8 @@ pub(crate) enum Ask {
     Count,
     /// Lets go of the sink's interface: `Done`.
     Release,
-    /// Has the XDP forwarder forward what comes in at interfaces; ends by itself where nothing is asked for `dead_man_s`
-    /// seconds: `Done`.
-    Forward {
-        interfaces: Vec<String>,
-        dead_man_s: u64,
-    },
+    /// Has the XDP forwarder forward what comes in at interfaces: `Done`.
+    Forward { interfaces: Vec<String> },
     /// Takes the forwarder off all interfaces: `Done`.
     StopForwarding,
     /// What the forwarder is, and what it has done: `Forwarded`.

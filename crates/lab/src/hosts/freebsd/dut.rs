@@ -27,11 +27,11 @@ use crate::hosts::boot::{BootChoice, BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
 use crate::hosts::dut::{
-    Dut, OwnPrograms, PORTS_TIME_MAX, announce, await_rest, bindings_of, is_refused, meaning,
-    missing_program, ports_of_the_load, said,
+    Answers, Dut, OwnPrograms, PORTS_TIME_MAX, Step, await_rest, bindings_of, change_all,
+    is_refused, meaning, missing_program, ports_of_the_load, said,
 };
 use crate::hosts::facts::{Facts, restless};
-use crate::hosts::ssh::Connection;
+use crate::hosts::ssh::{Connection, Errand};
 use crate::hosts::tester::{DutStations, Station};
 use crate::journal::Journal;
 use crate::profiler::ProfileSlice;
@@ -126,23 +126,27 @@ impl FreebsdDut {
         !self.sets.is_empty()
     }
 
-    /// Turns on the forwarding of a family; with a set of configuration files it has to be on already.
-    fn forward(&self, journal: &mut Journal, family: AddressFamily) -> Result<(), LabError> {
-        let (key, variable) = match family {
-            AddressFamily::Inet => ("net.inet.ip.forwarding", "gateway_enable"),
-            AddressFamily::Inet6 => ("net.inet6.ip6.forwarding", "ipv6_gateway_enable"),
-        };
-        if self.sysctl(key)? == "1" {
-            return Ok(());
+    /// Has the DUT forward, unless it does already.
+    fn forward(&self, answers: &Answers, family: AddressFamily) -> Result<Option<Step>, LabError> {
+        let key = forwarding(family);
+        let seen = answers.needed(&sysctl(key))?;
+        if seen == "1" {
+            return Ok(None);
         }
         if self.has_sets() {
+            let variable = match family {
+                AddressFamily::Inet => "gateway_enable",
+                AddressFamily::Inet6 => "ipv6_gateway_enable",
+            };
             return Err(self.wrong(&format!(
                 "its set of configuration files does not have it forward ({key} is not 1); give the set's \
                  rc.conf {variable}=\"YES\""
             )));
         }
-        self.keep_sysctl(journal, key)?;
-        self.run(&["sysctl", &format!("{key}=1")]).map(|_| ())
+        Ok(Some(Step {
+            errands: vec![Errand::of(&["sysctl", &format!("{key}=1")])],
+            ..kept_sysctl(key, seen)
+        }))
     }
 
     /// A kernel with RSS hands packets to as many threads as it has queues for; with fewer threads almost all are
@@ -173,13 +177,6 @@ impl FreebsdDut {
             answer(1),
             answer(3)
         )))
-    }
-
-    fn keep_sysctl(&self, journal: &mut Journal, key: &str) -> Result<(), LabError> {
-        let value = self.sysctl(key)?;
-        let undo = ["sysctl".to_owned(), format!("{key}={value}")];
-        let what = format!("sysctl {key} ({value})");
-        announce(&self.connection, journal, what, &undo, "").map(|_| ())
     }
 
     fn sysctl(&self, key: &str) -> Result<String, LabError> {
@@ -479,32 +476,43 @@ impl Dut for FreebsdDut {
         self.programs.forget();
         self.refuse_starved_rss()?;
         let ports = self.ports();
-        ports.bring_up(journal)?;
+        let bound = self.bindings.values().flat_map(|binding| match binding {
+            Binding::Sysctl { key, .. } => devices(key),
+            _ => Vec::new(),
+        });
+        let bound: Vec<String> = bound.collect();
+        let mut questions = ports.questions(families);
+        questions.extend(families.iter().map(|&family| sysctl(forwarding(family))));
+        questions.extend(bound.iter().map(|name| sysctl(name)));
+        let answers = Answers::ask(&self.connection, questions)?;
+        let mut steps = ports.bring_up(&answers)?;
         for &family in families {
-            self.forward(journal, family)?;
+            steps.extend(self.forward(&answers, family)?);
             if self.has_sets() {
                 ports.prove_routed(family)?;
             } else {
-                ports.set_up_family(journal, family, stations)?;
+                steps.extend(ports.family(&answers, family, stations)?);
             }
         }
+        for name in &bound {
+            steps.push(kept_sysctl(name, answers.needed(&sysctl(name))?));
+        }
+        change_all(&self.connection, journal, steps)?;
         ports.await_link()?;
         let mut kept = Vec::new();
         for binding in self.bindings.values() {
-            match binding {
-                Binding::Sysctl { key, .. } => {
-                    for name in devices(key) {
-                        self.keep_sysctl(journal, &name)?;
-                    }
-                }
-                Binding::Ruleset { filter, .. } if !kept.contains(filter) => {
-                    filters::keep(&self.connection, journal, *filter)?;
-                    kept.push(*filter);
-                }
-                _ => {}
+            if let Binding::Ruleset { filter, .. } = binding
+                && !kept.contains(filter)
+            {
+                filters::keep(&self.connection, journal, *filter)?;
+                kept.push(*filter);
             }
         }
         Ok(())
+    }
+
+    fn await_link(&self) -> Result<(), LabError> {
+        self.ports().await_link()
     }
 
     fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError> {
@@ -669,5 +677,26 @@ impl Dut for FreebsdDut {
         window: Window,
     ) -> Result<ProfileSlice, String> {
         watch::sampled(text, frequency_hz, window.length)
+    }
+}
+
+/// What has a kernel forward a family.
+const fn forwarding(family: AddressFamily) -> &'static str {
+    match family {
+        AddressFamily::Inet => "net.inet.ip.forwarding",
+        AddressFamily::Inet6 => "net.inet6.ip6.forwarding",
+    }
+}
+
+/// What reads a sysctl.
+fn sysctl(name: &str) -> Vec<String> {
+    ["sysctl", "-n", name].map(str::to_owned).to_vec()
+}
+
+fn kept_sysctl(name: &str, value: &str) -> Step {
+    Step {
+        what: format!("sysctl {name} ({value})"),
+        undo: Errand::of(&["sysctl", &format!("{name}={value}")]),
+        errands: Vec::new(),
     }
 }

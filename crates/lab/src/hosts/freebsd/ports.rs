@@ -9,10 +9,9 @@ use fwdlab_model::{AddressFamily, DutHost};
 use super::text::{Interface, interface, route_interface, static_routes};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
-use crate::hosts::dut::{PORTS_TIME_MAX, announce};
-use crate::hosts::ssh::Connection;
+use crate::hosts::dut::{Answers, PORTS_TIME_MAX, Step};
+use crate::hosts::ssh::{Connection, Errand};
 use crate::hosts::tester::Station;
-use crate::journal::Journal;
 
 /// What takes something back that may be gone already; what is left all the same shows in the facts.
 const QUIETLY: [&str; 4] = ["sh", "-c", "\"$@\" >/dev/null 2>&1 || :", "sh"];
@@ -88,152 +87,96 @@ impl Ports<'_> {
         Ok(())
     }
 
-    /// Brings both up where their owner has left them down.
-    pub(super) fn bring_up(&self, journal: &mut Journal) -> Result<(), LabError> {
-        for name in self.names() {
-            if self.interface(name)?.is_up {
-                continue;
-            }
-            let undo = ["ifconfig", name, "down"];
-            announce(
-                self.connection,
-                journal,
-                format!("{name} (down)"),
-                &undo,
-                "",
-            )?;
-            self.run(&["ifconfig", name, "up"])?;
-        }
-        Ok(())
-    }
-
     /// Waits until both have a link, and addresses that are proved to be the only ones.
     pub(super) fn await_link(&self) -> Result<(), LabError> {
         let start = Instant::now();
-        for name in self.names() {
-            loop {
-                let now = self.interface(name)?;
+        loop {
+            let questions = self.names().map(shown).to_vec();
+            let answers = Answers::ask(self.connection, questions)?;
+            let is_ready = |name: &&str| {
+                let now = interface(answers.get(&shown(name)).unwrap_or_default());
                 // Not every driver tells.
                 let is_linked = now.status.is_none_or(|status| status == "active");
-                if is_linked && !now.is_tentative {
-                    break;
-                }
-                if start.elapsed() > PORTS_TIME_MAX {
-                    return Err(self.wrong(format!(
-                        "{name} has no link; see to its cable and to the tester's port"
-                    )));
-                }
-                sleep(Duration::from_millis(200));
+                is_linked && !now.is_tentative
+            };
+            let Some(name) = self.names().into_iter().find(|name| !is_ready(name)) else {
+                return Ok(());
+            };
+            if start.elapsed() > PORTS_TIME_MAX {
+                return Err(self.wrong(format!(
+                    "{name} has no link; see to its cable and to the tester's port"
+                )));
             }
+            sleep(Duration::from_millis(200));
         }
-        Ok(())
+    }
+
+    /// What has to be known before the ports are set up for frames of some families.
+    pub(super) fn questions(&self, families: &[AddressFamily]) -> Vec<Vec<String>> {
+        let mut questions = self.names().map(shown).to_vec();
+        questions.extend(families.iter().map(|&family| routes_of(family)));
+        questions
+    }
+
+    /// Brings both up where their owner has left them down.
+    ///
+    /// # Errors
+    /// `Host` for what the DUT does not tell.
+    pub(super) fn bring_up(&self, answers: &Answers) -> Result<Vec<Step>, LabError> {
+        let mut steps = Vec::new();
+        for name in self.names() {
+            if interface(answers.needed(&shown(name))?).is_up {
+                continue;
+            }
+            steps.push(Step {
+                what: format!("{name} (down)"),
+                undo: Errand::of(&["ifconfig", name, "down"]),
+                errands: vec![Errand::of(&["ifconfig", name, "up"])],
+            });
+        }
+        Ok(steps)
     }
 
     /// Gives a family addresses, neighbours and routes.
-    pub(super) fn set_up_family(
+    ///
+    /// # Errors
+    /// `Host` where a route leads elsewhere already, and for what the DUT does not tell.
+    pub(super) fn family(
         &self,
-        journal: &mut Journal,
+        answers: &Answers,
         family: AddressFamily,
         [generator, sink]: [&Station; 2],
-    ) -> Result<(), LabError> {
+    ) -> Result<Vec<Step>, LabError> {
         let own = addresses(family);
         let [name_in, name_out] = self.names();
-        let sides = [
+        let mut steps = Vec::new();
+        for (name, address, neighbour, station, network) in [
             (name_in, own.dut_in, own.generator, generator, own.sources),
             (name_out, own.dut_out, own.sink, sink, own.destinations),
-        ];
-        for (name, address, neighbour, station, network) in sides {
-            self.add_address(journal, family, name, address)?;
-            self.add_neighbour(journal, family, name, neighbour, &station.mac)?;
-            self.add_route(journal, family, network, neighbour)?;
-        }
-        Ok(())
-    }
-
-    fn add_address(
-        &self,
-        journal: &mut Journal,
-        family: AddressFamily,
-        name: &str,
-        (address, length): Prefix,
-    ) -> Result<(), LabError> {
-        let address = address.to_string();
-        if self.interface(name)?.addresses.contains(&address) {
-            return Ok(());
-        }
-        let family = word(family);
-        let undo = [
-            &QUIETLY[..],
-            &["ifconfig", name, family, &address, "-alias"],
-        ]
-        .concat();
-        let with_length = format!("{address}/{length}");
-        let what = format!("address {with_length} of {name}");
-        announce(self.connection, journal, what, &undo, "")?;
-        self.run(&["ifconfig", name, family, &with_length, "alias"])
-            .map(|_| ())
-    }
-
-    fn add_neighbour(
-        &self,
-        journal: &mut Journal,
-        family: AddressFamily,
-        name: &str,
-        neighbour: IpAddr,
-        mac: &str,
-    ) -> Result<(), LabError> {
-        let neighbour = neighbour.to_string();
-        let (program, set) = match family {
-            AddressFamily::Inet => ("arp", "-S"),
-            AddressFamily::Inet6 => ("ndp", "-s"),
-        };
-        let undo = [&QUIETLY[..], &[program, "-d", &neighbour]].concat();
-        let what = format!("neighbour {neighbour} of {name}");
-        announce(self.connection, journal, what, &undo, "")?;
-        self.run(&[program, set, &neighbour, mac]).map(|_| ())
-    }
-
-    fn add_route(
-        &self,
-        journal: &mut Journal,
-        family: AddressFamily,
-        (network, length): Prefix,
-        gateway: IpAddr,
-    ) -> Result<(), LabError> {
-        let (network, gateway) = (format!("{network}/{length}"), gateway.to_string());
-        let there = |listed: &str| {
-            let mut routes = static_routes(listed).into_iter();
-            routes.find(|route| route.destination == network)
-        };
-        let list = ["netstat", "-rn", "-f", word(family)];
-        if let Some(owners) = there(&self.run(&list)?) {
-            // It is the owner's, and stays.
-            if owners.gateway == gateway {
-                return Ok(());
+        ] {
+            let there = interface(answers.needed(&shown(name))?).addresses;
+            if !there.contains(&address.0.to_string()) {
+                steps.push(address_step(family, name, address));
             }
-            return Err(self.wrong(format!(
-                "it has a route to {network} through {} already, which the lab needs through {gateway}; delete \
-                 it, or leave the routes to a set of configuration files",
-                owners.gateway
-            )));
+            steps.push(neighbour_step(family, name, neighbour, &station.mac));
+            let routes = static_routes(answers.needed(&routes_of(family))?);
+            let network = format!("{}/{}", network.0, network.1);
+            let gateway = neighbour.to_string();
+            let owners = routes.iter().find(|route| route.destination == network);
+            match owners {
+                None => steps.push(route_step(family, &network, &gateway)),
+                // It is the owner's, and stays.
+                Some(owners) if owners.gateway == gateway => {}
+                Some(owners) => {
+                    return Err(self.wrong(format!(
+                        "it has a route to {network} through {} already, which the lab needs through {gateway}; \
+                         delete it, or leave the routes to a set of configuration files",
+                        owners.gateway
+                    )));
+                }
+            }
         }
-        let option = match family {
-            AddressFamily::Inet => "-4",
-            AddressFamily::Inet6 => "-6",
-        };
-        let route = ["-net", &network, &gateway];
-        let undo = [&QUIETLY[..], &["route", "-q", option, "delete"], &route].concat();
-        let what = format!("route to {network}");
-        announce(self.connection, journal, what, &undo, "")?;
-        let add = [&["route", "-q", option, "add"][..], &route].concat();
-        let added = self.run(&add);
-        // One that is run twice, because the connection broke behind it, finds its route there.
-        if let Err(LabError::OnHost { .. }) = added
-            && there(&self.run(&list)?).is_some_and(|route| route.gateway == gateway)
-        {
-            return Ok(());
-        }
-        added.map(|_| ())
+        Ok(steps)
     }
 
     /// Proves that a set of configuration files routes a family's destinations out of the right port.
@@ -276,6 +219,59 @@ impl Ports<'_> {
             why,
         }
     }
+}
+
+fn address_step(family: AddressFamily, name: &str, (address, length): Prefix) -> Step {
+    let address = address.to_string();
+    let with_length = format!("{address}/{length}");
+    let set = ["ifconfig", name, word(family)];
+    Step {
+        what: format!("address {with_length} of {name}"),
+        undo: quietly(&[&set[..], &[&address, "-alias"]].concat()),
+        errands: vec![Errand::of(&[&set[..], &[&with_length, "alias"]].concat())],
+    }
+}
+
+fn neighbour_step(family: AddressFamily, name: &str, neighbour: IpAddr, mac: &str) -> Step {
+    let neighbour = neighbour.to_string();
+    let (program, set) = match family {
+        AddressFamily::Inet => ("arp", "-S"),
+        AddressFamily::Inet6 => ("ndp", "-s"),
+    };
+    Step {
+        what: format!("neighbour {neighbour} of {name}"),
+        undo: quietly(&[program, "-d", &neighbour]),
+        errands: vec![Errand::of(&[program, set, &neighbour, mac])],
+    }
+}
+
+fn route_step(family: AddressFamily, network: &str, gateway: &str) -> Step {
+    let option = match family {
+        AddressFamily::Inet => "-4",
+        AddressFamily::Inet6 => "-6",
+    };
+    let route = |what| ["route", "-q", option, what, "-net", network, gateway];
+    let delete = quietly(&route("delete"));
+    Step {
+        what: format!("route to {network}"),
+        undo: delete.clone(),
+        // Deleted first, so that it may be done twice: one that is there is refused.
+        errands: vec![delete, Errand::of(&route("add"))],
+    }
+}
+
+/// What takes something back that may be gone already.
+fn quietly(words: &[&str]) -> Errand {
+    Errand::of(&[&QUIETLY[..], words].concat())
+}
+
+fn shown(name: &str) -> Vec<String> {
+    ["ifconfig", name].map(str::to_owned).to_vec()
+}
+
+fn routes_of(family: AddressFamily) -> Vec<String> {
+    let words = ["netstat", "-rn", "-f", word(family)];
+    words.map(str::to_owned).to_vec()
 }
 
 /// A family's name to FreeBSD's programs.

@@ -25,11 +25,12 @@ const FSTAB_MODE: u32 = 0o644;
 /// What writes an image to the other slice, checks it and has it booted from then on: BSDRP's program.
 const UPGRADE: &str = "/usr/local/sbin/upgrade";
 
-/// Writes the image on the standard input by `upgrade`, or else by the `$0` of nanobsd, once `$1` has unpacked it.
+/// Writes the image on the standard input by `upgrade`, or else by the `$0` of nanobsd in the home folder, once `$1` has
+/// unpacked it.
 /// A pipeline ends as its last program does: whether the image came whole is told by a file that is left.
 const WRITE: &str = "\
 left=$(mktemp /tmp/fwdlab.XXXXXX) || exit; \
-upgrade=/usr/local/sbin/upgrade; [ -x $upgrade ] || upgrade=\"sh $0\"; \
+upgrade=/usr/local/sbin/upgrade; [ -x $upgrade ] || upgrade=\"sh $HOME/$0\"; \
 { \"$1\" && rm \"$left\"; } | $upgrade; status=$?; \
 [ ! -e \"$left\" ] || { rm \"$left\"; echo 'the image did not come whole' >&2; exit 1; }; \
 exit $status";
@@ -291,7 +292,7 @@ impl Slices {
 impl Slice {
     /// nanobsd's own program that writes an image to it, in the home folder of root.
     fn program(&self) -> String {
-        format!("./updatep{}", self.number)
+        format!("updatep{}", self.number)
     }
 }
 
@@ -302,17 +303,22 @@ impl Slice {
 pub(in crate::hosts) fn image_writer(connection: &Connection) -> Result<String, LabError> {
     let slices = Slices::find(connection)?;
     let own = slices.other.program();
-    for program in [UPGRADE, &own] {
-        if !is_refused(connection, &["test", "-f", program])? {
-            let Slices { owners, other, .. } = slices;
-            return Ok(format!(
-                "its system is on {owners}; images are written to {other} by {program}"
-            ));
-        }
-    }
-    Err(wrong(
-        connection,
-        format!("it has neither {UPGRADE} nor {own}, by which an image would be written"),
+    let at_home = ["sh", "-c", "test -f \"$HOME/$0\"", &own];
+    let program = if !is_refused(connection, &["test", "-f", UPGRADE])? {
+        UPGRADE
+    } else if !is_refused(connection, &at_home)? {
+        &own
+    } else {
+        return Err(wrong(
+            connection,
+            format!(
+                "it has neither {UPGRADE} nor {own} in root's home, by which an image would be written"
+            ),
+        ));
+    };
+    let Slices { owners, other, .. } = slices;
+    Ok(format!(
+        "its system is on {owners}; images are written to {other} by {program}"
     ))
 }
 
@@ -414,8 +420,11 @@ mod tests {
         let write = |unpack: &str, status: &str| {
             fs::write(at("image"), "image").unwrap();
             let mut command = Command::new("sh");
-            command.args(["-c", WRITE, &at("updatep2"), unpack]);
-            command.env("STATUS", status).stderr(Stdio::null());
+            command.args(["-c", WRITE, "updatep2", unpack]);
+            command
+                .env("HOME", folder.path())
+                .env("STATUS", status)
+                .stderr(Stdio::null());
             command.stdin(File::open(at("image")).unwrap());
             let is_done = command.status().unwrap().success();
             (is_done, fs::read_to_string(at("written")).unwrap())

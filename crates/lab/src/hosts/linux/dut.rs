@@ -12,7 +12,7 @@ use fwdlab_model::{
 
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
-use super::forwarder::Forwarder;
+use super::forwarder::{Forwarder, await_no_forwarder};
 use super::readings::{program_reading, readings_of};
 use super::routes::Routes;
 use super::set_up::{SetUp, cat, feature_of, features_of, sysctl_path, sysfs_path, write};
@@ -73,7 +73,7 @@ impl LinuxDut {
             listed: BTreeMap::new(),
             programs: OwnPrograms::default(),
             routes: Routes::default(),
-            forwarder: Forwarder::new(resolved),
+            forwarder: Forwarder::default(),
             restless: BTreeSet::new(),
             program: None,
             boot_id: boot(connection)?.id,
@@ -81,6 +81,13 @@ impl LinuxDut {
             mac_in: String::new(),
         };
         dut.look_at_ports()?;
+        if dut
+            .bindings
+            .values()
+            .any(|binding| matches!(binding, Binding::Xdp(_)))
+        {
+            await_no_forwarder(connection, of)?;
+        }
         Ok(dut)
     }
 
@@ -148,28 +155,6 @@ impl LinuxDut {
                 host: self.connection.host().to_owned(),
             }),
             _ => Ok(facts),
-        }
-    }
-
-    /// Waits until both ports have a link.
-    fn await_link(&self) -> Result<(), LabError> {
-        let start = Instant::now();
-        let interfaces = [&self.of.interface_in, &self.of.interface_out];
-        let question = |interface: &String| cat(&format!("/sys/class/net/{interface}/carrier"));
-        loop {
-            let questions = interfaces.map(question).to_vec();
-            let answers = Answers::ask(&self.connection, questions)?;
-            let mut without = interfaces.into_iter();
-            let without = without.find(|interface| answers.get(&question(interface)) != Some("1"));
-            let Some(interface) = without else {
-                return Ok(());
-            };
-            if start.elapsed() > PORTS_TIME_MAX {
-                return Err(self.wrong(&format!(
-                    "{interface} has no link; see to its cable and to the tester's port"
-                )));
-            }
-            sleep(Duration::from_millis(200));
         }
     }
 
@@ -480,6 +465,27 @@ impl Dut for LinuxDut {
             self.routes.set_up(&self.connection, journal, families)?;
         }
         Ok(())
+    }
+
+    fn await_link(&self) -> Result<(), LabError> {
+        let start = Instant::now();
+        let interfaces = [&self.of.interface_in, &self.of.interface_out];
+        let question = |interface: &String| cat(&format!("/sys/class/net/{interface}/carrier"));
+        loop {
+            let questions = interfaces.map(question).to_vec();
+            let answers = Answers::ask(&self.connection, questions)?;
+            let mut without = interfaces.into_iter();
+            let without = without.find(|interface| answers.get(&question(interface)) != Some("1"));
+            let Some(interface) = without else {
+                return Ok(());
+            };
+            if start.elapsed() > PORTS_TIME_MAX {
+                return Err(self.wrong(&format!(
+                    "{interface} has no link; see to its cable and to the tester's port"
+                )));
+            }
+            sleep(Duration::from_millis(200));
+        }
     }
 
     fn release(&mut self) -> Result<(), LabError> {

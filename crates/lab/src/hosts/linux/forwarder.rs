@@ -2,37 +2,28 @@
 //! the connection, and never outlives a run.
 
 use std::rc::Rc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use fwdlab_model::{DutHost, Resolved, XdpProgram};
+use fwdlab_model::{DutHost, XdpProgram};
 
+use super::readings::link_of;
 use crate::LabError;
 use crate::hosts::process::AgentProcess;
-use crate::hosts::protocol::{Answer, Ask};
+use crate::hosts::protocol::{Answer, Ask, HELD_MAX};
 use crate::hosts::ssh::Connection;
-
-/// How much longer than a slice nobody may ask for anything until the forwarder goes.
-const DEAD_MAN_S: u64 = 600;
 
 const WHAT: &str = "forwarding by XDP";
 
 /// What holds the forwarder, from when a variant first asks for it.
+#[derive(Default)]
 pub(super) struct Forwarder {
     process: Option<AgentProcess>,
     /// Whether it is on the ports.
     is_attached: bool,
-    dead_man_s: u64,
 }
 
 impl Forwarder {
-    pub(super) fn new(resolved: &Resolved) -> Self {
-        let slice_s = u64::from(resolved.design.slice_ms / 1000);
-        Self {
-            process: None,
-            is_attached: false,
-            dead_man_s: DEAD_MAN_S + slice_s,
-        }
-    }
-
     /// Nothing stands any more.
     pub(super) fn forget(&mut self) {
         self.process = None;
@@ -62,7 +53,6 @@ impl Forwarder {
         let ask = if wanted {
             Ask::Forward {
                 interfaces: vec![of.interface_in.clone(), of.interface_out.clone()],
-                dead_man_s: self.dead_man_s,
             }
         } else {
             Ask::StopForwarding
@@ -112,6 +102,29 @@ impl Forwarder {
         process
             .map(|process| Ok(forwarded(process)?.dropped_frames))
             .transpose()
+    }
+}
+
+/// Waits until a process before this one has taken the forwarder off a DUT's ports: one whose connection was lost finds
+/// that out by itself. What is not gone then is its owner's.
+///
+/// # Errors
+/// Those of the connection.
+pub(super) fn await_no_forwarder(connection: &Connection, of: &DutHost) -> Result<(), LabError> {
+    let start = Instant::now();
+    let ports = [&of.interface_in, &of.interface_out];
+    let questions = ports.map(|interface| link_of(interface));
+    loop {
+        let answers = connection.run_all(&questions)?;
+        let mut links = answers.iter().flatten();
+        let is_there = links.any(|link| {
+            let behind = link.split_once("prog/xdp");
+            behind.is_some_and(|(_, program)| program.contains(" name forward "))
+        });
+        if !is_there || start.elapsed() > HELD_MAX {
+            return Ok(());
+        }
+        sleep(Duration::from_secs(1));
     }
 }
 

@@ -132,13 +132,18 @@ pub(super) fn readings_of(
 
 /// What reads back the XDP program of a port.
 pub(super) fn program_reading(interface: &str, asked: Option<u32>) -> Reading {
-    let question = ["ip", "-o", "-d", "link", "show", "dev", interface];
     Reading {
         setting: format!("the XDP program of {interface}"),
-        question: question.map(str::to_owned).to_vec(),
+        question: link_of(interface),
         asked: number(asked),
         form: Form::Program,
     }
+}
+
+/// What shows an interface with its XDP program.
+pub(super) fn link_of(interface: &str) -> Vec<String> {
+    let words = ["ip", "-o", "-d", "link", "show", "dev", interface];
+    words.map(str::to_owned).to_vec()
 }
 
 fn number(of_program: Option<u32>) -> String {
