@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fwdlab_archive::{Loaded, Results};
-use fwdlab_lab::{Lab, LabError};
+use fwdlab_lab::{Asks, Lab, LabError};
 use fwdlab_model::Resolved;
 use fwdlab_plan::Overheads;
 use fwdlab_report::{Preview, render};
@@ -47,7 +47,11 @@ fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<()> {
     Lab::prepare_process(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
     let mut lab = Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
-    for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
+    for (variant, reason) in resolved
+        .variants
+        .iter_mut()
+        .zip(lab.unavailable(Asks::Plan)?)
+    {
         variant.unavailable = reason;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
-use fwdlab_lab::{Lab, Message, TesterChoice};
+use fwdlab_lab::{Asks, Lab, Message, TesterChoice};
 use fwdlab_model::{Notify, Resolved, Tester};
 use fwdlab_plan::{PlanRun, Summary};
 use fwdlab_report::format::duration;
@@ -62,7 +62,11 @@ fn measure(
             "no profiles, so that nothing will say why a rate changed: {why}"
         ));
     }
-    for (variant, reason) in resolved.variants.iter_mut().zip(lab.unavailable()?) {
+    for (variant, reason) in resolved
+        .variants
+        .iter_mut()
+        .zip(lab.unavailable(Asks::Run)?)
+    {
         if let Some(reason) = &reason {
             tell(&format!(
                 "not available here, and not run: {}: {reason}",

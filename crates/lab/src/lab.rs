@@ -10,6 +10,15 @@ use crate::netns::NetnsLab;
 use crate::router::RouterLab;
 use crate::{BlockOutcome, LabError, LabEvent, Leftover, TesterChoice};
 
+/// Who asks which variants a lab can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// A plan, for which no host is changed.
+    Plan,
+    /// A run, for which is tried what only trying tells.
+    Run,
+}
+
 /// A lab that is open, ready to measure.
 pub enum Lab {
     /// This machine's kernel.
@@ -160,11 +169,11 @@ impl Lab {
     ///
     /// # Errors
     /// When the lab cannot be made at all.
-    pub fn unavailable(&mut self) -> Result<Vec<Option<String>>, LabError> {
+    pub fn unavailable(&mut self, asks: Asks) -> Result<Vec<Option<String>>, LabError> {
         match self {
             Self::Netns(lab) => lab.unavailable(),
             Self::Router(lab) => Ok(lab.unavailable()),
-            Self::Hosts(lab) => lab.unavailable(),
+            Self::Hosts(lab) => lab.unavailable(asks),
         }
     }
 

@@ -8,9 +8,7 @@ use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LabKind, LoadRegime};
 
 use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use super::freebsd::image_writer;
-use super::linux::find_grub;
-use super::process::AgentProcess;
-use super::protocol::Ask;
+use super::linux::{Forwarder, find_grub};
 use super::ssh::{Connection, Destination};
 use super::{open_dut, open_tester};
 use crate::LabError;
@@ -266,20 +264,13 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
 /// Whether the DUT's kernel takes the XDP forwarder. Whether the drivers of its ports do, only putting it there would
 /// tell.
 fn forwarder(connection: &Rc<Connection>, of: &DutHost, check: String) -> Finding {
-    let ask = Ask::Forward {
-        interfaces: Vec::new(),
-    };
-    let what = "loading the XDP forwarder";
-    let loaded = AgentProcess::start(connection, of.program.as_deref())
-        .and_then(|mut process| process.done_or_refused(what, &ask));
-    let why = match loaded {
-        Ok(Ok(())) => {
+    let why = match Forwarder::default().load(connection, of) {
+        Ok(()) => {
             return Finding::fine(
                 check,
                 "its kernel takes the forwarder; whether its ports' drivers do is tried when a run begins",
             );
         }
-        Ok(Err(why)) => why,
         Err(error) => error.to_string(),
     };
     Finding::warning(

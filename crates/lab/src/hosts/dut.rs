@@ -15,12 +15,12 @@ use super::detached::{READY, Window};
 use super::facts::{Facts, difference};
 use super::ssh::{Connection, Errand};
 use super::tester::{DutStations, Station};
-use crate::LabError;
 use crate::counters::Drops;
 use crate::dut::{arguments, unbound_level};
 use crate::journal::{ChangeId, Journal, Undo};
 use crate::profiler::ProfileSlice;
 use crate::program::command_line;
+use crate::{Asks, LabError};
 
 /// How long ports may take to be there, and to have a link, once the host answers.
 pub(super) const PORTS_TIME_MAX: Duration = Duration::from_secs(120);
@@ -86,7 +86,7 @@ pub(super) trait Dut {
     ///
     /// # Errors
     /// Those of the connection.
-    fn unavailable(&mut self, variant: &Variant) -> Result<Option<String>, LabError>;
+    fn unavailable(&mut self, variant: &Variant, asks: Asks) -> Result<Option<String>, LabError>;
 
     /// Gives it addresses, neighbours and routes for the frames from the generator to the sink, and notes how
     /// everything was that a variant may set. What is changed is announced to the journal first.

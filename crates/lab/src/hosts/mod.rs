@@ -54,7 +54,7 @@ use crate::restore::{
 };
 use crate::tester::TesterChoice;
 use crate::validity::AskedLoad;
-use crate::{BlockOutcome, LabError, LabEvent};
+use crate::{Asks, BlockOutcome, LabError, LabEvent};
 
 /// How often a block is begun anew because a connection broke.
 const ATTEMPTS: u32 = 4;
@@ -302,7 +302,7 @@ impl HostsLab {
     ///
     /// # Errors
     /// Those of the connection.
-    pub fn unavailable(&mut self) -> Result<Vec<Option<String>>, LabError> {
+    pub fn unavailable(&mut self, asks: Asks) -> Result<Vec<Option<String>>, LabError> {
         let is_both = self.resolved.traffic.direction == Direction::Both;
         if is_both && self.hosts.tester.uses == HostTesterKind::PktGen {
             let reason = "pkt-gen sends in one direction; ask for direction = \"forward\", or leave out \
@@ -312,7 +312,7 @@ impl HostsLab {
         let Self { resolved, link, .. } = self;
         let variants = resolved.variants.iter();
         variants
-            .map(|variant| link.dut.unavailable(variant))
+            .map(|variant| link.dut.unavailable(variant, asks))
             .collect()
     }
 

@@ -230,14 +230,8 @@ fn as_file(bytes: &[u8]) -> io::Result<File> {
 
 /// Brings the program to the host, where it lies under the name of its content, and tells where.
 pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<String, LabError> {
-    let own = || {
-        std::env::current_exe().map_err(|source| LabError::File {
-            what: "looking for",
-            path: PathBuf::from("/proc/self/exe"),
-            source,
-        })
-    };
-    let path = program.map_or_else(own, |path| Ok(path.to_owned()))?;
+    // The one that runs, though another may lie where it was started from: who builds a new one stops no run.
+    let path = program.map_or_else(|| PathBuf::from("/proc/self/exe"), Path::to_owned);
     let file_error = |what| {
         let path = path.clone();
         move |source| LabError::File { what, path, source }
@@ -266,10 +260,12 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
     version(&place).map_err(|error| LabError::Host {
         host: connection.host().to_owned(),
         why: format!(
-            "the program {} does not run there ({error}); give that host's table of the lab file a `program` that does: \
+            "{} does not run there ({error}); give that host's table of the lab file a `program` that does: \
              RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu \
              makes one that needs nothing of the host",
-            path.display()
+            program.map_or("this program".to_owned(), |path| {
+                format!("the program {}", path.display())
+            })
         ),
     })?;
     Ok(place)

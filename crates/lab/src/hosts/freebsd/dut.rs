@@ -19,7 +19,6 @@ use super::ports::Ports;
 use super::slices::image_writer;
 use super::text::{has_rss, interface_counters, queue_drops, stack_drops};
 use super::watch;
-use crate::LabError;
 use crate::counters::Drops;
 use crate::dut::{arguments, holds, unbound_level};
 use crate::environment::noise_sources;
@@ -35,6 +34,7 @@ use crate::hosts::ssh::{Connection, Errand};
 use crate::hosts::tester::{DutStations, Station};
 use crate::journal::Journal;
 use crate::profiler::ProfileSlice;
+use crate::{Asks, LabError};
 
 const FILTERS: [PacketFilter; 3] = [PacketFilter::Pf, PacketFilter::Ipfw, PacketFilter::Ipf];
 
@@ -458,7 +458,7 @@ impl Dut for FreebsdDut {
         Ok(&self.restless)
     }
 
-    fn unavailable(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
+    fn unavailable(&mut self, variant: &Variant, _: Asks) -> Result<Option<String>, LabError> {
         for (factor, level) in &variant.levels {
             if let Some(reason) = self.unavailable_level(factor, level)? {
                 return Ok(Some(format!("host {}: {reason}", self.connection.host())));

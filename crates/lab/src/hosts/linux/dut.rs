@@ -17,7 +17,6 @@ use super::readings::{program_reading, readings_of};
 use super::routes::Routes;
 use super::set_up::{SetUp, cat, feature_of, features_of, sysctl_path, sysfs_path, write};
 use super::{stacks, watch};
-use crate::LabError;
 use crate::counters::{Drops, stack_drops};
 use crate::dut::{refused_by_kernel, unbound_level};
 use crate::environment::{ENVIRONMENT_FILES, environment_by};
@@ -34,6 +33,7 @@ use crate::hosts::ssh::{Connection, Errand};
 use crate::hosts::tester::{DutStations, Station};
 use crate::journal::Journal;
 use crate::profiler::ProfileSlice;
+use crate::{Asks, LabError};
 
 /// A Linux DUT on its host.
 pub(in crate::hosts) struct LinuxDut {
@@ -182,15 +182,24 @@ impl LinuxDut {
         Ok(None)
     }
 
-    /// Why the DUT cannot forward by XDP, where a variant asks for that: only trying tells.
-    fn forwarder_unavailable(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
+    /// Why the DUT cannot forward by XDP, where a variant asks for that: of the drivers only trying tells.
+    fn forwarder_unavailable(
+        &mut self,
+        variant: &Variant,
+        asks: Asks,
+    ) -> Result<Option<String>, LabError> {
         if self.xdp_program(variant)? != Some(XdpProgram::Fib) {
             return Ok(None);
         }
-        match self
-            .forwarder
-            .set(&self.connection, &self.of, XdpProgram::Fib)
-        {
+        let (connection, of) = (&self.connection, &self.of);
+        let tried = match asks {
+            Asks::Plan => self.forwarder.load(connection, of),
+            Asks::Run => {
+                let set = self.forwarder.set(connection, of, XdpProgram::Fib);
+                set.map(|_| ())
+            }
+        };
+        match tried {
             Err(error @ LabError::Host { .. }) => Ok(Some(error.to_string())),
             tried => {
                 tried?;
@@ -379,8 +388,8 @@ impl Dut for LinuxDut {
         Ok(&self.restless)
     }
 
-    fn unavailable(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
-        if let Some(reason) = self.forwarder_unavailable(variant)? {
+    fn unavailable(&mut self, variant: &Variant, asks: Asks) -> Result<Option<String>, LabError> {
+        if let Some(reason) = self.forwarder_unavailable(variant, asks)? {
             return Ok(Some(reason));
         }
         let mut files = Vec::new();

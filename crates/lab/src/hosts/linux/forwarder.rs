@@ -17,7 +17,7 @@ const WHAT: &str = "forwarding by XDP";
 
 /// What holds the forwarder, from when a variant first asks for it.
 #[derive(Default)]
-pub(super) struct Forwarder {
+pub(in crate::hosts) struct Forwarder {
     process: Option<AgentProcess>,
     /// Whether it is on the ports.
     is_attached: bool,
@@ -46,10 +46,6 @@ impl Forwarder {
         if wanted == self.is_attached {
             return Ok(false);
         }
-        let process = match &mut self.process {
-            Some(process) => process,
-            none => none.insert(AgentProcess::start(connection, of.program.as_deref())?),
-        };
         let ask = if wanted {
             Ask::Forward {
                 interfaces: vec![of.interface_in.clone(), of.interface_out.clone()],
@@ -57,14 +53,39 @@ impl Forwarder {
         } else {
             Ask::StopForwarding
         };
-        if let Err(why) = process.done_or_refused(WHAT, &ask)? {
-            return Err(LabError::Host {
-                host: connection.host().to_owned(),
-                why: format!("{WHAT}: {why}"),
-            });
-        }
+        self.done(connection, of, &ask)?;
         self.is_attached = wanted;
         Ok(true)
+    }
+
+    /// Has the DUT's kernel take the forwarder, and puts it on no port.
+    ///
+    /// # Errors
+    /// As of [`set`](Self::set).
+    pub(in crate::hosts) fn load(
+        &mut self,
+        connection: &Rc<Connection>,
+        of: &DutHost,
+    ) -> Result<(), LabError> {
+        let interfaces = Vec::new();
+        self.done(connection, of, &Ask::Forward { interfaces })
+    }
+
+    fn done(
+        &mut self,
+        connection: &Rc<Connection>,
+        of: &DutHost,
+        ask: &Ask,
+    ) -> Result<(), LabError> {
+        let process = match &mut self.process {
+            Some(process) => process,
+            none => none.insert(AgentProcess::start(connection, of.program.as_deref())?),
+        };
+        let done = process.done_or_refused(WHAT, ask)?;
+        done.map_err(|why| LabError::Host {
+            host: connection.host().to_owned(),
+            why: format!("{WHAT}: {why}"),
+        })
     }
 
     /// Takes it off the ports.
