@@ -227,7 +227,7 @@ fn whichever_operation_fails_of_a_run_that_boots_the_dut_it_goes_on() {
     operations_fail(&OperationStorm {
         what: "operation of boots",
         start: Short::start_booting,
-        apart: 50,
+        apart: 80,
     });
 }
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use fwdlab_model::{AddressFamily, Hosts, Resolved, Tester};
 
+use super::load::{in_time, time_s};
 use super::protocol::{Counted, SinkState};
 use super::ssh::Connection;
 use super::tester::{DutStations, HostTester, OwnTester, Sent, Station};
@@ -101,6 +102,7 @@ impl HostTester for BothWays {
         }
         let (there, offered_there) = self.there.end_measuring(settle_ms, slice_ms)?;
         let (back, offered_back) = self.back.end_measuring(settle_ms, slice_ms)?;
+        let offered_back = in_time(offered_back, time_s(&back), time_s(&there));
         Ok((together(&there, &back), offered_there + offered_back))
     }
 

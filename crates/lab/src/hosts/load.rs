@@ -22,7 +22,7 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn time_s(&self) -> f64 {
-        self.counted[self.counted.len() - 1].at_s - self.counted[0].at_s
+        time_s(&self.counted)
     }
 
     pub(super) fn offered_pps(&self) -> f64 {
@@ -33,6 +33,25 @@ impl Load {
         let [first, last] = [0, self.counted.len() - 1].map(|of| self.counted[of].forwarded_frames);
         as_f64(last - first) / self.time_s()
     }
+}
+
+/// From the first of some samples to the last, in seconds.
+pub(super) fn time_s(counted: &[Counted]) -> f64 {
+    counted[counted.len() - 1].at_s - counted[0].at_s
+}
+
+/// How many frames there would have been in another time, at the same rate.
+pub(super) fn in_time(frames: u64, time_s: f64, other_s: f64) -> u64 {
+    if time_s <= 0.0 {
+        return frames;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count of frames, not below 0"
+    )]
+    let frames = (as_f64(frames) * (other_s / time_s)).round() as u64;
+    frames
 }
 
 /// What became of all the loads of a family in a block.
@@ -53,5 +72,19 @@ impl Sums {
         if self.failed.is_none() {
             self.failed.clone_from(&sent.failed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_another_time_are_in_proportion() {
+        assert_eq!(in_time(1000, 0.2, 0.2), 1000);
+        assert_eq!(in_time(1000, 0.25, 0.2), 800);
+        assert_eq!(in_time(0, 0.25, 0.2), 0);
+        // Two looks in the same moment tell no rate.
+        assert_eq!(in_time(7, 0.0, 0.2), 7);
     }
 }

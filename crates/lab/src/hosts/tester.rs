@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, Hosts, ReceiverHost, Resolved, Tester, TesterHost};
 
+use super::load::{in_time, time_s};
 use super::process::AgentProcess;
 use super::protocol::{Answer, Ask, Counted, Expected, SinkState};
 use super::ssh::Connection;
@@ -290,8 +291,8 @@ impl OwnTester {
             Some(_) => self.generators.len(),
             None => 0,
         };
-        let (mut of_sink, mut offered) = (Vec::new(), 0);
-        for (number, process) in self.processes().enumerate() {
+        let mut measured = Vec::new();
+        for process in self.processes() {
             match process.answer(MEASURING, length)? {
                 Answer::Measured {
                     samples,
@@ -299,15 +300,18 @@ impl OwnTester {
                 } if samples.len() >= 2
                     && samples.is_sorted_by_key(|sample| sample.forwarded_frames) =>
                 {
-                    offered += offered_frames;
-                    if number == sink {
-                        of_sink = samples;
-                    }
+                    measured.push((samples, offered_frames));
                 }
                 other => return Err(process.unexpected(MEASURING, &other)),
             }
         }
-        Ok((of_sink, offered))
+        let time_of_sink_s = time_s(&measured[sink].0);
+        let offered = measured.iter().map(|(samples, frames)| {
+            // Each by a clock of its own, and for a moment more or less.
+            in_time(*frames, time_s(samples), time_of_sink_s)
+        });
+        let offered = offered.sum();
+        Ok((measured.swap_remove(sink).0, offered))
     }
 
     /// Where generators cannot see what the sink counts, waits until it counts nothing any more.
