@@ -68,11 +68,15 @@ fn frames_go_both_ways_by_xdp_too_and_past_many_routes() {
         assert!(seen["checked_frames"].as_u64() > Some(0), "{frames}");
         let facts = block["differing_facts"]["xdp"].as_object().unwrap();
         let names: Vec<&String> = facts.keys().collect();
-        let expected = ["link eth1", "link eth2", "routes of the experiment inet6"];
+        let expected = [
+            "XDP program eth1",
+            "XDP program eth2",
+            "routes of the experiment inet6",
+        ];
         assert_eq!(names, expected);
         assert_eq!(facts["routes of the experiment inet6"], "998");
-        let link = facts["link eth2"].as_str().unwrap();
-        assert!(link.contains("prog/xdp"), "{link}");
+        let program = facts["XDP program eth2"].as_str().unwrap();
+        assert!(program.starts_with("forward (tag "), "{program}");
     }
     let readme = fs::read_to_string(directory.join("README.md")).unwrap();
     assert!(readme.contains("in both directions"), "{readme}");

@@ -45,6 +45,8 @@ enum Form {
     Listed(String),
     /// The first word of each line.
     Names(&'static str),
+    /// An interface, and its XDP program.
+    Link(String),
 }
 
 /// Reads all facts of a DUT with these two interfaces.
@@ -70,6 +72,11 @@ pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, La
             }
             Form::Files { what, folder } => add_files(&mut facts, what, folder, &text),
             Form::Listed(what) => add_listed(&mut facts, &what, &text),
+            Form::Link(interface) => {
+                let (link, program) = link_and_program(&without_numbers(&text));
+                facts.insert(format!("link {interface}"), link);
+                facts.insert(format!("XDP program {interface}"), program);
+            }
             Form::Names(name) => {
                 let names = text.lines().filter_map(|line| line.split(' ').next());
                 let names: BTreeSet<&str> = names.collect();
@@ -134,12 +141,14 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
             let listed = Form::Listed(format!("{name} {interface}"));
             questions.push((listed, words(&format!("ethtool {option} {interface}"))));
         }
-        for name in ["link", "address"] {
-            questions.push(whole(
-                &format!("{name} {interface}"),
-                &format!("ip -o {name} show dev {interface}"),
-            ));
-        }
+        questions.push((
+            Form::Link(interface.to_owned()),
+            words(&format!("ip -o link show dev {interface}")),
+        ));
+        questions.push(whole(
+            &format!("address {interface}"),
+            &format!("ip -o address show dev {interface}"),
+        ));
     }
     questions
 }
@@ -158,6 +167,24 @@ fn without_numbers(text: &str) -> String {
         }
     }
     kept.join(" ")
+}
+
+/// What `ip` tells of an interface, and of the XDP program on it: `mtu 1500 xdp qdisc … prog/xdp name forward tag … jited`.
+fn link_and_program(text: &str) -> (String, String) {
+    let (link, program) = match text.split_once("prog/xdp") {
+        Some((link, program)) => (link, program.trim()),
+        None => (text, "none"),
+    };
+    let words = link
+        .split_whitespace()
+        .filter(|word| !word.starts_with("xdp"));
+    let link = words.collect::<Vec<_>>().join(" ");
+    let told: Vec<&str> = program.split_whitespace().collect();
+    let program = match told.as_slice() {
+        ["name", name, "tag", tag, ..] => format!("{name} (tag {tag})"),
+        _ => program.to_owned(),
+    };
+    (link.trim_end_matches(['\\', ' ']).to_owned(), program)
 }
 
 /// Lines of `path:value`; several of one path are one fact.
@@ -222,6 +249,20 @@ mod tests {
         ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(facts, Facts::from(expected));
+    }
+
+    #[test]
+    fn a_program_is_a_fact_beside_its_interface() {
+        let with = "3: eth1@if2: <UP> mtu 1500 xdp qdisc noqueue state UP \\    link/ether 02:00:00:00:01:02 brd \
+                    ff:ff:ff:ff:ff:ff link-netnsid 0 \\    prog/xdp id 34 name forward tag 3b185187f1855c4c jited ";
+        let without = "3: eth1@if2: <UP> mtu 1500 qdisc noqueue state UP \\    link/ether 02:00:00:00:01:02 brd \
+                       ff:ff:ff:ff:ff:ff link-netnsid 7";
+        let (link, program) = link_and_program(&without_numbers(with));
+        assert_eq!(program, "forward (tag 3b185187f1855c4c)");
+        let none = "none".to_owned();
+        assert_eq!(link_and_program(&without_numbers(without)), (link, none));
+        let unnamed = link_and_program("3: eth1: <UP> mtu 1500 prog/xdp tag 3b18").1;
+        assert_eq!(unnamed, "tag 3b18");
     }
 
     #[test]
