@@ -36,7 +36,8 @@ const QUIET: Duration = Duration::from_millis(60);
 /// Serves one run: reads requests and answers them until the input ends.
 ///
 /// # Errors
-/// Where nobody reads the answers, and where nobody has asked for longer than a load may go on by itself.
+/// Where nobody reads the answers, where nobody has asked for longer than a load may go on by itself, and where nothing was
+/// heard of the run for `UNHEARD_MAX`.
 pub fn serve_agent(
     input: impl BufRead + Send + 'static,
     output: &mut impl Write,

@@ -180,7 +180,7 @@ impl FreebsdDut {
     }
 
     fn sysctl(&self, key: &str) -> Result<String, LabError> {
-        Ok(self.run(&["sysctl", "-n", key])?.trim().to_owned())
+        Ok(self.run(&sysctl(key))?.trim().to_owned())
     }
 
     /// A tunable as it stands after a boot: as a sysctl, where the kernel shows it so, or else as the loader has
