@@ -3,7 +3,7 @@
 use std::io;
 use std::marker::PhantomData;
 
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use nix::unistd::Pid;
 
 use crate::SysError;
@@ -42,6 +42,16 @@ pub struct PinnedThread {
 }
 
 impl PinnedThread {
+    /// Keeps the calling thread on the CPU on which it runs, for now.
+    ///
+    /// # Errors
+    /// When that CPU is taken away meanwhile.
+    pub fn where_it_runs() -> Result<Self, SysError> {
+        let cpu = sched_getcpu()
+            .map_err(|errno| SysError::new("asking on which CPU a thread runs", errno))?;
+        Self::to_cpu(u32::try_from(cpu).expect("CPUs are counted in 32 bits"))
+    }
+
     /// Lets the calling thread run on one CPU only, for now.
     ///
     /// # Errors
@@ -116,6 +126,22 @@ mod tests {
             let last = *cpus.last().unwrap();
             let pinned = PinnedThread::to_cpu(last).unwrap();
             assert_eq!(online_cpus().unwrap(), [last]);
+            drop(pinned);
+            assert_eq!(online_cpus().unwrap(), cpus);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_stays_where_it_runs_for_now() {
+        std::thread::spawn(|| {
+            let cpus = online_cpus().unwrap();
+            let pinned = PinnedThread::where_it_runs().unwrap();
+            let [cpu] = online_cpus().unwrap()[..] else {
+                panic!("it may run on several CPUs");
+            };
+            assert!(cpus.contains(&cpu));
             drop(pinned);
             assert_eq!(online_cpus().unwrap(), cpus);
         })

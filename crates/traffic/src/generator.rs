@@ -14,7 +14,7 @@ use crate::turn::Sequence;
 use crate::{Frames, TrafficError, XdpProgram, object_bytes};
 
 /// Frames that the kernel runs through the program between two looks at its softirqs. A veth ring
-/// holds 256, so a batch never overruns the DUT that takes its turn after it.
+/// holds 256, so a batch never overruns the DUT that takes its turn after it on the same CPU.
 const BATCH_SIZE: u32 = 64;
 
 /// Runs of the program in one system call; a signal ends it sooner.
@@ -135,6 +135,9 @@ impl Generator {
     /// # Errors
     /// When the kernel refuses to run the program.
     pub fn send_more(&mut self, frames: u32) -> Result<(), TrafficError> {
+        // A thread that moves to another CPU leaves the DUT's turn behind on the one that it was on,
+        // where it may not come for long: batches then overrun the ring.
+        let _pinned = fwdlab_sys::PinnedThread::where_it_runs()?;
         let goal = self.offered_frames()? + u64::from(frames);
         let mut left = frames;
         while left > 0 {
