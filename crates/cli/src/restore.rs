@@ -24,7 +24,7 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<Code> {
     let leftovers = match (&dut, arguments.list) {
         (None, true) => fwdlab_lab::leftovers(&directory)?,
         (None, false) => fwdlab_lab::restore(&directory, Whose::Everybody, on_failure)?,
-        (Some((hosts, kind)), true) => fwdlab_lab::leftovers_on_host(hosts, *kind)?,
+        (Some((hosts, kind)), true) => fwdlab_lab::leftovers_on_host(&directory, hosts, *kind)?,
         (Some((hosts, kind)), false) => {
             fwdlab_lab::restore_on_host(&directory, hosts, *kind, on_failure)?
         }

@@ -144,8 +144,8 @@ pub enum LabError {
     NoStateDirectory,
     /// What a run that is gone left could not be put back.
     #[error(
-        "{leftover}; nothing is measured on a machine that is not as it was: put it back by hand, then \
-         run `fwdlab restore --forget`"
+        "{leftover}; nothing is measured on a machine that is not as it was: `fwdlab restore` tries again; \
+         what has been put back by hand is struck out by `fwdlab restore --forget`"
     )]
     NotRestored {
         /// What it is, and why not.

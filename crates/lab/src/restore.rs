@@ -183,15 +183,28 @@ pub fn restore(
         let mut closed = Vec::new();
         let mut dut = None;
         let mut keeps_copy = false;
+        let mut away: Option<LeftoverState> = None;
         for change in turn.left_changes()? {
             if change.is_of_copy() && keeps_copy {
                 continue;
             }
-            let undone =
-                enter(&mut dut, &change.undo).and_then(|()| change.undo.carry_out(dut.as_ref()));
-            let state = match undone {
-                Ok(()) => LeftoverState::PutBack,
-                Err(error) => failure(&error, on_failure),
+            let mut undone = || {
+                enter(&mut dut, &change.undo)?;
+                change.undo.carry_out(dut.as_ref())
+            };
+            // A host that is away is not tried again for each change.
+            let state = match &away {
+                Some(state) => state.clone(),
+                None => match undone() {
+                    Ok(()) => LeftoverState::PutBack,
+                    Err(error) => {
+                        let state = failure(&error, on_failure);
+                        if error.is_of_a_connection() {
+                            away = Some(state.clone());
+                        }
+                        state
+                    }
+                },
             };
             if matches!(state, LeftoverState::Failed { .. }) {
                 // It has to outlive what it tells of.
@@ -225,10 +238,18 @@ pub fn restore(
 ///
 /// # Errors
 /// Those of the connection.
-pub fn leftovers_on_host(hosts: &Hosts, kind: LabKind) -> Result<Vec<Leftover>, LabError> {
+pub fn leftovers_on_host(
+    directory: &Path,
+    hosts: &Hosts,
+    kind: LabKind,
+) -> Result<Vec<Leftover>, LabError> {
     let connection = Connection::open(Destination::of_dut(hosts))?;
+    let (own, boot) = (controller(directory), boot()?);
     let copies = copies(&connection, journal_folder(kind))?.into_iter();
-    let leftovers = copies.flat_map(|copy| {
+    // What a living run of this machine's has changed is not left.
+    let left = copies
+        .filter(|copy| copy.controller != own || !copy.open[0].id.is_of_a_living_process(&boot));
+    let leftovers = left.flat_map(|copy| {
         let path = copy.path;
         let changes = copy.open.into_iter().rev();
         changes.map(move |change| leftover(path.as_ref(), change, LeftoverState::Left))
@@ -240,7 +261,7 @@ pub fn leftovers_on_host(hosts: &Hosts, kind: LabKind) -> Result<Vec<Leftover>, 
 /// the copies of their journals there. Whether a run of another controller still lives cannot be seen from here.
 ///
 /// # Errors
-/// Those of the connection and of [`restore`].
+/// Those of the connection and of [`restore`]; `Host` where a run of this machine's is at work there.
 pub fn restore_on_host(
     directory: &Path,
     hosts: &Hosts,
@@ -249,7 +270,11 @@ pub fn restore_on_host(
 ) -> Result<Vec<Leftover>, LabError> {
     let mut leftovers = restore(directory, Whose::Host(&hosts.dut.host), on_failure)?;
     let connection = Rc::new(Connection::open(Destination::of_dut(hosts))?);
+    let (own, boot) = (controller(directory), boot()?);
     for copy in copies(&connection, journal_folder(kind))? {
+        if copy.controller == own {
+            refuse_living(&connection, &copy, &boot)?;
+        }
         leftovers.extend(restore_copy(&connection, copy, on_failure)?);
     }
     Ok(leftovers)
@@ -279,15 +304,22 @@ pub(crate) fn restore_own_copies(
                 copy.controller, first.time, first.what
             )));
         }
-        if first.id.is_of_a_living_process(&boot) {
-            return Err(in_use(format!(
-                "a run of process {} is at work there",
-                first.id.pid
-            )));
-        }
+        refuse_living(connection, &copy, &boot)?;
         leftovers.extend(restore_copy(connection, copy, OnFailure::Keep)?);
     }
     refuse_failures(leftovers)
+}
+
+/// Fails where the run that wrote a copy is at work: it puts back by itself what it has changed.
+fn refuse_living(connection: &Connection, copy: &FoundCopy, boot: &str) -> Result<(), LabError> {
+    let first = &copy.open[0];
+    if first.id.is_of_a_living_process(boot) {
+        return Err(LabError::Host {
+            host: connection.host().to_owned(),
+            why: format!("a run of process {} is at work there", first.id.pid),
+        });
+    }
+    Ok(())
 }
 
 /// Carries out what a copy says, the latest change first; the last of them is that there is the copy.
@@ -346,7 +378,10 @@ fn refuse_failures(leftovers: Vec<Leftover>) -> Result<Vec<Leftover>, LabError> 
 }
 
 fn failure(error: &LabError, on_failure: OnFailure) -> LeftoverState {
-    let why = error.to_string();
+    let mut why = error.to_string();
+    if error.is_of_a_connection() {
+        why += "; it is put back when the host can be reached again";
+    }
     match on_failure {
         OnFailure::Keep => LeftoverState::Failed { why },
         OnFailure::Forget => LeftoverState::Forgotten { why },

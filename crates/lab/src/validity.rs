@@ -139,7 +139,7 @@ pub(crate) fn of_trial(
             bound,
         });
     }
-    if asked.regime == LoadRegime::Overload && trial.drops.is_empty() {
+    if asked.regime == LoadRegime::Overload && trial.frames_dropped_behind_tester() == 0 {
         reasons.push(InvalidReason::GeneratorLimited);
     }
     if let Some(pps) = asked.intended_pps.get(&trial.family) {
@@ -159,7 +159,7 @@ pub(crate) fn of_trial(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_model::{SCHEMA_VERSION, VariantName, Verification};
+    use fwdlab_model::{NOT_TRANSMITTED, SCHEMA_VERSION, VariantName, Verification};
 
     fn trial() -> TrialRecord {
         TrialRecord {
@@ -234,6 +234,9 @@ mod tests {
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
         let self_clocked = asked(LoadRegime::SelfClocked, None);
         assert_eq!(judge(&trial, &self_clocked), []);
+        // What the tester's own port does not take says nothing of the DUT.
+        trial.drops.insert(NOT_TRANSMITTED.into(), 50_000);
+        assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
         trial.drops.insert("a full ring".into(), 1);
         assert_eq!(judge(&trial, &overload), []);
         // Where a load is intended, it may sag a little.

@@ -35,8 +35,8 @@ pub use profile::{
 };
 pub use record::{
     BlockRecord, Conservation, CpuTimes, CpuUse, Environment, FamilyLoad, InvalidReason, LabNoise,
-    LoadRecord, Placement, QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord,
-    SliceRecord, Tester, TrialRecord, Verification,
+    LoadRecord, NOT_TRANSMITTED, Placement, QueuePlacement, RateBasis, Record, SCHEMA_VERSION,
+    SessionRecord, SliceRecord, Tester, TrialRecord, Verification,
 };
 pub use resolve::{Files, Loaded, Read, load, load_lab};
 pub use resolved::{

@@ -110,7 +110,18 @@ pub struct TrialRecord {
     pub invalid: Vec<InvalidReason>,
 }
 
+/// The reason among drops under which frames stand that the tester's own port did not send: the DUT never saw them.
+pub const NOT_TRANSMITTED: &str = "not transmitted by the tester";
+
 impl TrialRecord {
+    /// Frames that had left the tester and were dropped.
+    #[must_use]
+    pub fn frames_dropped_behind_tester(&self) -> u64 {
+        let behind = self.drops.iter();
+        let behind = behind.filter(|(reason, _)| *reason != NOT_TRANSMITTED);
+        behind.map(|(_, frames)| frames).sum()
+    }
+
     /// Whether it was measured in that attempt at that block.
     #[must_use]
     pub fn belongs_to(&self, block: &BlockRecord) -> bool {

@@ -6,7 +6,9 @@
 //! would be no effect at all.
 
 use fwdlab_archive::{Attempt, Loaded};
-use fwdlab_model::{AddressFamily, Comparison, LoadRegime, TrialRecord, VariantName};
+use fwdlab_model::{
+    AddressFamily, Comparison, LoadRegime, NOT_TRANSMITTED, TrialRecord, VariantName,
+};
 use fwdlab_stats::{
     AdjustedEffect, ArmsCovariate, CovariateArm, Interval, SignedRank, Slice, Slope, StatsError,
     Trust, TwoSampleT, VerdictSettings, block_effect, covariate_of_arms, covariate_of_blocks,
@@ -164,7 +166,12 @@ pub(crate) fn held_by_load(
             .collect();
         let is_held = |trial: &&&TrialRecord| {
             let offered_pps = trial.offered_frames as f64 / trial.measured_s;
-            trial.observation_pps >= HELD_RATIO * offered_pps
+            // Where the tester's own port does not take all, what left it is not known for the slices alone; drops are
+            // those of whole loads, and more than the slices'.
+            let dropped = trial.frames_dropped_behind_tester() as f64;
+            let is_short = trial.drops.contains_key(NOT_TRANSMITTED)
+                && dropped <= (1.0 - HELD_RATIO) * trial.forwarded_frames as f64;
+            is_short || trial.observation_pps >= HELD_RATIO * offered_pps
         };
         let held = trials.iter().filter(is_held).count();
         (held > 0 && held as f64 >= HELD_TRIALS * trials.len() as f64).then(|| Warning {

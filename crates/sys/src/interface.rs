@@ -1,6 +1,7 @@
 //! What the kernel says of an interface.
 
 use std::io;
+use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
@@ -20,6 +21,26 @@ pub struct Interface {
     pub is_up: bool,
     /// Whether the other end of its cable is there and up.
     pub has_carrier: bool,
+}
+
+/// The addresses of an interface of the calling thread's namespace; none where there is no such interface.
+///
+/// # Errors
+/// When the kernel does not say.
+pub fn addresses(name: &str) -> Result<Vec<IpAddr>, SysError> {
+    let entries = getifaddrs().map_err(|error| {
+        SysError::new(
+            format!("reading the addresses of {name}"),
+            io::Error::from(error),
+        )
+    })?;
+    let of_interface = entries.filter(|entry| entry.interface_name == name);
+    let addresses = of_interface.filter_map(|entry| {
+        let address = entry.address?;
+        let inet = address.as_sockaddr_in().map(|address| address.ip().into());
+        inet.or_else(|| Some(address.as_sockaddr_in6()?.ip().into()))
+    });
+    Ok(addresses.collect())
 }
 
 /// Looks up an interface of the calling thread's namespace.

@@ -32,7 +32,7 @@ pub use descriptor_ring::{DeviceRing, DriverRing, descriptor_ring};
 pub use detached_mount::{Sysfs, tracepoint_format};
 pub use error::SysError;
 pub use ethtool::{Feature, enable_gro, features, set_features};
-pub use interface::{Interface, interface};
+pub use interface::{Interface, addresses, interface};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
 pub use memory_file::memory_file;
 pub use mp_ring::{Drainer, Enqueued, Finished, MultiProducerRing};

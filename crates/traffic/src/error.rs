@@ -88,6 +88,15 @@ pub enum TrafficError {
         /// The interface.
         interface: String,
     },
+    /// The interface is how this process was reached.
+    #[error(
+        "{interface}: the ssh connection of this session comes in there, and a load would cut it off; name another \
+         interface"
+    )]
+    SshConnection {
+        /// The interface.
+        interface: String,
+    },
     /// The kernel's routes cannot be read, so no interface is known to be safe.
     #[error("{file}: cannot tell which interfaces default routes lead through: {why}")]
     Routes {
@@ -169,6 +178,7 @@ impl TrafficError {
                 | Self::LongTurn { .. }
                 | Self::FirstAddress { .. }
                 | Self::DefaultRoute { .. }
+                | Self::SshConnection { .. }
                 | Self::NoSuchInterface { .. }
                 | Self::NoEthernet { .. }
                 | Self::Packet(_)

@@ -1,6 +1,7 @@
 //! Generator and sink on an interface that the user names, outside any lab.
 
 use std::io;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -8,10 +9,10 @@ use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::{Interface, interface};
 
-use crate::default_route::refuse_default_route;
+use crate::interlock::{refuse_default_route, refuse_ssh_connection};
 use crate::{
     Frames, InterfaceCounters, Link, Pace, RunningSender, Sender, SenderPort, Sink, SinkCounts,
-    TrafficError,
+    TrafficError, XdpProgram, pass_program,
 };
 
 /// Frames of the generator's that an interface has to transmit to be known to: more than it is likely
@@ -28,6 +29,9 @@ const FIRST_FRAME_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long it may take until an interface whose other end was just set up says so: the kernel tells
 /// such things once a second.
 const CARRIER_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long a card's link may take to come back when a program was attached to its port.
+const LINK_BACK_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// `ENODEV` of `errno.h`, which has no kind of its own in Rust.
 const NO_SUCH_DEVICE: i32 = 19;
@@ -54,6 +58,8 @@ pub struct InterfaceGenerator {
     running: RunningSender,
     sender: Tester,
     refused: Vec<(Tester, TrafficError)>,
+    /// What the interface was given to send what is redirected to it.
+    pass: Option<XdpProgram>,
     counted: Counted,
     started: Instant,
 }
@@ -75,11 +81,39 @@ impl InterfaceGenerator {
     /// `DefaultRoute`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`, `NoCarrier`; those of
     /// [`Frames::new`]; when no sender works, why the best of them does not.
     pub fn start(name: &str, load: &InterfaceLoad<'_>) -> Result<Self, TrafficError> {
-        let (interface, frames) = prepare(name, load)?;
+        let all: Vec<Tester> = [Tester::Ebpf].into_iter().chain(Tester::SOCKETS).collect();
+        Self::start_among(name, load, &all)
+    }
+
+    /// Sends a load with the first of some senders that works, as [`start`](Self::start) does.
+    ///
+    /// A network card whose driver does not send what is redirected to it gets a program that lets all frames through,
+    /// which makes many drivers send; [`take_program`](Self::take_program) keeps it there.
+    ///
+    /// # Errors
+    /// Those of [`start`](Self::start).
+    ///
+    /// # Panics
+    /// Where no sender is named.
+    pub fn start_among(
+        name: &str,
+        load: &InterfaceLoad<'_>,
+        senders: &[Tester],
+    ) -> Result<Self, TrafficError> {
+        let (interface, frames) = prepare(name, load, CARRIER_TIME_MAX)?;
         let mut refused: Vec<(Tester, TrafficError)> = Vec::new();
-        for sender in [Tester::Ebpf].into_iter().chain(Tester::SOCKETS) {
+        for &sender in senders {
             let tried = Self::start_with_sender(&interface, &frames, load, sender)
-                .and_then(Self::proved_to_transmit);
+                .and_then(Self::proved_to_transmit)
+                .or_else(|error| match error {
+                    TrafficError::NotTransmitted { .. }
+                        if sender == Tester::Ebpf && is_card(&interface.name) =>
+                    {
+                        // Where it takes no program, or has one, what went wrong first says more.
+                        Self::start_with_program(name, load).unwrap_or(Err(error))
+                    }
+                    error => Err(error),
+                });
             match tried {
                 Ok(running) => return Ok(Self { refused, ..running }),
                 Err(error) => refused.push((sender, error)),
@@ -87,6 +121,31 @@ impl InterfaceGenerator {
         }
         let (_, error) = refused.swap_remove(0);
         Err(error)
+    }
+
+    /// Sends by eBPF when the interface has got a program; none where it does not take one.
+    fn start_with_program(
+        name: &str,
+        load: &InterfaceLoad<'_>,
+    ) -> Option<Result<Self, TrafficError>> {
+        let mut pass = pass_program().ok()?;
+        pass.attach(name).ok()?;
+        let prepared = prepare(name, load, LINK_BACK_TIME_MAX);
+        let tried = prepared.and_then(|(interface, frames)| {
+            Self::start_with_sender(&interface, &frames, load, Tester::Ebpf)?.proved_to_transmit()
+        });
+        match tried {
+            Ok(running) => Some(Ok(Self {
+                pass: Some(pass),
+                ..running
+            })),
+            Err(error) => {
+                pass.detach();
+                // The next sender needs the link, and says so where it stays away.
+                let _ = prepare(name, load, LINK_BACK_TIME_MAX);
+                Some(Err(error))
+            }
+        }
     }
 
     /// Sends a load from an interface of the calling thread's namespace with one sender, whether the
@@ -99,7 +158,7 @@ impl InterfaceGenerator {
         load: &InterfaceLoad<'_>,
         sender: Tester,
     ) -> Result<Self, TrafficError> {
-        let (interface, frames) = prepare(name, load)?;
+        let (interface, frames) = prepare(name, load, CARRIER_TIME_MAX)?;
         Self::start_with_sender(&interface, &frames, load, sender)
     }
 
@@ -117,6 +176,7 @@ impl InterfaceGenerator {
             running: stopped.start(load.cpu, load.pace)?,
             sender,
             refused: Vec::new(),
+            pass: None,
             counted,
             started,
         })
@@ -162,6 +222,12 @@ impl InterfaceGenerator {
     #[must_use]
     pub fn refused(&self) -> &[(Tester, TrafficError)] {
         &self.refused
+    }
+
+    /// Takes the program that the interface was given, where it needed one to send: it stays there until the value goes,
+    /// beyond the generator.
+    pub fn take_program(&mut self) -> Option<XdpProgram> {
+        self.pass.take()
     }
 
     /// When it began to send.
@@ -228,11 +294,22 @@ impl InterfaceGenerator {
     }
 }
 
-fn prepare(name: &str, load: &InterfaceLoad<'_>) -> Result<(Interface, Frames), TrafficError> {
+/// Whether an interface is a card's port.
+fn is_card(name: &str) -> bool {
+    let interface = Path::new("/sys/class/net").join(name);
+    interface.join("device").exists()
+}
+
+/// The interface, once it has a link, and the frames to be sent from it.
+fn prepare(
+    name: &str,
+    load: &InterfaceLoad<'_>,
+    carrier_time_max: Duration,
+) -> Result<(Interface, Frames), TrafficError> {
     let start = Instant::now();
     let mut interface = usable(name)?;
     while !interface.has_carrier {
-        if start.elapsed() > CARRIER_TIME_MAX {
+        if start.elapsed() > carrier_time_max {
             return Err(TrafficError::NoCarrier {
                 interface: interface.name,
             });
@@ -261,6 +338,7 @@ fn usable(name: &str) -> Result<Interface, TrafficError> {
         _ => error.into(),
     })?;
     refuse_default_route(name)?;
+    refuse_ssh_connection(name)?;
     if !interface.is_up {
         return Err(TrafficError::InterfaceDown { interface: named() });
     }

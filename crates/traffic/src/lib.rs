@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod counter_sink;
-mod default_route;
 mod error;
 mod expected;
 mod frames;
 mod generator;
 mod interface;
 mod interface_counters;
+mod interlock;
 mod memory;
 mod pacer;
 mod receivers;
@@ -19,7 +19,6 @@ mod turn;
 mod xdp;
 
 pub use counter_sink::CounterSink;
-pub use default_route::refuse_default_route;
 pub use error::TrafficError;
 pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
@@ -27,6 +26,7 @@ pub use interface::{
     InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, SentFrames, Way,
 };
 pub use interface_counters::{InterfaceCounters, InterfaceCounts};
+pub use interlock::{refuse_default_route, refuse_ssh_connection};
 pub use memory::{GeneratorCounts, MemoryGenerator, MemorySink, MemorySinkCounts, WRITE_BACK};
 pub use receivers::Receivers;
 pub use sink::{Sink, SinkCounts};
@@ -34,6 +34,15 @@ pub use socket_generator::{RunningSocketGenerator, SocketGenerator, SocketPort};
 pub use tester::{Receiver, RunningSender, Sender, SenderPort, ebpf_refusal};
 pub use turn::SLOTS_MAX;
 pub use xdp::{CountingProgram, XdpProgram};
+
+/// A program that lets every frame through; drivers of many cards send what is redirected to a port only where the port
+/// has a program itself.
+///
+/// # Errors
+/// Without the privilege to load it.
+pub fn pass_program() -> Result<XdpProgram, TrafficError> {
+    XdpProgram::load(object_bytes!("../bpf/pass.bpf.o"), "pass")
+}
 
 /// The drop-at-ingress control: ends and counts every frame on the interface it is attached to.
 ///

@@ -131,7 +131,7 @@ fn is_below(file: &str) -> bool {
 
 /// Whether two values are the same for the kernel: as text, or as masks of CPUs, which it shows with
 /// zeros in front and a comma every 32 bits.
-fn is_same(asked: &str, seen: &str) -> bool {
+pub(crate) fn is_same(asked: &str, seen: &str) -> bool {
     let mask = |text: &str| -> Option<String> {
         let digits = text.trim().replace(',', "");
         let is_mask = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -16,7 +16,8 @@ use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
     CountingProgram, Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad,
-    InterfaceSink, Link, Pace, TrafficError, Way, refuse_default_route,
+    InterfaceSink, Link, Pace, TrafficError, Way, XdpProgram, refuse_default_route,
+    refuse_ssh_connection,
 };
 
 use super::protocol::{
@@ -108,6 +109,8 @@ struct Agent {
     sink: Option<(Expected, InterfaceSink)>,
     sending: Option<Sending>,
     forwarder: Option<CountingProgram>,
+    /// Ports that were seen to send with what sends from them, and the program that they needed for it.
+    proved: BTreeMap<String, Option<XdpProgram>>,
 }
 
 struct Sending {
@@ -254,11 +257,19 @@ impl Agent {
             cpu: load.cpu,
             pace: load.pace,
         };
+        let name = &load.interface;
+        let is_proved = self.proved.contains_key(name);
         let generator = match load.sender {
-            Some(sender) => InterfaceGenerator::start_with(&load.interface, &of_interface, sender),
-            None => InterfaceGenerator::start(&load.interface, &of_interface),
+            Some(sender) if is_proved => {
+                InterfaceGenerator::start_with(name, &of_interface, sender)
+            }
+            Some(sender) => InterfaceGenerator::start_among(name, &of_interface, &[sender]),
+            None => InterfaceGenerator::start(name, &of_interface),
         };
-        let generator = generator.map_err(text)?;
+        let mut generator = generator.map_err(text)?;
+        if !is_proved {
+            self.proved.insert(name.clone(), generator.take_program());
+        }
         let refused = generator.refused().iter();
         let refused = refused
             .map(|(tester, why)| (*tester, why.to_string()))
@@ -426,7 +437,9 @@ struct Load {
 }
 
 fn station(interface: &str) -> Result<Answer, String> {
-    refuse_default_route(interface).map_err(text)?;
+    refuse_default_route(interface)
+        .and_then(|()| refuse_ssh_connection(interface))
+        .map_err(text)?;
     let found = fwdlab_sys::interface(interface).map_err(text)?;
     let hardware = Path::new("/sys/class/net").join(interface).join("device");
     Ok(Answer::Station {

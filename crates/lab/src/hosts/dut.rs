@@ -100,7 +100,7 @@ pub(super) trait Dut {
         stations: [&Station; 2],
     ) -> Result<(), LabError>;
 
-    /// Waits until both ports have a link.
+    /// Waits until those ports that are up have a link.
     ///
     /// # Errors
     /// `Host` where one has none in time, and those of the connection.
@@ -289,10 +289,14 @@ impl Answers {
     /// # Errors
     /// `Host` where the command failed.
     pub(super) fn needed(&self, question: &[String]) -> Result<&str, LabError> {
-        self.get(question).ok_or_else(|| LabError::Host {
-            host: self.host.clone(),
-            why: format!("`{}` fails there", command_line(question)),
-        })
+        self.get(question)
+            .ok_or_else(|| self.wrong(format!("`{}` fails there", command_line(question))))
+    }
+
+    /// What is wrong with the host that answered.
+    pub(super) fn wrong(&self, why: String) -> LabError {
+        let host = self.host.clone();
+        LabError::Host { host, why }
     }
 }
 
@@ -335,7 +339,7 @@ impl OwnPrograms {
         self.0.clear();
     }
 
-    /// Has a level set, and one that stood before undone, unless it is the same.
+    /// Has a level set, and one that stood before undone, unless it is the same; whether anything was done.
     ///
     /// # Errors
     /// Those of the programs.
@@ -346,11 +350,11 @@ impl OwnPrograms {
         factor: &str,
         level: &Level,
         programs: &CommandBinding,
-    ) -> Result<(), LabError> {
+    ) -> Result<bool, LabError> {
         if let Some((standing, change)) = self.0.remove(factor) {
             if standing == *level {
                 self.0.insert(factor.to_owned(), (standing, change));
-                return Ok(());
+                return Ok(false);
             }
             journal.undo(&change)?;
         }
@@ -359,7 +363,7 @@ impl OwnPrograms {
         let change = announce(connection, journal, what, &undo, "")?;
         self.0.insert(factor.to_owned(), (level.clone(), change));
         let apply = arguments(&programs.apply, level);
-        connection.run(&apply, "").map(|_| ())
+        connection.run(&apply, "").map(|_| true)
     }
 }
 

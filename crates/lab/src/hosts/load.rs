@@ -25,8 +25,14 @@ impl Load {
         time_s(&self.counted)
     }
 
-    pub(super) fn offered_pps(&self) -> f64 {
+    fn offered_pps(&self) -> f64 {
         as_f64(self.offered_frames) / self.time_s()
+    }
+
+    /// What left the tester: of loads as a whole it is known which part that was.
+    pub(super) fn transmitted_pps(&self) -> f64 {
+        let part = as_f64(self.sent.transmitted_frames) / as_f64(self.sent.offered_frames.max(1));
+        self.offered_pps() * part
     }
 
     pub(super) fn forwarded_pps(&self) -> f64 {

@@ -4,11 +4,12 @@
 //! DUT that forwards all it can has no time for ssh, and counters are read when nothing is under way.
 
 use std::collections::BTreeMap;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, LoadRegime, PlannedBlock, ProfileEvery, Resolved, Variant, VariantName,
-    Verification,
+    AddressFamily, LoadRegime, NOT_TRANSMITTED, PlannedBlock, ProfileEvery, Resolved, Variant,
+    VariantName, Verification,
 };
 use fwdlab_sys::Interrupts;
 
@@ -24,12 +25,19 @@ use super::tester::{Sent, Station};
 use crate::LabError;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::now_utc;
-use crate::counters;
+use crate::counters::{self, Drops};
 use crate::journal::{Changes, Entrance, Journal};
 use crate::watch::Sample;
 
-/// Under which frames are counted that the tester's own port did not take.
-const NOT_TRANSMITTED: &str = "not transmitted by the tester";
+/// Under which frames are counted that the DUT's end of a virtual cable did not take from the tester's.
+const NOT_TAKEN: &str = "not taken by the DUT's port";
+
+/// How long the DUT's counters of drops may be behind: the drivers of some ports read their cards every two seconds.
+const DROPS_LATE_MAX: Duration = Duration::from_millis(2500);
+/// How often they are read until then.
+const BETWEEN_LOOKS_AT_DROPS: Duration = Duration::from_millis(250);
+/// The part of the frames offered that may be missing for counters to be taken for complete.
+const DROPS_MISSING_RATIO: f64 = 1e-4;
 
 /// How late a program on the DUT may see the load: counters of some ports are a second old.
 const LATE_MAX: Duration = Duration::from_secs(1);
@@ -135,6 +143,10 @@ impl<'a> Measurement<'a> {
         self.changes
             .0
             .enter_dut(Entrance::Host(dut_connection.clone()));
+        // What ports have agreed on is known while there is a link.
+        if !self.sink.is_virtual {
+            dut.await_link()?;
+        }
         self.before = dut.facts()?;
         dut.set_up(
             self.changes.0,
@@ -349,7 +361,7 @@ impl<'a> Measurement<'a> {
         })?;
         let load = self.load(family, settle_ms, design.slice_ms)?;
         let cpus = match watch {
-            Some(watch) => self.watched_cpus(watch, load.offered_pps())?,
+            Some(watch) => self.watched_cpus(watch, load.transmitted_pps())?,
             None => None,
         };
         if moved.is_none() {
@@ -393,6 +405,7 @@ impl<'a> Measurement<'a> {
     ) -> Result<Load, LabError> {
         let Link { dut, tester, .. } = &mut *self.link;
         let before = dut.drops(family)?;
+        let forwarded_before = tester.count()?.forwarded_frames;
         let traffic = &self.resolved.traffic;
         let pps = match traffic.regime {
             LoadRegime::Paced => traffic.intended_load_pps,
@@ -408,22 +421,22 @@ impl<'a> Measurement<'a> {
         let started = Instant::now();
         let (counted, offered_frames) = tester.measure(settle_ms, length_ms)?;
         let sent = tester.stop()?;
-        let mut dropped = counters::difference(&before, &dut.drops(family)?);
-        let lost = sent.offered_frames - sent.transmitted_frames;
-        if lost > 0 {
-            // A virtual cable's two ends count the same frame.
-            if self.generator.is_virtual {
-                let mut twice = lost;
-                for reason in dut.received_and_dropped() {
-                    if let Some(frames) = dropped.get_mut(&reason) {
-                        let of_these = twice.min(*frames);
-                        *frames -= of_these;
-                        twice -= of_these;
-                    }
-                }
-                dropped.retain(|_, frames| *frames > 0);
-            }
-            dropped.insert(NOT_TRANSMITTED.to_owned(), lost);
+        let forwarded = tester.count()?.forwarded_frames;
+        let forwarded = forwarded.saturating_sub(forwarded_before);
+        let lost = sent.transmitted_frames.saturating_sub(forwarded);
+        let mut dropped = self.dropped_since(&before, family, lost, sent.offered_frames)?;
+        let mut not_sent = sent.offered_frames - sent.transmitted_frames;
+        // A virtual cable's two ends count the same frame: it is the DUT's that does not take it.
+        let reason = if self.generator.is_virtual {
+            let of_dut = self.link.dut.received_and_dropped();
+            let counted_there: u64 = of_dut.iter().filter_map(|reason| dropped.get(reason)).sum();
+            not_sent = not_sent.saturating_sub(counted_there);
+            NOT_TAKEN
+        } else {
+            NOT_TRANSMITTED
+        };
+        if not_sent > 0 {
+            dropped.insert(reason.to_owned(), not_sent);
         }
         Ok(Load {
             started,
@@ -432,6 +445,28 @@ impl<'a> Measurement<'a> {
             sent,
             dropped,
         })
+    }
+
+    /// What the DUT has dropped since its counters were read, once they tell of all frames that were lost, or have had
+    /// the time for it.
+    fn dropped_since(
+        &mut self,
+        before: &Drops,
+        family: AddressFamily,
+        lost: u64,
+        offered: u64,
+    ) -> Result<Drops, LabError> {
+        let start = Instant::now();
+        loop {
+            let dropped = counters::difference(before, &self.link.dut.drops(family)?);
+            let missing = lost.saturating_sub(dropped.values().sum());
+            #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
+            let is_complete = missing as f64 <= DROPS_MISSING_RATIO * offered as f64;
+            if is_complete || start.elapsed() > DROPS_LATE_MAX {
+                return Ok(dropped);
+            }
+            sleep(BETWEEN_LOOKS_AT_DROPS);
+        }
     }
 
     fn start_cpu_watch(&self, window: Window) -> Result<Option<Detached>, LabError> {
@@ -446,11 +481,11 @@ impl<'a> Measurement<'a> {
     fn watched_cpus(
         &self,
         watch: Detached,
-        offered_pps: f64,
+        transmitted_pps: f64,
     ) -> Result<Option<CpuWatch>, LabError> {
         let text = unless_refused(watch.collect())?;
         let watch = text.ok().and_then(|text| self.link.dut.watched_cpus(&text));
-        Ok(watch.filter(|watch| watch.was_loaded(offered_pps)))
+        Ok(watch.filter(|watch| watch.was_loaded(transmitted_pps)))
     }
 
     /// Samples the stacks of the variant that the DUT is set to, under loads that are no part of any trial.
@@ -526,12 +561,17 @@ impl<'a> Measurement<'a> {
             before,
             log,
             resolved,
+            sink,
             ..
         } = self;
         link.tester.release()?;
         link.dut.release()?;
         changes.0.undo_all()?;
         drop(changes);
+        // Whatever was let go of and put back may have taken the link.
+        if !sink.is_virtual {
+            link.dut.await_link()?;
+        }
         let left = left(&before, &link.dut.facts()?);
         if !left.is_empty() {
             return Err(LabError::Host {

@@ -56,7 +56,7 @@ use crate::tester::TesterChoice;
 use crate::validity::AskedLoad;
 use crate::{Asks, BlockOutcome, LabError, LabEvent};
 
-/// How often a block is begun anew because a connection broke.
+/// How often a block is tried, where connections break.
 const ATTEMPTS: u32 = 4;
 
 /// How long hosts may be out of reach in the middle of a run.

@@ -6,8 +6,9 @@
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,10 @@ use crate::{LabError, program};
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(60);
 /// The control plane of a DUT under load answers late or not for a while: such a command is waited for.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(150);
+/// How long a command may take that is given a file, whatever its size: an image is written and checked.
+const FILE_TIME_MIN: Duration = Duration::from_secs(600);
+/// What of a file is taken in a second at least, beyond that.
+const FILE_BYTES_A_SECOND: u64 = 256 * 1024;
 /// A host that goes down may keep the last command for ever.
 const LETTING_GO_TIME_MAX: Duration = Duration::from_secs(20);
 /// How long is waited before a command is tried again whose connection broke, each time: a host that just let go
@@ -333,9 +338,11 @@ impl Connection {
         let what = program::command_line(words);
         self.keep_open()?;
         let command = self.destination.command(Some(&self.socket), words);
-        let output = spawn(&command, input.into(), Stdio::null())
-            .and_then(Child::wait_with_output)
-            .map_err(|source| self.refused(&what, &source.to_string()))?;
+        let failed = |source: std::io::Error| self.refused(&what, &source.to_string());
+        let size = input.metadata().map_err(failed)?.len();
+        let time_max = FILE_TIME_MIN + Duration::from_secs(size / FILE_BYTES_A_SECOND);
+        let child = spawn(&command, input.into(), Stdio::null()).map_err(failed)?;
+        let output = ended_within(child, time_max).map_err(failed)?;
         if output.status.success() {
             return Ok(());
         }
@@ -454,6 +461,40 @@ impl Drop for Connection {
     }
 }
 
+/// What a child left, which is ended where it takes longer.
+fn ended_within(mut child: Child, time_max: Duration) -> std::io::Result<Output> {
+    let deadline = Instant::now() + time_max;
+    let mut stderr = child.stderr.take();
+    // Read meanwhile: a pipe that is full would hold the child up.
+    let complaints = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        match &mut stderr {
+            Some(stderr) => stderr.read_to_end(&mut all).map(|_| all),
+            None => Ok(all),
+        }
+    });
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill()?;
+            child.wait()?;
+            return Err(std::io::Error::other(format!(
+                "it had not ended after {} s",
+                time_max.as_secs()
+            )));
+        }
+        sleep(Duration::from_millis(20));
+    };
+    let stderr = complaints.join().unwrap_or_else(|_| Ok(Vec::new()))?;
+    Ok(Output {
+        status,
+        stdout: Vec::new(),
+        stderr,
+    })
+}
+
 /// Which of several commands has failed on a host, as the script says that ran them.
 fn failed_in_order(host: String, stderr: &str, mark: &str, commands: &[Errand]) -> LabError {
     let said = stderr.rsplit_once(mark);
@@ -478,7 +519,10 @@ fn failed_in_order(host: String, stderr: &str, mark: &str, commands: &[Errand]) 
 
 /// What writes its standard input to a file as a whole.
 pub(crate) fn whole_file(path: &str) -> [&str; 4] {
-    const SCRIPT: &str = "cat > \"$0.fwdlab\" && sync && mv \"$0.fwdlab\" \"$0\" && sync || { rm -f \"$0.fwdlab\"; exit 1; }";
+    // The new file has the old one's mode and owner, and where that is a link it is what the link leads to.
+    const SCRIPT: &str = "file=$(readlink -f \"$0\") || file=$0; new=$file.fwdlab; \
+                          { [ ! -e \"$file\" ] || cp -p \"$file\" \"$new\"; } && \
+                          cat > \"$new\" && sync && mv \"$new\" \"$file\" && sync || { rm -f \"$new\"; exit 1; }";
     ["sh", "-c", SCRIPT, path]
 }
 

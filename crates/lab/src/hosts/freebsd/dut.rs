@@ -89,7 +89,7 @@ impl FreebsdDut {
         };
         if dut.run(&["id", "-u"])?.trim() != "0" {
             return Err(
-                dut.wrong("it has to be entered as root, who alone may change its settings")
+                dut.wrong("fwdlab has to log in to it as root, who alone may change its settings: `host = \"root@…\"`, or `User root` in the ssh configuration")
             );
         }
         dut.look_at_ports()?;
@@ -539,9 +539,15 @@ impl Dut for FreebsdDut {
             self.filters.apply(&self.connection, filter, &text)?;
         }
         // The owner's programs come last, so that they find the rest in place.
+        let mut may_restart = false;
         for (factor, level, programs) in commands {
-            self.programs
-                .apply(&self.connection, journal, factor, level, &programs)?;
+            may_restart |=
+                self.programs
+                    .apply(&self.connection, journal, factor, level, &programs)?;
+        }
+        // Many a driver restarts its port for a change, and the link is gone for seconds.
+        if may_restart {
+            self.await_link()?;
         }
         Ok(())
     }

@@ -109,6 +109,13 @@ pub(super) fn unavailable(
             }
         )));
     }
+    if filter == PacketFilter::Pf && text.lines().any(is_option) {
+        return Ok(Some(
+            "it sets options of pf (`set …`), which pf does not list and nobody could put back; have them in the \
+             host's own pf.conf"
+                .to_owned(),
+        ));
+    }
     if filter == PacketFilter::Ipfw {
         let by_default =
             connection.run(&["sysctl", "-n", "net.inet.ip.fw.default_to_accept"], "")?;
@@ -121,6 +128,11 @@ pub(super) fn unavailable(
         }
     }
     Ok(None)
+}
+
+/// Whether a line of a ruleset sets an option of pf.
+fn is_option(line: &str) -> bool {
+    line.split_whitespace().next() == Some("set")
 }
 
 /// Whether some rule of ipfw allows what comes in for ssh, without a look at those before it.
@@ -170,13 +182,13 @@ fn script(filter: PacketFilter, text: &str) -> String {
 /// same as doing it once.
 fn command(filter: PacketFilter, is_enabled: bool) -> Vec<String> {
     // A filter that is off cannot cut the connection while its rules are replaced. pf's and IP Filter's are
-    // replaced at once, ipfw's one by one.
+    // replaced at once, ipfw's one by one. With `-m` pf keeps its options: they are not among the rules that it lists.
     let script = match (filter, is_enabled) {
         (PacketFilter::Pf, true) => {
-            "pfctl -q -f - && { pfctl -q -e || pfctl -s info | grep -q '^Status: Enabled'; }"
+            "pfctl -q -m -f - && { pfctl -q -e || pfctl -s info | grep -q '^Status: Enabled'; }"
         }
         (PacketFilter::Pf, false) => {
-            "{ pfctl -q -d || pfctl -s info | grep -q '^Status: Disabled'; } && pfctl -q -f -"
+            "{ pfctl -q -d || pfctl -s info | grep -q '^Status: Disabled'; } && pfctl -q -m -f -"
         }
         (PacketFilter::Ipfw, true) => {
             "sysctl \"$0=0\" \"$1=0\" && ipfw -q /dev/stdin && sysctl \"$0=1\" \"$1=1\""
@@ -228,9 +240,23 @@ pub(super) fn keep(
         }
     }
     let undo = command(filter, state.is_enabled);
-    let rules = script(filter, &state.rules);
+    let rules = script(filter, &in_order(filter, &state.rules));
     let what = format!("the rules of {}", name(filter));
     announce(connection, journal, what, &undo, &rules).map(|_| ())
+}
+
+/// Rules as a filter takes them back: pf wants what normalises in front of what translates, and lists it behind.
+fn in_order(filter: PacketFilter, listed: &str) -> String {
+    if filter != PacketFilter::Pf {
+        return listed.to_owned();
+    }
+    let normalises = |line: &&str| {
+        let words = line.split_whitespace();
+        words.take(2).any(|word| word == "scrub")
+    };
+    let (first, rest): (Vec<&str>, Vec<&str>) = listed.lines().partition(normalises);
+    let lines = first.into_iter().chain(rest);
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// The filters of a host, with what each ruleset is listed as.
@@ -332,6 +358,17 @@ mod tests {
         );
         assert_eq!(script(PacketFilter::Ipfw, ""), "-f flush\n");
         assert_eq!(script(PacketFilter::Pf, text), text);
+    }
+
+    #[test]
+    fn pf_takes_back_what_it_lists_and_no_options() {
+        let listed = "nat on ix0 inet all -> (ix0)\nscrub in all fragment reassemble\npass all flags S/SA keep state\n";
+        assert_eq!(
+            in_order(PacketFilter::Pf, listed),
+            "scrub in all fragment reassemble\nnat on ix0 inet all -> (ix0)\npass all flags S/SA keep state\n"
+        );
+        assert_eq!(in_order(PacketFilter::Ipf, listed), listed);
+        assert!(is_option("  set skip on lo0") && !is_option("pass all # set") && !is_option(""));
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Ports<'_> {
         Ok(())
     }
 
-    /// Waits until both have a link, and addresses that are proved to be the only ones.
+    /// Waits until those that are up have a link, and addresses that are proved to be the only ones.
     pub(super) fn await_link(&self) -> Result<(), LabError> {
         let start = Instant::now();
         loop {
@@ -96,7 +96,7 @@ impl Ports<'_> {
             let is_ready = |name: &&str| {
                 let now = interface(answers.get(&shown(name)).unwrap_or_default());
                 // Not every driver tells.
-                let is_linked = now.status.is_none_or(|status| status == "active");
+                let is_linked = !now.is_up || now.status.is_none_or(|status| status == "active");
                 is_linked && !now.is_tentative
             };
             let Some(name) = self.names().into_iter().find(|name| !is_ready(name)) else {

@@ -16,6 +16,9 @@ const GRUBS: [(&str, &str); 2] = [
     ("/boot/grub2", "grub2-reboot"),
 ];
 
+/// Has GRUB boot nothing else once, by `$0`.
+const UNCHOOSE: &str = "program=${0%reboot}editenv; ! command -v \"$program\" >/dev/null || \"$program\" - unset next_entry";
+
 /// What boots a Linux host.
 pub(super) struct Grub;
 
@@ -141,7 +144,7 @@ impl Site<'_> {
             Err(error) => return Err(error),
         };
         if !journal.has_open_changes() {
-            self.announce(journal, &path, there.as_deref())?;
+            self.announce(journal, chooser, &path, there.as_deref())?;
         }
         let text = grub::owners(there.as_deref().unwrap_or_default()).to_owned() + &entry;
         self.connection.write_file(&path, &text)?;
@@ -156,6 +159,7 @@ impl Site<'_> {
     fn announce(
         &self,
         journal: &mut Journal,
+        chooser: &str,
         path: &str,
         owners: Option<&str>,
     ) -> Result<(), LabError> {
@@ -181,6 +185,14 @@ impl Site<'_> {
             input: input.to_owned(),
         };
         journal.announce(format!("the entry {ENTRY:?} of GRUB"), undo)?;
+        // An entry that is gone is not to be chosen; where GRUB has booted it, the choice is gone already.
+        let undo = Undo::OnHost {
+            host: destination.host.clone(),
+            ssh_config: destination.config.clone(),
+            arguments: ["sh", "-c", UNCHOOSE, chooser].map(str::to_owned).to_vec(),
+            input: String::new(),
+        };
+        journal.announce(format!("that GRUB boots {ENTRY:?} once"), undo)?;
         Ok(())
     }
 
@@ -213,6 +225,17 @@ pub(in crate::hosts) fn find_grub(
                             "{path} knows no {needed}; make it anew with update-grub or grub2-mkconfig"
                         )));
                     }
+                }
+                if !grub::has_kernels(&text) {
+                    return Err(wrong(format!(
+                        "{path} has no entry that loads a kernel{}",
+                        if text.contains("blscfg") {
+                            ": they are files of their own (BLS), which are not read; set GRUB_ENABLE_BLSCFG=false in \
+                             /etc/default/grub and make it anew with grub2-mkconfig"
+                        } else {
+                            "; make it anew with update-grub or grub2-mkconfig"
+                        }
+                    )));
                 }
                 return Ok((folder, chooser, text));
             }

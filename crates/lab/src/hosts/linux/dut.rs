@@ -35,6 +35,17 @@ use crate::journal::Journal;
 use crate::profiler::ProfileSlice;
 use crate::{Asks, LabError};
 
+/// Lists the addresses of the port `$1` and of all that stands on it: bridges, bonds, VLANs.
+const ADDRESSES: &str = r#"
+addresses() {
+    ip -o address show dev "$1"
+    for upper in "/sys/class/net/$1"/upper_*; do
+        [ ! -e "$upper" ] || addresses "${upper##*/upper_}"
+    done
+}
+addresses "$1"
+"#;
+
 /// A Linux DUT on its host.
 pub(in crate::hosts) struct LinuxDut {
     connection: Rc<Connection>,
@@ -103,7 +114,7 @@ impl LinuxDut {
         });
         let mac_of = |interface: &str| cat(&format!("/sys/class/net/{interface}/address"));
         let addresses_of = |interface: &str| {
-            let words = ["ip", "-o", "address", "show", "dev", interface];
+            let words = ["sh", "-c", ADDRESSES, "addresses", interface];
             words.map(str::to_owned).to_vec()
         };
         let mut questions = vec![user.clone(), session.to_vec()];
@@ -113,7 +124,7 @@ impl LinuxDut {
         let answers = Answers::ask(&self.connection, questions)?;
         if answers.needed(&user)? != "0" {
             return Err(
-                self.wrong("it has to be entered as root, who alone may change its settings")
+                self.wrong("fwdlab has to log in to it as root, who alone may change its settings: `host = \"root@…\"`, or `User root` in the ssh configuration")
             );
         }
         let [mac_in, mac_out] = ports.map(|interface| {
@@ -126,17 +137,22 @@ impl LinuxDut {
         });
         let (mac_in, mac_out) = (mac_in?, mac_out?);
         let own = answers.needed(&session)?.split_whitespace().nth(2);
+        // An address that holds on one interface only has that behind a percent sign.
+        let own = own.and_then(|own| own.split('%').next());
         let own: Option<IpAddr> = own.and_then(|own| own.parse().ok());
         for interface in ports {
+            let addresses = answers.needed(&addresses_of(interface))?;
+            let names: BTreeSet<&str> = names(addresses).chain([interface]).collect();
             for default in &defaults {
-                if leads_through(answers.needed(default)?, interface) {
+                let routes = answers.needed(default)?;
+                if names.iter().any(|name| leads_through(routes, name)) {
                     return Err(self.wrong(&format!(
                         "a default route leads through {interface}, which a load could cut off; name the \
                          interfaces between the tester's ports in the lab file"
                     )));
                 }
             }
-            if has_address(answers.needed(&addresses_of(interface))?, own) {
+            if has_address(addresses, own) {
                 return Err(self.wrong(&format!(
                     "this connection to it comes in at {interface}, and a load would cut it off; reach it through \
                      an admin network of its own"
@@ -242,6 +258,23 @@ impl LinuxDut {
         {
             Err(LabError::OnHost { stderr, .. }) => Ok(refused_by_kernel(&stderr)),
             tried => tried.map(|_| None),
+        }
+    }
+
+    /// Fails where nft does not load again what it lists: of rules that were made by other means it shows what it cannot
+    /// read.
+    fn prove_that_loads(&self, ruleset: &str) -> Result<(), LabError> {
+        match self
+            .connection
+            .run(&["nft", "--check", "-f", "-"], ruleset)
+        {
+            Err(LabError::OnHost { stderr, .. }) => Err(self.wrong(&format!(
+                "its own ruleset could not be put back: nft does not load what `nft list ruleset` shows ({}); have \
+                 the rules that other programs made (iptables, Docker) taken away while it is measured, or leave \
+                 rulesets out of the experiment",
+                stderr.lines().next().unwrap_or_default()
+            ))),
+            checked => checked.map(|_| ()),
         }
     }
 
@@ -467,6 +500,9 @@ impl Dut for LinuxDut {
             sink,
         };
         let answers = Answers::ask(&self.connection, set_up.questions())?;
+        if let Some(ruleset) = set_up.kept_ruleset(&answers)? {
+            self.prove_that_loads(&ruleset)?;
+        }
         change_all(&self.connection, journal, set_up.steps(&answers)?)?;
         self.await_link()?;
         let mut bindings = self.bindings.values();
@@ -484,7 +520,8 @@ impl Dut for LinuxDut {
             let questions = interfaces.map(question).to_vec();
             let answers = Answers::ask(&self.connection, questions)?;
             let mut without = interfaces.into_iter();
-            let without = without.find(|interface| answers.get(&question(interface)) != Some("1"));
+            // Of one that is down there is no answer.
+            let without = without.find(|interface| answers.get(&question(interface)) == Some("0"));
             let Some(interface) = without else {
                 return Ok(());
             };
@@ -502,11 +539,11 @@ impl Dut for LinuxDut {
     }
 
     fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError> {
+        // Many a driver restarts its port for such a change, and the link is gone for seconds.
+        let mut may_restart = false;
         // First: a driver that takes a program may change its port's features.
-        if let Some(program) = self.xdp_program(variant)?
-            && self.forwarder.set(&self.connection, &self.of, program)?
-        {
-            self.await_link()?;
+        if let Some(program) = self.xdp_program(variant)? {
+            may_restart |= self.forwarder.set(&self.connection, &self.of, program)?;
         }
         let mut errands = Vec::new();
         let mut features = Vec::new();
@@ -547,7 +584,9 @@ impl Dut for LinuxDut {
                 _ => return Err(unbound_level(factor, level)),
             }
         }
-        errands.extend(self.feature_errands(&features)?);
+        let features = self.feature_errands(&features)?;
+        may_restart |= !features.is_empty();
+        errands.extend(features);
         if let Some(text) = self.ruleset(variant)? {
             let script = format!("flush ruleset\n{text}");
             errands.push(Errand::reading(&["nft", "-f", "-"], &script));
@@ -559,8 +598,12 @@ impl Dut for LinuxDut {
         }
         // The owner's programs come last, so that they find the rest in place.
         for (factor, level, programs) in commands {
-            self.programs
-                .apply(&self.connection, journal, factor, level, &programs)?;
+            may_restart |=
+                self.programs
+                    .apply(&self.connection, journal, factor, level, &programs)?;
+        }
+        if may_restart {
+            self.await_link()?;
         }
         Ok(())
     }
@@ -694,6 +737,12 @@ fn leads_through(routes: &str, interface: &str) -> bool {
         let mut words = route.split_whitespace();
         words.any(|word| word == "dev") && words.next() == Some(interface)
     })
+}
+
+/// The interfaces of addresses as `ip -o address` lists them.
+fn names(addresses: &str) -> impl Iterator<Item = &str> {
+    let names = addresses.lines();
+    names.filter_map(|line| line.split_whitespace().nth(1))
 }
 
 /// Whether an address is among those that `ip address` lists.

@@ -66,6 +66,8 @@ pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, La
                 facts.insert(name, without_numbers(&text));
             }
             Form::Sorted(name) => {
+                // Not without a link for a moment either.
+                let text = text.replace(" linkdown", "").replace(" dead", "");
                 let lines: BTreeSet<&str> = text.lines().map(str::trim).collect();
                 let lines = lines.into_iter().collect::<Vec<_>>().join("\n");
                 facts.insert(name.to_owned(), lines.trim().to_owned());
@@ -175,16 +177,39 @@ fn link_and_program(text: &str) -> (String, String) {
         Some((link, program)) => (link, program.trim()),
         None => (text, "none"),
     };
-    let words = link
-        .split_whitespace()
-        .filter(|word| !word.starts_with("xdp"));
-    let link = words.collect::<Vec<_>>().join(" ");
+    let link = settings_of_link(link);
     let told: Vec<&str> = program.split_whitespace().collect();
     let program = match told.as_slice() {
         ["name", name, "tag", tag, ..] => format!("{name} (tag {tag})"),
         _ => program.to_owned(),
     };
-    (link.trim_end_matches(['\\', ' ']).to_owned(), program)
+    (link, program)
+}
+
+/// What is set of an interface, without how it fares: whether it has a link comes and goes with the tester's ports. An
+/// interface that is down has the queueing disciplines that it was last up with, or none yet.
+fn settings_of_link(told: &str) -> String {
+    const STATUS: [&str; 4] = ["LOWER_UP", "NO-CARRIER", "DORMANT", "RUNNING"];
+    let mut is_up = true;
+    let mut kept: Vec<String> = Vec::new();
+    let mut words = told.split_whitespace();
+    while let Some(word) = words.next() {
+        let flags = word
+            .strip_prefix('<')
+            .and_then(|word| word.strip_suffix('>'));
+        if let Some(flags) = flags {
+            let flags: Vec<&str> = flags.split(',').collect();
+            is_up = flags.contains(&"UP");
+            let settled = flags.into_iter().filter(|flag| !STATUS.contains(flag));
+            kept.push(format!("<{}>", settled.collect::<Vec<_>>().join(",")));
+        } else if word == "state" || word == "qdisc" && !is_up {
+            words.next();
+        } else if !word.starts_with("xdp") {
+            kept.push(word.to_owned());
+        }
+    }
+    let kept = kept.join(" ");
+    kept.trim_end_matches(['\\', ' ']).to_owned()
 }
 
 /// Lines of `path:value`; several of one path are one fact.
@@ -219,6 +244,10 @@ fn add_listed(facts: &mut Facts, what: &str, text: &str) {
         let (name, value) = (name.trim(), value.trim());
         if value.is_empty() {
             heading = format!("{name} ");
+            continue;
+        }
+        // What two ports have agreed on is known while there is a link.
+        if name.ends_with("negotiated") {
             continue;
         }
         // The features of `-k` are one list.
@@ -261,6 +290,19 @@ mod tests {
         assert_eq!(program, "forward (tag 3b185187f1855c4c)");
         let none = "none".to_owned();
         assert_eq!(link_and_program(&without_numbers(without)), (link, none));
+        let of = |flags: &str, rest: &str| {
+            settings_of_link(&format!("3: eth1: {flags} mtu 1500 {rest}"))
+        };
+        let is_up = of("<BROADCAST,UP,LOWER_UP>", "qdisc mq state UP");
+        assert_eq!(is_up, "3: eth1: <BROADCAST,UP> mtu 1500 qdisc mq");
+        assert_eq!(
+            of("<NO-CARRIER,BROADCAST,UP>", "qdisc mq state DOWN"),
+            is_up
+        );
+        assert_ne!(of("<BROADCAST,UP,LOWER_UP>", "qdisc fq state UP"), is_up);
+        let is_down = of("<BROADCAST>", "qdisc noop state DOWN");
+        assert_eq!(of("<BROADCAST>", "qdisc mq state DOWN"), is_down);
+        assert_ne!(is_down, is_up);
         let unnamed = link_and_program("3: eth1: <UP> mtu 1500 prog/xdp tag 3b18").1;
         assert_eq!(unnamed, "tag 3b18");
     }

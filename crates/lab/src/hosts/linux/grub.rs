@@ -57,6 +57,12 @@ pub(super) fn entry(
     Ok(text)
 }
 
+/// Whether a configuration has entries that load kernels.
+pub(super) fn has_kernels(configuration: &str) -> bool {
+    let mut lines = entries(configuration).flat_map(|(_, body)| body);
+    lines.any(|line| release_of(line).is_some())
+}
+
 /// The entries of a configuration, those of its submenus too, each with its title and its lines.
 fn entries(configuration: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
     let mut lines = configuration.lines();
@@ -154,6 +160,13 @@ menuentry 'fwdlab' --id fwdlab {
             missing,
             "it has no entry for the kernel 6.1.0; there are 6.1.0-28-amd64, 6.1.0-9-amd64"
         );
+    }
+
+    #[test]
+    fn a_configuration_without_kernels_is_told_from_one_with_some() {
+        assert!(has_kernels(CONFIGURATION));
+        let bls = "insmod blscfg\nblscfg\nmenuentry 'UEFI Firmware Settings' {\n\tfwsetup\n}\n";
+        assert!(!has_kernels(bls));
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 use fwdlab_model::{Binding, DutHost, Level};
 
 use super::set_up::{cat, feature_of, features_of, sysctl_path, sysfs_path};
-use crate::dut::{arguments, holds};
+use crate::dut::{arguments, holds, is_same};
 use crate::hosts::dut::{Answers, on_or_off, said};
 
 /// A setting that can be read back.
@@ -19,6 +19,8 @@ pub(super) struct Reading {
 pub(super) enum Form {
     /// Its words are what was asked for.
     Words,
+    /// It is what was asked for, as text or as a mask of CPUs.
+    TextOrMask,
     /// A feature of this name is, as ethtool lists them.
     Feature(String),
     /// A truth value of a module, which has several spellings.
@@ -35,6 +37,7 @@ impl Reading {
         let answer = answers.get(&self.question).unwrap_or_default();
         let (seen, is_as_asked) = match &self.form {
             Form::Holds => (answer.to_owned(), holds(answer, &self.asked)),
+            Form::TextOrMask => (answer.to_owned(), is_same(&self.asked, answer)),
             form => {
                 let seen = form.seen(answer);
                 let asked = match form {
@@ -52,7 +55,7 @@ impl Reading {
 impl Form {
     fn seen(&self, answer: &str) -> String {
         match self {
-            Self::Words | Self::Holds => answer.to_owned(),
+            Self::Words | Self::TextOrMask | Self::Holds => answer.to_owned(),
             Self::Truth => as_shown(answer),
             Self::Program => number(program_of(answer)),
             Self::Feature(name) => {
@@ -89,7 +92,7 @@ pub(super) fn readings_of(
             let paths = interfaces.iter();
             let paths = paths.map(|&interface| sysfs_path(of, interface, below));
             paths
-                .map(|path| file(path, values.value(level), Form::Words))
+                .map(|path| file(path, values.value(level), Form::TextOrMask))
                 .collect()
         }
         Binding::Ethtool {
@@ -196,6 +199,11 @@ mod tests {
             (Form::Words, "1 2", "1\t2", true),
             (Form::Words, "1", "2", false),
             (Form::Words, "1", "", false),
+            // What a DUT of more than 32 CPUs says.
+            (Form::TextOrMask, "2", "00000000,00000002", true),
+            (Form::TextOrMask, "2", "00000000,00000003", false),
+            (Form::TextOrMask, "mq", "mq", true),
+            (Form::TextOrMask, "0", "", false),
             (Form::Feature("rx-gro-list".into()), "off", features, true),
             (Form::Feature("rx-gro-list".into()), "on", features, false),
             (Form::Feature("no-such".into()), "off", features, false),

@@ -20,6 +20,27 @@ const INTERFACE_UP: u32 = 1;
 
 const RULESET: [&str; 3] = ["nft", "list", "ruleset"];
 
+/// Lists the interfaces that have LRO on.
+const RECEIVE_OFFLOADS: [&str; 3] = [
+    "sh",
+    "-c",
+    "for port in /sys/class/net/*; do port=${port##*/}; \
+     ethtool -k \"$port\" 2>/dev/null | grep -q '^large-receive-offload: on$' && echo \"$port\"; done; :",
+];
+
+const INET6_FORWARDING: &str = "net.ipv6.conf.all.forwarding";
+
+/// Lists settings of all interfaces, as path, colon and value.
+const INET6_SETTINGS: [&str; 3] = [
+    "sh",
+    "-c",
+    "cd /proc/sys/net/ipv6/conf && grep -Hs '' \"$PWD\"/*/forwarding \"$PWD\"/*/accept_ra || :",
+];
+
+/// Lists the default routes that came with router advertisements.
+const ADVERTISED_DEFAULTS: [&str; 8] =
+    ["ip", "-6", "-o", "route", "show", "default", "proto", "ra"];
+
 /// What a DUT is set up for.
 pub(super) struct SetUp<'a> {
     pub(super) of: &'a DutHost,
@@ -43,6 +64,11 @@ impl SetUp<'_> {
         for (path, _) in self.settings() {
             questions.push(cat(&path));
         }
+        questions.push(words(&RECEIVE_OFFLOADS));
+        if self.families.contains(&AddressFamily::Inet6) {
+            questions.push(words(&INET6_SETTINGS));
+            questions.push(words(&ADVERTISED_DEFAULTS));
+        }
         for binding in self.bindings.values() {
             match binding {
                 Binding::Sysctl { key, .. } => questions.push(cat(&sysctl_path(self.of, key))),
@@ -65,6 +91,19 @@ impl SetUp<'_> {
         questions
     }
 
+    /// What puts the owner's ruleset back, where variants take its place and it is not empty.
+    ///
+    /// # Errors
+    /// `Host` for what the DUT does not tell.
+    pub(super) fn kept_ruleset(&self, answers: &Answers) -> Result<Option<String>, LabError> {
+        let mut bindings = self.bindings.values();
+        if !bindings.any(|binding| matches!(binding, Binding::Nft(_))) {
+            return Ok(None);
+        }
+        let ruleset = answers.needed(&words(&RULESET))?;
+        Ok((!ruleset.is_empty()).then(|| in_place_of_all(ruleset)))
+    }
+
     /// What is changed, in this order.
     ///
     /// # Errors
@@ -84,6 +123,7 @@ impl SetUp<'_> {
                 });
             }
         }
+        self.keep_what_forwarding_changes(answers, &mut steps)?;
         for (path, value) in self.settings() {
             let seen = answers.needed(&cat(&path))?;
             // Writing what is there already would set others back, too: those of every interface.
@@ -103,6 +143,69 @@ impl SetUp<'_> {
         Ok(steps)
     }
 
+    /// How everything is that the kernel changes by itself when an interface is to forward: LRO goes off, and with all
+    /// of IPv6 the same setting of every interface.
+    ///
+    /// # Errors
+    /// `Host` where the way to the DUT could be lost by it.
+    fn keep_what_forwarding_changes(
+        &self,
+        answers: &Answers,
+        steps: &mut Vec<Step>,
+    ) -> Result<(), LabError> {
+        let is_changed =
+            |path: &str, value| Ok::<_, LabError>(answers.needed(&cat(path))? != value);
+        let mut changed = Vec::new();
+        for (path, value) in self.settings() {
+            if path.ends_with("/forwarding") && is_changed(&path, value)? {
+                changed.push(path);
+            }
+        }
+        let all_of_inet6 = sysctl_path(self.of, INET6_FORWARDING);
+        let is_everywhere = changed.contains(&all_of_inet6);
+        for interface in answers.needed(&words(&RECEIVE_OFFLOADS))?.lines() {
+            if is_everywhere
+                || changed
+                    .iter()
+                    .any(|path| path.contains(&format!("/{interface}/")))
+            {
+                steps.push(Step {
+                    what: format!("large-receive-offload of {interface} (on)"),
+                    undo: Errand::of(&["ethtool", "-K", interface, "lro", "on"]),
+                    errands: Vec::new(),
+                });
+            }
+        }
+        if !is_everywhere {
+            return Ok(());
+        }
+        let settings: BTreeMap<&str, &str> = answers
+            .needed(&words(&INET6_SETTINGS))?
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .collect();
+        for route in answers.needed(&words(&ADVERTISED_DEFAULTS))?.lines() {
+            let mut route = route.split_whitespace().skip_while(|word| *word != "dev");
+            let Some(interface) = route.nth(1) else {
+                continue;
+            };
+            let accepts = format!("/proc/sys/net/ipv6/conf/{interface}/accept_ra");
+            if settings.get(accepts.as_str()) != Some(&"2") {
+                return Err(answers.wrong(format!(
+                    "its IPv6 default route through {interface} was learned from router advertisements, and Linux \
+                     forgets it when it begins to forward; set net.ipv6.conf.{interface}.accept_ra to 2, or give it \
+                     a default route of its own"
+                )));
+            }
+        }
+        for (path, value) in settings {
+            if path.ends_with("/forwarding") && path != all_of_inet6 && value == "1" {
+                steps.push(kept_file(path, value));
+            }
+        }
+        Ok(())
+    }
+
     /// Files of settings that frames need, and what they have to hold.
     fn settings(&self) -> Vec<(String, &'static str)> {
         let mut settings = Vec::new();
@@ -110,14 +213,16 @@ impl SetUp<'_> {
         for family in self.families {
             match family {
                 AddressFamily::Inet => {
-                    add("net.ipv4.ip_forward", "1");
+                    // Those of the ports alone: what holds for all would change more than itself.
+                    add("net.ipv4.conf.{dut-in}.forwarding", "1");
                     add("net.ipv4.conf.all.rp_filter", "0");
                     add("net.ipv4.conf.{dut-in}.rp_filter", "0");
                     if self.direction == Direction::Both {
+                        add("net.ipv4.conf.{dut-out}.forwarding", "1");
                         add("net.ipv4.conf.{dut-out}.rp_filter", "0");
                     }
                 }
-                AddressFamily::Inet6 => add("net.ipv6.conf.all.forwarding", "1"),
+                AddressFamily::Inet6 => add(INET6_FORWARDING, "1"),
             }
         }
         settings
@@ -233,10 +338,7 @@ impl SetUp<'_> {
                 let ruleset = answers.needed(&words(&RULESET))?;
                 let kept = Step {
                     what: "the nft ruleset".to_owned(),
-                    undo: Errand::reading(
-                        &["nft", "-f", "-"],
-                        &format!("flush ruleset\n{ruleset}\n"),
-                    ),
+                    undo: Errand::reading(&["nft", "-f", "-"], &in_place_of_all(ruleset)),
                     errands: Vec::new(),
                 };
                 if steps.iter().all(|step| step.what != kept.what) {
@@ -249,10 +351,16 @@ impl SetUp<'_> {
     }
 }
 
+/// What loads a ruleset in the place of all that is there.
+fn in_place_of_all(ruleset: &str) -> String {
+    format!("flush ruleset\n{ruleset}\n")
+}
+
 fn kept_file(path: &str, value: &str) -> Step {
     Step {
         what: format!("{path} ({value})"),
-        undo: write(path, value),
+        // One that is gone, with a module or a boot, has nothing to be put back.
+        undo: Errand::reading(&["sh", "-c", "[ ! -e \"$0\" ] || tee \"$0\"", path], value),
         errands: Vec::new(),
     }
 }

@@ -12,8 +12,8 @@ use crate::hosts::detached::{LOAD_AWAY_MAX, Window};
 /// seconds. What it does until there is a load costs some forks a second; under it, it sleeps.
 const SCRIPT: &str = r#"
 in=/sys/class/net/$1/statistics/rx_packets
-out=/sys/class/net/$2/statistics/tx_packets
-look() { cat /proc/uptime "$in" "$out" && grep ^cpu /proc/stat; }
+received() { cd "/sys/class/net/$1/statistics" && cat rx_packets rx_missed_errors rx_dropped; }
+look() { cat /proc/uptime && received "$1" && received "$2" && grep ^cpu /proc/stat; }
 read -r first < "$in" || exit 1
 echo ready
 left=$4
@@ -22,11 +22,14 @@ while read -r now < "$in" && [ $((now - first)) -lt "$3" ]; do
     left=$((left - 1))
     sleep 0.02 || exit 1
 done
-sleep "$5" && look && echo --- && sleep "$6" && look
+sleep "$5" && look "$1" "$2" && echo --- && sleep "$6" && look "$1" "$2"
 "#;
 
 /// How many looks for a load fit into a second, at most.
 const LOOKS_PER_SECOND: u64 = 50;
+
+/// How many counters of frames that came in a look has: three of each port.
+const COUNTERS: usize = 6;
 
 /// How many a second Linux counts in `/proc/stat`, whatever its timers' frequency.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -61,13 +64,15 @@ pub(super) fn watched(text: &str) -> Option<CpuWatch> {
 fn look(text: &str) -> Option<Look> {
     let mut lines = text.lines();
     let at_s = lines.next()?.split(' ').next()?.parse().ok()?;
-    let received_frames = lines.next()?.trim().parse().ok()?;
-    let sent_frames = lines.next()?.trim().parse().ok()?;
+    let received = lines.by_ref().take(COUNTERS);
+    let received = received.map(|line| line.trim().parse::<u64>());
+    let received: Vec<u64> = received.collect::<Result<_, _>>().ok()?;
     let times: BTreeMap<u32, CpuTimes> = lines.filter_map(of_cpu).collect();
     Some(Look {
         at_s,
-        received_frames,
-        sent_frames,
+        received_frames: received
+            .iter()
+            .try_fold(0_u64, |sum, &frames| sum.checked_add(frames))?,
         times: Some(times).filter(|times| !times.is_empty())?,
     })
 }
@@ -102,14 +107,22 @@ mod tests {
     const OUTPUT: &str = "\
 100.00 180.00
 1000
-900
+100
+0
+7
+0
+0
 cpu  100 0 100 800 0 0 0 0 0 0
 cpu0 50 0 50 400 0 0 0 0 0 0
 cpu1 50 0 50 400 0 0 0 0 0 0
 ---
 101.00 180.90
-51000
-40900
+41000
+10000
+100
+7
+0
+0
 cpu  100 0 110 890 0 0 95 5 0 0
 cpu0 50 0 55 400 0 0 90 5 0 0
 cpu1 50 0 55 490 0 0 5 0 0 0
@@ -118,7 +131,7 @@ cpu1 50 0 55 490 0 0 5 0 0 0
     #[test]
     fn a_busy_cpu_is_told_from_an_idle_one() {
         let watch = watched(OUTPUT).unwrap();
-        assert_eq!((watch.received_frames, watch.sent_frames), (50_000, 40_000));
+        assert_eq!(watch.received_frames, 50_000);
         assert!((watch.time_s - 1.0).abs() < 1e-9);
         let of = |cpu: u32| {
             let CpuTimes {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::IpAddr;
 
 use crate::TrafficError;
 
@@ -14,9 +15,9 @@ const REJECT: u32 = 0x200;
 
 /// Refuses an interface that a default route of either family leads through.
 ///
-/// To be asked on a thread in the interface's namespace. What the main tables do not say, it does
-/// not know: other tables, IPv4's next hops but the first, and that a bridge or a bond with a
-/// default route is made of this interface.
+/// To be asked on a thread in the interface's namespace. What stands on an interface, as bridges, bonds
+/// and VLANs do, is looked at too. What the main tables do not say, it does not know: other tables, and
+/// IPv4's next hops but the first.
 ///
 /// # Errors
 /// `DefaultRoute`; or the kernel's tables cannot be read, in which case nothing is known.
@@ -35,13 +36,70 @@ pub fn refuse_default_route(interface: &str) -> Result<(), TrafficError> {
             Err(error) if file == INET6 && error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(failed(error.to_string())),
         };
-        if parse(&text).map_err(failed)?.contains(interface) {
+        let leading = parse(&text).map_err(failed)?;
+        if standing_on(interface)
+            .iter()
+            .any(|name| leading.contains(name))
+        {
             return Err(TrafficError::DefaultRoute {
                 interface: interface.to_owned(),
             });
         }
     }
     Ok(())
+}
+
+/// Refuses an interface by which the ssh connection of this session comes in, if there is one.
+///
+/// To be asked on a thread in the interface's namespace. What stands on an interface is looked at too.
+///
+/// # Errors
+/// `SshConnection`; when the kernel does not say what addresses there are.
+pub fn refuse_ssh_connection(interface: &str) -> Result<(), TrafficError> {
+    let session = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let Some((address, zone)) = server_of(&session) else {
+        return Ok(());
+    };
+    for name in standing_on(interface) {
+        let is_there = fwdlab_sys::addresses(&name)?.contains(&address);
+        if is_there && zone.is_none_or(|zone| zone == name) {
+            return Err(TrafficError::SshConnection {
+                interface: interface.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The address by which a session of ssh was reached, and the interface where the address holds there only: the third
+/// word of client, port, server, port.
+fn server_of(session: &str) -> Option<(IpAddr, Option<&str>)> {
+    let server = session.split_whitespace().nth(2)?;
+    let (address, zone) = match server.split_once('%') {
+        Some((address, zone)) => (address, Some(zone)),
+        None => (server, None),
+    };
+    Some((address.parse().ok()?, zone))
+}
+
+/// An interface, and all that stand on it: bridges, bonds, VLANs.
+fn standing_on(interface: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    let mut left = vec![interface.to_owned()];
+    while let Some(name) = left.pop() {
+        let entries = fs::read_dir(format!("/sys/class/net/{name}"));
+        for entry in entries.into_iter().flatten().flatten() {
+            let entry = entry.file_name();
+            let upper = entry.to_str().and_then(|name| name.strip_prefix("upper_"));
+            left.extend(
+                upper
+                    .filter(|upper| !all.contains(*upper))
+                    .map(str::to_owned),
+            );
+        }
+        all.insert(name);
+    }
+    all
 }
 
 /// The interfaces of the default routes in `/proc/net/route`: destination and mask are 0.
@@ -133,6 +191,22 @@ fd000000000000000000000000000000 40 00000000000000000000000000000000 00 00000000
             )
         );
         assert!(parse_inet6("00 00 eth0").is_err());
+    }
+
+    #[test]
+    fn the_address_of_a_session_is_that_of_the_server() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert_eq!(
+            server_of("192.0.2.1 50000 192.0.2.2 22"),
+            Some((address("192.0.2.2"), None))
+        );
+        assert_eq!(
+            server_of("fe80::1%eth1 50000 fe80::2%eth1 22"),
+            Some((address("fe80::2"), Some("eth1")))
+        );
+        for session in ["", "192.0.2.1 50000", "a b c d"] {
+            assert_eq!(server_of(session), None, "{session}");
+        }
     }
 
     proptest! {
