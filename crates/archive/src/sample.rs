@@ -218,6 +218,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
         undisturbed_loop_ns: 690.0,
         rate_basis: BTreeMap::from([(order.family, RateBasis::Undisturbed)]),
         differing_facts: BTreeMap::new(),
+        tester: None,
     };
     let profiles = trials
         .iter()

@@ -111,8 +111,9 @@ fn measure(
     let mut noise = lab_noise(
         &resolved,
         &outcomes,
-        &environment.kernel,
-        &environment.cpu_model,
+        // The DUT's, whichever machine that is.
+        &loaded.sessions[0].environment.kernel,
+        &loaded.sessions[0].environment.cpu_model,
         &loaded.sessions[0].start,
     )?;
     if let Some(noise) = noise.as_mut().filter(|_| with_ruleset) {

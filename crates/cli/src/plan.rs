@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fwdlab_archive::{Loaded, Results};
 use fwdlab_lab::{Asks, Lab, LabError};
-use fwdlab_model::Resolved;
+use fwdlab_model::{Environment, Resolved};
 use fwdlab_plan::Overheads;
 use fwdlab_report::{Preview, render};
 
@@ -22,17 +22,20 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         arguments.lab.as_deref(),
         arguments.seed,
     )?;
-    let not_asked = ask_lab(&mut resolved).err().map(|error| why(&error));
+    let asked = ask_lab(&mut resolved);
     let plan = fwdlab_plan::build(&resolved)?;
-    let earlier = earlier_runs(&arguments.results, &resolved)?;
-    // How long set-ups and switches take over ssh, with or without a reboot, is not known here.
-    let duration_s = (!resolved.lab.kind.is_remote())
-        .then(|| overheads(&earlier).blocks_s(&plan.blocks, &resolved));
+    let earlier = earlier_runs(&arguments.results, &resolved, asked.as_ref().ok())?;
+    // How long set-ups and switches take over ssh, with or without a boot, only a run tells.
+    let known = overheads(&earlier, &resolved);
+    let guessed = (!resolved.lab.kind.is_remote()).then_some(FIRST_GUESS);
+    let duration_s = known
+        .or(guessed)
+        .map(|overheads| overheads.blocks_s(&plan.blocks, &resolved));
     let preview = Preview::build(
         &resolved,
         &plan,
         &earlier,
-        not_asked,
+        asked.err().map(|error| why(&error)),
         duration_s,
         arguments.methods,
     )?;
@@ -42,8 +45,8 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
     output::print(&render::preview(&preview, output::terminal_columns()))
 }
 
-/// Asks the lab which variants it can have, as a run does.
-fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<()> {
+/// Asks the lab which variants it can have, as a run does, and what it is.
+fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Environment> {
     Lab::prepare_process(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
     let mut lab = Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
@@ -54,7 +57,7 @@ fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<()> {
     {
         variant.unavailable = reason;
     }
-    Ok(())
+    Ok(lab.environment())
 }
 
 /// Why the lab could not be asked.
@@ -66,14 +69,23 @@ fn why(error: &anyhow::Error) -> String {
     }
 }
 
-/// The newest runs in this lab, on this machine and under this load.
-fn earlier_runs(results: &Path, resolved: &Resolved) -> anyhow::Result<Vec<Loaded>> {
+/// The newest runs in this lab, on this machine or its DUT, and under this load. A DUT that was not asked is taken for
+/// the one that it was.
+fn earlier_runs(
+    results: &Path,
+    resolved: &Resolved,
+    asked: Option<&Environment>,
+) -> anyhow::Result<Vec<Loaded>> {
     let is_alike = |other: &Resolved| {
         (&other.lab.name, other.lab.kind) == (&resolved.lab.name, resolved.lab.kind)
             && other.traffic.regime == resolved.traffic.regime
     };
     let mut runs = Results::earlier(results, is_alike, EARLIER_RUNS_MAX)?;
-    let here = fwdlab_lab::environment();
+    let here = match asked {
+        Some(environment) => environment.clone(),
+        None if resolved.lab.kind.is_remote() => return Ok(runs),
+        None => fwdlab_lab::environment(),
+    };
     runs.retain(|run| {
         run.sessions.iter().all(|session| {
             let there = &session.environment;
@@ -83,11 +95,15 @@ fn earlier_runs(results: &Path, resolved: &Resolved) -> anyhow::Result<Vec<Loade
     Ok(runs)
 }
 
-/// What set-up and switches took in the newest run that has a block.
-fn overheads(earlier: &[Loaded]) -> Overheads {
-    let accepted = earlier.iter().map(Loaded::accepted);
-    let newest = accepted.into_iter().find(|attempts| !attempts.is_empty());
-    let attempts = newest.unwrap_or_default();
+/// What set-up and switches took in the newest run that has a block; none where no run has. A boot takes longer than
+/// anything else.
+fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
+    let boots = |resolved: &Resolved| !resolved.rebooting_factors().is_empty();
+    let mut alike = earlier
+        .iter()
+        .filter(|run| boots(&run.resolved) == boots(resolved))
+        .map(Loaded::accepted);
+    let attempts = alike.find(|attempts| !attempts.is_empty())?;
     let median = |values: Vec<f64>| fwdlab_stats::median(&values);
     let of = |pick: fn(&fwdlab_model::BlockRecord) -> f64| {
         median(
@@ -97,9 +113,9 @@ fn overheads(earlier: &[Loaded]) -> Overheads {
                 .collect(),
         )
     };
-    Overheads {
+    Some(Overheads {
         set_up_s: of(|block| block.set_up_s).unwrap_or(FIRST_GUESS.set_up_s),
         switch_s: of(|block| block.switch_s).unwrap_or(FIRST_GUESS.switch_s),
         ..FIRST_GUESS
-    }
+    })
 }

@@ -83,6 +83,9 @@ impl Progress {
         if let LabEvent::Again { why } = event {
             self.say(&format!("{why}; this block is begun anew"));
         }
+        if let LabEvent::NotSentBy { better, why } = event {
+            self.say(&format!("the tester does not send by {}: {why}", better.sender()));
+        }
         if let LabEvent::Boot { into } = event {
             self.draw(&format!("booting {into}"));
             return;
@@ -91,7 +94,10 @@ impl Progress {
             return;
         }
         match event {
-            LabEvent::Again { .. } | LabEvent::Boot { .. } | LabEvent::SetUp => {}
+            LabEvent::Again { .. }
+            | LabEvent::Boot { .. }
+            | LabEvent::NotSentBy { .. }
+            | LabEvent::SetUp => {}
             LabEvent::Ready { .. } => self.draw("every variant forwards its probe frames"),
             LabEvent::Slice(slice) => {
                 let phase = format!("round {} of {}", slice.round, self.resolved.design.rounds);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     AddressFamily, BlockRecord, Conservation, CpuTimes, CpuUse, LoadRegime, PlannedBlock,
-    ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, TrialRecord, VariantName,
+    ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, VariantName,
     Verification,
 };
 
@@ -50,6 +50,13 @@ pub enum LabEvent<'a> {
     Boot {
         /// Into what.
         into: String,
+    },
+    /// What would have sent better does not work at the tester's port.
+    NotSentBy {
+        /// It.
+        better: Tester,
+        /// Why not.
+        why: &'a str,
     },
     /// A connection broke, and the block is begun anew.
     Again {
@@ -225,6 +232,7 @@ impl BlockLog {
             undisturbed_loop_ns,
             rate_basis: rate_basis(planned, &self.slices),
             differing_facts: BTreeMap::new(),
+            tester: None,
         };
         let (mut records, profiles) = self.profiler.map(Profiler::finish).unwrap_or_default();
         let mut trials = trials(

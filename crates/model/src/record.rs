@@ -253,6 +253,9 @@ pub struct BlockRecord {
     /// fact.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub differing_facts: BTreeMap<VariantName, BTreeMap<String, String>>,
+    /// Of a lab of hosts: what sent and counted, which only shows when the first frames are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tester: Option<Tester>,
 }
 
 /// Which part of its slices a block's forwarding rates rest on; one for all its trials, so that they
@@ -713,6 +716,7 @@ mod tests {
             undisturbed_loop_ns: 1.0,
             rate_basis: BTreeMap::new(),
             differing_facts: BTreeMap::new(),
+            tester: None,
         })
     }
 

@@ -243,6 +243,7 @@ mod tests {
             undisturbed_loop_ns: 1.0,
             rate_basis: BTreeMap::new(),
             differing_facts: BTreeMap::new(),
+            tester: None,
         };
         (trials, block)
     }

@@ -268,11 +268,20 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             "take it away, or rely on the intervals, which include it",
         );
     }
-    if let Some(tester) = session_tester(loaded).filter(|tester| !tester.losses().is_empty()) {
+    if let Some(tester) = tester_of(loaded).filter(|tester| !tester.losses().is_empty()) {
         let (what, what_to_do) = if tester == Tester::PktGen {
             (
                 "measured with netmap's pkt-gen: frames were counted and not checked".to_owned(),
                 "have fwdlab's own tester send and check them where that matters",
+            )
+        } else if loaded.resolved.lab.kind.is_remote() {
+            (
+                format!(
+                    "frames were sent by {}, because eBPF programs could not send from the tester's port: less was \
+                     offered than could be",
+                    tester.sender()
+                ),
+                "see what the run said of it, and whether the port's driver takes XDP programs",
             )
         } else {
             (
@@ -342,10 +351,12 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
     warnings
 }
 
-/// How frames were sent and counted; the same in all sessions, or they could not go on.
-fn session_tester(loaded: &Loaded) -> Option<Tester> {
-    let session = loaded.sessions.first()?;
-    Some(session.environment.tester)
+/// How frames were sent and counted; the same in all sessions, or they could not go on. Between hosts it shows in the
+/// blocks.
+fn tester_of(loaded: &Loaded) -> Option<Tester> {
+    let mut attempts = loaded.attempts.iter();
+    let of_block = attempts.find_map(|attempt| attempt.record.tester);
+    of_block.or_else(|| Some(loaded.sessions.first()?.environment.tester))
 }
 
 fn lab_section(loaded: &Loaded, session: &SessionRecord) -> LabSection {

@@ -32,6 +32,9 @@ fn a_run_on_hosts_is_published_and_leaves_the_dut_as_it_was() {
         Host::Dut,
         &["ip", "address", "add", "198.18.0.5/24", "dev", "eth1"],
     );
+    // What the kernel would change along with `ip_forward`.
+    let hardened = "echo 0 > /proc/sys/net/ipv4/conf/all/accept_redirects";
+    rig.lab.inside(Host::Dut, &["sh", "-c", hardened]);
     let before = rig.dut();
     let output = rig.run().output().unwrap();
     rig.assert_measured(&output, BLOCKS);
@@ -62,6 +65,15 @@ fn a_run_on_hosts_is_published_and_leaves_the_dut_as_it_was() {
         assert_eq!(facts.keys().collect::<Vec<_>>(), ["nft ruleset"]);
     }
     testkit::wait_until("the tester's process ends", || !rig.has_tester());
+    // From here on it is known how long a run takes.
+    let plan = rig
+        .fwdlab(&["plan", "--json", "--results"])
+        .arg(rig.results())
+        .arg(rig.path("hosts.toml"))
+        .output()
+        .unwrap();
+    let plan: serde_json::Value = serde_json::from_slice(&plan.stdout).unwrap();
+    assert!(plan["duration_s"].as_f64().unwrap() > 1.0, "{plan}");
     let lint = rig.fwdlab(&["lint"]).arg(&directory).output().unwrap();
     assert_eq!(lint.status.code(), Some(0), "{}", text(&lint));
 }
@@ -166,13 +178,24 @@ fn hosts_that_are_not_to_be_trusted_or_loaded_are_refused() {
     };
     rig.change("hosts-lab.toml", "out = \"eth1\"", "out = \"admin\"");
     refused("default route");
+    rig.lab
+        .inside(Host::Tester, &["ip", "route", "delete", "default"]);
+    refused("the ssh connection of this session comes in there");
     rig.change("hosts-lab.toml", "out = \"admin\"", "out = \"eth1\"");
     rig.change("hosts-lab.toml", "in = \"eth1\"", "in = \"admin\"");
     refused("a default route leads through admin");
     rig.lab
         .inside(Host::Dut, &["ip", "route", "delete", "default"]);
     refused("this connection to it comes in at admin");
-    rig.change("hosts-lab.toml", "in = \"admin\"", "in = \"eth7\"");
+    rig.change("hosts-lab.toml", "in = \"admin\"", "in = \"eth1\"");
+    // A port of a bridge, which has the address now.
+    let bridge = "ip link add name bridge up type bridge && address=$(ip -o -4 address show dev admin | \
+                  awk '{ print $4 }') && ip address add \"$address\" dev bridge && \
+                  ip link set dev eth1 master bridge";
+    rig.lab.inside(Host::Dut, &["sh", "-c", bridge]);
+    refused("this connection to it comes in at eth1");
+    rig.lab.inside(Host::Dut, &["ip", "link", "delete", "bridge"]);
+    rig.change("hosts-lab.toml", "in = \"eth1\"", "in = \"eth7\"");
     refused("it has no interface eth7");
     rig.change("hosts-lab.toml", "in = \"eth7\"", "in = \"eth1\"");
     rig.lab.change_host_key(Host::Tester);

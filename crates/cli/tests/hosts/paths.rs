@@ -38,6 +38,9 @@ fn frames_go_both_ways_by_xdp_too_and_past_many_routes() {
     // A network of the owner's that the routes of the experiment have to leave alone: they would begin with it.
     let own = ["ip", "route", "add", "2000::/16", "dev", "admin"];
     rig.lab.inside(Host::Dut, &own);
+    // One that the kernel would change along with all others, and a port that its owner has left down.
+    let own = "echo 1 > /proc/sys/net/ipv6/conf/default/forwarding && ip link set dev eth1 down";
+    rig.lab.inside(Host::Dut, &["sh", "-c", own]);
     let before = rig.dut();
     let show = |words: &[&str]| rig.lab.inside(Host::Dut, words);
     let has_program = || show(&["ip", "-d", "link", "show", "dev", "eth2"]).contains("prog/xdp");

@@ -135,6 +135,7 @@ impl Rig {
             &["nft", "list", "ruleset"],
             &["ethtool", "-k", "eth2"],
             &["grep", "-r", "", "/proc/sys/net/ipv4/conf"],
+            &["sh", "-c", "grep '' /proc/sys/net/ipv6/conf/*/forwarding"],
             &["cat", "/proc/sys/net/ipv4/ip_forward"],
         ]
         .into_iter()

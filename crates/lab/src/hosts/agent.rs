@@ -409,10 +409,14 @@ fn locked(heard: &Mutex<Instant>) -> MutexGuard<'_, Instant> {
     heard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until an interface has a link again.
+/// Waits until an interface has a link again; one that is down has none.
 fn await_carrier(interface: &str) -> Result<(), String> {
     let start = Instant::now();
-    while !fwdlab_sys::interface(interface).map_err(text)?.has_carrier {
+    let is_ready = || -> Result<bool, String> {
+        let now = fwdlab_sys::interface(interface).map_err(text)?;
+        Ok(now.has_carrier || !now.is_up)
+    };
+    while !is_ready()? {
         if start.elapsed() > CARRIER_TIME_MAX {
             let seconds = CARRIER_TIME_MAX.as_secs();
             return Err(format!(

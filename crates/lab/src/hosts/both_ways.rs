@@ -44,6 +44,10 @@ impl HostTester for BothWays {
         self.there.sender()
     }
 
+    fn refused(&self) -> &[(Tester, String)] {
+        self.there.refused()
+    }
+
     fn sees_flows(&self) -> bool {
         true
     }

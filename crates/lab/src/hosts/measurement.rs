@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, LoadRegime, NOT_TRANSMITTED, PlannedBlock, ProfileEvery, Resolved, Variant,
+    AddressFamily, LoadRegime, NOT_TRANSMITTED, PlannedBlock, ProfileEvery, Resolved, Tester, Variant,
     VariantName, Verification,
 };
 use fwdlab_sys::Interrupts;
@@ -111,6 +111,11 @@ impl<'a> Measurement<'a> {
             measurement.set_up()?;
         }
         Ok(measurement)
+    }
+
+    /// What would have sent better, and why it does not.
+    pub(super) fn refused(&self) -> &[(Tester, String)] {
+        self.link.tester.refused()
     }
 
     fn boots_every_trial(&self) -> bool {

@@ -462,6 +462,13 @@ impl HostsLab {
         measurement.prove(planned)?;
         let set_up = started.elapsed();
         on_event(LabEvent::Ready { set_up });
+        let refused = measurement.refused();
+        if self.choice.refused != refused {
+            refused.clone_into(&mut self.choice.refused);
+            for (better, why) in refused {
+                on_event(LabEvent::NotSentBy { better: *better, why });
+            }
+        }
         for order in &planned.families {
             measurement.measure_family(order.family, &order.rounds, on_event)?;
         }
@@ -476,6 +483,7 @@ impl HostsLab {
         asked.unaccounted_ratio_max = UNACCOUNTED_RATIO_MAX;
         let mut outcome = log.outcome(&self.resolved, &asked, planned, start);
         outcome.block.differing_facts = differing_facts;
+        outcome.block.tester = Some(self.link.tester.sender());
         self.choice.tester = self.link.tester.sender();
         Ok(outcome)
     }

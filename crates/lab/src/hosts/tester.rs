@@ -32,6 +32,11 @@ pub(super) trait HostTester {
     /// What sends and counts.
     fn sender(&self) -> Tester;
 
+    /// What would have sent better, and why it does not; known once frames were sent.
+    fn refused(&self) -> &[(Tester, String)] {
+        &[]
+    }
+
     /// Whether the sink tells flows apart.
     fn sees_flows(&self) -> bool;
 
@@ -95,6 +100,7 @@ pub(super) struct OwnTester {
     /// Whether it sends to the DUT's sending port, the flows that answer.
     is_reversed: bool,
     sender: Option<Tester>,
+    refused: Vec<(Tester, String)>,
 }
 
 struct Generator {
@@ -213,6 +219,7 @@ impl OwnTester {
             interface_in: of.interface_in.clone(),
             is_reversed: false,
             sender: None,
+            refused: Vec::new(),
         })
     }
 
@@ -251,9 +258,11 @@ impl OwnTester {
             dead_man_s: DEAD_MAN_S,
         };
         match generator.process.ask("sending", &ask)? {
-            Answer::Sending { sender, .. } => {
+            Answer::Sending { sender, refused } => {
                 // The same for all variants and ports, whatever else would work the next time.
-                self.sender = Some(sender);
+                if self.sender.replace(sender).is_none() {
+                    self.refused = refused;
+                }
                 Ok(())
             }
             other => Err(generator.process.unexpected("sending", &other)),
@@ -340,6 +349,10 @@ impl HostTester for OwnTester {
 
     fn sender(&self) -> Tester {
         self.sender.unwrap_or_default()
+    }
+
+    fn refused(&self) -> &[(Tester, String)] {
+        &self.refused
     }
 
     fn sees_flows(&self) -> bool {

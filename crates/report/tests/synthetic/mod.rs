@@ -331,6 +331,7 @@ impl Synthetic {
                 .collect(),
             undisturbed_loop_ns: 690.0,
             differing_facts: BTreeMap::new(),
+            tester: None,
             rate_basis: self
                 .families
                 .iter()
