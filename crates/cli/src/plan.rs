@@ -102,7 +102,8 @@ fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
     let mut alike = earlier
         .iter()
         .filter(|run| boots(&run.resolved) == boots(resolved))
-        .map(Loaded::accepted);
+        // One that is invalid has taken as long.
+        .map(|run| &run.attempts);
     let attempts = alike.find(|attempts| !attempts.is_empty())?;
     let median = |values: Vec<f64>| fwdlab_stats::median(&values);
     let of = |pick: fn(&fwdlab_model::BlockRecord) -> f64| {

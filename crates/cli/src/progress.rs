@@ -84,7 +84,10 @@ impl Progress {
             self.say(&format!("{why}; this block is begun anew"));
         }
         if let LabEvent::NotSentBy { better, why } = event {
-            self.say(&format!("the tester does not send by {}: {why}", better.sender()));
+            self.say(&format!(
+                "the tester does not send by {}: {why}",
+                better.sender()
+            ));
         }
         if let LabEvent::Boot { into } = event {
             self.draw(&format!("booting {into}"));

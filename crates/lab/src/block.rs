@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     AddressFamily, BlockRecord, Conservation, CpuTimes, CpuUse, LoadRegime, PlannedBlock,
-    ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, VariantName,
-    Verification,
+    ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord,
+    VariantName, Verification,
 };
 
 use crate::counters::Drops;

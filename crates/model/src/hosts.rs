@@ -24,6 +24,7 @@ pub(crate) const DUT_KEYS: &[&str] = &[
     "program",
     "pmc_event",
     "overwrite_other_slice",
+    "drop_counters",
 ];
 pub(crate) const TESTER_KEYS: &[&str] = &["host", "out", "in", "uses", "cpu", "program"];
 pub(crate) const RECEIVER_KEYS: &[&str] = &["host", "in", "program"];
@@ -120,6 +121,9 @@ pub struct DutHost {
     /// Whether images may be written to the slice of its disk that its system is not on.
     #[serde(skip)]
     pub overwrite_other_slice: bool,
+    /// Of Linux: counters of `ethtool -S` under which its ports count frames that they drop, and nowhere else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drop_counters: Vec<String>,
 }
 
 fn pmc_event_default() -> String {
@@ -232,6 +236,7 @@ pub(crate) fn hosts(
             }
         }
         let overwrite_other_slice = overwrite_other_slice(reading, &table, kind);
+        let drop_counters = drop_counters(reading, &table, kind);
         Some(DutHost {
             host: host?,
             interface_in: interface_in?,
@@ -241,6 +246,7 @@ pub(crate) fn hosts(
             program,
             pmc_event: pmc_event.unwrap_or_else(pmc_event_default),
             overwrite_other_slice,
+            drop_counters,
         })
     });
     let receiver = receiver.map(|table| {
@@ -338,6 +344,37 @@ fn overwrite_other_slice(reading: &mut Reading<'_>, table: &Table<'_>, kind: Lab
             .with_help("images of nanobsd are written there, in labs of kind \"freebsd-ssh\"");
     }
     table.boolean(reading, KEY).unwrap_or(false)
+}
+
+/// Names of counters, each once.
+fn drop_counters(reading: &mut Reading<'_>, table: &Table<'_>, kind: LabKind) -> Vec<String> {
+    const KEY: &str = "drop_counters";
+    let Some(value) = table.value(KEY) else {
+        return Vec::new();
+    };
+    if kind != LabKind::LinuxSsh {
+        reading
+            .error(value.span(), format!("a DUT of kind {kind} has no `{KEY}`"))
+            .with_help(
+                "they are counters of `ethtool -S`; of FreeBSD netstat tells what ports drop",
+            );
+    }
+    let what = table.what(KEY);
+    let mut names = Vec::new();
+    for item in reading.list(value, &what).unwrap_or_default() {
+        let Some(name) = reading.line(item, &format!("a counter of {what}")) else {
+            continue;
+        };
+        if names.contains(name.get_ref()) {
+            let message = format!("the counter {:?} is named twice", name.get_ref());
+            reading
+                .error(name.span(), message)
+                .with_help("frames would be counted twice; leave one out");
+            continue;
+        }
+        names.push(name.into_inner());
+    }
+    names
 }
 
 /// What ssh is told: nothing that it takes for an option, or for two words.

@@ -522,6 +522,16 @@ fn dut_host() -> Value {
                         "type": "boolean",
                     }),
                 ),
+                (
+                    "drop_counters",
+                    json!({
+                        "description": "Counters of `ethtool -S` under which its ports count frames that they \
+                                        drop, and nowhere else; only of Linux.",
+                        "type": "array",
+                        "items": line("A counter's name."),
+                        "uniqueItems": true,
+                    }),
+                ),
             ],
             &["host", "in", "out"],
         ),

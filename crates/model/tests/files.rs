@@ -811,6 +811,22 @@ fn what_is_brought_to_a_dut_is_part_of_the_experiment_and_in_no_record() {
         errors.contains("a DUT of kind linux-ssh has no other slice"),
         "{errors}"
     );
+    let counters = "drop_counters = [\"rx_discards_phy\", \"rx_discards_phy\"]";
+    for (kind, message) in [
+        (
+            "linux-ssh",
+            "the counter \"rx_discards_phy\" is named twice",
+        ),
+        (
+            "freebsd-ssh",
+            "a DUT of kind freebsd-ssh has no `drop_counters`",
+        ),
+    ] {
+        let text = hosts(counters);
+        let text = format!("kind = \"{kind}\"\n{text}[bind.rp_filter]\nsysctl = \"net.x\"\n");
+        let errors = small("").with("experiments/lab.toml", text).errors();
+        assert!(errors.contains(message), "{errors}");
+    }
     // An image brings its kernel.
     let with_kernel = format!("{image}\n[bind.k]\nkernel = {{ 0 = \"n\", 1 = \"m\" }}");
     let both = lab("", &with_kernel).changed(

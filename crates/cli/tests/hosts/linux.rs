@@ -35,6 +35,8 @@ fn a_run_on_hosts_is_published_and_leaves_the_dut_as_it_was() {
     // What the kernel would change along with `ip_forward`.
     let hardened = "echo 0 > /proc/sys/net/ipv4/conf/all/accept_redirects";
     rig.lab.inside(Host::Dut, &["sh", "-c", hardened]);
+    let counters = "[dut]\ndrop_counters = [\"rx_queue_0_xdp_drops\"]\n";
+    rig.change("hosts-lab.toml", "[dut]\n", counters);
     let before = rig.dut();
     let output = rig.run().output().unwrap();
     rig.assert_measured(&output, BLOCKS);
@@ -194,10 +196,15 @@ fn hosts_that_are_not_to_be_trusted_or_loaded_are_refused() {
                   ip link set dev eth1 master bridge";
     rig.lab.inside(Host::Dut, &["sh", "-c", bridge]);
     refused("this connection to it comes in at eth1");
-    rig.lab.inside(Host::Dut, &["ip", "link", "delete", "bridge"]);
+    rig.lab
+        .inside(Host::Dut, &["ip", "link", "delete", "bridge"]);
     rig.change("hosts-lab.toml", "in = \"eth1\"", "in = \"eth7\"");
     refused("it has no interface eth7");
     rig.change("hosts-lab.toml", "in = \"eth7\"", "in = \"eth1\"");
+    let counters = "[dut]\ndrop_counters = [\"no_such\"]\n";
+    rig.change("hosts-lab.toml", "[dut]\n", counters);
+    refused("neither eth1 nor eth2 has a counter \"no_such\"");
+    rig.change("hosts-lab.toml", counters, "[dut]\n");
     rig.lab.change_host_key(Host::Tester);
     refused("host tester: logging in: ssh failed");
     rig.lab.inside(

@@ -252,6 +252,7 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         let text = connection.run(&["cat", path], "").ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     };
+    findings.extend(balancer(&connection, named("interrupts")));
     let environment = environment_by(read, 1, None);
     let settings = cpu_settings(&environment.facts, &read);
     findings.extend(settings.into_iter().map(|finding| Finding {
@@ -259,6 +260,23 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         ..finding
     }));
     findings
+}
+
+/// Whether a program moves interrupts between CPUs, while it is measured too; none where that is not known.
+fn balancer(connection: &Connection, check: String) -> Option<Finding> {
+    const SCRIPT: &str = "for of in /proc/[0-9]*/comm; do \
+                          read -r name < \"$of\" && [ \"$name\" = irqbalance ] && echo \"$name\"; done 2>/dev/null; :";
+    let found = connection.run(&["sh", "-c", SCRIPT], "").ok()?;
+    Some(if found.trim().is_empty() {
+        Finding::fine(check, "irqbalance does not run")
+    } else {
+        Finding::warning(
+            check,
+            "irqbalance runs: where it moves a port's interrupts to another CPU, rates change with them, and the run \
+             ends because a fact has changed",
+            "systemctl stop irqbalance while it is measured",
+        )
+    })
 }
 
 /// Whether the DUT's kernel takes the XDP forwarder. Whether the drivers of its ports do, only putting it there would

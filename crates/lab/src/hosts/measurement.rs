@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, LoadRegime, NOT_TRANSMITTED, PlannedBlock, ProfileEvery, Resolved, Tester, Variant,
-    VariantName, Verification,
+    AddressFamily, LoadRegime, NOT_TRANSMITTED, PlannedBlock, ProfileEvery, Resolved, Tester,
+    Variant, VariantName, Verification,
 };
 use fwdlab_sys::Interrupts;
 

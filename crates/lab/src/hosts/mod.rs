@@ -466,7 +466,10 @@ impl HostsLab {
         if self.choice.refused != refused {
             refused.clone_into(&mut self.choice.refused);
             for (better, why) in refused {
-                on_event(LabEvent::NotSentBy { better: *better, why });
+                on_event(LabEvent::NotSentBy {
+                    better: *better,
+                    why,
+                });
             }
         }
         for order in &planned.families {

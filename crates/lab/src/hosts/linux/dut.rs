@@ -160,6 +160,44 @@ impl LinuxDut {
             }
         }
         (self.mac_in, self.mac_out) = (mac_in, mac_out);
+        self.prove_that_drivers_count()
+    }
+
+    fn ports(&self) -> [&str; 2] {
+        [&self.of.interface_in, &self.of.interface_out]
+    }
+
+    /// What lists the counters of the ports' drivers, where any of them count.
+    fn of_drivers(&self) -> Vec<Vec<String>> {
+        if self.of.drop_counters.is_empty() {
+            return Vec::new();
+        }
+        let list = |interface| ["ethtool", "-S", interface].map(str::to_owned).to_vec();
+        self.ports().map(list).to_vec()
+    }
+
+    /// Fails where neither port has a counter that the lab file names.
+    fn prove_that_drivers_count(&self) -> Result<(), LabError> {
+        let questions = self.of_drivers();
+        if questions.is_empty() {
+            return Ok(());
+        }
+        let answers = Answers::ask(&self.connection, questions.clone())?;
+        let listed = questions
+            .iter()
+            .filter_map(|question| answers.get(question));
+        let listed: Vec<&str> = listed.collect();
+        for name in &self.of.drop_counters {
+            if !listed
+                .iter()
+                .any(|text| driver_counter(text, name).is_some())
+            {
+                let [of_in, of_out] = self.ports();
+                return Err(self.wrong(&format!(
+                    "neither {of_in} nor {of_out} has a counter {name:?}; `ethtool -S {of_in}` lists them"
+                )));
+            }
+        }
         Ok(())
     }
 
@@ -671,6 +709,7 @@ impl Dut for LinuxDut {
             .into_iter()
             .map(|file| vec!["cat".to_owned(), file])
             .collect();
+        let commands = [commands, self.of_drivers()].concat();
         // A kernel without IPv6 has no snmp6.
         let mut texts = self
             .connection
@@ -679,8 +718,14 @@ impl Dut for LinuxDut {
             .map(Option::unwrap_or_default);
         let stack: String = texts.by_ref().take(3).collect();
         let mut drops = stack_drops(family, &stack);
-        for (reason, text) in reasons.into_iter().zip(texts) {
+        for (reason, text) in reasons.into_iter().zip(texts.by_ref()) {
             drops.insert(reason, text.trim().parse().unwrap_or(0));
+        }
+        for (interface, text) in self.ports().into_iter().zip(texts) {
+            for name in &self.of.drop_counters {
+                let frames = driver_counter(&text, name);
+                drops.extend(frames.map(|frames| (format!("{interface} {name}"), frames)));
+            }
         }
         let dropped = self.forwarder.dropped_frames()?;
         drops.extend(dropped.map(|frames| ("XDP forwarder".to_owned(), frames)));
@@ -731,6 +776,14 @@ impl Dut for LinuxDut {
     }
 }
 
+/// A counter among those that `ethtool -S` lists: `     rx_discards_phy: 17`.
+fn driver_counter(listed: &str, name: &str) -> Option<u64> {
+    listed.lines().find_map(|line| {
+        let (found, value) = line.trim().rsplit_once(": ")?;
+        (found == name).then(|| value.parse().ok())?
+    })
+}
+
 /// Whether one of the default routes that are listed leads through an interface.
 fn leads_through(routes: &str, interface: &str) -> bool {
     routes.lines().any(|route| {
@@ -751,4 +804,28 @@ fn has_address(listed: &str, own: Option<IpAddr>) -> bool {
         let address = word.split('/').next().and_then(|word| word.parse().ok());
         address.is_some() && address == own
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drivers_counter_is_read_by_its_whole_name() {
+        let listed =
+            "NIC statistics:\n     rx_discards_phy: 17\n     [0]: rx_drops: 3\n     odd: x\n";
+        assert_eq!(driver_counter(listed, "rx_discards_phy"), Some(17));
+        assert_eq!(driver_counter(listed, "[0]: rx_drops"), Some(3));
+        for name in ["discards_phy", "rx_discards", "odd", ""] {
+            assert_eq!(driver_counter(listed, name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_those_of_all_that_stand_on_a_port() {
+        let listed = "3: eth1    inet 198.18.0.2/24 scope global eth1\n7: br0    inet 192.0.2.1/24 scope global br0\n";
+        assert_eq!(names(listed).collect::<Vec<_>>(), ["eth1", "br0"]);
+        assert!(has_address(listed, "192.0.2.1".parse().ok()));
+        assert!(!has_address(listed, "192.0.2.2".parse().ok()) && !has_address(listed, None));
+    }
 }

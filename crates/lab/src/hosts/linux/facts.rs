@@ -30,6 +30,19 @@ const RESTLESS: &[&str] = &[
     "vm/stat_refresh",
 ];
 
+/// Lists files of the interface `$1` that set how its queues are served.
+const PORT_FILES: &str = r#"
+cd "/sys/class/net/$1" && grep -Hs '' "$PWD"/threaded "$PWD"/gro_flush_timeout "$PWD"/napi_defer_hard_irqs     "$PWD"/queues/rx-*/rps_cpus "$PWD"/queues/rx-*/rps_flow_cnt     "$PWD"/queues/tx-*/xps_cpus "$PWD"/queues/tx-*/xps_rxqs || :
+"#;
+
+/// Lists the CPUs that the interrupts of the interface `$1` go to.
+const INTERRUPT_FILES: &str = r#"
+for number in "/sys/class/net/$1"/device/msi_irqs/*; do
+    grep -Hs '' "/proc/irq/${number##*/}/smp_affinity_list"
+done
+:
+"#;
+
 /// How the output of a command is read.
 enum Form {
     /// All of it is one fact of this name.
@@ -139,10 +152,25 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
             ("ring", "-g"),
             ("coalescing", "-c"),
             ("channels", "-l"),
+            ("driver", "-i"),
+            ("private flag", "--show-priv-flags"),
         ] {
             let listed = Form::Listed(format!("{name} {interface}"));
             questions.push((listed, words(&format!("ethtool {option} {interface}"))));
         }
+        // Over which queues flows are spread.
+        for (name, option) in [("receive hash", "-x"), ("flow rules", "-n")] {
+            questions.push(whole(
+                &format!("{name} {interface}"),
+                &format!("ethtool {option} {interface}"),
+            ));
+        }
+        let files = |what, folder, script: &str| {
+            let words = ["sh", "-c", script, "files", interface].map(str::to_owned);
+            (Form::Files { what, folder }, words.to_vec())
+        };
+        questions.push(files("port", "/sys/class/net/", PORT_FILES));
+        questions.push(files("interrupt", "/proc/irq/", INTERRUPT_FILES));
         questions.push((
             Form::Link(interface.to_owned()),
             words(&format!("ip -o link show dev {interface}")),
