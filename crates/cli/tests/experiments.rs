@@ -47,6 +47,19 @@ fn said(arguments: &[&str]) -> (Option<i32>, String, String) {
     )
 }
 
+#[test]
+fn the_first_experiment_of_freebsd_hosts_can_be_planned_with_either_tester() {
+    for lab in ["freebsd-hosts", "freebsd-pkt-gen"] {
+        let (experiment, lab) = ("experiments/freebsd/redirect.toml", format!("labs/{lab}.toml"));
+        let (code, plan, stderr) = said(&["plan", experiment, "--lab", &lab, "--json"]);
+        assert_eq!(code, Some(0), "{stderr}");
+        let plan: Value = serde_json::from_str(&plan).unwrap();
+        assert!(plan["rebooting_factors"].is_null(), "{plan}");
+        // pkt-gen reports once a second.
+        assert!(plan["design"]["slice_ms"].as_u64() >= Some(3000), "{plan}");
+    }
+}
+
 /// The published experiments, each with the lab that it was published from.
 const SEEDS: [(&str, &str); 5] = [
     ("hyperthreading", "aoostar-x710"),
