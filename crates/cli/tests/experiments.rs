@@ -50,7 +50,10 @@ fn said(arguments: &[&str]) -> (Option<i32>, String, String) {
 #[test]
 fn the_first_experiment_of_freebsd_hosts_can_be_planned_with_either_tester() {
     for lab in ["freebsd-hosts", "freebsd-pkt-gen"] {
-        let (experiment, lab) = ("experiments/freebsd/redirect.toml", format!("labs/{lab}.toml"));
+        let (experiment, lab) = (
+            "experiments/freebsd/redirect.toml",
+            format!("labs/{lab}.toml"),
+        );
         let (code, plan, stderr) = said(&["plan", experiment, "--lab", &lab, "--json"]);
         assert_eq!(code, Some(0), "{stderr}");
         let plan: Value = serde_json::from_str(&plan).unwrap();

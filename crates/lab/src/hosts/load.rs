@@ -2,10 +2,18 @@
 
 use std::time::Instant;
 
+use fwdlab_model::NOT_TRANSMITTED;
+
 use super::protocol::Counted;
 use super::tester::Sent;
 use crate::block::as_f64;
 use crate::counters::Drops;
+
+/// Under which frames are counted that the DUT's end of a virtual cable did not take from the tester's.
+const NOT_TAKEN: &str = "not taken by the DUT's port";
+
+/// The part of the frames offered that may be missing for counters to be taken for complete.
+const DROPS_MISSING_RATIO: f64 = 1e-4;
 
 /// What became of a load.
 pub(super) struct Load {
@@ -60,6 +68,30 @@ pub(super) fn in_time(frames: u64, time_s: f64, other_s: f64) -> u64 {
     frames
 }
 
+/// Whether what was dropped tells of all frames that were lost of so many.
+pub(super) fn explain(dropped: &Drops, lost: u64, offered: u64) -> bool {
+    let missing = lost.saturating_sub(dropped.values().sum());
+    as_f64(missing) <= DROPS_MISSING_RATIO * as_f64(offered)
+}
+
+/// Adds what was offered and not transmitted to what was dropped.
+///
+/// A port of a card did not take it: the tester was the limit. Of a virtual cable the DUT's end does not take what the
+/// tester's cannot transmit, and may have counted the same frames under these reasons.
+pub(super) fn add_not_sent(dropped: &mut Drops, sent: &Sent, counted_twice: Option<&[String]>) {
+    let not_sent = sent.offered_frames.saturating_sub(sent.transmitted_frames);
+    let (reason, frames) = match counted_twice {
+        None => (NOT_TRANSMITTED, not_sent),
+        Some(reasons) => {
+            let counted = reasons.iter().filter_map(|reason| dropped.get(reason));
+            (NOT_TAKEN, not_sent.saturating_sub(counted.sum()))
+        }
+    };
+    if frames > 0 {
+        dropped.insert(reason.to_owned(), frames);
+    }
+}
+
 /// What became of all the loads of a family in a block.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
@@ -84,6 +116,43 @@ impl Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn drops<const N: usize>(of: [(&str, u64); N]) -> Drops {
+        Drops::from(of.map(|(reason, frames)| (reason.to_owned(), frames)))
+    }
+
+    #[test]
+    fn counters_are_complete_where_they_tell_of_almost_all_that_was_lost() {
+        let some = drops([("eth1 rx_missed_errors", 900), ("Ip.InDiscards", 95)]);
+        assert!(explain(&some, 995, 1000));
+        // Others' frames are dropped, too.
+        assert!(explain(&some, 10, 1000));
+        assert!(!explain(&some, 1000, 1000));
+        assert!(explain(&some, 1000, 100_000));
+        assert!(explain(&Drops::new(), 0, 0));
+    }
+
+    #[test]
+    fn a_frame_that_a_port_did_not_take_is_the_testers_or_the_duts() {
+        let sent = Sent {
+            offered_frames: 1000,
+            transmitted_frames: 700,
+            failed: None,
+        };
+        let seen = [("eth1 rx_dropped", 100), ("eth2 tx_dropped", 5)];
+        let mut of_card = drops(seen);
+        add_not_sent(&mut of_card, &sent, None);
+        let expected = [seen[0], seen[1], (NOT_TRANSMITTED, 300)];
+        assert_eq!(of_card, drops(expected));
+        // Both ends of a virtual cable have counted 100 of them.
+        let twice = ["eth1 rx_dropped".to_owned()];
+        let mut of_veth = drops(seen);
+        add_not_sent(&mut of_veth, &sent, Some(&twice));
+        assert_eq!(of_veth, drops([seen[0], seen[1], (NOT_TAKEN, 200)]));
+        let mut all = drops([("eth1 rx_dropped", 400)]);
+        add_not_sent(&mut all, &sent, Some(&twice));
+        assert_eq!(all, drops([("eth1 rx_dropped", 400)]));
+    }
 
     #[test]
     fn frames_of_another_time_are_in_proportion() {

@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, LoadRegime, NOT_TRANSMITTED, PlannedBlock, ProfileEvery, Resolved, Tester,
-    Variant, VariantName, Verification,
+    AddressFamily, LoadRegime, PlannedBlock, ProfileEvery, Resolved, Tester, Variant, VariantName,
+    Verification,
 };
 use fwdlab_sys::Interrupts;
 
@@ -19,7 +19,7 @@ use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
 use super::dut::unless_refused;
 use super::facts::{Facts, difference, left, shown};
-use super::load::{Load, Sums};
+use super::load::{Load, Sums, add_not_sent, explain};
 use super::protocol::SinkState;
 use super::tester::{Sent, Station};
 use crate::LabError;
@@ -29,15 +29,10 @@ use crate::counters::{self, Drops};
 use crate::journal::{Changes, Entrance, Journal};
 use crate::watch::Sample;
 
-/// Under which frames are counted that the DUT's end of a virtual cable did not take from the tester's.
-const NOT_TAKEN: &str = "not taken by the DUT's port";
-
 /// How long the DUT's counters of drops may be behind: the drivers of some ports read their cards every two seconds.
 const DROPS_LATE_MAX: Duration = Duration::from_millis(2500);
 /// How often they are read until then.
 const BETWEEN_LOOKS_AT_DROPS: Duration = Duration::from_millis(250);
-/// The part of the frames offered that may be missing for counters to be taken for complete.
-const DROPS_MISSING_RATIO: f64 = 1e-4;
 
 /// How late a program on the DUT may see the load: counters of some ports are a second old.
 const LATE_MAX: Duration = Duration::from_secs(1);
@@ -430,19 +425,11 @@ impl<'a> Measurement<'a> {
         let forwarded = forwarded.saturating_sub(forwarded_before);
         let lost = sent.transmitted_frames.saturating_sub(forwarded);
         let mut dropped = self.dropped_since(&before, family, lost, sent.offered_frames)?;
-        let mut not_sent = sent.offered_frames - sent.transmitted_frames;
-        // A virtual cable's two ends count the same frame: it is the DUT's that does not take it.
-        let reason = if self.generator.is_virtual {
-            let of_dut = self.link.dut.received_and_dropped();
-            let counted_there: u64 = of_dut.iter().filter_map(|reason| dropped.get(reason)).sum();
-            not_sent = not_sent.saturating_sub(counted_there);
-            NOT_TAKEN
-        } else {
-            NOT_TRANSMITTED
-        };
-        if not_sent > 0 {
-            dropped.insert(reason.to_owned(), not_sent);
-        }
+        let counted_twice = self
+            .generator
+            .is_virtual
+            .then(|| self.link.dut.received_and_dropped());
+        add_not_sent(&mut dropped, &sent, counted_twice.as_deref());
         Ok(Load {
             started,
             counted,
@@ -464,10 +451,7 @@ impl<'a> Measurement<'a> {
         let start = Instant::now();
         loop {
             let dropped = counters::difference(before, &self.link.dut.drops(family)?);
-            let missing = lost.saturating_sub(dropped.values().sum());
-            #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-            let is_complete = missing as f64 <= DROPS_MISSING_RATIO * offered as f64;
-            if is_complete || start.elapsed() > DROPS_LATE_MAX {
+            if explain(&dropped, lost, offered) || start.elapsed() > DROPS_LATE_MAX {
                 return Ok(dropped);
             }
             sleep(BETWEEN_LOOKS_AT_DROPS);

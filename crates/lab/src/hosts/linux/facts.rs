@@ -35,12 +35,24 @@ const PORT_FILES: &str = r#"
 cd "/sys/class/net/$1" && grep -Hs '' "$PWD"/threaded "$PWD"/gro_flush_timeout "$PWD"/napi_defer_hard_irqs     "$PWD"/queues/rx-*/rps_cpus "$PWD"/queues/rx-*/rps_flow_cnt     "$PWD"/queues/tx-*/xps_cpus "$PWD"/queues/tx-*/xps_rxqs || :
 "#;
 
-/// Lists the CPUs that the interrupts of the interface `$1` go to.
-const INTERRUPT_FILES: &str = r#"
-for number in "/sys/class/net/$1"/device/msi_irqs/*; do
-    grep -Hs '' "/proc/irq/${number##*/}/smp_affinity_list"
+/// Lists the CPUs that the interrupts of the interface `$1` go to. They are counted: their numbers are others when a
+/// driver has made them anew.
+const INTERRUPTS: &str = r#"
+folder=/sys/class/net/$1/device/msi_irqs
+# Of a virtual machine's port they are the bus's.
+[ -d "$folder" ] || folder=/sys/class/net/$1/device/../msi_irqs
+at=0
+for number in $(ls "$folder" 2>/dev/null | sort -n); do
+    read -r cpus 2>/dev/null < "/proc/irq/$number/smp_affinity_list" || continue
+    echo "$1/$at:$cpus"
+    at=$((at + 1))
 done
-:
+"#;
+
+/// Tells over which queues the interface `$1` spreads flows, but for the key of its hash, which is another after each
+/// boot.
+const RECEIVE_HASH: &str = r#"
+ethtool -x "$1" | grep -v -e '^RSS hash key:' -e '^\([0-9a-f][0-9a-f]:\)\{4\}' || :
 "#;
 
 /// How the output of a command is read.
@@ -159,18 +171,23 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
             questions.push((listed, words(&format!("ethtool {option} {interface}"))));
         }
         // Over which queues flows are spread.
-        for (name, option) in [("receive hash", "-x"), ("flow rules", "-n")] {
-            questions.push(whole(
-                &format!("{name} {interface}"),
-                &format!("ethtool {option} {interface}"),
-            ));
-        }
-        let files = |what, folder, script: &str| {
-            let words = ["sh", "-c", script, "files", interface].map(str::to_owned);
-            (Form::Files { what, folder }, words.to_vec())
+        questions.push(whole(
+            &format!("flow rules {interface}"),
+            &format!("ethtool -n {interface}"),
+        ));
+        let of_interface = |script: &str| {
+            ["sh", "-c", script, "of", interface]
+                .map(str::to_owned)
+                .to_vec()
         };
-        questions.push(files("port", "/sys/class/net/", PORT_FILES));
-        questions.push(files("interrupt", "/proc/irq/", INTERRUPT_FILES));
+        let name = format!("receive hash {interface}");
+        questions.push((Form::Whole(name), of_interface(RECEIVE_HASH)));
+        for (what, folder, script) in [
+            ("port", "/sys/class/net/", PORT_FILES),
+            ("interrupt", "", INTERRUPTS),
+        ] {
+            questions.push((Form::Files { what, folder }, of_interface(script)));
+        }
         questions.push((
             Form::Link(interface.to_owned()),
             words(&format!("ip -o link show dev {interface}")),
@@ -306,6 +323,31 @@ mod tests {
         ];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(facts, Facts::from(expected));
+    }
+
+    #[test]
+    fn what_serves_an_interfaces_queues_is_listed_and_what_it_lacks_is_none() {
+        for (_, words) in questions(["lo", "no-such"]) {
+            let is_script = [PORT_FILES, INTERRUPTS, RECEIVE_HASH]
+                .contains(&words[2..].first().map_or("", String::as_str));
+            if !is_script {
+                continue;
+            }
+            let output = std::process::Command::new(&words[0])
+                .args(&words[1..])
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{words:?} {output:?}");
+            let text = String::from_utf8(output.stdout).unwrap();
+            let mut facts = Facts::new();
+            add_files(&mut facts, "port", "/sys/class/net/", &text);
+            let has_files = words[2] == PORT_FILES && words[4] == "lo";
+            assert_eq!(
+                facts.contains_key("port lo.gro_flush_timeout"),
+                has_files,
+                "{text}"
+            );
+        }
     }
 
     #[test]
