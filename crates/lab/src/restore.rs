@@ -378,11 +378,11 @@ fn refuse_failures(leftovers: Vec<Leftover>) -> Result<Vec<Leftover>, LabError> 
 }
 
 fn failure(error: &LabError, on_failure: OnFailure) -> LeftoverState {
-    let mut why = error.to_string();
-    if error.is_of_a_connection() {
-        why += "; it is put back when the host can be reached again";
-    }
+    let why = error.to_string();
     match on_failure {
+        OnFailure::Keep if error.is_of_a_connection() => LeftoverState::Failed {
+            why: why + "; it is put back when the host can be reached again",
+        },
         OnFailure::Keep => LeftoverState::Failed { why },
         OnFailure::Forget => LeftoverState::Forgotten { why },
     }

@@ -8,7 +8,7 @@ use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LabKind, LoadRegime};
 
 use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use super::freebsd::image_writer;
-use super::linux::{Forwarder, find_grub};
+use super::linux::{BALANCER, Forwarder, find_grub};
 use super::ssh::{Connection, Destination};
 use super::{open_dut, open_tester};
 use crate::LabError;
@@ -264,16 +264,13 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
 
 /// Whether a program moves interrupts between CPUs, while it is measured too; none where that is not known.
 fn balancer(connection: &Connection, check: String) -> Option<Finding> {
-    const SCRIPT: &str = "for of in /proc/[0-9]*/comm; do \
-                          read -r name < \"$of\" && [ \"$name\" = irqbalance ] && echo \"$name\"; done 2>/dev/null; :";
-    let found = connection.run(&["sh", "-c", SCRIPT], "").ok()?;
+    let found = connection.run(&BALANCER, "").ok()?;
     Some(if found.trim().is_empty() {
         Finding::fine(check, "irqbalance does not run")
     } else {
         Finding::warning(
             check,
-            "irqbalance runs: where it moves a port's interrupts to another CPU, rates change with them, and the run \
-             ends because a fact has changed",
+            "irqbalance runs: it moves interrupts from CPU to CPU, and rates change with them",
             "systemctl stop irqbalance while it is measured",
         )
     })

@@ -280,8 +280,8 @@ impl<'a> Measurement<'a> {
                 let (switching, start_utc) = (Instant::now(), now_utc());
                 self.boot_for(family, self.variant(name), on_event)?;
                 let mut slice = self.slice(family, name, (round, position), !is_warm)?;
-                // From when the one before had ended: a boot is part of the switch.
-                slice.measured.switch = slice.switched - switching;
+                // From when the one before had ended: a boot is part of the switch, and so is what is asked behind the load.
+                slice.measured.switch = switching.elapsed().saturating_sub(slice.loaded);
                 slice.measured.start_utc = start_utc;
                 sums.add(&slice.sent, &slice.measured.dropped);
                 on_event(LabEvent::Slice(self.log.add_slice(slice.measured)));
@@ -346,7 +346,6 @@ impl<'a> Measurement<'a> {
     ) -> Result<SentSlice<'v>, LabError> {
         let variant = self.variant(name);
         self.link.dut.apply(self.changes.0, variant)?;
-        let switched = Instant::now();
         let mut moved = self.link.dut.moved(variant)?;
         if round == 1 && moved.is_none() {
             moved = self.is_another(name)?;
@@ -391,7 +390,7 @@ impl<'a> Measurement<'a> {
                 dut_cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
                 settings_moved: moved,
             },
-            switched,
+            loaded: settle + Duration::from_millis(design.slice_ms.into()),
             sent: load.sent,
         })
     }
@@ -597,8 +596,8 @@ fn as_milliseconds(time: Duration) -> u32 {
 /// A slice, and what was sent for it.
 struct SentSlice<'v> {
     measured: MeasuredSlice<'v>,
-    /// When the variant was set.
-    switched: Instant,
+    /// How long the load settled and was counted.
+    loaded: Duration,
     sent: Sent,
 }
 

@@ -182,7 +182,7 @@ fn script(filter: PacketFilter, text: &str) -> String {
 /// same as doing it once.
 fn command(filter: PacketFilter, is_enabled: bool) -> Vec<String> {
     // A filter that is off cannot cut the connection while its rules are replaced. pf's and IP Filter's are
-    // replaced at once, ipfw's one by one. With `-m` pf keeps its options: they are not among the rules that it lists.
+    // replaced at once, ipfw's one by one. With `-m` pf keeps its options, but for skipped interfaces: they are not among the rules that it lists.
     let script = match (filter, is_enabled) {
         (PacketFilter::Pf, true) => {
             "pfctl -q -m -f - && { pfctl -q -e || pfctl -s info | grep -q '^Status: Enabled'; }"
@@ -237,6 +237,17 @@ pub(super) fn keep(
                     ),
                 });
             }
+        }
+    }
+    if filter == PacketFilter::Pf {
+        let interfaces = connection.run(&["pfctl", "-v", "-s", "Interfaces"], "")?;
+        if interfaces.contains("(skip)") {
+            return Err(LabError::Host {
+                host: connection.host().to_owned(),
+                why: "its pf skips interfaces (`set skip`), which every load of rules forgets and pf does not list among \
+                      them; write `pass quick on lo0` or the like in their place"
+                    .to_owned(),
+            });
         }
     }
     let undo = command(filter, state.is_enabled);

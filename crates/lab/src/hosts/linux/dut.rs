@@ -46,6 +46,14 @@ addresses() {
 addresses "$1"
 "#;
 
+/// Prints something where irqbalance runs.
+pub(in crate::hosts) const BALANCER: [&str; 3] = [
+    "sh",
+    "-c",
+    "for of in /proc/[0-9]*/comm; do \
+     read -r name < \"$of\" && [ \"$name\" = irqbalance ] && echo \"$name\"; done 2>/dev/null; :",
+];
+
 /// A Linux DUT on its host.
 pub(in crate::hosts) struct LinuxDut {
     connection: Rc<Connection>,
@@ -374,7 +382,8 @@ impl Dut for LinuxDut {
     fn environment(&self) -> Result<Environment, LabError> {
         let processors = ["nproc", "--all"].map(str::to_owned);
         let nft = ["nft", "--version"].map(str::to_owned);
-        let mut questions = vec![processors.to_vec(), nft.to_vec()];
+        let balancer = BALANCER.map(str::to_owned);
+        let mut questions = vec![processors.to_vec(), nft.to_vec(), balancer.to_vec()];
         questions.extend(ENVIRONMENT_FILES.map(cat));
         let answers = Answers::ask(&self.connection, questions)?;
         let cpus = answers.needed(&processors)?.parse().unwrap_or(1);
@@ -383,7 +392,15 @@ impl Dut for LinuxDut {
             let text = answers.get(&cat(path)).map(str::to_owned);
             text.filter(|text| !text.is_empty())
         };
-        Ok(environment_by(read, cpus, nft))
+        let mut environment = environment_by(read, cpus, nft);
+        if answers
+            .get(&balancer)
+            .is_some_and(|found| !found.is_empty())
+        {
+            let source = "irqbalance runs on the DUT: it moves interrupts from CPU to CPU, and rates change with them";
+            environment.noise_sources.push(source.to_owned());
+        }
+        Ok(environment)
     }
 
     fn has_booted(&mut self) -> Result<(), LabError> {

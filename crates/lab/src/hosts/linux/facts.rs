@@ -30,14 +30,19 @@ const RESTLESS: &[&str] = &[
     "vm/stat_refresh",
 ];
 
-/// Lists files of the interface `$1` that set how its queues are served.
+/// Lists files of the interface `$1` that set how its queues are served. Drivers make queues, and say which CPU uses
+/// which, when an interface goes up.
 const PORT_FILES: &str = r#"
+read -r flags < "/sys/class/net/$1/flags" && [ $((flags & 1)) = 1 ] || exit 0
 cd "/sys/class/net/$1" && grep -Hs '' "$PWD"/threaded "$PWD"/gro_flush_timeout "$PWD"/napi_defer_hard_irqs     "$PWD"/queues/rx-*/rps_cpus "$PWD"/queues/rx-*/rps_flow_cnt     "$PWD"/queues/tx-*/xps_cpus "$PWD"/queues/tx-*/xps_rxqs || :
 "#;
 
 /// Lists the CPUs that the interrupts of the interface `$1` go to. They are counted: their numbers are others when a
-/// driver has made them anew.
+/// driver has made them anew. Where irqbalance runs they are no settings: it moves them as it likes.
 const INTERRUPTS: &str = r#"
+for of in /proc/[0-9]*/comm; do
+    read -r name 2>/dev/null < "$of" && [ "$name" = irqbalance ] && exit 0
+done
 folder=/sys/class/net/$1/device/msi_irqs
 # Of a virtual machine's port they are the bus's.
 [ -d "$folder" ] || folder=/sys/class/net/$1/device/../msi_irqs

@@ -13,6 +13,6 @@ mod watch;
 
 pub(crate) use self::boot::boot_by_itself;
 pub(super) use self::boot::find_grub;
-pub(super) use self::dut::LinuxDut;
+pub(super) use self::dut::{BALANCER, LinuxDut};
 pub(super) use self::forwarder::Forwarder;
 pub use self::stacks::{StackWatch, serve_stacks};
