@@ -115,8 +115,8 @@ fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
         )
     };
     Some(Overheads {
-        set_up_s: of(|block| block.set_up_s).unwrap_or(FIRST_GUESS.set_up_s),
-        switch_s: of(|block| block.switch_s).unwrap_or(FIRST_GUESS.switch_s),
+        set_up_s: of(|block| block.set_up_s)?,
+        switch_s: of(|block| block.switch_s)?,
         ..FIRST_GUESS
     })
 }

@@ -294,8 +294,9 @@ impl InterfaceGenerator {
     }
 }
 
-/// Whether an interface is a card's port.
-fn is_card(name: &str) -> bool {
+/// Whether an interface of the calling process's namespace is a card's port.
+#[must_use]
+pub fn is_card(name: &str) -> bool {
     let interface = Path::new("/sys/class/net").join(name);
     interface.join("device").exists()
 }

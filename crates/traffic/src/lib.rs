@@ -24,6 +24,7 @@ pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
 pub use interface::{
     InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, SentFrames, Way,
+    is_card,
 };
 pub use interface_counters::{InterfaceCounters, InterfaceCounts};
 pub use interlock::{refuse_default_route, refuse_ssh_connection};

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
-use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
@@ -16,7 +15,7 @@ use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
     CountingProgram, Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad,
-    InterfaceSink, Link, Pace, TrafficError, Way, XdpProgram, refuse_default_route,
+    InterfaceSink, Link, Pace, TrafficError, Way, XdpProgram, is_card, refuse_default_route,
     refuse_ssh_connection,
 };
 
@@ -445,10 +444,9 @@ fn station(interface: &str) -> Result<Answer, String> {
         .and_then(|()| refuse_ssh_connection(interface))
         .map_err(text)?;
     let found = fwdlab_sys::interface(interface).map_err(text)?;
-    let hardware = Path::new("/sys/class/net").join(interface).join("device");
     Ok(Answer::Station {
         mac: MacAddress(found.mac).to_string(),
-        is_virtual: !hardware.exists(),
+        is_virtual: !is_card(interface),
     })
 }
 

@@ -22,6 +22,10 @@ use crate::profiler::ProfileSlice;
 use crate::program::command_line;
 use crate::{Asks, LabError};
 
+/// What is wrong where ssh logs in as somebody else.
+pub(super) const NOT_ROOT: &str = "fwdlab has to log in to it as root, who alone may change its settings: `host = \
+                                   \"root@…\"`, or `User root` in the ssh configuration";
+
 /// How long ports may take to be there, and to have a link, once the host answers.
 pub(super) const PORTS_TIME_MAX: Duration = Duration::from_secs(120);
 /// How long a host that has booted may go on changing by itself.

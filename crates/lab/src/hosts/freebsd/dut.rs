@@ -26,7 +26,7 @@ use crate::hosts::boot::{BootChoice, BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
 use crate::hosts::dut::{
-    Answers, Dut, OwnPrograms, PORTS_TIME_MAX, Step, await_rest, bindings_of, change_all,
+    Answers, Dut, NOT_ROOT, OwnPrograms, PORTS_TIME_MAX, Step, await_rest, bindings_of, change_all,
     is_refused, meaning, missing_program, ports_of_the_load, said,
 };
 use crate::hosts::facts::{Facts, restless};
@@ -88,9 +88,7 @@ impl FreebsdDut {
             mac_in: String::new(),
         };
         if dut.run(&["id", "-u"])?.trim() != "0" {
-            return Err(
-                dut.wrong("fwdlab has to log in to it as root, who alone may change its settings: `host = \"root@…\"`, or `User root` in the ssh configuration")
-            );
+            return Err(dut.wrong(NOT_ROOT));
         }
         dut.look_at_ports()?;
         Ok(dut)

@@ -238,8 +238,6 @@ pub(super) fn keep(
                 });
             }
         }
-    }
-    if filter == PacketFilter::Pf {
         let interfaces = connection.run(&["pfctl", "-v", "-s", "Interfaces"], "")?;
         if interfaces.contains("(skip)") {
             return Err(LabError::Host {

@@ -24,8 +24,8 @@ use crate::hosts::boot::{BootChoice, BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
 use crate::hosts::dut::{
-    Answers, Dut, OwnPrograms, PORTS_TIME_MAX, await_rest, bindings_of, change_all, meaning,
-    missing_program, on_or_off, ports_of_the_load, said,
+    Answers, Dut, NOT_ROOT, OwnPrograms, PORTS_TIME_MAX, await_rest, bindings_of, change_all,
+    meaning, missing_program, on_or_off, ports_of_the_load, said,
 };
 use crate::hosts::facts::{Facts, restless};
 use crate::hosts::process::bring;
@@ -47,12 +47,8 @@ addresses "$1"
 "#;
 
 /// Prints something where irqbalance runs.
-pub(in crate::hosts) const BALANCER: [&str; 3] = [
-    "sh",
-    "-c",
-    "for of in /proc/[0-9]*/comm; do \
-     read -r name < \"$of\" && [ \"$name\" = irqbalance ] && echo \"$name\"; done 2>/dev/null; :",
-];
+pub(in crate::hosts) const BALANCER: [&str; 3] =
+    ["sh", "-c", "grep -hsx irqbalance /proc/[0-9]*/comm || :"];
 
 /// A Linux DUT on its host.
 pub(in crate::hosts) struct LinuxDut {
@@ -131,9 +127,7 @@ impl LinuxDut {
         questions.extend(ports.map(addresses_of));
         let answers = Answers::ask(&self.connection, questions)?;
         if answers.needed(&user)? != "0" {
-            return Err(
-                self.wrong("fwdlab has to log in to it as root, who alone may change its settings: `host = \"root@…\"`, or `User root` in the ssh configuration")
-            );
+            return Err(self.wrong(NOT_ROOT));
         }
         let [mac_in, mac_out] = ports.map(|interface| {
             let mac = answers.get(&mac_of(interface)).map(str::to_owned);
@@ -210,8 +204,7 @@ impl LinuxDut {
     }
 
     fn all_facts(&self) -> Result<Facts, LabError> {
-        let interfaces = [&self.of.interface_in, &self.of.interface_out];
-        let mut facts = facts(&self.connection, interfaces.map(String::as_str))?;
+        let mut facts = facts(&self.connection, self.ports())?;
         match facts.remove(BOOT_ID) {
             Some(id) if BootId::Named(id.clone()) != self.boot_id => Err(LabError::Rebooted {
                 host: self.connection.host().to_owned(),
@@ -298,30 +291,30 @@ impl LinuxDut {
         if self.is_refused(&["nft", "--version"])? {
             return Ok(Some("nft is not installed there".to_owned()));
         }
-        match self
-            .connection
-            .run(&["nft", "--check", "-f", "-"], &ruleset)
-        {
-            Err(LabError::OnHost { stderr, .. }) => Ok(refused_by_kernel(&stderr)),
-            tried => tried.map(|_| None),
+        let complaint = self.complaint_about(&ruleset)?;
+        Ok(complaint.and_then(|stderr| refused_by_kernel(&stderr)))
+    }
+
+    /// What nft says of a ruleset that it does not load; none where it would.
+    fn complaint_about(&self, ruleset: &str) -> Result<Option<String>, LabError> {
+        match self.connection.run(&["nft", "--check", "-f", "-"], ruleset) {
+            Err(LabError::OnHost { stderr, .. }) => Ok(Some(stderr)),
+            checked => checked.map(|_| None),
         }
     }
 
     /// Fails where nft does not load again what it lists: of rules that were made by other means it shows what it cannot
     /// read.
     fn prove_that_loads(&self, ruleset: &str) -> Result<(), LabError> {
-        match self
-            .connection
-            .run(&["nft", "--check", "-f", "-"], ruleset)
-        {
-            Err(LabError::OnHost { stderr, .. }) => Err(self.wrong(&format!(
-                "its own ruleset could not be put back: nft does not load what `nft list ruleset` shows ({}); have \
-                 the rules that other programs made (iptables, Docker) taken away while it is measured, or leave \
-                 rulesets out of the experiment",
-                stderr.lines().next().unwrap_or_default()
-            ))),
-            checked => checked.map(|_| ()),
-        }
+        let Some(stderr) = self.complaint_about(ruleset)? else {
+            return Ok(());
+        };
+        Err(self.wrong(&format!(
+            "its own ruleset could not be put back: nft does not load what `nft list ruleset` shows ({}); have the \
+             rules that other programs made (iptables, Docker) taken away while it is measured, or leave rulesets out \
+             of the experiment",
+            stderr.lines().next().unwrap_or_default()
+        )))
     }
 
     /// Why a variant is unavailable.
@@ -673,8 +666,10 @@ impl Dut for LinuxDut {
         }
         if let Some(program) = self.xdp_program(variant)? {
             let asked = self.forwarder.number(program)?;
-            let ports = [&self.of.interface_in, &self.of.interface_out];
-            readings.extend(ports.map(|interface| program_reading(interface, asked)));
+            readings.extend(
+                self.ports()
+                    .map(|interface| program_reading(interface, asked)),
+            );
         }
         let ruleset = self.ruleset(variant)?;
         let listing = ["nft", "--stateless", "list", "ruleset"].map(str::to_owned);
@@ -758,8 +753,7 @@ impl Dut for LinuxDut {
     }
 
     fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String> {
-        let interfaces = [&self.of.interface_in, &self.of.interface_out];
-        watch::words(interfaces.map(String::as_str), window, load_frames_min)
+        watch::words(self.ports(), window, load_frames_min)
     }
 
     fn watched_cpus(&self, text: &str) -> Option<CpuWatch> {

@@ -34,15 +34,15 @@ const RESTLESS: &[&str] = &[
 /// which, when an interface goes up.
 const PORT_FILES: &str = r#"
 read -r flags < "/sys/class/net/$1/flags" && [ $((flags & 1)) = 1 ] || exit 0
-cd "/sys/class/net/$1" && grep -Hs '' "$PWD"/threaded "$PWD"/gro_flush_timeout "$PWD"/napi_defer_hard_irqs     "$PWD"/queues/rx-*/rps_cpus "$PWD"/queues/rx-*/rps_flow_cnt     "$PWD"/queues/tx-*/xps_cpus "$PWD"/queues/tx-*/xps_rxqs || :
+cd "/sys/class/net/$1" && grep -Hs '' "$PWD"/threaded "$PWD"/gro_flush_timeout "$PWD"/napi_defer_hard_irqs \
+    "$PWD"/queues/rx-*/rps_cpus "$PWD"/queues/rx-*/rps_flow_cnt \
+    "$PWD"/queues/tx-*/xps_cpus "$PWD"/queues/tx-*/xps_rxqs || :
 "#;
 
 /// Lists the CPUs that the interrupts of the interface `$1` go to. They are counted: their numbers are others when a
 /// driver has made them anew. Where irqbalance runs they are no settings: it moves them as it likes.
 const INTERRUPTS: &str = r#"
-for of in /proc/[0-9]*/comm; do
-    read -r name 2>/dev/null < "$of" && [ "$name" = irqbalance ] && exit 0
-done
+! grep -qsx irqbalance /proc/[0-9]*/comm || exit 0
 folder=/sys/class/net/$1/device/msi_irqs
 # Of a virtual machine's port they are the bus's.
 [ -d "$folder" ] || folder=/sys/class/net/$1/device/../msi_irqs
@@ -334,7 +334,7 @@ mod tests {
     fn what_serves_an_interfaces_queues_is_listed_and_what_it_lacks_is_none() {
         for (_, words) in questions(["lo", "no-such"]) {
             let is_script = [PORT_FILES, INTERRUPTS, RECEIVE_HASH]
-                .contains(&words[2..].first().map_or("", String::as_str));
+                .contains(&words.get(2).map_or("", String::as_str));
             if !is_script {
                 continue;
             }

@@ -153,11 +153,9 @@ impl SetUp<'_> {
         answers: &Answers,
         steps: &mut Vec<Step>,
     ) -> Result<(), LabError> {
-        let is_changed =
-            |path: &str, value| Ok::<_, LabError>(answers.needed(&cat(path))? != value);
         let mut changed = Vec::new();
         for (path, value) in self.settings() {
-            if path.ends_with("/forwarding") && is_changed(&path, value)? {
+            if path.ends_with("/forwarding") && answers.needed(&cat(&path))? != value {
                 changed.push(path);
             }
         }
