@@ -56,6 +56,17 @@ pub enum LabError {
         /// How long it was waited for.
         seconds: u64,
     },
+    /// Frames that were offered and did not arrive at the DUT.
+    #[error(
+        "{frames} frames were still on their way to the DUT {seconds} s after the generator was held; \
+         fwdlab attaches no XDP program while frames come in; free this machine's CPUs, and run again"
+    )]
+    UnderWay {
+        /// How many.
+        frames: u64,
+        /// How long they were waited for.
+        seconds: u64,
+    },
     /// A sender that does not send.
     #[error("{sender}: of {handed_over} frames the interface sent {sent}")]
     SenderSilent {

@@ -60,6 +60,7 @@ pub(crate) struct End<'a> {
 /// What an interface has counted and carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InterfaceState {
+    pub(crate) rx_packets: u64,
     pub(crate) rx_dropped: u64,
     pub(crate) tx_dropped: u64,
     /// Frames dropped because they came in for another station.
@@ -327,6 +328,7 @@ impl Netlink {
         for attribute in &link.attributes {
             match attribute {
                 LinkAttribute::Stats64(stats) => {
+                    state.rx_packets = stats.rx_packets;
                     state.rx_dropped = stats.rx_dropped;
                     state.tx_dropped = stats.tx_dropped;
                     state.rx_otherhost_dropped = stats.rx_otherhost_dropped;

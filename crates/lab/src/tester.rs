@@ -97,7 +97,11 @@ pub(crate) enum IngressControl {
 impl IngressControl {
     pub(crate) fn new(tester: Tester) -> Result<Self, LabError> {
         Ok(match tester {
-            Tester::Ebpf => Self::Xdp(drop_control()?),
+            Tester::Ebpf => {
+                let mut control = drop_control()?;
+                control.xdp.park()?;
+                Self::Xdp(control)
+            }
             _ => Self::OtherStation,
         })
     }
@@ -112,7 +116,9 @@ impl IngressControl {
         match (self, running) {
             (Self::Xdp(control), _) => {
                 for interface in receiving(direction) {
-                    topology.dut().run(|| control.xdp.attach(interface))??;
+                    topology
+                        .dut()
+                        .run(|| control.xdp.attach_to_stay(interface))??;
                 }
             }
             (Self::OtherStation, RunningSender::Socket(running)) => running.misaddress(true),
@@ -124,12 +130,13 @@ impl IngressControl {
     }
 
     /// From now on frames are forwarded again.
-    pub(crate) fn end(&mut self, running: &RunningSender) {
+    pub(crate) fn end(&mut self, running: &RunningSender) -> Result<(), LabError> {
         match (self, running) {
-            (Self::Xdp(control), _) => control.xdp.detach(),
+            (Self::Xdp(control), _) => control.xdp.detach()?,
             (Self::OtherStation, RunningSender::Socket(running)) => running.misaddress(false),
             (Self::OtherStation, RunningSender::Ebpf(_)) => {}
         }
+        Ok(())
     }
 
     /// Frames that it has ended.

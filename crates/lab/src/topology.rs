@@ -244,6 +244,23 @@ impl Topology {
         Ok(self.dut_netlink.interface_state(index)?.xdp_program)
     }
 
+    /// Frames that have come to the end of the generator's cables so far: received by the DUT, or
+    /// dropped because its ring was full.
+    pub(crate) fn arrived_frames(&mut self, direction: Direction) -> Result<u64, LabError> {
+        let arrived = |sent: &InterfaceState, received: &InterfaceState| {
+            received.rx_packets + sent.tx_dropped.max(received.rx_dropped)
+        };
+        let tester_out = self.tester_netlink.interface_state(self.tester_out)?;
+        let dut_in = self.dut_netlink.interface_state(self.dut_in)?;
+        let there = arrived(&tester_out, &dut_in);
+        if direction == Direction::Forward {
+            return Ok(there);
+        }
+        let tester_in = self.tester_netlink.interface_state(self.tester_in)?;
+        let dut_out = self.dut_netlink.interface_state(self.dut_out)?;
+        Ok(there + arrived(&tester_in, &dut_out))
+    }
+
     /// Frames lost so far on each cable, in each direction of the traffic, and where a CPU hands
     /// frames over to another (RPS).
     ///

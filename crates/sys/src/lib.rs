@@ -10,6 +10,7 @@ mod error;
 mod ethtool;
 mod interface;
 mod interrupt;
+mod kernel_readers;
 mod mapping;
 mod memory_file;
 mod mp_ring;
@@ -24,6 +25,7 @@ mod slots;
 mod stack_sampler;
 mod sync;
 mod user_namespace;
+mod xdp_slot;
 
 pub use af_xdp::XdpSocket;
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
@@ -34,6 +36,7 @@ pub use error::SysError;
 pub use ethtool::{Feature, enable_gro, features, set_features};
 pub use interface::{Interface, addresses, interface};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
+pub use kernel_readers::wait_for_network_polls;
 pub use memory_file::memory_file;
 pub use mp_ring::{Drainer, Enqueued, Finished, MultiProducerRing};
 pub use namespace::{
@@ -53,6 +56,7 @@ pub use stack_sampler::{
     this_thread,
 };
 pub use user_namespace::{NoUserNamespace, enter_user_namespace, is_in_user_namespace};
+pub use xdp_slot::{XdpParking, XdpSlot};
 
 /// Whether this process runs as the machine's root, not as that of a user namespace.
 #[must_use]

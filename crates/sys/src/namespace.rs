@@ -169,7 +169,10 @@ impl NamespaceEntrance {
 }
 
 /// Runs a closure on a thread inside the namespace behind a file.
-fn run_inside<T: Send>(file: &File, closure: impl FnOnce() -> T + Send) -> nix::Result<T> {
+pub(crate) fn run_inside<T: Send>(
+    file: &File,
+    closure: impl FnOnce() -> T + Send,
+) -> nix::Result<T> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             setns(file, CloneFlags::CLONE_NEWNET)?;
@@ -197,7 +200,7 @@ impl Drop for NetworkNamespace {
 }
 
 /// Makes a network namespace that only its descriptor keeps.
-fn make_nameless() -> io::Result<File> {
+pub(crate) fn make_nameless() -> io::Result<File> {
     // The thread that enters the new namespace must end in it, so it is one of its own.
     std::thread::spawn(|| {
         unshare(CloneFlags::CLONE_NEWNET)?;

@@ -12,8 +12,10 @@ const ANSWER_SIZE: usize = 1024;
 const HEADER_SIZE: usize = 16;
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
 
 /// Netlink of the network namespace in which it was opened; it may be asked from any.
+#[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
     sequence_number: u32,
@@ -54,8 +56,29 @@ impl Netlink {
     /// The kernel's refusal, or `InvalidData` of an answer that is damaged or of another kind.
     pub fn ask(&mut self, request: u16, body: &[u8], answer: u16) -> io::Result<Vec<u8>> {
         self.sequence_number = self.sequence_number.wrapping_add(1);
-        let message = message(request, self.sequence_number, body);
-        self.socket.send(&message, 0)?;
+        let message = message(request, NLM_F_REQUEST, self.sequence_number, body);
+        self.exchange(&message, answer)
+    }
+
+    /// Tells the kernel to change something, and waits until it has.
+    ///
+    /// Shape: the kind of request, its flags beyond those of every request, and what follows its header.
+    ///
+    /// # Errors
+    /// The kernel's refusal.
+    pub fn tell(&mut self, request: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+        self.sequence_number = self.sequence_number.wrapping_add(1);
+        let flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        let message = message(request, flags, self.sequence_number, body);
+        match self.exchange(&message, NLMSG_ERROR) {
+            // An acknowledgement is an error with number 0.
+            Err(error) if error.raw_os_error() != Some(0) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn exchange(&mut self, message: &[u8], answer: u16) -> io::Result<Vec<u8>> {
+        self.socket.send(message, 0)?;
         let mut bytes = [0; ANSWER_SIZE];
         loop {
             let length = self.socket.recv(&mut &mut bytes[..], 0)?;
@@ -88,12 +111,12 @@ pub fn netlink_attribute(body: &[u8], header_size: usize, kind: u16) -> io::Resu
     Err(damaged())
 }
 
-fn message(kind: u16, sequence_number: u32, body: &[u8]) -> Vec<u8> {
+fn message(kind: u16, flags: u16, sequence_number: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER_SIZE + body.len()).expect("requests are short");
     let mut message = Vec::with_capacity(HEADER_SIZE + body.len());
     message.extend(length.to_ne_bytes());
     message.extend(kind.to_ne_bytes());
-    message.extend(NLM_F_REQUEST.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
     message.extend(sequence_number.to_ne_bytes());
     // From no port in particular.
     message.extend([0; 4]);
@@ -206,7 +229,7 @@ mod tests {
             kind in 0_u16..4,
         ) {
             let _ = body_of(&bytes, sequence_number, kind);
-            let own = message(kind, sequence_number, &bytes);
+            let own = message(kind, NLM_F_REQUEST, sequence_number, &bytes);
             if kind != NLMSG_ERROR {
                 prop_assert_eq!(body_of(&own, sequence_number, kind).unwrap().unwrap(), &bytes);
             }

@@ -9,6 +9,15 @@ use fwdlab_sys::SysError;
 /// What can go wrong with the generator or the sink.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
+    /// A generator that sends although it was told to hold.
+    #[error(
+        "the generator still sends {seconds} s after it was told to hold; its CPU may be taken by a \
+         real-time process or another virtual machine: free it, and run again"
+    )]
+    NotHeld {
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// A generator without a ring to fill.
     #[error("a generator needs at least one receive ring")]
     NoRing,

@@ -1,8 +1,8 @@
 //! The generator: one long run of an eBPF program on live frames.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use aya::maps::{Array, DevMap, MapData};
 use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions};
@@ -17,8 +17,29 @@ use crate::{Frames, TrafficError, XdpProgram, object_bytes};
 /// holds 256, so a batch never overruns the DUT that takes its turn after it on the same CPU.
 const BATCH_SIZE: u32 = 64;
 
-/// Runs of the program in one system call; a signal ends it sooner.
-const RUNS_A_CALL: u32 = 1 << 30;
+/// How long one system call is to last.
+///
+/// The kernel runs the program inside one RCU read-side section. Where it is preempted there, by time
+/// slices rather than of its own accord (`preempt=full` or `lazy`, and all x86 kernels from 7.0 on), that
+/// section never ends by itself, and everything that waits for a grace period waits with it.
+const CALL_TIME: Duration = Duration::from_millis(20);
+
+/// The same where the program could not be parked: there, each call begins and ends by waiting for all
+/// CPUs.
+const CALL_TIME_UNPARKED: Duration = Duration::from_millis(1000);
+
+/// Runs of the program in the first call.
+const RUNS_FIRST: u32 = 1 << 12;
+
+/// Most runs of the program in one call; idle ones of a slow pace take some 20 ns each.
+const RUNS_MAX: u32 = 1 << 26;
+
+/// Most frames of a call that is to send a number of them.
+const FRAMES_MAX: u32 = 1 << 16;
+
+/// How long a held generator may take until it makes no more frames: a virtual machine's CPU may be
+/// away for seconds.
+const HOLD_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How fast the generator sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +72,7 @@ type State = [u64; 11];
 /// A generator that stands still.
 pub struct Generator {
     program: Arc<XdpProgram>,
+    call_time: Duration,
     state: Array<MapData, State>,
     // Closing the map's descriptor is left to the end: the program redirects through it.
     _interfaces: DevMap<MapData>,
@@ -101,6 +123,11 @@ impl Generator {
         let each: Vec<_> = directions.iter().map(|&(frames, _)| frames).collect();
         let frames = each[0];
         let mut program = load(&each, name)?;
+        // Not every machine has veth; without it, a generator is started and stopped more slowly.
+        let call_time = match program.park() {
+            Ok(()) => CALL_TIME,
+            Err(_) => CALL_TIME_UNPARKED,
+        };
         let mut interfaces: DevMap<MapData> = program.take_map("interfaces");
         for (direction, &(_, interface_index)) in (0..).zip(directions) {
             interfaces
@@ -110,6 +137,7 @@ impl Generator {
         let state = program.take_map("generator");
         Ok(Self {
             program: Arc::new(program),
+            call_time,
             state,
             _interfaces: interfaces,
             seed_frame: frames.largest(),
@@ -141,8 +169,9 @@ impl Generator {
         let goal = self.offered_frames()? + u64::from(frames);
         let mut left = frames;
         while left > 0 {
-            match run(&self.program, &self.seed_frame, left) {
-                Ok(()) => break,
+            let frames = left.min(FRAMES_MAX);
+            match run(&self.program, &self.seed_frame, frames) {
+                Ok(()) => left -= frames,
                 // A signal ends the system call between two batches; the flows go on where it did.
                 Err(error) if is_interrupted(&error) => {
                     let missing = goal.saturating_sub(self.offered_frames()?);
@@ -160,15 +189,20 @@ impl Generator {
     /// When the state cannot be written.
     pub fn start(mut self, cpu: u32, pace: Pace) -> Result<RunningGenerator, TrafficError> {
         self.prepare(pace)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
+        let gate = Arc::new(Gate::default());
+        let calls = Arc::clone(&gate);
         let program = Arc::clone(&self.program);
         let seed_frame = self.seed_frame.clone();
+        let call_time = self.call_time;
         let thread = std::thread::spawn(move || {
             fwdlab_sys::pin_this_thread(cpu)?;
-            while !stopped.load(Ordering::Relaxed) {
-                match run(&program, &seed_frame, RUNS_A_CALL) {
-                    Ok(()) => {}
+            let mut runs = RUNS_FIRST;
+            while calls.begin_call() {
+                let start = Instant::now();
+                let outcome = run(&program, &seed_frame, runs);
+                calls.end_call();
+                match outcome {
+                    Ok(()) => runs = runs_of_next_call(runs, start.elapsed(), call_time),
                     Err(error) if is_interrupted(&error) => {}
                     Err(error) => return Err(TrafficError::bpf("running the generator", error)),
                 }
@@ -178,7 +212,7 @@ impl Generator {
         Ok(RunningGenerator {
             generator: Some(self),
             thread: Some(thread),
-            stop,
+            gate,
         })
     }
 
@@ -206,7 +240,78 @@ pub struct RunningGenerator {
     // Both are there until `end` takes them.
     generator: Option<Generator>,
     thread: Option<JoinHandle<Result<(), TrafficError>>>,
-    stop: Arc<AtomicBool>,
+    gate: Arc<Gate>,
+}
+
+/// What lets the generator's thread make its next call, or not.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    is_held: bool,
+    is_stopped: bool,
+    /// Whether a call is under way.
+    is_calling: bool,
+}
+
+impl Gate {
+    fn state(&self) -> MutexGuard<'_, GateState> {
+        // Whoever panicked had only flags in hand, which are right at any moment.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while the generator is held; false when it is to end.
+    fn begin_call(&self) -> bool {
+        let held = |state: &mut GateState| state.is_held && !state.is_stopped;
+        let waited = self.changed.wait_while(self.state(), held);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        state.is_calling = !state.is_stopped;
+        state.is_calling
+    }
+
+    fn end_call(&self) {
+        self.state().is_calling = false;
+        self.changed.notify_all();
+    }
+
+    /// Lets no further call begin; whether none is under way any more.
+    fn hold(&self) -> bool {
+        let mut state = self.state();
+        state.is_held = true;
+        let calling = |state: &mut GateState| state.is_calling;
+        let waited = self
+            .changed
+            .wait_timeout_while(state, HOLD_TIME_MAX, calling);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        !state.is_calling
+    }
+
+    fn release(&self) {
+        self.state().is_held = false;
+        self.changed.notify_all();
+    }
+
+    fn stop(&self) {
+        self.state().is_stopped = true;
+        self.changed.notify_all();
+    }
+}
+
+/// How many runs of the program the next call gets, after one took so long.
+fn runs_of_next_call(runs: u32, took: Duration, wanted: Duration) -> u32 {
+    let fitting = f64::from(runs) * wanted.as_secs_f64() / took.as_secs_f64().max(1e-9);
+    // Not more than twice as many at once: the DUT's next variant may be slower. A cast saturates.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive, and bounded below"
+    )]
+    let fitting = fitting as u32;
+    fitting.clamp(BATCH_SIZE, runs.saturating_mul(2).min(RUNS_MAX))
 }
 
 impl RunningGenerator {
@@ -227,6 +332,26 @@ impl RunningGenerator {
         self.thread
             .as_ref()
             .is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Has it make no more frames, and returns when the last one was handed to its interface. It goes on
+    /// with [`release`](Self::release), at the next frame.
+    ///
+    /// # Errors
+    /// `NotHeld` when it goes on all the same; then it is released.
+    pub fn hold(&self) -> Result<(), TrafficError> {
+        if self.gate.hold() {
+            return Ok(());
+        }
+        self.release();
+        Err(TrafficError::NotHeld {
+            seconds: HOLD_TIME_MAX.as_secs(),
+        })
+    }
+
+    /// Has a held generator go on.
+    pub fn release(&self) {
+        self.gate.release();
     }
 
     /// Stops sending.
@@ -255,7 +380,7 @@ impl RunningGenerator {
     /// Ends the thread, once.
     fn end(&mut self) -> Option<(Generator, std::thread::Result<Result<(), TrafficError>>)> {
         let (generator, thread) = (self.generator.take()?, self.thread.take()?);
-        self.stop.store(true, Ordering::Relaxed);
+        self.gate.stop();
         let result = generator.wake_up.until_finished(thread);
         Some((generator, result))
     }

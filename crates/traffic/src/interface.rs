@@ -140,7 +140,7 @@ impl InterfaceGenerator {
                 ..running
             })),
             Err(error) => {
-                pass.detach();
+                drop(pass);
                 // The next sender needs the link, and says so where it stays away.
                 let _ = prepare(name, load, LINK_BACK_TIME_MAX);
                 Some(Err(error))

@@ -138,12 +138,13 @@ impl Sink {
         Ok(sink)
     }
 
-    /// Attaches to an interface of the calling thread's namespace.
+    /// Attaches to an interface of the calling thread's namespace that fwdlab made, to stay there until
+    /// [`detach`](Self::detach) or the interface's end.
     ///
     /// # Errors
     /// When there is no such interface.
     pub fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
-        self.xdp.attach(interface)
+        self.xdp.attach_to_stay(interface)
     }
 
     /// Attaches to an interface of the calling thread's namespace whose driver need not know XDP;
@@ -161,8 +162,11 @@ impl Sink {
     }
 
     /// Takes the sink off its interface.
-    pub fn detach(&mut self) {
-        self.xdp.detach();
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn detach(&mut self) -> Result<(), TrafficError> {
+        self.xdp.detach()
     }
 
     /// Counts from 0 again and checks every n-th frame; to be called when nothing is sent.

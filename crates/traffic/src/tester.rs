@@ -164,6 +164,26 @@ impl RunningSender {
         }
     }
 
+    /// Has it make no more frames until [`release`](Self::release), and returns when the last one was
+    /// handed to its interface. One with sockets sends on: no XDP program can be where it works.
+    ///
+    /// # Errors
+    /// `NotHeld`.
+    pub fn hold(&self) -> Result<(), TrafficError> {
+        match self {
+            Self::Ebpf(running) => running.hold(),
+            Self::Socket(_) => Ok(()),
+        }
+    }
+
+    /// Has a held one go on.
+    pub fn release(&self) {
+        match self {
+            Self::Ebpf(running) => running.release(),
+            Self::Socket(_) => {}
+        }
+    }
+
     /// Whether it still sends; it ends by itself only on an error, which [`finish`](Self::finish)
     /// tells.
     #[must_use]
@@ -218,10 +238,7 @@ impl Receiver {
     /// When the kernel does not say what was counted last.
     pub fn detach(&mut self) -> Result<(), TrafficError> {
         match self {
-            Self::Ebpf(sink) => {
-                sink.detach();
-                Ok(())
-            }
+            Self::Ebpf(sink) => sink.detach(),
             Self::Counters(sink) => sink.detach(),
         }
     }

@@ -1,17 +1,29 @@
 //! An XDP program, attached to one interface or to several.
 
-use aya::maps::{MapData, PerCpuArray};
-use aya::programs::Xdp;
-use aya::programs::xdp::{XdpLink, XdpMode};
-use aya::{Ebpf, EbpfLoader};
+use std::os::fd::AsFd as _;
 
-use crate::TrafficError;
+use aya::maps::{MapData, PerCpuArray};
+use aya::programs::xdp::{XdpLink, XdpLinkId, XdpMode};
+use aya::programs::{ProgramError, ProgramFd, Xdp};
+use aya::{Ebpf, EbpfLoader};
+use fwdlab_sys::{XdpParking, XdpSlot, wait_for_network_polls};
+
+use crate::{TrafficError, pass_program};
 
 /// A loaded XDP program.
 pub struct XdpProgram {
     ebpf: Ebpf,
     name: &'static str,
-    links: Vec<XdpLink>,
+    attachments: Vec<Attachment>,
+    parking: Option<XdpParking>,
+}
+
+/// How a program is on an interface.
+enum Attachment {
+    /// It goes with this process.
+    Link(XdpLink),
+    /// It goes with the interface.
+    Slot(XdpSlot),
 }
 
 /// Embeds an object file where the loader can read it: aligned.
@@ -56,7 +68,8 @@ impl XdpProgram {
         Ok(Self {
             ebpf,
             name,
-            links: Vec::new(),
+            attachments: Vec::new(),
+            parking: None,
         })
     }
 
@@ -98,7 +111,7 @@ impl XdpProgram {
     }
 
     /// Attaches to an interface of the calling thread's namespace as well, until
-    /// [`detach`](Self::detach) or the end of this value.
+    /// [`detach`](Self::detach) or the end of this process.
     ///
     /// # Errors
     /// When there is no such interface, or it has a program already.
@@ -112,26 +125,119 @@ impl XdpProgram {
         interface: &str,
         mode: XdpMode,
     ) -> Result<(), TrafficError> {
-        let what = format!("attaching {} to {interface}", self.name);
-        let program = program_mut(&mut self.ebpf, self.name);
-        let link = program
-            .attach(interface, mode)
-            .and_then(|id| program.take_link(id))
-            .map_err(|error| TrafficError::bpf(what, error))?;
-        self.links.push(link);
+        let what = self.attaching(interface);
+        let link = link(program_mut(&mut self.ebpf, self.name), what, |program| {
+            program.attach(interface, mode)
+        })?;
+        self.attachments.push(Attachment::Link(link));
         Ok(())
     }
 
+    /// Attaches to an interface of the calling thread's namespace as well, until
+    /// [`detach`](Self::detach) or the end of the interface. For interfaces that fwdlab made: if this
+    /// process is killed, no program leaves them while frames still come in.
+    ///
+    /// # Errors
+    /// When there is no such interface, or it has a program already.
+    pub fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError> {
+        let slot = self.fill(interface)?;
+        self.attachments.push(Attachment::Slot(slot));
+        Ok(())
+    }
+
+    /// Has the kernel know the program from now on, so that attaching and detaching it rewrites no code
+    /// that other CPUs run, and running it does not wait for all CPUs.
+    ///
+    /// # Errors
+    /// Without the privilege, or where the kernel has no veth.
+    pub fn park(&mut self) -> Result<(), TrafficError> {
+        let parking = XdpParking::of(self.descriptor()?.as_fd())
+            .map_err(|error| TrafficError::bpf(format!("parking {}", self.name), error))?;
+        self.parking = Some(parking);
+        Ok(())
+    }
+
+    fn fill(&self, interface: &str) -> Result<XdpSlot, TrafficError> {
+        let failed = |error| TrafficError::bpf(self.attaching(interface), error);
+        let mut slot = XdpSlot::open(interface).map_err(failed)?;
+        slot.fill(self.descriptor()?.as_fd()).map_err(failed)?;
+        Ok(slot)
+    }
+
+    fn attaching(&self, interface: &str) -> String {
+        format!("attaching {} to {interface}", self.name)
+    }
+
+    fn descriptor(&self) -> Result<&ProgramFd, TrafficError> {
+        let loaded = self.program().fd();
+        loaded.map_err(|error| TrafficError::bpf(format!("using {}", self.name), error))
+    }
+
     /// Takes the program off all interfaces that it is on.
-    pub fn detach(&mut self) {
-        self.links.clear();
+    ///
+    /// A program that reads its receive queue must not run while it is taken off a veth: the kernel
+    /// takes the queue's device away while polls go on for GRO, and the program then reads through a
+    /// null pointer inside the kernel. So where the program is to go with this process, a program that
+    /// reads nothing takes its place first, and is taken off when the last poll with this one has ended.
+    /// Where it was attached [to stay](Self::attach_to_stay), no frame may be under way to it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    ///
+    /// # Source
+    /// `veth_disable_xdp` in `drivers/net/veth.c`; which releases: docs/reliability.md.
+    pub fn detach(&mut self) -> Result<(), TrafficError> {
+        let what = || format!("detaching {}", self.name);
+        let mut links = Vec::new();
+        for attachment in self.attachments.drain(..) {
+            match attachment {
+                Attachment::Link(link) => links.push(link),
+                Attachment::Slot(mut slot) => slot
+                    .empty()
+                    .map_err(|error| TrafficError::bpf(what(), error))?,
+            }
+        }
+        if links.is_empty() {
+            return Ok(());
+        }
+        let mut pass = pass_program()?;
+        let mut retired = Vec::new();
+        for attached in links {
+            let program = program_mut(&mut pass.ebpf, pass.name);
+            let replace = |program: &mut Xdp| program.attach_to_link(attached);
+            retired.push(link(program, what(), replace)?);
+        }
+        wait_for_network_polls();
+        Ok(())
     }
 
     /// Whether the program is on an interface.
     #[must_use]
     pub fn is_attached(&self) -> bool {
-        !self.links.is_empty()
+        !self.attachments.is_empty()
     }
+}
+
+impl Drop for XdpProgram {
+    fn drop(&mut self) {
+        // A link would go in any case, and less gently. A slot keeps its program: its interface is
+        // about to go, and the kernel stops that first.
+        self.attachments
+            .retain(|attachment| matches!(attachment, Attachment::Link(_)));
+        // Where the kernel refuses, the links go with this value.
+        let _ = self.detach();
+    }
+}
+
+/// Attaches a program, and keeps the link apart from the program.
+fn link(
+    program: &mut Xdp,
+    what: String,
+    attach: impl FnOnce(&mut Xdp) -> Result<XdpLinkId, ProgramError>,
+) -> Result<XdpLink, TrafficError> {
+    attach(program)
+        .and_then(|id| program.take_link(id))
+        .map_err(|error| TrafficError::bpf(what, error))
 }
 
 fn program_mut<'a>(ebpf: &'a mut Ebpf, name: &str) -> &'a mut Xdp {

@@ -173,7 +173,7 @@ fn the_drop_control_counts_every_frame_and_lets_none_through() {
     let attach = || drop_control().unwrap().xdp.attach(FAR_END);
     let error = cable.namespace.run(attach).unwrap().unwrap_err();
     assert!(error.to_string().starts_with("attaching drop to far: "));
-    control.xdp.detach();
+    control.xdp.detach().unwrap();
     assert!(!control.xdp.is_attached());
     cable.namespace.run(attach).unwrap().unwrap();
 }

@@ -53,6 +53,14 @@ impl Mechanism for Programs {
         Ok(missing.map(|name| format!("the program {name:?} is not installed")))
     }
 
+    fn may_change_program(&self, variant: &Variant) -> bool {
+        let level = variant.levels.get(&self.factor);
+        level.is_some_and(|level| {
+            let standing = self.standing.as_ref();
+            standing.is_none_or(|(standing, _)| standing != level)
+        })
+    }
+
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
         let Some(level) = variant.levels.get(&self.factor) else {
             return Ok(());

@@ -46,6 +46,12 @@ trait Mechanism {
         variant: &Variant,
     ) -> Result<Option<String>, LabError>;
 
+    /// Whether setting the variant's level may attach or detach an XDP program: then no frame may be
+    /// under way meanwhile.
+    fn may_change_program(&self, _variant: &Variant) -> bool {
+        false
+    }
+
     /// Sets the variant's level.
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError>;
 
@@ -86,8 +92,14 @@ impl Dut {
     }
 
     /// Takes the XDP forwarder off the DUT, until the next variant is applied.
-    pub(crate) fn detach_forwarder(&mut self) {
-        self.xdp.detach();
+    pub(crate) fn detach_forwarder(&mut self) -> Result<(), LabError> {
+        self.xdp.detach()
+    }
+
+    /// Whether applying a variant may attach or detach an XDP program.
+    pub(crate) fn may_change_program(&mut self, variant: &Variant) -> bool {
+        self.mechanisms()
+            .any(|mechanism| mechanism.may_change_program(variant))
     }
 
     /// Why this machine cannot have a variant.

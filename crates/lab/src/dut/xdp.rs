@@ -37,7 +37,11 @@ impl Xdp {
         });
         // Whoever may load the generator may load the forwarder.
         let forwarder = match tester {
-            Tester::Ebpf => Some(fib_forwarder()?),
+            Tester::Ebpf => {
+                let mut forwarder = fib_forwarder()?;
+                forwarder.xdp.park()?;
+                Some(forwarder)
+            }
             _ => None,
         };
         Ok(Self {
@@ -51,10 +55,11 @@ impl Xdp {
         self.forwarder.as_ref()
     }
 
-    pub(super) fn detach(&mut self) {
+    pub(super) fn detach(&mut self) -> Result<(), LabError> {
         if let Some(forwarder) = &mut self.forwarder {
-            forwarder.xdp.detach();
+            forwarder.xdp.detach()?;
         }
+        Ok(())
     }
 
     /// The variant's program, where any factor sets one.
@@ -81,15 +86,24 @@ impl Mechanism for Xdp {
             .then(|| "this process may load no XDP program; run fwdlab as root (sudo)".into()))
     }
 
+    fn may_change_program(&self, variant: &Variant) -> bool {
+        let is_attached = self
+            .forwarder()
+            .is_some_and(|program| program.xdp.is_attached());
+        // What is not bound is refused when it is applied.
+        let wanted = self.wanted(variant).ok().flatten();
+        wanted.is_some_and(|wanted| (wanted == XdpProgram::Fib) != is_attached)
+    }
+
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
         match (self.wanted(variant)?, &mut self.forwarder) {
             (Some(XdpProgram::Fib), Some(forwarder)) if !forwarder.xdp.is_attached() => {
                 for interface in self.interfaces {
-                    let attach = || forwarder.xdp.attach(interface);
+                    let attach = || forwarder.xdp.attach_to_stay(interface);
                     site.topology.dut().run(attach)??;
                 }
             }
-            (Some(XdpProgram::Off), Some(forwarder)) => forwarder.xdp.detach(),
+            (Some(XdpProgram::Off), Some(forwarder)) => forwarder.xdp.detach()?,
             // Where it cannot be loaded, variants that want it are not run.
             (Some(_) | None, _) => {}
         }

@@ -171,7 +171,7 @@ impl Agent {
             Ask::Forward { interfaces } => self.forward(&interfaces),
             Ask::StopForwarding => {
                 if let Some(forwarder) = &mut self.forwarder {
-                    forwarder.xdp.detach();
+                    forwarder.xdp.detach().map_err(text)?;
                 }
                 Ok(Answer::Done)
             }
@@ -219,7 +219,8 @@ impl Agent {
             let attached = refuse_default_route(interface)
                 .and_then(|()| once_free(|| forwarder.xdp.attach(interface)));
             if let Err(error) = attached {
-                forwarder.xdp.detach();
+                // What failed first says more.
+                let _ = forwarder.xdp.detach();
                 return Err(text(error));
             }
         }

@@ -9,11 +9,10 @@ use fwdlab_model::{
     VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
-use fwdlab_traffic::{
-    Frames, Generator, Pace, Receivers, RunningSender, Sender, SenderPort, TrafficError,
-};
+use fwdlab_traffic::{Frames, Generator, Pace, Receivers, Sender, SenderPort, TrafficError};
 
 use super::probe::send_probe;
+use super::quiet::Load;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, as_f64, conservation};
 use crate::clock::{now_utc, settled, sleep_until};
 use crate::counters::{Drops, difference, drops};
@@ -203,15 +202,15 @@ impl<'a> Measurement<'a> {
         self.topology.tester().run(|| sink.attach(interfaces))??;
         self.switch(family, &rounds[0][0])?;
         let drops_before = self.drops(family)?;
-        let running = generator.start(self.placement.load_cpu, self.pace())?;
+        let load = self.start_load(generator)?;
 
-        let generator_cost_ns = self.generator_cost_ns(&running, settle)?;
+        let generator_cost_ns = self.generator_cost_ns(&load, &sink, settle)?;
         sleep(Duration::from_millis(design.warm_up_ms.into()));
 
         for (round, order) in (1..).zip(rounds) {
             for (position, name) in (0..).zip(order) {
                 self.stop_if_asked()?;
-                let slice = self.slice(family, &running, &sink, name, round, position, settle)?;
+                let slice = self.slice(family, &load, &sink, name, round, position, settle)?;
                 on_event(LabEvent::Slice(self.log.add_slice(slice)));
                 if self.log.profiles(ProfileEvery::Trial) {
                     self.profile(family, &sink, name)?;
@@ -221,7 +220,7 @@ impl<'a> Measurement<'a> {
         }
         if self.log.profiles(ProfileEvery::Block) {
             for name in rounds.last().into_iter().flatten() {
-                self.switch(family, name)?;
+                self.switch_under_load(family, name, &load, &sink)?;
                 sleep(settle);
                 self.profile(family, &sink, name)?;
                 on_event(LabEvent::Profile(name));
@@ -229,10 +228,10 @@ impl<'a> Measurement<'a> {
         }
 
         for name in &rounds[0] {
-            self.sample_drop_reasons(family, name)?;
+            self.sample_drop_reasons(family, name, &load, &sink)?;
         }
 
-        let (generator, outcome) = running.finish();
+        let (generator, outcome) = load.sender.finish();
         if let Err(error) = outcome {
             let what = match error {
                 TrafficError::GeneratorStopped { what } => what,
@@ -256,6 +255,8 @@ impl<'a> Measurement<'a> {
             counts.foreign_frames,
             sink.verification()?,
         );
+        // The next family's sink takes its place.
+        sink.detach()?;
         self.log
             .end_family(family, conservation, Some(generator_cost_ns));
         Ok(())
@@ -266,12 +267,14 @@ impl<'a> Measurement<'a> {
         &mut self,
         family: AddressFamily,
         name: &VariantName,
+        load: &Load,
+        sink: &Receivers,
     ) -> Result<(), LabError> {
         if self.log.evidence_of(family, name).drops.is_empty() {
             return Ok(());
         }
         self.stop_if_asked()?;
-        self.switch(family, name)?;
+        self.switch_under_load(family, name, load, sink)?;
         if let Some(reasons) = DropReasons::listen(self.topology.dut()) {
             sleep(Duration::from_millis(DROP_REASONS_MS));
             self.log.evidence_of(family, name).kernel_drop_reasons = reasons.frames();
@@ -282,19 +285,25 @@ impl<'a> Measurement<'a> {
     /// What a frame costs when the DUT drops it as it comes in.
     fn generator_cost_ns(
         &mut self,
-        running: &RunningSender,
+        load: &Load,
+        sink: &Receivers,
         settle: Duration,
     ) -> Result<f64, LabError> {
-        self.dut.detach_forwarder();
         let direction = self.resolved.traffic.direction;
-        self.control.begin(&self.topology, direction, running)?;
+        load.hold(&mut self.topology, sink)?;
+        self.dut.detach_forwarder()?;
+        self.control
+            .begin(&self.topology, direction, &load.sender)?;
+        load.sender.release();
         sleep(settle);
         let start = Instant::now();
-        let frames_before = running.offered_frames()?;
+        let frames_before = load.sender.offered_frames()?;
         sleep(Duration::from_millis(CONTROL_MS));
-        let frames = running.offered_frames()? - frames_before;
+        let frames = load.sender.offered_frames()? - frames_before;
         let time_ns = start.elapsed().as_secs_f64() * 1e9;
-        self.control.end(running);
+        load.hold(&mut self.topology, sink)?;
+        self.control.end(&load.sender)?;
+        load.sender.release();
         Ok(time_ns / as_f64(frames.max(1)))
     }
 
@@ -305,7 +314,7 @@ impl<'a> Measurement<'a> {
     fn slice<'v>(
         &mut self,
         family: AddressFamily,
-        running: &RunningSender,
+        load: &Load,
         sink: &Receivers,
         name: &'v VariantName,
         round: u32,
@@ -314,7 +323,7 @@ impl<'a> Measurement<'a> {
     ) -> Result<MeasuredSlice<'v>, LabError> {
         let switching = Instant::now();
         let start_utc = now_utc();
-        self.switch(family, name)?;
+        self.switch_under_load(family, name, load, sink)?;
         let switched = Instant::now();
         let variant = self.variant(name);
         let (dut, mut site) = self.dut_at_site(family);
@@ -329,7 +338,7 @@ impl<'a> Measurement<'a> {
             cpu,
             length,
             || Ok(sink.forwarded_frames()?),
-            || Ok(running.offered_frames()?),
+            || Ok(load.sender.offered_frames()?),
         )?;
         let steal_s = steal_s(cpu) - steal_before_s;
         // What waits to be checked has only so much room.
@@ -388,11 +397,35 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    pub(super) fn switch(
+    /// Starts the load, with the counts of the frames that it offers from 0.
+    pub(super) fn start_load(&mut self, generator: Sender) -> Result<Load, LabError> {
+        let (cpu, pace) = (self.placement.load_cpu, self.pace());
+        let direction = self.resolved.traffic.direction;
+        Load::start(&mut self.topology, direction, || {
+            Ok(generator.start(cpu, pace)?)
+        })
+    }
+
+    /// Applies a variant while the load goes on, but for as long as XDP programs change.
+    pub(super) fn switch_under_load(
         &mut self,
         family: AddressFamily,
         name: &VariantName,
+        load: &Load,
+        sink: &Receivers,
     ) -> Result<(), LabError> {
+        let is_held = self.dut.may_change_program(self.variant(name));
+        if is_held {
+            load.hold(&mut self.topology, sink)?;
+        }
+        let switched = self.switch(family, name);
+        if is_held {
+            load.sender.release();
+        }
+        switched
+    }
+
+    fn switch(&mut self, family: AddressFamily, name: &VariantName) -> Result<(), LabError> {
         let variant = self.variant(name);
         let (dut, mut site) = self.dut_at_site(family);
         dut.apply(&mut site, variant)

@@ -3,6 +3,7 @@
 
 mod measurement;
 mod probe;
+mod quiet;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -238,11 +239,11 @@ impl NetnsLab {
         sink.reset()?;
         let tester = measurement.topology.tester();
         tester.run(|| sink.attach(counting(self.resolved.traffic.direction)))??;
-        let running = generator.start(self.placement.load_cpu, measurement.pace())?;
+        let load = measurement.start_load(generator)?;
         let mut settlings = Vec::new();
         for name in variants.iter().cycle().take(switches as usize) {
             measurement.stop_if_asked()?;
-            measurement.switch(family, name)?;
+            measurement.switch_under_load(family, name, &load, &sink)?;
             let forwarded = || Ok(sink.forwarded_frames()?);
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {
@@ -254,7 +255,7 @@ impl NetnsLab {
             }
             settlings.push(rates_pps);
         }
-        running.finish().1?;
+        load.sender.finish().1?;
         Ok(settlings)
     }
 }

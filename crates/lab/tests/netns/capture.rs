@@ -230,7 +230,7 @@ fn assert_as_planned(
 fn prove_forwarding(traffic: &Traffic, family: AddressFamily, forwarder: Forwarder) {
     let mut rig = Rig::with_traffic(traffic, family, forwarder);
     // An XDP sink would hide the frames from tcpdump.
-    rig.sink.detach();
+    rig.sink.detach().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (frames, length) = planned_frames(traffic, family);
     // Frames that the XDP forwarder takes never reach a place where tcpdump could see them.
@@ -321,7 +321,7 @@ fn the_xdp_forwarder_forwards_an_imix_in_its_exact_proportions() {
 /// Sends every flow with every size in both directions, and looks at all four ends of the cables.
 fn prove_both_directions(traffic: &Traffic, family: AddressFamily) {
     let mut rig = Rig::with_traffic(traffic, family, Forwarder::Kernel);
-    rig.sink.detach();
+    rig.sink.detach().unwrap();
     rig.topology.carry_both_directions().unwrap();
     let back = rig.topology.frames_back(&rig.frames);
     let there = (&rig.frames, rig.topology.generator_interface());

@@ -1,0 +1,80 @@
+//! Standing still: while an XDP program is attached or detached, no frame is under way to it.
+//!
+//! Linux takes a veth's receive queue apart while its polls go on (docs/reliability.md), so a program
+//! that changes under load can end the whole machine.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use fwdlab_model::Direction;
+use fwdlab_traffic::{Receivers, RunningSender};
+
+use crate::{LabError, Topology};
+
+/// How long frames may take to arrive after the last one was sent: a virtual machine's CPU may be away
+/// for seconds.
+const ARRIVAL_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How often the counters are looked at meanwhile.
+const STEP: Duration = Duration::from_micros(500);
+
+/// A load that can be held.
+pub(super) struct Load {
+    pub(super) sender: RunningSender,
+    direction: Direction,
+    /// What the DUT's receiving interfaces had received or dropped before the first frame.
+    arrived_before: u64,
+}
+
+impl Load {
+    /// A load that `start` starts.
+    pub(super) fn start(
+        topology: &mut Topology,
+        direction: Direction,
+        start: impl FnOnce() -> Result<RunningSender, LabError>,
+    ) -> Result<Self, LabError> {
+        let arrived_before = topology.arrived_frames(direction)?;
+        Ok(Self {
+            sender: start()?,
+            direction,
+            arrived_before,
+        })
+    }
+
+    /// Holds the load until all of its frames have arrived, and none comes out of the DUT any more.
+    ///
+    /// # Errors
+    /// `UnderWay` when frames are still missing after a bounded time; the load is released then.
+    pub(super) fn hold(&self, topology: &mut Topology, sink: &Receivers) -> Result<(), LabError> {
+        self.sender.hold()?;
+        let quiet = self.await_quiet(topology, sink);
+        if quiet.is_err() {
+            self.sender.release();
+        }
+        quiet
+    }
+
+    fn await_quiet(&self, topology: &mut Topology, sink: &Receivers) -> Result<(), LabError> {
+        if matches!(self.sender, RunningSender::Socket(_)) {
+            return Ok(());
+        }
+        let offered = self.sender.offered_frames()?;
+        let deadline = Instant::now() + ARRIVAL_TIME_MAX;
+        let mut forwarded = None;
+        loop {
+            // A veth counts the frames of a poll after the program has run for the last of them.
+            let arrived = topology.arrived_frames(self.direction)? - self.arrived_before;
+            let forwarded_before = forwarded.replace(sink.forwarded_frames()?);
+            if arrived >= offered && forwarded == forwarded_before {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(LabError::UnderWay {
+                    frames: offered.saturating_sub(arrived),
+                    seconds: ARRIVAL_TIME_MAX.as_secs(),
+                });
+            }
+            sleep(STEP);
+        }
+    }
+}
