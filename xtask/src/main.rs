@@ -10,6 +10,7 @@ mod bpf;
 mod command;
 mod experiments;
 mod gallery;
+mod kernels;
 mod lint;
 mod mutations;
 mod page;
@@ -40,6 +41,8 @@ cargo xtask <chore>
                 --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,
                 and a test has to fail for each;
                 --parquet instead: what only that feature builds
+  kernels [6.1 | 6.12 | newest] [--cpus N] [--boots N] [--short]
+                boot Debian's kernels in an emulated machine and have fwdlab run in them
   tidy          crate edges, dead links, stray words and files
   bpf           build the eBPF objects from their sources
   bpf --check   fail unless the committed objects do what their sources say
@@ -76,6 +79,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["lint"] => lint::run(),
         ["ci"] => test::run().and_then(|()| lint::run()),
         ["soak", options @ ..] => soak::soak(options),
+        ["kernels", options @ ..] => kernels::kernels(options),
         ["tidy"] => tidy::run(),
         ["bpf"] => bpf::build(),
         ["bpf", "--check"] => bpf::check(),

@@ -100,6 +100,20 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
     ),
     (Program("npm"), "npm", "installs what that is built with"),
     (
+        Program("qemu-system-x86_64"),
+        "qemu-system-x86",
+        "boots other kernels",
+    ),
+    (
+        Program("busybox"),
+        "busybox-static",
+        "the programs in their initramfs",
+    ),
+    (Program("cpio"), "cpio", "packs it"),
+    (Program("zstd"), "zstd", "compresses it"),
+    (Program("xz"), "xz-utils", "unpacks their modules"),
+    (Program("depmod"), "kmod", "indexes their modules"),
+    (
         Program("chromium"),
         "chromium",
         "the browser that opens report.html",

@@ -587,6 +587,28 @@ mod tests {
     }
 
     #[test]
+    fn calls_come_to_last_as_long_as_they_should() {
+        // A DUT that takes 1 us a frame, then one that takes 300 ns, then idle runs of 20 ns.
+        let mut runs = RUNS_FIRST;
+        for ns_a_run in [1000_u32, 300, 20, 1000] {
+            let took = |runs: u32| Duration::from_nanos(u64::from(runs) * u64::from(ns_a_run));
+            for _ in 0..24 {
+                runs = runs_of_next_call(runs, took(runs), CALL_TIME);
+            }
+            let off = took(runs).as_secs_f64() / CALL_TIME.as_secs_f64();
+            assert!((0.99..1.01).contains(&off), "{ns_a_run} ns: {off}");
+        }
+        // One that a CPU was taken from, and ones that no clock can time.
+        assert_eq!(
+            runs_of_next_call(64, Duration::from_secs(60), CALL_TIME),
+            64
+        );
+        assert_eq!(runs_of_next_call(64, Duration::ZERO, CALL_TIME), 128);
+        let most = runs_of_next_call(u32::MAX, Duration::ZERO, CALL_TIME);
+        assert_eq!(most, RUNS_MAX);
+    }
+
+    #[test]
     fn a_burst_is_sent_at_once_and_the_next_one_later() {
         testkit::require_root!();
         let frames = frames(AddressFamily::Inet, &[(64, 1)]);

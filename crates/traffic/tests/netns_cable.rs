@@ -119,6 +119,7 @@ fn what_is_wrong_is_named_in_the_order_in_which_it_is_looked_for() {
             let wrong: Vec<_> = counts.wrong_frames_by_kind().collect();
             assert_eq!(wrong, [(kind, u64::from(FLOWS))], "{family}");
             assert_eq!(counts.wrong_frames(), u64::from(FLOWS));
+            sink.detach().unwrap();
         }
         let traffic = Traffic {
             sources: 3,
@@ -134,6 +135,57 @@ fn what_is_wrong_is_named_in_the_order_in_which_it_is_looked_for() {
         let wrong: Vec<_> = counts.wrong_frames_by_kind().collect();
         assert_eq!(wrong, [("flow", u64::from(FLOWS) - 21), ("TTL", 21)]);
     }
+}
+
+#[test]
+fn a_held_generator_sends_nothing_until_it_is_released() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let frames = frames(AddressFamily::Inet, link(1));
+    let sink = cable.sink(&frames);
+    for pace in [Pace::SelfClocked, Pace::even(100_000)] {
+        let generator = cable.generator(&frames);
+        let running = generator.start(0, pace).unwrap();
+        for _ in 0..20 {
+            let before = running.offered_frames().unwrap();
+            wait_until("it sends", || running.offered_frames().unwrap() > before);
+            running.hold().unwrap();
+            let held_at = running.offered_frames().unwrap();
+            let arrived = || sink.counts().unwrap().forwarded_frames;
+            std::thread::sleep(Duration::from_millis(2));
+            let arrived_at = arrived();
+            std::thread::sleep(Duration::from_millis(5));
+            assert_eq!(running.offered_frames().unwrap(), held_at);
+            assert_eq!(arrived(), arrived_at);
+            assert!(running.is_running());
+            running.release();
+        }
+        running.hold().unwrap();
+        // One that is held can be stopped.
+        running.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_program_that_is_to_stay_outlives_its_value() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let attach = |program: &mut fwdlab_traffic::XdpProgram| {
+        let inside = || program.attach_to_stay(FAR_END);
+        cable.namespace.run(inside).unwrap()
+    };
+    let mut control = drop_control().unwrap();
+    attach(&mut control.xdp).unwrap();
+    assert!(attach(&mut drop_control().unwrap().xdp).is_err());
+    // Another one takes the place only where this one was taken off, not where its value went.
+    control.xdp.detach().unwrap();
+    let mut second = drop_control().unwrap();
+    attach(&mut second.xdp).unwrap();
+    drop(second);
+    let error = attach(&mut control.xdp).unwrap_err().to_string();
+    assert!(error.contains("busy"), "{error}");
 }
 
 #[test]

@@ -158,6 +158,7 @@ fn a_flow_that_is_not_planned_is_named() {
         fewer.sources = 19;
         fewer.destinations = 90;
         let frames = rig.topology.frames(family, &fewer).unwrap();
+        rig.sink.detach().unwrap();
         rig.sink = Sink::load(&frames).unwrap();
         let tester = rig.topology.tester();
         tester.run(|| rig.sink.attach(TESTER_IN)).unwrap().unwrap();
