@@ -60,8 +60,9 @@ pub(super) fn build(kernel: &Kernel, program: &Path, folder: &Path) -> Result<Pa
     copy("labs", "work")?;
     copy("labs/rulesets", "work")?;
     let guest = "xtask/src/kernels/guest";
-    copy(&format!("{guest}/switches.toml"), "work/kernels")?;
-    copy(&format!("{guest}/switches.lab.toml"), "work/kernels")?;
+    for name in ["switches.toml", "programs.toml", "switches.lab.toml"] {
+        copy(&format!("{guest}/{name}"), "work/kernels")?;
+    }
     copy(&format!("{guest}/play"), "work")?;
     copy(&format!("{guest}/init"), "")?;
     output(command("chmod", ["+x"]).arg(root.join("init")))?;

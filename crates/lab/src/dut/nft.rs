@@ -1,5 +1,6 @@
 //! The DUT's nftables ruleset: set by nft's own command, and watched by its generation.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -18,6 +19,8 @@ pub(super) struct Nft {
     listed: BTreeMap<VariantName, String>,
     /// Of the ruleset that was read back last; opened when a variant first has one.
     generation: Option<Generation>,
+    /// Why no ruleset can be set here, once that was looked at; none where one can.
+    obstacle: OnceCell<Option<String>>,
 }
 
 impl Nft {
@@ -35,7 +38,37 @@ impl Nft {
             rulesets,
             listed: BTreeMap::new(),
             generation: None,
+            obstacle: OnceCell::new(),
         })
+    }
+
+    /// Why no ruleset can be set here; none where one can.
+    fn obstacle(&self, topology: &Topology) -> Option<&str> {
+        let look = || {
+            if !is_installed() {
+                return Some("nft is not installed; install it (apt-get install nftables)".into());
+            }
+            match nft(topology, &["list", "ruleset"], "") {
+                Err(LabError::Command { stderr, .. }) => {
+                    let why = stderr.lines().next().unwrap_or_default();
+                    Some(format!("this kernel has no nftables: {why}"))
+                }
+                // What else is wrong is told when a ruleset is set.
+                _ => None,
+            }
+        };
+        self.obstacle.get_or_init(look).as_deref()
+    }
+
+    /// The variant's whole ruleset, where any factor sets one and this machine can have one: where it
+    /// cannot, there is none to be emptied either.
+    fn settable_ruleset(
+        &self,
+        topology: &Topology,
+        variant: &Variant,
+    ) -> Result<Option<String>, LabError> {
+        let ruleset = self.ruleset(variant)?;
+        Ok(ruleset.filter(|text| !text.trim().is_empty() || self.obstacle(topology).is_none()))
     }
 
     /// The variant's whole ruleset, where any factor sets one.
@@ -88,10 +121,8 @@ impl Mechanism for Nft {
         let Some(ruleset) = ruleset.filter(|ruleset| !ruleset.trim().is_empty()) else {
             return Ok(None);
         };
-        if !is_installed() {
-            return Ok(Some(
-                "nft is not installed; install it (apt-get install nftables)".into(),
-            ));
+        if let Some(obstacle) = self.obstacle(topology) {
+            return Ok(Some(obstacle.to_owned()));
         }
         // Asks the kernel for all of it, and has it forget that again.
         match nft(topology, &["--check", "-f", "-"], &ruleset) {
@@ -102,7 +133,7 @@ impl Mechanism for Nft {
     }
 
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        if let Some(ruleset) = self.ruleset(variant)? {
+        if let Some(ruleset) = self.settable_ruleset(site.topology, variant)? {
             let script = format!("flush ruleset\n{ruleset}");
             nft(site.topology, &["-f", "-"], &script)?;
         }
@@ -110,7 +141,7 @@ impl Mechanism for Nft {
     }
 
     fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(ruleset) = self.ruleset(variant)? else {
+        let Some(ruleset) = self.settable_ruleset(site.topology, variant)? else {
             return Ok(());
         };
         // Noted before the ruleset is listed: what changes after this is seen by `prove_unmoved`.

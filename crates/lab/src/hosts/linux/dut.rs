@@ -56,6 +56,7 @@ pub(in crate::hosts) struct LinuxDut {
     of: DutHost,
     direction: Direction,
     bindings: BTreeMap<String, Binding>,
+    has_nft: bool,
     /// What each nft ruleset is listed as, by its text.
     listed: BTreeMap<String, String>,
     programs: OwnPrograms,
@@ -85,6 +86,7 @@ impl LinuxDut {
             of: of.clone(),
             direction: resolved.traffic.direction,
             bindings: bindings_of(resolved, of),
+            has_nft: true,
             listed: BTreeMap::new(),
             programs: OwnPrograms::default(),
             routes: Routes::default(),
@@ -96,6 +98,10 @@ impl LinuxDut {
             mac_in: String::new(),
         };
         dut.look_at_ports()?;
+        let mut bindings = dut.bindings.values();
+        if bindings.any(|binding| matches!(binding, Binding::Nft(_))) {
+            dut.has_nft = !dut.is_refused(&["nft", "--version"])?;
+        }
         if dut
             .bindings
             .values()
@@ -215,6 +221,12 @@ impl LinuxDut {
 
     /// The variant's whole ruleset, where any factor sets one.
     fn ruleset(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let ruleset = self.asked_ruleset(variant)?;
+        // Where none can be set, there is none to be emptied either.
+        Ok(ruleset.filter(|text| self.has_nft || !text.trim().is_empty()))
+    }
+
+    fn asked_ruleset(&self, variant: &Variant) -> Result<Option<String>, LabError> {
         let mut all: Option<String> = None;
         for (factor, level) in &variant.levels {
             if let Binding::Nft(texts) = self.binding(factor, level)? {
@@ -288,7 +300,7 @@ impl LinuxDut {
         let Some(ruleset) = ruleset.filter(|ruleset| !ruleset.trim().is_empty()) else {
             return Ok(None);
         };
-        if self.is_refused(&["nft", "--version"])? {
+        if !self.has_nft {
             return Ok(Some("nft is not installed there".to_owned()));
         }
         let complaint = self.complaint_about(&ruleset)?;
@@ -539,9 +551,12 @@ impl Dut for LinuxDut {
     ) -> Result<(), LabError> {
         self.programs.forget();
         self.routes.forget();
+        // Where no ruleset can be set, the owner's is neither read nor kept.
+        let mut bindings = self.bindings.clone();
+        bindings.retain(|_, binding| self.has_nft || !matches!(binding, Binding::Nft(_)));
         let set_up = SetUp {
             of: &self.of,
-            bindings: &self.bindings,
+            bindings: &bindings,
             direction: self.direction,
             families,
             generator,

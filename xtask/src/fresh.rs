@@ -1,0 +1,154 @@
+//! A fresh machine, played: the README's first command where nothing but Rust, a C linker, git and the
+//! basic programs are on the `PATH`, as root and as an ordinary user.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::{self, command, output};
+
+/// What a machine has that has Rust, a C linker and git; of the many basic programs, those that Rust and
+/// the linker call.
+const PROGRAMS: [&str; 28] = [
+    "cargo", "rustc", "rustup", "cc", "gcc", "ld", "as", "ar", "git", "sh", "bash", "env", "cat",
+    "cp", "cut", "dirname", "basename", "echo", "ls", "mkdir", "mktemp", "rm", "sed", "tr",
+    "uname", "id", "grep", "sleep",
+];
+
+/// An ordinary user's number.
+const NOBODY: u32 = 65_534;
+
+/// Plays it.
+///
+/// # Errors
+/// This is not root, or the README's first command does not end with a believable result and a page.
+pub(crate) fn run() -> Result<()> {
+    if output(&mut command("id", ["-u"]))?.trim() != "0" {
+        bail!("fresh: it plays root and an ordinary user, so it needs root");
+    }
+    let folder = tempfile::tempdir()?;
+    let programs = folder.path().join("bin");
+    fs::create_dir(&programs)?;
+    for name in PROGRAMS {
+        // Not every machine has rustup.
+        if let Some(program) = found(name) {
+            symlink(program, programs.join(name))?;
+        }
+    }
+    let clone = folder.path().join("fwdlab");
+    command::run(
+        command("git", ["clone", "--quiet", "--no-hardlinks", "."]).arg(&clone),
+    )?;
+
+    println!("== as root");
+    let words = ["run", "--release", "--", "run", "experiments/quickstart.toml"];
+    let mut cargo = fresh(Command::new("cargo"), &programs);
+    cargo
+        .args(words)
+        .current_dir(&clone)
+        // What was built once need not be built again.
+        .env("CARGO_TARGET_DIR", command::repository().join("target"));
+    command::run(&mut cargo)?;
+    judge(&clone, &["strict reverse path filter", "1000 routes", "XDP fib forwarding"])?;
+    fs::remove_dir_all(clone.join("results"))?;
+
+    println!("== as an ordinary user");
+    // Cargo's own folders are root's, so the program is handed over as it was built.
+    let program = clone.join("fwdlab");
+    fs::copy(command::repository().join("target/release/fwdlab"), &program)?;
+    hand_over(folder.path())?;
+    let mut ordinary = fresh(Command::new(found("setpriv").context("fresh: no setpriv")?), &programs);
+    ordinary
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["run", "experiments/quickstart.toml"])
+        .current_dir(&clone)
+        .env("HOME", folder.path());
+    command::run(&mut ordinary)?;
+    judge(&clone, &["strict reverse path filter", "1000 routes"])
+}
+
+/// A command of the fresh machine.
+fn fresh(mut command: Command, programs: &Path) -> Command {
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        // Where Rust's own folders are is all that it knows of this machine.
+        if !matches!(name.as_str(), "HOME" | "CARGO_HOME" | "RUSTUP_HOME" | "RUSTUP_TOOLCHAIN") {
+            command.env_remove(name);
+        }
+    }
+    command.env("PATH", programs);
+    command
+}
+
+/// Where a program lies on this machine.
+fn found(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|place| place.is_file())
+}
+
+/// Gives a folder with all that is in it to the ordinary user.
+fn hand_over(folder: &Path) -> Result<()> {
+    chown(folder, Some(NOBODY), Some(NOBODY))?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            hand_over(&entry.path())?;
+        } else if kind.is_file() {
+            chown(entry.path(), Some(NOBODY), Some(NOBODY))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a run left a report that compares these variants, says why the others are missing, and a page.
+fn judge(clone: &Path, compared: &[&str]) -> Result<()> {
+    let results = clone.join("results/quickstart");
+    let run = fs::read_dir(&results)
+        .ok()
+        .and_then(|mut runs| runs.next())
+        .context("fresh: the run left no results")??
+        .path();
+    let readme = fs::read_to_string(run.join("README.md"))?;
+    let page = fs::metadata(run.join("derived/report.html"))?;
+    for label in compared {
+        let verdict = readme.lines().any(|line| {
+            line.starts_with('|') && line.contains(label) && line.contains('%')
+        });
+        if !verdict {
+            bail!("fresh: {}: no effect of {label:?} in README.md", run.display());
+        }
+    }
+    if !readme.contains("nft is not installed") || page.len() == 0 {
+        bail!("fresh: {}: nothing says that nft is not installed, or the page is empty", run.display());
+    }
+    println!("compared: {}; nft said to be missing; a page of {} kB", compared.join(", "), page.len() / 1000);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_results_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = judge(folder.path(), &[]).unwrap_err().to_string();
+        assert_eq!(error, "fresh: the run left no results");
+    }
+
+    #[test]
+    fn a_fresh_machine_has_no_other_programs() {
+        for name in ["nft", "ip", "ethtool", "clang", "perf"] {
+            assert!(!PROGRAMS.contains(&name));
+        }
+    }
+}
