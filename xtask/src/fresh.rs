@@ -40,30 +40,49 @@ pub(crate) fn run() -> Result<()> {
         }
     }
     let clone = folder.path().join("fwdlab");
-    command::run(
-        command("git", ["clone", "--quiet", "--no-hardlinks", "."]).arg(&clone),
-    )?;
+    command::run(command("git", ["clone", "--quiet", "--no-hardlinks", "."]).arg(&clone))?;
 
     println!("== as root");
-    let words = ["run", "--release", "--", "run", "experiments/quickstart.toml"];
-    let mut cargo = fresh(Command::new("cargo"), &programs);
+    let words = [
+        "run",
+        "--release",
+        "--",
+        "run",
+        "experiments/quickstart.toml",
+    ];
+    let mut cargo = fresh(&["cargo"], &programs)?;
     cargo
         .args(words)
         .current_dir(&clone)
         // What was built once need not be built again.
         .env("CARGO_TARGET_DIR", command::repository().join("target"));
     command::run(&mut cargo)?;
-    judge(&clone, &["strict reverse path filter", "1000 routes", "XDP fib forwarding"])?;
+    judge(
+        &clone,
+        &[
+            "strict reverse path filter",
+            "1000 routes",
+            "XDP fib forwarding",
+        ],
+    )?;
     fs::remove_dir_all(clone.join("results"))?;
 
     println!("== as an ordinary user");
     // Cargo's own folders are root's, so the program is handed over as it was built.
     let program = clone.join("fwdlab");
-    fs::copy(command::repository().join("target/release/fwdlab"), &program)?;
+    fs::copy(
+        command::repository().join("target/release/fwdlab"),
+        &program,
+    )?;
     hand_over(folder.path())?;
-    let mut ordinary = fresh(Command::new(found("setpriv").context("fresh: no setpriv")?), &programs);
+    let user = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    ];
+    let mut ordinary = fresh(&user, &programs)?;
     ordinary
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)
         .args(["run", "experiments/quickstart.toml"])
         .current_dir(&clone)
@@ -72,17 +91,28 @@ pub(crate) fn run() -> Result<()> {
     judge(&clone, &["strict reverse path filter", "1000 routes"])
 }
 
-/// A command of the fresh machine.
-fn fresh(mut command: Command, programs: &Path) -> Command {
+/// A command of the fresh machine, where the administrator's programs are hidden too: fwdlab looks there
+/// whatever the `PATH` says.
+fn fresh(words: &[&str], programs: &Path) -> Result<Command> {
+    const HIDDEN: &str =
+        "for folder in /usr/sbin /sbin; do \"$0\" -t tmpfs none $folder || exit; done; exec \"$@\"";
+    let needed = |name: &str| found(name).with_context(|| format!("fresh: no {name}"));
+    let mut command = Command::new(needed("unshare")?);
+    command
+        .args(["--mount", "sh", "-c", HIDDEN])
+        .arg(needed("mount")?)
+        .arg(needed(words[0])?)
+        .args(&words[1..]);
     for (name, _) in env::vars_os() {
-        let name = name.to_string_lossy().into_owned();
+        let known = name.to_str();
         // Where Rust's own folders are is all that it knows of this machine.
-        if !matches!(name.as_str(), "HOME" | "CARGO_HOME" | "RUSTUP_HOME" | "RUSTUP_TOOLCHAIN") {
+        let stays = ["HOME", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"];
+        if known.is_none_or(|name| !stays.contains(&name)) {
             command.env_remove(name);
         }
     }
     command.env("PATH", programs);
-    command
+    Ok(command)
 }
 
 /// Where a program lies on this machine.
@@ -120,17 +150,27 @@ fn judge(clone: &Path, compared: &[&str]) -> Result<()> {
     let readme = fs::read_to_string(run.join("README.md"))?;
     let page = fs::metadata(run.join("derived/report.html"))?;
     for label in compared {
-        let verdict = readme.lines().any(|line| {
-            line.starts_with('|') && line.contains(label) && line.contains('%')
-        });
+        let verdict = readme
+            .lines()
+            .any(|line| line.starts_with('|') && line.contains(label) && line.contains('%'));
         if !verdict {
-            bail!("fresh: {}: no effect of {label:?} in README.md", run.display());
+            bail!(
+                "fresh: {}: no effect of {label:?} in README.md",
+                run.display()
+            );
         }
     }
     if !readme.contains("nft is not installed") || page.len() == 0 {
-        bail!("fresh: {}: nothing says that nft is not installed, or the page is empty", run.display());
+        bail!(
+            "fresh: {}: nothing says that nft is not installed, or the page is empty",
+            run.display()
+        );
     }
-    println!("compared: {}; nft said to be missing; a page of {} kB", compared.join(", "), page.len() / 1000);
+    println!(
+        "compared: {}; nft said to be missing; a page of {} kB",
+        compared.join(", "),
+        page.len() / 1000
+    );
     Ok(())
 }
 
