@@ -28,7 +28,7 @@ const PLAYS_SHORT: &str = "quickstart,kills";
 const TIME_MAX: Duration = Duration::from_secs(1800);
 
 const USAGE: &str = "kernels: give any of 6.1, 6.12 and newest; --cpus N (1, 2 and 4 by turns), --boots N of each \
-                     kernel (3), --short for one boot of 6.1 that plays less, with what the tests have built";
+                     kernel (3), --short for one boot of 6.1 that plays less";
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ struct Matrix {
 /// The options are none, something is missing on this machine, or a kernel does not live.
 pub(crate) fn kernels(options: &[&str]) -> Result<()> {
     let matrix = parse(options)?;
-    let program = build(matrix.is_short)?;
+    let program = build()?;
     let folder = repository().join("target/kernels");
     fs::create_dir_all(&folder)?;
     let mut died = 0;
@@ -130,18 +130,10 @@ fn parse(options: &[&str]) -> Result<Matrix> {
     Ok(matrix)
 }
 
-/// Builds fwdlab: as it ships, or, where there is little time, as the tests have built it already.
-fn build(is_short: bool) -> Result<PathBuf> {
-    let (options, folder) = if is_short {
-        (&["build", "--package", "fwdlab"][..], "debug")
-    } else {
-        (
-            &["build", "--release", "--package", "fwdlab"][..],
-            "release",
-        )
-    };
-    run(&mut cargo(options.iter().copied()))?;
-    Ok(repository().join("target").join(folder).join("fwdlab"))
+/// Builds fwdlab as it ships.
+fn build() -> Result<PathBuf> {
+    run(&mut cargo(["build", "--release", "--package", "fwdlab"]))?;
+    Ok(repository().join("target/release/fwdlab"))
 }
 
 #[cfg(test)]
