@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
 use fwdlab_lab::{Asks, Lab, Message, TesterChoice};
-use fwdlab_model::{Notify, Resolved, Tester};
-use fwdlab_plan::{PlanRun, Summary};
+use fwdlab_model::{InvalidReason, LabKind, Notify, Resolved, Tester};
+use fwdlab_plan::{ATTEMPTS_MAX, PlanRun, Summary};
 use fwdlab_report::format::duration;
 
 use crate::args::RunArguments;
@@ -132,6 +132,13 @@ fn measure(
     let results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
     report::print(&report, Some(&directory), arguments.form, &results)?;
     let judged = gate::conclude(&results);
+    if let Some(reason) = plan_run.hopeless() {
+        tell(&format!(
+            "ended after the first {ATTEMPTS_MAX} attempts: all were invalid for one reason: {reason}{}",
+            instead(reason, loaded.resolved.lab.kind)
+        ));
+        return Ok(GOAL_MISSED);
+    }
     match conclude(&plan_run.summary(), is_whole) {
         DONE => Ok(judged),
         missed => Ok(missed),
@@ -221,6 +228,22 @@ fn introduce(results: &Results, plan_run: &PlanRun, left_s: f64) {
         loaded.plan.seed,
         duration(left_s),
     ));
+}
+
+/// What works on a machine where every attempt fails for this reason.
+fn instead(reason: &InvalidReason, kind: LabKind) -> &'static str {
+    match (reason, kind) {
+        (InvalidReason::LoadShort { .. } | InvalidReason::GeneratorLimited, LabKind::Router) => {
+            "; the generator has a CPU of its own there, and other work takes it: stop that work, or let the router's \
+             thread generate the load (tester = \"inline\" in the lab file; docs/router.md)"
+        }
+        (InvalidReason::LoadShort { .. } | InvalidReason::GeneratorLimited, _) => {
+            "; the generator does not get the CPU time that the load needs: stop other work on its CPU, ask for fewer \
+             frames (load = { pps = N } in [traffic]), or let generator and DUT take turns (load = \"self-clocked\"; \
+             docs/netns-lab.md)"
+        }
+        _ => "",
+    }
 }
 
 fn conclude(summary: &Summary, is_whole: bool) -> Code {

@@ -1,9 +1,10 @@
 //! What to do next: which block is measured, measured again, or given up.
 
 use std::collections::BTreeMap;
+use std::mem::{discriminant, take};
 
 use fwdlab_model::record::{Fate, fates};
-use fwdlab_model::{BlockRecord, Plan, PlannedBlock, Record, TrialRecord};
+use fwdlab_model::{BlockRecord, InvalidReason, Plan, PlannedBlock, Record, TrialRecord};
 
 /// How often a block is measured at most.
 pub const ATTEMPTS_MAX: u32 = 3;
@@ -66,11 +67,25 @@ pub struct Summary {
 /// }
 /// assert!(run.summary().open.is_empty());
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlanRun {
     plan: Plan,
     progress: BTreeMap<u32, Progress>,
     repeats: usize,
+    start: Start,
+}
+
+/// How a run began.
+#[derive(Clone, Debug, PartialEq)]
+enum Start {
+    /// A block was valid.
+    Good,
+    /// No attempt was valid so far.
+    Bad {
+        attempts: u32,
+        /// What speaks against every one of them, and does not pass by itself: as the last attempt has it.
+        reasons: Vec<InvalidReason>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,21 +120,38 @@ impl PlanRun {
             plan,
             progress,
             repeats: 0,
+            start: Start::Bad {
+                attempts: 0,
+                reasons: Vec::new(),
+            },
         };
+        let mut reasons = Vec::new();
+        let mut attempt = (0, 0);
         for (record, fate) in records.iter().zip(fates(records)) {
             match record {
-                Record::Trial(trial) => run.note_attempt(trial.block, trial.attempt),
+                Record::Trial(trial) => {
+                    run.note_attempt(trial.block, trial.attempt);
+                    // Of an attempt that was cut short, nothing counts.
+                    if attempt != (trial.block, trial.attempt) {
+                        attempt = (trial.block, trial.attempt);
+                        reasons.clear();
+                    }
+                    reasons.extend(trial.invalid.iter().cloned());
+                }
                 Record::Block(block) => {
-                    run.note_whole(block, fate != Fate::Invalid);
+                    run.note_whole(block, fate != Fate::Invalid, take(&mut reasons));
                 }
             }
         }
         run
     }
 
-    /// The block to measure now; none where the plan is carried out.
+    /// The block to measure now; none where the plan is carried out, or [hopeless](Self::hopeless).
     #[must_use]
     pub fn poll_block(&self) -> Option<BlockRequest> {
+        if self.hopeless().is_some() {
+            return None;
+        }
         let block = self.open_blocks().next()?;
         Some(BlockRequest {
             block: block.clone(),
@@ -130,7 +162,20 @@ impl PlanRun {
     /// Takes in a block that was measured to its end.
     pub fn handle_outcome(&mut self, trials: &[TrialRecord], block: &BlockRecord) {
         let valid = !trials.is_empty() && trials.iter().all(|trial| trial.invalid.is_empty());
-        self.note_whole(block, valid);
+        let reasons = trials
+            .iter()
+            .flat_map(|trial| trial.invalid.iter().cloned());
+        self.note_whole(block, valid, reasons.collect());
+    }
+
+    /// Why it is of no use to go on: all attempts at the first block were invalid for this reason, which
+    /// does not pass by itself. What does (a neighbour takes the CPU) ends no run.
+    #[must_use]
+    pub fn hopeless(&self) -> Option<&InvalidReason> {
+        match &self.start {
+            Start::Bad { attempts, reasons } if *attempts >= ATTEMPTS_MAX => reasons.first(),
+            _ => None,
+        }
     }
 
     fn note_attempt(&mut self, block: u32, attempt: u32) {
@@ -139,8 +184,9 @@ impl PlanRun {
         }
     }
 
-    fn note_whole(&mut self, block: &BlockRecord, valid: bool) {
+    fn note_whole(&mut self, block: &BlockRecord, valid: bool, reasons: Vec<InvalidReason>) {
         self.note_attempt(block.block, block.attempt);
+        self.start.note(valid, reasons);
         let repeats_left = self.repeats < repeats_max(self.plan.blocks.len());
         let Some(progress) = self.progress.get_mut(&block.block) else {
             return;
@@ -204,6 +250,36 @@ impl PlanRun {
             summary.invalid_attempts += invalid as usize;
         }
         summary
+    }
+}
+
+impl Start {
+    fn note(&mut self, valid: bool, reasons: Vec<InvalidReason>) {
+        let Self::Bad {
+            attempts,
+            reasons: common,
+        } = self
+        else {
+            return;
+        };
+        if valid {
+            *self = Self::Good;
+            return;
+        }
+        let is_common = |reason: &InvalidReason| {
+            let kind = discriminant(reason);
+            *attempts == 0 || common.iter().any(|other| discriminant(other) == kind)
+        };
+        let passes = |reason: &InvalidReason| {
+            matches!(
+                reason,
+                InvalidReason::Stolen { .. } | InvalidReason::Calibration { .. }
+            )
+        };
+        let mut reasons = reasons;
+        reasons.retain(|reason| !passes(reason) && is_common(reason));
+        *common = reasons;
+        *attempts += 1;
     }
 }
 
@@ -344,10 +420,57 @@ mod tests {
     #[test]
     fn a_lab_that_spoils_everything_is_not_run_for_ever() {
         let mut run = PlanRun::resume(plan(8), &[]);
-        let measured = carry_out(&mut run, &mut vec![], |_| false);
+        // The first block is valid, so it is not hopeless.
+        let measured = carry_out(&mut run, &mut vec![], |request| request.block.number == 1);
         // Eight blocks and 8/2 + 2 repeats.
         assert_eq!(measured.len(), 14);
-        assert_eq!(run.summary().given_up.len(), 8);
+        assert_eq!(run.summary().given_up.len(), 7);
+    }
+
+    #[test]
+    fn a_run_whose_first_attempts_all_fail_for_one_reason_ends() {
+        let mut run = PlanRun::resume(plan(8), &[]);
+        let mut records = vec![];
+        let measured = carry_out(&mut run, &mut records, |_| false);
+        assert_eq!(measured, [(1, 1), (1, 2), (1, 3)]);
+        let reason = InvalidReason::Unaccounted { frames: 1 };
+        assert_eq!(run.hopeless(), Some(&reason));
+        assert_eq!(run.summary().open.len(), 7);
+        assert_eq!(PlanRun::resume(plan(8), &records), run);
+    }
+
+    /// What is left of a run's blocks after three attempts that were invalid for these reasons.
+    fn hopeless_after(reasons: [&[InvalidReason]; 3]) -> Option<InvalidReason> {
+        let mut run = PlanRun::resume(plan(8), &[]);
+        for reasons in reasons {
+            let request = run.poll_block().unwrap();
+            let (mut trials, block) = outcome(&request, 1, true);
+            trials[0].invalid = reasons.to_vec();
+            run.handle_outcome(&trials, &block);
+        }
+        run.hopeless().cloned()
+    }
+
+    #[test]
+    fn only_a_reason_that_all_attempts_share_and_that_stays_ends_a_run() {
+        let lost = |frames| InvalidReason::Unaccounted { frames };
+        let short = |ratio| InvalidReason::LoadShort { ratio, bound: 0.99 };
+        let stolen = InvalidReason::Stolen {
+            ratio: 0.5,
+            bound: 0.25,
+        };
+        let ends = hopeless_after([
+            &[short(0.5), lost(1)],
+            &[short(0.6)],
+            &[lost(2), short(0.7)],
+        ]);
+        assert_eq!(ends, Some(short(0.7)));
+        assert_eq!(
+            hopeless_after([&[short(0.5)], &[lost(1)], &[short(0.5)]]),
+            None
+        );
+        let stolen = [stolen];
+        assert_eq!(hopeless_after([&stolen, &stolen, &stolen]), None);
     }
 
     #[test]
