@@ -222,10 +222,10 @@ pub(crate) struct ImportArguments {
 #[derive(Debug, Args)]
 pub(crate) struct VerdictArguments {
     /// Changes of less than so many percent do not matter
-    #[arg(long, value_name = "PERCENT", value_parser = threshold)]
+    #[arg(long, value_name = "PERCENT", value_parser = threshold, allow_negative_numbers = true)]
     pub(crate) threshold: Option<f64>,
     /// Confidence of the verdicts, in percent
-    #[arg(long, value_name = "PERCENT", value_parser = confidence)]
+    #[arg(long, value_name = "PERCENT", value_parser = confidence, allow_negative_numbers = true)]
     pub(crate) confidence: Option<f64>,
 }
 

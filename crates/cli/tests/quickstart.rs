@@ -128,6 +128,8 @@ fn assert_block_is_what_ministat_prints(readme: &str, directory: &Path) {
         "no-packet-filter",
         "nftables-10-stateless-rules",
         "nftables-conntrack",
+        "strict-reverse-path-filter",
+        "1000-routes",
         "xdp-fib-forwarding",
     ]
     .iter()
@@ -204,6 +206,8 @@ fn assert_analyze_and_compare_judge_alike(directory: &Path) {
     let others = [
         "no-packet-filter",
         "nftables-10-stateless-rules",
+        "strict-reverse-path-filter",
+        "1000-routes",
         "xdp-fib-forwarding",
     ];
     assert_eq!(names[0], "nftables-conntrack");
@@ -224,7 +228,7 @@ fn assert_analyze_and_compare_judge_alike(directory: &Path) {
 
     // The same run twice: every variant with itself.
     let twice = json(&["compare", "--json", path, path]);
-    assert_eq!(twice["groups"].as_array().unwrap().len(), 4);
+    assert_eq!(twice["groups"].as_array().unwrap().len(), 6);
     for group in twice["groups"].as_array().unwrap() {
         assert_eq!(group["rows"][1]["effect"]["estimate_percent"], 0.0);
     }

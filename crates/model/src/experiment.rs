@@ -142,6 +142,13 @@ impl ExperimentFile {
             diagnostics,
         };
         let document = reading.parse()?;
+        let has = |key| document.contains_key(key);
+        if (has("kind") || has("bind")) && !(has("question") || has("factor")) {
+            reading
+                .error(0..0, "this is a lab file, not an experiment")
+                .with_help("name an experiment here, and this file with `--lab FILE`");
+            return None;
+        }
         let file = Table::open(reading, &document, 0..0, "", FILE_KEYS);
         let factors = file.tables(reading, "factor", FACTOR_KEYS);
         file.required(reading, "factor");

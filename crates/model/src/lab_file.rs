@@ -89,6 +89,13 @@ impl LabFile {
             diagnostics,
         };
         let document = reading.parse()?;
+        let has = |key| document.contains_key(key);
+        if (has("question") || has("factor")) && !(has("kind") || has("bind")) {
+            reading
+                .error(0..0, "this is an experiment, not a lab file")
+                .with_help("lab files have a `kind` and a table `bind`; labs/netns.toml is one");
+            return None;
+        }
         let file = Table::open(reading, &document, 0..0, "", FILE_KEYS);
         let kind = file
             .required(reading, "kind")

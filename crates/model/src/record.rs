@@ -191,6 +191,11 @@ pub enum InvalidReason {
 impl std::fmt::Display for InvalidReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Unaccounted { frames } if *frames < 0 => write!(
+                f,
+                "{} more frames were counted than offered; does something duplicate frames?",
+                frames.unsigned_abs()
+            ),
             Self::Unaccounted { frames } => write!(f, "{frames} frames are unaccounted for"),
             Self::Verification { frames, what } => {
                 write!(f, "{frames} checked frames were wrong ({what})")
@@ -670,6 +675,16 @@ impl Placement {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn more_frames_than_were_offered_are_not_called_lost() {
+        let text = |frames| super::InvalidReason::Unaccounted { frames }.to_string();
+        assert_eq!(text(3), "3 frames are unaccounted for");
+        assert_eq!(
+            text(-24_367),
+            "24367 more frames were counted than offered; does something duplicate frames?"
+        );
+    }
+
     use super::*;
 
     fn trial(session: u32, block: u32, attempt: u32, invalid: bool) -> Record {

@@ -142,6 +142,30 @@ fn names(resolved: &Resolved) -> Vec<&str> {
 }
 
 #[test]
+fn a_file_in_the_place_of_the_other_is_said_to_be_that() {
+    let quickstart = Files::quickstart();
+    let text = |path: &str| quickstart.0[Path::new(path)].clone();
+    let swapped = Files::quickstart().with(EXPERIMENT, text(LAB));
+    assert_snapshot!(swapped.errors(), @r#"
+    error: this is a lab file, not an experiment
+     --> experiments/quickstart.toml:1:1
+      |
+    1 | kind = "netns"
+      | ^
+      |
+      = help: name an experiment here, and this file with `--lab FILE`
+    "#);
+    let swapped = Files::quickstart().with(LAB, text(EXPERIMENT));
+    assert!(
+        swapped
+            .errors()
+            .contains("error: this is an experiment, not a lab file"),
+        "{}",
+        swapped.errors()
+    );
+}
+
+#[test]
 fn the_quickstart_is_what_it_says() {
     let files = Files::quickstart();
     assert_eq!(files.warnings(), "");

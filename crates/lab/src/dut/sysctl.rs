@@ -1,5 +1,7 @@
 //! A key under `net.` in the DUT's namespace.
 
+use std::path::Path;
+
 use fwdlab_model::{Values, Variant};
 
 use super::{Mechanism, Site, moved};
@@ -31,7 +33,18 @@ impl Mechanism for Sysctl {
     ) -> Result<Option<String>, LabError> {
         let is_missing = variant.levels.contains_key(&self.factor)
             && topology.read_dut_setting(&self.setting).is_err();
-        Ok(is_missing.then(|| format!("this kernel has no readable sysctl {}", self.setting)))
+        if !is_missing {
+            return Ok(None);
+        }
+        let name = &self.setting;
+        Ok(Some(if Path::new("/proc/sys").join(name).exists() {
+            format!(
+                "sysctl {name} exists only in the machine's own network namespace, not in the DUT's; measure it on a \
+                 host (docs/labs.md)"
+            )
+        } else {
+            format!("this kernel has no readable sysctl {name}")
+        }))
     }
 
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
