@@ -677,7 +677,7 @@ impl Placement {
 mod tests {
     #[test]
     fn more_frames_than_were_offered_are_not_called_lost() {
-        let text = |frames| super::InvalidReason::Unaccounted { frames }.to_string();
+        let text = |frames| InvalidReason::Unaccounted { frames }.to_string();
         assert_eq!(text(3), "3 frames are unaccounted for");
         assert_eq!(
             text(-24_367),

@@ -103,7 +103,7 @@ impl XdpParking {
         const INTERFACE: &str = "parked";
         let failed =
             |source: io::Error| SysError::new("making an interface to park an XDP program", source);
-        let namespace = make_nameless().map_err(|errno| failed(errno.into()))?;
+        let namespace = make_nameless().map_err(failed)?;
         let inside = || {
             let mut netlink = Netlink::route().map_err(failed)?;
             let body = veth_message(INTERFACE);

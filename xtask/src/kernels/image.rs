@@ -39,7 +39,7 @@ pub(super) fn build(kernel: &Kernel, program: &Path, folder: &Path) -> Result<Pa
         "tmp",
         "root",
         "etc",
-        "work/kernels",
+        "lab/kernels",
     ] {
         fs::create_dir_all(root.join(place))?;
     }
@@ -52,18 +52,18 @@ pub(super) fn build(kernel: &Kernel, program: &Path, folder: &Path) -> Result<Pa
     for name in ["nft", "ip"] {
         install(&root, &installed(name)?, &format!("sbin/{name}"))?;
     }
-    install(&root, program, "work/fwdlab")?;
-    output(command("strip", ["--strip-debug"]).arg(root.join("work/fwdlab")))?;
+    install(&root, program, "lab/fwdlab")?;
+    output(command("strip", ["--strip-debug"]).arg(root.join("lab/fwdlab")))?;
 
     let copy = |from: &str, to: &str| output(command("cp", ["-r", from]).arg(root.join(to)));
-    copy("experiments", "work")?;
-    copy("labs", "work")?;
-    copy("labs/rulesets", "work")?;
+    copy("experiments", "lab")?;
+    copy("labs", "lab")?;
+    copy("labs/rulesets", "lab")?;
     let guest = "xtask/src/kernels/guest";
     for name in ["switches.toml", "programs.toml", "switches.lab.toml"] {
-        copy(&format!("{guest}/{name}"), "work/kernels")?;
+        copy(&format!("{guest}/{name}"), "lab/kernels")?;
     }
-    copy(&format!("{guest}/play"), "work")?;
+    copy(&format!("{guest}/play"), "lab")?;
     copy(&format!("{guest}/init"), "")?;
     output(command("chmod", ["+x"]).arg(root.join("init")))?;
     copy_modules(kernel, &root)?;
