@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
 use fwdlab_lab::{Lab, LabError, MachineClaim};
-use fwdlab_model::{Environment, Plan, Resolved, SCHEMA_VERSION, SessionRecord};
+use fwdlab_model::{Environment, LabKind, Plan, Resolved, SCHEMA_VERSION, SessionRecord};
 use fwdlab_plan::PlanRun;
 use fwdlab_sys::Interrupts;
 
@@ -100,6 +100,9 @@ impl Session {
         interrupts: Interrupts,
     ) -> anyhow::Result<bool> {
         while let Some(request) = plan_run.poll_block() {
+            if is_over_early(plan_run, self.results.loaded().resolved.lab.kind) {
+                return Ok(true);
+            }
             if interrupts.requests() > 0 {
                 return Ok(false);
             }
@@ -139,6 +142,12 @@ impl Session {
         self.results.finish(&jiff::Timestamp::now().to_string())?;
         Ok(self.claim)
     }
+}
+
+/// Whether it is of no use to go on: what spoils every attempt on this machine does not pass by itself. Hosts
+/// have owners who may see to theirs meanwhile.
+pub(crate) fn is_over_early(plan_run: &PlanRun, kind: LabKind) -> bool {
+    !kind.is_remote() && plan_run.hopeless().is_some() && !plan_run.summary().open.is_empty()
 }
 
 /// A boot outside a block takes minutes in which nothing else is to be seen.

@@ -146,12 +146,9 @@ impl PlanRun {
         run
     }
 
-    /// The block to measure now; none where the plan is carried out, or [hopeless](Self::hopeless).
+    /// The block to measure now; none where the plan is carried out.
     #[must_use]
     pub fn poll_block(&self) -> Option<BlockRequest> {
-        if self.hopeless().is_some() {
-            return None;
-        }
         let block = self.open_blocks().next()?;
         Some(BlockRequest {
             block: block.clone(),
@@ -420,26 +417,17 @@ mod tests {
     #[test]
     fn a_lab_that_spoils_everything_is_not_run_for_ever() {
         let mut run = PlanRun::resume(plan(8), &[]);
-        // The first block is valid, so it is not hopeless.
-        let measured = carry_out(&mut run, &mut vec![], |request| request.block.number == 1);
-        // Eight blocks and 8/2 + 2 repeats.
-        assert_eq!(measured.len(), 14);
-        assert_eq!(run.summary().given_up.len(), 7);
-    }
-
-    #[test]
-    fn a_run_whose_first_attempts_all_fail_for_one_reason_ends() {
-        let mut run = PlanRun::resume(plan(8), &[]);
         let mut records = vec![];
         let measured = carry_out(&mut run, &mut records, |_| false);
-        assert_eq!(measured, [(1, 1), (1, 2), (1, 3)]);
+        // Eight blocks and 8/2 + 2 repeats.
+        assert_eq!(measured.len(), 14);
+        assert_eq!(run.summary().given_up.len(), 8);
         let reason = InvalidReason::Unaccounted { frames: 1 };
         assert_eq!(run.hopeless(), Some(&reason));
-        assert_eq!(run.summary().open.len(), 7);
         assert_eq!(PlanRun::resume(plan(8), &records), run);
     }
 
-    /// What is left of a run's blocks after three attempts that were invalid for these reasons.
+    /// Why a run is hopeless after three attempts that were invalid for these reasons.
     fn hopeless_after(reasons: [&[InvalidReason]; 3]) -> Option<InvalidReason> {
         let mut run = PlanRun::resume(plan(8), &[]);
         for reasons in reasons {
@@ -452,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_reason_that_all_attempts_share_and_that_stays_ends_a_run() {
+    fn only_a_reason_that_all_attempts_share_and_that_stays_makes_a_run_hopeless() {
         let lost = |frames| InvalidReason::Unaccounted { frames };
         let short = |ratio| InvalidReason::LoadShort { ratio, bound: 0.99 };
         let stolen = InvalidReason::Stolen {
