@@ -29,6 +29,8 @@ impl Kernel {
         let apt = if release == "newest" {
             newest_sources(&folder.join("apt"))?
         } else {
+            // Lists that are old name packages that the archive has no more. Without root, they have to do.
+            let _ = output(&mut command("apt-get", ["update"]));
             Vec::new()
         };
         let ask = |program: &str, arguments: &[&str]| {
