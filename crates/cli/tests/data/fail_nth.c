@@ -26,11 +26,13 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Frames from which a run of an eBPF program is the load of a block, and after which it fails. */
-#define LOAD_FRAMES (1 << 20)
+/* Runs from which a call is the load of a block, and after which it fails. Probes are sent in fewer. */
+#define LOAD_RUNS (1 << 12)
 #define FRAMES_BEFORE_FAILURE 300000
 
 static atomic_long effects, loads;
+/* A load is made by many calls of one thread. */
+static __thread int is_counted;
 static long nth, nth_load;
 static const char *log_path;
 static const char *failed = "none";
@@ -193,7 +195,7 @@ long syscall(long number, ...)
 	if (number == SYS_bpf && a[0] == BPF_PROG_TEST_RUN) {
 		union bpf_attr *attributes = (union bpf_attr *)a[1];
 
-		if (attributes->test.repeat >= LOAD_FRAMES &&
+		if (attributes->test.repeat >= LOAD_RUNS && !is_counted++ &&
 		    atomic_fetch_add(&loads, 1) + 1 == nth_load) {
 			attributes->test.repeat = FRAMES_BEFORE_FAILURE;
 			real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
