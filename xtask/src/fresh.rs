@@ -3,7 +3,7 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,9 +18,6 @@ const PROGRAMS: [&str; 28] = [
     "cp", "cut", "dirname", "basename", "echo", "ls", "mkdir", "mktemp", "rm", "sed", "tr",
     "uname", "id", "grep", "sleep",
 ];
-
-/// An ordinary user's number.
-const NOBODY: u32 = 65_534;
 
 /// Plays it.
 ///
@@ -74,7 +71,9 @@ pub(crate) fn run() -> Result<()> {
         command::repository().join("target/release/fwdlab"),
         &program,
     )?;
-    hand_over(folder.path())?;
+    // Not what the links of its `PATH` lead to.
+    let to_nobody = ["--recursive", "--no-dereference", "65534:65534"];
+    output(command("chown", to_nobody).arg(folder.path()))?;
     let user = [
         "setpriv",
         "--reuid=65534",
@@ -121,22 +120,6 @@ fn found(name: &str) -> Option<PathBuf> {
     env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|place| place.is_file())
-}
-
-/// Gives a folder with all that is in it to the ordinary user.
-fn hand_over(folder: &Path) -> Result<()> {
-    chown(folder, Some(NOBODY), Some(NOBODY))?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            hand_over(&entry.path())?;
-        } else if kind.is_file() {
-            chown(entry.path(), Some(NOBODY), Some(NOBODY))?;
-        }
-    }
-    Ok(())
 }
 
 /// Whether a run left a report that compares these variants, says why the others are missing, and a page.

@@ -16,7 +16,7 @@ use crate::gate;
 use crate::output::tell;
 use crate::progress::Progress;
 use crate::report;
-use crate::session::{Session, Subject, is_over_early, tell_boot};
+use crate::session::{Session, Subject, reason_to_end_early, tell_boot};
 
 /// As wide as messages are read in a mail or a chat.
 const MESSAGE_COLUMNS: usize = 100;
@@ -132,12 +132,11 @@ fn measure(
     let results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
     report::print(&report, Some(&directory), arguments.form, &results)?;
     let judged = gate::conclude(&results);
-    if let Some(reason) = plan_run.hopeless()
-        && is_over_early(&plan_run, loaded.resolved.lab.kind)
-    {
+    let kind = loaded.resolved.lab.kind;
+    if let Some(reason) = reason_to_end_early(&plan_run, kind) {
         tell(&format!(
             "ended after the first {ATTEMPTS_MAX} attempts: all were invalid for one reason: {reason}{}",
-            instead(reason, loaded.resolved.lab.kind)
+            instead(reason, kind)
         ));
         return Ok(GOAL_MISSED);
     }

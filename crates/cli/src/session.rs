@@ -6,7 +6,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
 use fwdlab_lab::{Lab, LabError, MachineClaim};
-use fwdlab_model::{Environment, LabKind, Plan, Resolved, SCHEMA_VERSION, SessionRecord};
+use fwdlab_model::{
+    Environment, InvalidReason, LabKind, Plan, Resolved, SCHEMA_VERSION, SessionRecord,
+};
 use fwdlab_plan::PlanRun;
 use fwdlab_sys::Interrupts;
 
@@ -100,7 +102,8 @@ impl Session {
         interrupts: Interrupts,
     ) -> anyhow::Result<bool> {
         while let Some(request) = plan_run.poll_block() {
-            if is_over_early(plan_run, self.results.loaded().resolved.lab.kind) {
+            let kind = self.results.loaded().resolved.lab.kind;
+            if reason_to_end_early(plan_run, kind).is_some() {
                 return Ok(true);
             }
             if interrupts.requests() > 0 {
@@ -144,10 +147,13 @@ impl Session {
     }
 }
 
-/// Whether it is of no use to go on: what spoils every attempt on this machine does not pass by itself. Hosts
-/// have owners who may see to theirs meanwhile.
-pub(crate) fn is_over_early(plan_run: &PlanRun, kind: LabKind) -> bool {
-    !kind.is_remote() && plan_run.hopeless().is_some() && !plan_run.summary().open.is_empty()
+/// Why it is of no use to measure the blocks that are left: what spoils every attempt on this machine does not
+/// pass by itself. Hosts have owners, who may mend theirs during the run.
+pub(crate) fn reason_to_end_early(plan_run: &PlanRun, kind: LabKind) -> Option<&InvalidReason> {
+    let has_blocks_left = plan_run.open_blocks().next().is_some();
+    plan_run
+        .hopeless()
+        .filter(|_| !kind.is_remote() && has_blocks_left)
 }
 
 /// A boot outside a block takes minutes in which nothing else is to be seen.

@@ -675,6 +675,8 @@ impl Placement {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn more_frames_than_were_offered_are_not_called_lost() {
         let text = |frames| InvalidReason::Unaccounted { frames }.to_string();
@@ -684,8 +686,6 @@ mod tests {
             "24367 more frames were counted than offered; does something duplicate frames?"
         );
     }
-
-    use super::*;
 
     fn trial(session: u32, block: u32, attempt: u32, invalid: bool) -> Record {
         Record::Trial(TrialRecord {

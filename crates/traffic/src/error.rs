@@ -9,10 +9,10 @@ use fwdlab_sys::SysError;
 /// What can go wrong with the generator or the sink.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
-    /// A generator that sends although it was told to hold.
+    /// A generator that sends although it is held.
     #[error(
-        "the generator still sends {seconds} s after it was told to hold; its CPU may be taken by a \
-         real-time process or another virtual machine: free it, and run again"
+        "the generator still sends {seconds} s after fwdlab held it; a real-time process or another \
+         virtual machine may have taken its CPU: free it, and run again"
     )]
     NotHeld {
         /// How long it was waited for.

@@ -1,4 +1,4 @@
-//! The generator: one long run of an eBPF program on live frames.
+//! The generator: an eBPF program that the kernel runs on live frames, in one call after another.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -260,7 +260,7 @@ struct GateState {
 
 impl Gate {
     fn state(&self) -> MutexGuard<'_, GateState> {
-        // Whoever panicked had only flags in hand, which are right at any moment.
+        // The flags are right at any moment, also where a thread panicked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
