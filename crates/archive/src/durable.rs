@@ -4,6 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::caller::{create_folder, give_to_caller};
 use crate::error::ArchiveError;
 
 /// What the name of a file ends in while it is written.
@@ -23,7 +24,7 @@ pub(crate) fn create_folders(folder: &Path) -> Result<(), ArchiveError> {
     }
     let above = folder_of(folder);
     create_folders(above)?;
-    match fs::create_dir(folder) {
+    match create_folder(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
         result => {
             result.map_err(ArchiveError::io(folder, "create the folder"))?;
@@ -36,6 +37,7 @@ pub(crate) fn create_folders(folder: &Path) -> Result<(), ArchiveError> {
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
     File::create(path)
         .and_then(|mut file| {
+            give_to_caller(&file);
             file.write_all(bytes)?;
             file.sync_all()
         })

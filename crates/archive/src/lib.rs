@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod caller;
 pub mod catalogue;
 mod durable;
 mod error;
@@ -24,6 +25,7 @@ mod sample;
 mod slices;
 mod stamp;
 
+pub use caller::give_to_caller;
 pub use durable::write_file;
 pub use error::{ArchiveError, ArchiveWarning, Place};
 pub use fwdlab_pkt_gen as pkt_gen;

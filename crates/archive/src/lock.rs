@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use crate::caller::give_to_caller;
 use crate::error::ArchiveError;
 use crate::layout;
 
@@ -25,6 +26,7 @@ impl DirectoryLock {
             .truncate(false)
             .open(&path)
             .map_err(ArchiveError::io(&path, "open the lock"))?;
+        give_to_caller(&file);
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

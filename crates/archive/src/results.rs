@@ -10,13 +10,14 @@ use fwdlab_model::{
 };
 use serde::Serialize;
 
+use crate::caller::create_folder;
 use crate::durable::{
     Journal, create_folders, entries, remove_unfinished, sync_folder, write_atomically,
     write_synced,
 };
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::load::{Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, parse_json, read_json};
-use crate::lock::{DirectoryLock, hold_folder};
+use crate::lock::{DirectoryLock, hold_folder, holder};
 use crate::name::{checked_name, safe_name};
 use crate::pps::observation_files;
 use crate::slices::{format_slices, parse_slices};
@@ -165,6 +166,9 @@ impl Results {
 
     /// The directory that a user means: a path, `<name>/<label>`, or `<name>` for the newest.
     ///
+    /// The newest is that of the runs that are finished or are being measured; where there are none, of those that
+    /// hold a measurement; and where there are none, of all.
+    ///
     /// # Errors
     /// [`ArchiveError::NotFound`] with what there is.
     pub fn find(root: &Path, name: &str) -> Result<PathBuf, ArchiveError> {
@@ -176,9 +180,9 @@ impl Results {
         }
         let newest = visible_entries(&root.join(name))?
             .into_iter()
-            .filter_map(|dir| Some((Head::read(&dir).ok()?.started, dir)))
+            .filter_map(|dir| Some((Worth::of(&dir), Head::read(&dir).ok()?.started, dir)))
             .max();
-        if let Some((_, dir)) = newest {
+        if let Some((_, _, dir)) = newest {
             return Ok(dir);
         }
         let present = directories(root)?
@@ -216,6 +220,26 @@ impl Results {
             .filter_map(|(_, dir)| Self::load(dir).ok())
             .take(most)
             .collect())
+    }
+
+    /// Removes a directory that this process has made and in which nothing was measured; whether it was such.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Io`]; what is left of it then is removed when the next run of the experiment opens.
+    pub fn remove_if_empty(&self) -> Result<bool, ArchiveError> {
+        if self.is_continued || !self.loaded.attempts.is_empty() {
+            return Ok(false);
+        }
+        let dir = self.dir();
+        let folder = dir.parent().expect("results lie in a folder");
+        let label = dir.file_name().expect("results have a label");
+        let _held = hold_folder(folder)?;
+        let abandoned = folder.join(format!("{}{}", layout::NEW, label.display()));
+        fs::rename(dir, &abandoned).map_err(ArchiveError::io(dir, "rename the directory"))?;
+        fs::remove_dir_all(&abandoned)
+            .map_err(ArchiveError::io(&abandoned, "remove the folder"))?;
+        sync_folder(folder)?;
+        Ok(true)
     }
 
     /// The directory.
@@ -402,6 +426,16 @@ impl Results {
                 block: block.number,
             });
         }
+        self.give_up(finished)
+    }
+
+    /// Marks the run as finished as [`Self::finish`] does, with blocks that were never measured among those given up:
+    /// it was of no use to go on.
+    ///
+    /// # Errors
+    /// What writing can run into.
+    pub fn give_up(self, finished: &str) -> Result<Finished, ArchiveError> {
+        let loaded = &self.loaded;
         let finished = Finished {
             schema: SCHEMA_VERSION,
             finished: finished.to_owned(),
@@ -436,6 +470,30 @@ pub fn write_derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), Archive
 /// What writing can run into.
 pub fn write_readme(dir: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
     write_atomically(&dir.join(layout::README), bytes)
+}
+
+/// How much of what a reader asks for a directory can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    /// Nothing was measured.
+    Nothing,
+    /// A run that was interrupted.
+    Part,
+    /// Finished, or being measured.
+    Whole,
+}
+
+impl Worth {
+    fn of(dir: &Path) -> Self {
+        let has_trials = || fs::metadata(dir.join(layout::TRIALS)).is_ok_and(|file| file.len() > 0);
+        if is_finished(dir) || holder(dir).is_some() {
+            Self::Whole
+        } else if has_trials() {
+            Self::Part
+        } else {
+            Self::Nothing
+        }
+    }
 }
 
 fn is_finished(dir: &Path) -> bool {
@@ -501,7 +559,7 @@ fn create(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<Results, ArchiveEr
 fn fill(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<DirectoryLock, ArchiveError> {
     for folder in ["", layout::SESSIONS, layout::BLOCKS, layout::DERIVED] {
         let folder = dir.join(folder);
-        fs::create_dir(&folder).map_err(ArchiveError::io(&folder, "create the folder"))?;
+        create_folder(&folder).map_err(ArchiveError::io(&folder, "create the folder"))?;
     }
     let resolved = ResolvedFile {
         schema: SCHEMA_VERSION,
@@ -805,6 +863,64 @@ mod tests {
         assert_eq!(accepted[1].record.attempt, 2);
         let count = |wanted| loaded.trials().filter(|(_, fate)| *fate == wanted).count();
         assert_eq!((count(Fate::Accepted), count(Fate::Invalid)), (12, 3));
+    }
+
+    #[test]
+    fn a_name_means_the_newest_run_that_has_something_to_show() {
+        let root = tempfile::tempdir().unwrap();
+        let found = || {
+            let dir = Results::find(root.path(), "quickstart").unwrap();
+            dir.file_name().unwrap().to_string_lossy().into_owned()
+        };
+        let (resolved, plan) = (sample::resolved(), sample::plan());
+        let opened = |label: &'static str, started: &'static str| {
+            let run = NewRun {
+                started,
+                ..sample::new_run(&resolved, &plan)
+            };
+            Results::open_or_create(root.path(), &run, &with_label(label)).unwrap()
+        };
+        // What is under way is told by a lock of its process, and this one holds those of other tests.
+        let closed = |results: Results| {
+            let lock = results.dir().join(layout::LOCK);
+            drop(results);
+            fs::remove_file(lock).unwrap();
+        };
+        closed(opened("empty", "20260101T000000Z"));
+        closed(opened("empty-too", "20260102T000000Z"));
+        assert_eq!(found(), "empty-too", "where nothing else is");
+        let mut part = opened("part", "20250101T000000Z");
+        go_on(&mut part, 2);
+        closed(part);
+        assert_eq!(found(), "part");
+        let mut whole = opened("whole", "20240101T000000Z");
+        go_on(&mut whole, SCRIPT.len());
+        whole.finish("2024-01-01T00:10:00Z").unwrap();
+        assert_eq!(found(), "whole");
+        // One that is being measured is what is looked for while it is.
+        let under_way = opened("under-way", "20260103T000000Z");
+        assert_eq!(found(), "under-way");
+        closed(under_way);
+        assert_eq!(found(), "whole");
+    }
+
+    #[test]
+    fn a_new_directory_without_a_measurement_can_be_taken_back() {
+        let root = tempfile::tempdir().unwrap();
+        let results = open(root.path(), &NEW).unwrap();
+        let dir = results.dir().to_owned();
+        assert!(results.remove_if_empty().unwrap());
+        drop(results);
+        assert_eq!(entries(dir.parent().unwrap()).unwrap(), [PathBuf::new(); 0]);
+
+        let mut results = open(root.path(), &NEW).unwrap();
+        go_on(&mut results, 1);
+        assert!(!results.remove_if_empty().unwrap());
+        drop(results);
+        // One that was continued was somebody else's.
+        let results = open(root.path(), &with_label(sample::LABEL)).unwrap();
+        assert!(!results.remove_if_empty().unwrap());
+        assert!(results.dir().is_dir());
     }
 
     #[test]

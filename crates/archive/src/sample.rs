@@ -54,6 +54,7 @@ pub(crate) fn resolved() -> Resolved {
             seed: 42,
             seed_was_drawn: true,
             threshold_percent: 1.0,
+            cpu_threshold_percent: fwdlab_model::CPU_THRESHOLD_PERCENT,
             confidence_percent: 95.0,
         },
         lab: Lab::netns("here"),

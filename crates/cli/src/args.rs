@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fwdlab_archive::lint::RULES;
 use fwdlab_model::{
-    AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FrameSizes, PortRange, THRESHOLD_PERCENT,
-    Tester, parse_flow_address,
+    AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FrameSizes, Load, PortRange,
+    THRESHOLD_PERCENT, Tester, change_options, parse_flow_address,
 };
 use fwdlab_packet::{MacAddress, PacketError};
 use fwdlab_report::Gate;
@@ -29,7 +29,10 @@ use crate::schema::FileKind;
 
 /// How `--help` groups the commands: every one stands in one group.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "watch", "plan", "doctor", "restore"]),
+    (
+        "Measure",
+        &["ab", "run", "watch", "plan", "doctor", "restore"],
+    ),
     (
         "Results",
         &[
@@ -87,6 +90,8 @@ impl Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Measure one change: write an experiment and a lab file, and run them
+    Ab(AbArguments),
     /// Measure an experiment, or go on with one that was interrupted, and publish the result
     Run(RunArguments),
     /// Show what an experiment would measure, how long it takes and what it could detect
@@ -148,12 +153,114 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "fwdlab ab --MECHANISM BASELINE VARIANT... [OPTIONS]")]
+pub(crate) struct AbArguments {
+    #[command(flatten)]
+    pub(crate) change: ChangeArguments,
+    /// The command that puts back what --command sets
+    #[arg(long, value_name = "COMMAND", requires = "command")]
+    pub(crate) undo: Option<String>,
+    /// A command that prints something with the words in which the variants' commands differ
+    #[arg(long, value_name = "COMMAND", requires = "command")]
+    pub(crate) check: Option<String>,
+    /// Address families: inet, inet6, or both with a comma
+    #[arg(long, value_name = "FAMILY", default_value = "inet", value_delimiter = ',', value_parser = family())]
+    pub(crate) family: Vec<AddressFamily>,
+    /// Bytes of a frame, FCS included: 64 to 1518, imix, or sizes with shares like
+    /// 64:7,594:4,1518:1
+    #[arg(long, value_name = "BYTES", default_value = "64")]
+    pub(crate) frame_size: FrameSizes,
+    /// How many flows
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = flows)]
+    pub(crate) flows: (u32, u32),
+    /// What is offered: lab (as the lab has it), self-clocked, overload, packets per second, or a
+    /// share of the line rate like 50%
+    #[arg(long, value_name = "LOAD", default_value = "lab")]
+    pub(crate) load: Load,
+    /// The lab to measure in; default: this machine's kernel
+    #[arg(long, value_name = "FILE")]
+    pub(crate) lab: Option<PathBuf>,
+    /// How long to measure, at most; default: 8 blocks of 10 rounds
+    #[arg(long, value_name = "N", value_parser = minutes)]
+    pub(crate) minutes: Option<f64>,
+    /// Name of the files, and of the folder of results; default: what is changed
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Write the files, and do not run them
+    #[arg(long)]
+    pub(crate) write_only: bool,
+    #[command(flatten)]
+    pub(crate) measurement: MeasurementArguments,
+}
+
+/// What is changed: one mechanism of those that a lab file knows, with two words or more.
+#[derive(Debug)]
+pub(crate) struct ChangeArguments {
+    pub(crate) mechanism: &'static str,
+    pub(crate) words: Vec<String>,
+}
+
+/// The group of the options that name a mechanism.
+const CHANGE: &str = "change";
+
+impl Args for ChangeArguments {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let options = change_options().map(|option| {
+            clap::Arg::new(option.mechanism)
+                .long(option.mechanism)
+                .value_name(option.word)
+                .num_args(2..)
+                .help(option.what)
+                .help_heading("What is changed, in each variant, the baseline first")
+        });
+        let group =
+            clap::ArgGroup::new(CHANGE).args(change_options().map(|option| option.mechanism));
+        command.args(options).group(group)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ChangeArguments {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let mut given = change_options().filter_map(|option| {
+            let words = matches.get_many::<String>(option.mechanism)?;
+            Some(Self {
+                mechanism: option.mechanism,
+                words: words.cloned().collect(),
+            })
+        });
+        given
+            .next()
+            .ok_or_else(|| {
+                let text = "nothing is changed; say what, for example --sysctl net.ipv4.conf.all.rp_filter=0 \
+                            net.ipv4.conf.all.rp_filter=1 (`fwdlab ab --help` lists all)\n";
+                clap::Error::raw(clap::error::ErrorKind::MissingRequiredArgument, text)
+            })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     /// The experiment file, see docs/experiment-file.md
     pub(crate) experiment: PathBuf,
     /// The lab to measure in, instead of the one that the experiment names
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) measurement: MeasurementArguments,
+}
+
+/// How a run is kept and shown.
+#[derive(Debug, Args)]
+pub(crate) struct MeasurementArguments {
     /// Where the results directories are
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
@@ -192,8 +299,8 @@ pub(crate) struct FormArguments {
 /// What a check fails on.
 #[derive(Debug, Args)]
 pub(crate) struct GateArguments {
-    /// Exit with 1 where a variant is worse by more than that (worse:1%), may be (maybe-worse:1%), or differs
-    /// (different:1%); see docs/ci.md
+    /// Exit with 1 where a variant is worse by more than that (worse:1%), may be (maybe-worse:1%), differs
+    /// (different:1%), or takes more CPU time a packet (cpu-worse:5%); see docs/ci.md
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     pub(crate) fail_on: Vec<Gate>,
 }
@@ -548,6 +655,19 @@ const PPS_MAX: u64 = 1_000_000_000;
 
 /// A year.
 const TIME_S_MAX: f64 = 31_536_000.0;
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes: Option<f64> = text.parse().ok();
+    let is_time = |minutes: &f64| *minutes > 0.0 && *minutes * 60.0 <= TIME_S_MAX;
+    minutes
+        .filter(is_time)
+        .ok_or_else(|| "expected minutes, more than 0".to_owned())
+}
+
+fn flows(text: &str) -> Result<(u32, u32), String> {
+    let flows = text.parse().ok().and_then(fwdlab_model::change::flows);
+    flows.ok_or_else(|| format!("expected a number of flows from 1 to {FLOWS_MAX}"))
+}
 
 /// The MAC address of one station: what is sent to a group reaches all of a network.
 fn station(text: &str) -> Result<MacAddress, String> {

@@ -58,7 +58,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> Code {
         if let Some(error) = cause.downcast_ref::<LabError>() {
             return match error {
                 LabError::Interrupted => INTERRUPTED,
-                LabError::NoHosts { .. } => USER_ERROR,
+                LabError::NoHosts { .. } | LabError::Ruleset { .. } => USER_ERROR,
                 _ => LAB_ERROR,
             };
         }

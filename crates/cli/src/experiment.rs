@@ -4,7 +4,8 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::Path;
 
-use fwdlab_model::Resolved;
+use fwdlab_lab::LabError;
+use fwdlab_model::{Diagnostics, Resolved};
 
 use crate::disk::Disk;
 use crate::output::{self, tell};
@@ -26,6 +27,38 @@ pub(crate) fn read(
         resolved.design.seed_was_drawn = false;
     }
     Ok((resolved, loaded.experiment_source))
+}
+
+/// What is wrong in a ruleset that nft does not understand, with its place; none where an error is of anything else.
+pub(crate) fn placed(
+    error: &anyhow::Error,
+    experiment: &Path,
+    lab: Option<&Path>,
+) -> Option<Diagnostics> {
+    let Some(LabError::Ruleset {
+        factor,
+        level,
+        line,
+        reason,
+        ..
+    }) = error.downcast_ref()
+    else {
+        return None;
+    };
+    let source = fwdlab_model::ruleset_source(experiment, lab, &Disk, factor, level)?;
+    let start = |line: usize| -> usize {
+        let lines = source.text.split_inclusive('\n').take(line);
+        lines.map(str::len).sum()
+    };
+    let text = source.text.get(start(line - 1)..start(*line)).unwrap_or("");
+    let from = start(line - 1) + text.len() - text.trim_start().len();
+    let span = from..from + text.trim().len();
+    let mut diagnostics = Diagnostics::default();
+    diagnostics.error(
+        Some((&source, span)),
+        format!("nft does not understand this ruleset: {reason}"),
+    );
+    Some(diagnostics)
 }
 
 /// A seed that differs from run to run; the standard library draws its hash keys from the kernel.

@@ -14,17 +14,17 @@ pub(crate) fn hold(
 ) -> anyhow::Result<Vec<GateResult>> {
     let mut results = Vec::new();
     for gate in gates {
-        results.push(
-            match other_threshold(gate, report.design.threshold_percent) {
-                None => gate.of_report(report),
-                Some(threshold) => {
-                    loaded.resolved.design.threshold_percent = threshold;
-                    gate.of_report(&Report::build(loaded)?)
-                }
-            },
-        );
+        let judged_at = *gate.threshold_of(&mut loaded.resolved.design);
+        results.push(match other_threshold(gate, judged_at) {
+            None => gate.of_report(report),
+            Some(threshold) => {
+                *gate.threshold_of(&mut loaded.resolved.design) = threshold;
+                let judged = Report::build(loaded);
+                *gate.threshold_of(&mut loaded.resolved.design) = judged_at;
+                gate.of_report(&judged?)
+            }
+        });
     }
-    loaded.resolved.design.threshold_percent = report.design.threshold_percent;
     Ok(results)
 }
 

@@ -1,6 +1,7 @@
 //! The `fwdlab` command: arguments, the run loop, progress and exit codes.
 #![forbid(unsafe_code)]
 
+mod ab;
 mod analyze;
 mod args;
 mod audit;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match arguments.command {
+        Command::Ab(arguments) => ab::ab(arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Restore(arguments) => restore::restore(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),

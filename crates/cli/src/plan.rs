@@ -10,8 +10,9 @@ use fwdlab_report::{Preview, render};
 
 use crate::args::PlanArguments;
 use crate::exit::Code;
+use crate::experiment::{self, placed};
+use crate::output;
 use crate::progress::FIRST_GUESS;
-use crate::{experiment, output};
 
 /// More earlier runs say little more about how much a lab scatters now.
 const EARLIER_RUNS_MAX: usize = 20;
@@ -23,14 +24,16 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         arguments.seed,
     )?;
     let asked = ask_lab(&mut resolved);
+    // A run would refuse it as well.
+    if let Err(error) = &asked
+        && let Some(refusal) = placed(error, &arguments.experiment, arguments.lab.as_deref())
+    {
+        return Err(refusal.into());
+    }
     let plan = fwdlab_plan::build(&resolved)?;
     let earlier = earlier_runs(&arguments.results, &resolved, asked.as_ref().ok())?;
-    // How long set-ups and switches take over ssh, with or without a boot, only a run tells.
-    let known = overheads(&earlier, &resolved);
-    let guessed = (!resolved.lab.kind.is_remote()).then_some(FIRST_GUESS);
-    let duration_s = known
-        .or(guessed)
-        .map(|overheads| overheads.blocks_s(&plan.blocks, &resolved));
+    let duration_s =
+        overheads(&earlier, &resolved).map(|overheads| overheads.blocks_s(&plan.blocks, &resolved));
     let preview = Preview::build(
         &resolved,
         &plan,
@@ -95,9 +98,24 @@ fn earlier_runs(
     Ok(runs)
 }
 
+/// What set-up and switches take here, by earlier runs under the same load; none where only a run can tell.
+pub(crate) fn overheads_here(
+    results: &Path,
+    resolved: &Resolved,
+) -> anyhow::Result<Option<Overheads>> {
+    Ok(overheads(&earlier_runs(results, resolved, None)?, resolved))
+}
+
+/// What set-up and switches take, by the newest run that has a block, or else as on a small virtual machine; none where
+/// only a run can tell, over ssh, with or without a boot.
+fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
+    let guessed = (!resolved.lab.kind.is_remote()).then_some(FIRST_GUESS);
+    measured_overheads(earlier, resolved).or(guessed)
+}
+
 /// What set-up and switches took in the newest run that has a block; none where no run has. A boot takes longer than
 /// anything else.
-fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
+fn measured_overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
     let boots = |resolved: &Resolved| !resolved.rebooting_factors().is_empty();
     let mut alike = earlier
         .iter()

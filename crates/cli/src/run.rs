@@ -11,7 +11,7 @@ use fwdlab_report::format::duration;
 
 use crate::args::RunArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
-use crate::experiment;
+use crate::experiment::{self, placed};
 use crate::gate;
 use crate::output::tell;
 use crate::progress::Progress;
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
     let (resolved, experiment_source) = experiment::read(
         &arguments.experiment,
         arguments.lab.as_deref(),
-        arguments.seed,
+        arguments.measurement.seed,
     )?;
     let told = resolved.lab.notify.clone();
     let question = resolved.question.clone();
@@ -62,11 +62,12 @@ fn measure(
             "no profiles, so that nothing will say why a rate changed: {why}"
         ));
     }
-    for (variant, reason) in resolved
-        .variants
-        .iter_mut()
-        .zip(lab.unavailable(Asks::Run)?)
-    {
+    let unavailable = lab.unavailable(Asks::Run).map_err(|error| {
+        let error = error.into();
+        let placed = placed(&error, &arguments.experiment, arguments.lab.as_deref());
+        placed.map_or(error, Into::into)
+    })?;
+    for (variant, reason) in resolved.variants.iter_mut().zip(unavailable) {
         if let Some(reason) = &reason {
             tell(&format!(
                 "not available here, and not run: {}: {reason}",
@@ -77,9 +78,10 @@ fn measure(
     }
     let plan = fwdlab_plan::build(&resolved)?;
 
+    let how = &arguments.measurement;
     let choice = Choice {
-        label: arguments.label.as_deref(),
-        new: arguments.new,
+        label: how.label.as_deref(),
+        new: how.new,
     };
     let subject = Subject {
         resolved: &resolved,
@@ -89,21 +91,30 @@ fn measure(
         lab_path: arguments.lab.as_deref(),
         environment: lab.environment(),
     };
-    let mut session = Session::begin(&arguments.results, &choice, subject, &lab)?;
-    if !arguments.quiet {
+    let mut session = Session::begin(&how.results, &choice, subject, &lab)?;
+    if !how.quiet {
         tell(&resolved.question);
     }
-    session.settle(&mut lab, arguments.quiet)?;
+    if let Err(error) = session.settle(&mut lab, how.quiet) {
+        session.results.remove_if_empty()?;
+        return Err(error);
+    }
 
     let loaded = session.results.loaded();
     let mut plan_run = PlanRun::resume(loaded.plan.clone(), &loaded.records);
-    let mut progress = Progress::new(arguments.quiet, loaded, &plan_run);
-    if !arguments.quiet {
+    let mut progress = Progress::new(how.quiet, loaded, &plan_run);
+    if !how.quiet {
         introduce(&session.results, &plan_run, progress.left_s(&plan_run));
     }
     let measured = session.measure(&mut lab, &mut plan_run, &mut progress, interrupts);
     progress.finish();
-    let closed = lab.close(&mut |event| tell_boot(&event, arguments.quiet));
+    let closed = lab.close(&mut |event| tell_boot(&event, how.quiet));
+    if !matches!(measured, Ok(true)) && session.results.remove_if_empty()? {
+        measured?;
+        closed.context("putting the DUT back (`fwdlab restore` tries it again)")?;
+        tell("stopped before a block was measured; nothing is kept");
+        return Ok(INTERRUPTED);
+    }
 
     let directory = session.results.dir().to_owned();
     let told = told.insert(Published {
@@ -129,8 +140,8 @@ fn measure(
     finished?;
     let (report, mut loaded) = published?;
     told.text = fwdlab_report::render::terminal(&report, None, MESSAGE_COLUMNS, false);
-    let results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
-    report::print(&report, Some(&directory), arguments.form, &results)?;
+    let results = gate::hold(&how.gates.fail_on, &mut loaded, &report)?;
+    report::print(&report, Some(&directory), how.form, &results)?;
     let judged = gate::conclude(&results);
     let kind = loaded.resolved.lab.kind;
     if let Some(reason) = reason_to_end_early(&plan_run, kind) {

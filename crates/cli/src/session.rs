@@ -31,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) results: Results,
     record: SessionRecord,
     claim: MachineClaim,
+    /// Whether it was of no use to measure the blocks that are left.
+    is_given_up: bool,
 }
 
 impl Session {
@@ -50,11 +52,12 @@ impl Session {
             kernel: environment.kernel.split(' ').next().unwrap_or_default(),
             started: &now.strftime("%Y%m%dT%H%M%SZ").to_string(),
         };
+        // A machine that cannot be had leaves no directory behind.
+        let claim = MachineClaim::acquire(&subject.resolved.lab)?;
         let results = Results::open_or_create(root, &new_run, choice)?;
         for warning in &results.loaded().warnings {
             tell(&format!("warning: {warning}"));
         }
-        let claim = MachineClaim::acquire(&subject.resolved.lab)?;
         let record = SessionRecord {
             schema: SCHEMA_VERSION,
             session: results.next_session(),
@@ -70,6 +73,7 @@ impl Session {
             results,
             record,
             claim,
+            is_given_up: false,
         })
     }
 
@@ -93,7 +97,7 @@ impl Session {
         Ok(())
     }
 
-    /// Measures until the plan is carried out; whether it was.
+    /// Measures until the plan is carried out, or it is of no use to go on; whether it came to that.
     pub(crate) fn measure(
         &mut self,
         lab: &mut Lab,
@@ -104,6 +108,7 @@ impl Session {
         while let Some(request) = plan_run.poll_block() {
             let kind = self.results.loaded().resolved.lab.kind;
             if reason_to_end_early(plan_run, kind).is_some() {
+                self.is_given_up = true;
                 return Ok(true);
             }
             if interrupts.requests() > 0 {
@@ -140,9 +145,14 @@ impl Session {
         Ok(true)
     }
 
-    /// Marks the run as finished: everything is measured. The machine stays claimed until the answer goes.
+    /// Marks the run as finished: everything is measured, or given up. The machine stays claimed until the answer goes.
     pub(crate) fn finish(self) -> anyhow::Result<MachineClaim> {
-        self.results.finish(&jiff::Timestamp::now().to_string())?;
+        let now = jiff::Timestamp::now().to_string();
+        if self.is_given_up {
+            self.results.give_up(&now)?;
+        } else {
+            self.results.finish(&now)?;
+        }
         Ok(self.claim)
     }
 }

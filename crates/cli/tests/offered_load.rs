@@ -62,3 +62,36 @@ fn reports_say_what_was_offered_under_overload() {
     assert!(report["comparisons"][0]["offered_load"].is_null());
     assert!(!readme.contains("## Offered load"), "{readme}");
 }
+
+#[test]
+fn a_load_that_cannot_be_offered_ends_the_run_and_says_what_works() {
+    testkit::require_root!();
+    let _machine = testkit::own_the_machine();
+    let scratch = tempfile::tempdir().unwrap();
+    // No CPU sends so many frames.
+    let short = fs::read_to_string(shared::data("smallest.toml")).unwrap();
+    let paced = short
+        .replace("../../../../labs", &format!("{}/labs", shared::REPOSITORY))
+        .replace("[traffic]\n", "[traffic]\nload = { pps = 100000000 }\n");
+    fs::write(scratch.path().join("paced.toml"), paced).unwrap();
+    let run = || {
+        let mut command = shared::fwdlab(&["run", "paced.toml"]);
+        let output = command.current_dir(scratch.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+        text(&output)
+    };
+    let said = run();
+    assert!(said.contains("ended after the first 3 attempts"), "{said}");
+    assert!(
+        said.contains("offered ") && said.contains("of the intended load"),
+        "{said}"
+    );
+    assert!(said.contains("load = \"self-clocked\""), "{said}");
+    assert!(!said.contains("block 2"), "{said}");
+    // Nothing of it is gone on with.
+    assert!(!run().contains("going on in"));
+    assert_eq!(
+        shared::directories(&scratch.path().join("results"), "paced").len(),
+        2
+    );
+}

@@ -35,6 +35,20 @@ pub enum LabError {
         /// The lab.
         lab: String,
     },
+    /// A ruleset that nft does not understand.
+    #[error("the nft ruleset of level {level:?} of {factor:?}, line {line}: {reason}: `{rule}`")]
+    Ruleset {
+        /// The factor.
+        factor: String,
+        /// Its level.
+        level: String,
+        /// The line of the level's ruleset, from 1.
+        line: usize,
+        /// The line itself.
+        rule: String,
+        /// What nft says of it.
+        reason: String,
+    },
     /// The lab needs a privilege that this process cannot get.
     #[error(
         "lab {lab}: without root (this process has user id {uid}) it needs a user namespace of its \

@@ -82,6 +82,7 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
             seed: 0,
             seed_was_drawn: false,
             threshold_percent: 1.0,
+            cpu_threshold_percent: fwdlab_model::CPU_THRESHOLD_PERCENT,
             confidence_percent: 95.0,
         },
         lab: Lab {

@@ -12,7 +12,7 @@ use crate::hosts::Hosts;
 use crate::lab_file::LabFile;
 use crate::mechanism::{INTERFACES, Mechanism, devices};
 use crate::resolve::{Read, beside, open, read_or_said};
-use crate::resolved::{Binding, DutInterface, Upload, Values};
+use crate::resolved::{Apply, Binding, DutInterface, Upload, Values};
 use crate::words::Level;
 
 /// The lab's own routes at the least; at the most about what the Internet's table holds.
@@ -151,7 +151,12 @@ fn binding(
             }
             Binding::Routes
         }
-        Mechanism::Command(command) => Binding::Command(command.clone()),
+        Mechanism::Command(command) => {
+            if let Apply::ByLevel(programs) = &command.apply {
+                bound_levels(reading, factor, lab, programs);
+            }
+            Binding::Command(command.clone())
+        }
         Mechanism::Knob(knob) => {
             for level in &factor.levels {
                 if knob.number(level.get_ref()).is_none() {

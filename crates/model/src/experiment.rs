@@ -8,7 +8,7 @@ use toml::Spanned;
 use crate::diagnostic::{Diagnostics, Source, Span, nearest};
 use crate::document::{Reading, Table, Value};
 use crate::profile::{PROFILE_KEYS, Profiling, profiling};
-use crate::resolved::{Design, Order};
+use crate::resolved::{CPU_THRESHOLD_PERCENT, Design, Order};
 use crate::traffic::{TRAFFIC_KEYS, TrafficEntry};
 use crate::words::{AddressFamily, Level};
 
@@ -41,6 +41,7 @@ pub(crate) const DESIGN_KEYS: &[&str] = &[
     "order",
     "seed",
     "threshold_percent",
+    "cpu_threshold_percent",
     "confidence_percent",
     "control",
 ];
@@ -456,6 +457,11 @@ fn design_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Design {
         seed: seed.unwrap_or(0),
         seed_was_drawn: seed.is_none(),
         threshold_percent: percent("threshold_percent", THRESHOLD_PERCENT, 1.0),
+        cpu_threshold_percent: percent(
+            "cpu_threshold_percent",
+            THRESHOLD_PERCENT,
+            CPU_THRESHOLD_PERCENT,
+        ),
         confidence_percent: percent("confidence_percent", CONFIDENCE_PERCENT, 95.0),
     }
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bindings;
+pub mod change;
 pub mod diagnostic;
 mod document;
 mod experiment;
@@ -17,11 +18,13 @@ mod references;
 pub mod resolve;
 pub mod resolved;
 pub mod schema;
+mod toml_text;
 mod traffic;
 mod traffic_text;
 mod variants;
 pub mod words;
 
+pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use hosts::{
@@ -38,13 +41,14 @@ pub use record::{
     LoadRecord, NOT_TRANSMITTED, Placement, QueuePlacement, RateBasis, Record, SCHEMA_VERSION,
     SessionRecord, SliceRecord, Tester, TrialRecord, Verification,
 };
-pub use resolve::{Files, Loaded, Read, load, load_lab};
+pub use resolve::{Files, Loaded, Read, load, load_lab, ruleset_source};
 pub use resolved::{
-    Binding, CommandBinding, Comparison, Design, Direction, DutInterface, Factor, FirstAddresses,
-    FrameSize, Lab, LabKind, Notify, Order, PacketFilter, PortRange, Reference, ReferenceData,
-    Resolved, RouterLab, RouterTester, Traffic, Upload, Values, Variant, XdpProgram, sha256,
-    sha256_of,
+    Apply, Binding, CPU_THRESHOLD_PERCENT, CommandBinding, Comparison, Design, Direction,
+    DutInterface, Factor, FirstAddresses, FrameSize, Lab, LabKind, Notify, Order, PacketFilter,
+    PortRange, Reference, ReferenceData, Resolved, RouterLab, RouterTester, Traffic, Upload,
+    Values, Variant, XdpProgram, sha256, sha256_of,
 };
-pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, WIRE_OVERHEAD_BYTES};
+pub use toml_text::quoted;
+pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, Load, WIRE_OVERHEAD_BYTES};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

@@ -8,13 +8,61 @@ use toml::de::DeValue;
 use crate::diagnostic::Span;
 use crate::document::{Reading, Table, Value};
 use crate::knob::Knob;
-use crate::resolved::{CommandBinding, DutInterface, LabKind, PacketFilter, XdpProgram};
+use crate::resolved::{
+    Apply, CommandBinding, DutInterface, LEVEL, LabKind, PacketFilter, XdpProgram,
+};
 
 /// The mechanisms; a binding has one of them.
 pub(crate) const MECHANISMS: &[&str] = &[
     "sysctl", "nft", "pf", "ipfw", "ipf", "xdp", "ethtool", "sysfs", "module", "routes", "knob",
     "loader", "cmdline", "kernel", "configs", "image", "command",
 ];
+
+/// What the levels of a mechanism are made of, and so how a binding and its levels are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Levels {
+    /// Values of a name, which is all of the binding.
+    Values,
+    /// Values of a name that stands under this key of the binding's table.
+    ValuesOf(&'static str),
+    /// On or off, of a name that stands under this key of the binding's table.
+    SwitchOf(&'static str),
+    /// A file or a folder for each level.
+    Files,
+    /// A word of the mechanism for each level.
+    Words,
+    /// Numbers.
+    Numbers,
+    /// A program for each level.
+    Programs,
+}
+
+/// What a mechanism sets, in a few words, and what its levels are made of.
+pub(crate) fn levels_of(mechanism: &str) -> (&'static str, Levels) {
+    match mechanism {
+        "sysctl" => ("a sysctl", Levels::Values),
+        "nft" => ("rulesets of nftables", Levels::Files),
+        "pf" => ("rulesets of FreeBSD's pf", Levels::Files),
+        "ipfw" => ("rulesets of FreeBSD's ipfw", Levels::Files),
+        "ipf" => ("rulesets of FreeBSD's IP Filter", Levels::Files),
+        "xdp" => ("the XDP program: off or fib", Levels::Words),
+        "ethtool" => ("a feature of the interfaces", Levels::SwitchOf("feature")),
+        "sysfs" => (
+            "a file of the interfaces in sysfs",
+            Levels::ValuesOf("file"),
+        ),
+        "module" => ("a parameter of a kernel module", Levels::Values),
+        "routes" => ("the number of routes", Levels::Numbers),
+        "knob" => ("a knob of the reference router", Levels::Values),
+        "loader" => ("a tunable of FreeBSD's loader", Levels::Values),
+        "cmdline" => ("parameters of the kernel's command line", Levels::Words),
+        "kernel" => ("the kernel", Levels::Words),
+        "configs" => ("folders of files for the DUT", Levels::Files),
+        "image" => ("images of nanobsd", Levels::Files),
+        "command" => ("what commands set, in quotes", Levels::Programs),
+        _ => ("the setting", Levels::Values),
+    }
+}
 pub(crate) const BINDING_KEYS: &[&str] = &[
     "sysctl", "nft", "pf", "ipfw", "ipf", "xdp", "ethtool", "sysfs", "module", "routes", "knob",
     "loader", "cmdline", "kernel", "configs", "image", "command", "values",
@@ -36,9 +84,6 @@ pub(crate) const INTERFACES: &[(&str, DutInterface)] = &[
 ];
 /// What stands for the DUT's interfaces in the key of a sysctl of this machine's kernel.
 const PLACEHOLDERS: &[&str] = &["{dut-in}", "{dut-out}"];
-/// What stands for the level in a command's arguments.
-const LEVEL: &str = "{level}";
-
 /// How a factor is set, before its rulesets are read.
 #[derive(Debug)]
 pub(crate) enum Mechanism {
@@ -343,28 +388,39 @@ fn interfaces(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<Vec<DutInt
 
 fn command(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<CommandBinding> {
     let table = reading.table(value, what, COMMAND_KEYS)?;
-    let given = ["do", "undo", "check"].map(|key| {
-        let value = if key == "check" {
-            table.value(key)
-        } else {
-            table.required(reading, key)
-        };
-        value.map(|value| (value.span(), arguments(reading, value, &table.what(key))))
-    });
-    let [apply, undo, check] = given;
-    if let Some((span, Some(arguments))) = &apply
-        && !arguments.iter().any(|argument| argument.contains(LEVEL))
-    {
-        let message = format!("{} does the same for every level", table.what("do"));
-        reading
-            .error(span.clone(), message)
-            .with_help(format!("`{LEVEL}` in an argument stands for the level"));
-    }
+    let apply = table
+        .required(reading, "do")
+        .and_then(|value| apply(reading, value, &table.what("do")));
+    let undo = table
+        .required(reading, "undo")
+        .and_then(|value| arguments(reading, value, &table.what("undo")));
+    let check = table
+        .value("check")
+        .and_then(|value| arguments(reading, value, &table.what("check")));
     Some(CommandBinding {
-        apply: apply?.1?,
-        undo: undo?.1?,
-        check: check.and_then(|(_, arguments)| arguments),
+        apply: apply?,
+        undo: undo?,
+        check,
     })
+}
+
+/// The program that sets a level: one for all of them, or a table with one for each.
+fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Apply> {
+    if value.get_ref().is_table() {
+        let programs = levels(reading, value, what, arguments);
+        return Some(Apply::ByLevel(programs));
+    }
+    let words = arguments(reading, value, what)?;
+    if !words.iter().any(|word| word.contains(LEVEL)) {
+        reading
+            .error(
+                value.span(),
+                format!("{what} does the same for every level"),
+            )
+            .with_help(format!("`{LEVEL}` in an argument stands for the level"))
+            .with_help("or write a table with a list for each level");
+    }
+    Some(Apply::Template(words))
 }
 
 /// A program and its arguments; no shell sees them.
@@ -392,7 +448,7 @@ pub(crate) fn arguments(
     if program.is_empty() || program.contains(LEVEL) {
         reading
             .error(value.span(), format!("{what} names no program"))
-            .with_help("the program comes first and is the same for all levels");
+            .with_help(format!("the program comes first, without {LEVEL} in it"));
         return None;
     }
     Some(arguments)

@@ -12,6 +12,7 @@ use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::Reading;
 use crate::experiment::{ExperimentFile, FactorEntry};
 use crate::lab_file::LabFile;
+use crate::mechanism::Mechanism;
 use crate::references::references;
 use crate::resolved::{Binding, Design, Factor, Lab, Resolved, sha256};
 use crate::variants::{check_factors, comparisons, control, variants};
@@ -100,6 +101,37 @@ pub fn load(
         }),
         _ => Err(diagnostics),
     }
+}
+
+/// The file of a level's ruleset, as [`load`] has read it; none where the lab does not bind the level to one.
+#[must_use]
+pub fn ruleset_source(
+    experiment_path: &Path,
+    lab_path: Option<&Path>,
+    read: Read<'_>,
+    factor: &str,
+    level: &str,
+) -> Option<Arc<Source>> {
+    let said_before = &mut Diagnostics::default();
+    let lab_source = match lab_path {
+        Some(path) => open(path, read, None, said_before)?,
+        None => {
+            let source = open(experiment_path, read, None, said_before)?;
+            let experiment = ExperimentFile::parse(&source, said_before)?;
+            open_named_lab(&experiment, read, said_before)?
+        }
+    };
+    let lab = LabFile::parse(&lab_source, said_before)?;
+    let file = match lab.bindings.get(factor)?.as_ref()? {
+        Mechanism::Nft(files) | Mechanism::Ruleset(_, files) => files.get(level)?,
+        _ => return None,
+    };
+    open(
+        &beside(&lab_source.path, file.get_ref()),
+        read,
+        None,
+        said_before,
+    )
 }
 
 /// Reads a lab file alone, without any experiment: its bindings are checked and left out.

@@ -14,6 +14,9 @@ use crate::knob::Knob;
 use crate::profile::Profiling;
 use crate::words::{AddressFamily, Level, LoadRegime, VariantName};
 
+/// What stands for the level in an argument of a command.
+pub(crate) const LEVEL: &str = "{level}";
+
 /// An experiment whose defaults, variants, comparisons and lab are all settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resolved {
@@ -313,8 +316,28 @@ pub struct Design {
     pub seed_was_drawn: bool,
     /// The practical threshold d, in percent: smaller effects do not matter to the asker.
     pub threshold_percent: f64,
+    /// The same of CPU time a packet, in percent.
+    #[serde(
+        default = "usual_cpu_threshold",
+        skip_serializing_if = "is_usual_cpu_threshold"
+    )]
+    pub cpu_threshold_percent: f64,
     /// Confidence of the verdicts, in percent.
     pub confidence_percent: f64,
+}
+
+/// The practical threshold of CPU time a packet where none is given, in percent.
+///
+/// Busy time is counted in samples of the kernel's clock, and scatters more than frames do.
+pub const CPU_THRESHOLD_PERCENT: f64 = 5.0;
+
+fn usual_cpu_threshold() -> f64 {
+    CPU_THRESHOLD_PERCENT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_usual_cpu_threshold(percent: &f64) -> bool {
+    percent.total_cmp(&CPU_THRESHOLD_PERCENT).is_eq()
 }
 
 /// The part of a slice that must count before its forwarding rate stands by itself.
@@ -669,34 +692,97 @@ pub enum DutInterface {
     DutOut,
 }
 
-/// Programs that set a factor, each an argument vector that no shell sees.
+/// Programs that set a factor, each an argument vector that no shell sees. `{level}` in an argument stands for the level.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandBinding {
     /// Sets the level.
     #[serde(rename = "do")]
-    pub apply: Vec<String>,
+    pub apply: Apply,
     /// Takes the level back.
     pub undo: Vec<String>,
     /// Prints something that holds the level, where there is such a program.
     pub check: Option<Vec<String>>,
 }
 
+/// The program that sets a level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Apply {
+    /// The same for all levels but for `{level}`.
+    Template(Vec<String>),
+    /// One for each level.
+    ByLevel(BTreeMap<String, Vec<String>>),
+}
+
 impl CommandBinding {
+    /// The program that sets a level, with its arguments.
+    ///
+    /// Shape: a level of the factor that is bound; of any other the program is missing.
+    #[must_use]
+    pub fn apply(&self, level: &Level) -> Vec<String> {
+        let level = level.to_string();
+        let words = match &self.apply {
+            Apply::Template(words) => Some(words),
+            Apply::ByLevel(programs) => programs.get(&level),
+        };
+        words.map_or_else(Vec::new, |words| of_level(words, &level))
+    }
+
+    /// The program that takes a level back, with its arguments.
+    #[must_use]
+    pub fn undo(&self, level: &Level) -> Vec<String> {
+        of_level(&self.undo, &level.to_string())
+    }
+
+    /// The program that prints something that holds the level, with its arguments, where there is one.
+    #[must_use]
+    pub fn check(&self, level: &Level) -> Option<Vec<String>> {
+        let words = self.check.as_ref()?;
+        Some(of_level(words, &level.to_string()))
+    }
+
+    /// The programs' names or paths.
+    pub fn programs(&self) -> impl Iterator<Item = &str> {
+        let apply: Vec<&Vec<String>> = match &self.apply {
+            Apply::Template(words) => vec![words],
+            Apply::ByLevel(programs) => programs.values().collect(),
+        };
+        let others = std::iter::once(&self.undo).chain(&self.check);
+        let all = apply.into_iter().chain(others);
+        all.filter_map(|words| words.first().map(String::as_str))
+    }
+
     /// The same with the names of the DUT's interfaces in the place of `{dut-in}` and `{dut-out}`.
     #[must_use]
     pub fn with_interfaces(&self, interface_in: &str, interface_out: &str) -> Self {
-        let named = |words: &Vec<String>| {
+        let named = |words: &Vec<String>| -> Vec<String> {
             let words = words.iter();
             words
                 .map(|word| with_interfaces(word, interface_in, interface_out))
                 .collect()
         };
         Self {
-            apply: named(&self.apply),
+            apply: match &self.apply {
+                Apply::Template(words) => Apply::Template(named(words)),
+                Apply::ByLevel(programs) => Apply::ByLevel(
+                    programs
+                        .iter()
+                        .map(|(level, words)| (level.clone(), named(words)))
+                        .collect(),
+                ),
+            },
             undo: named(&self.undo),
             check: self.check.as_ref().map(named),
         }
     }
+}
+
+/// A program's arguments for a level.
+fn of_level(template: &[String], level: &str) -> Vec<String> {
+    let arguments = template.iter();
+    arguments
+        .map(|argument| argument.replace(LEVEL, level))
+        .collect()
 }
 
 fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> String {

@@ -382,6 +382,13 @@ fn design() -> Value {
                     ),
                 ),
                 (
+                    "cpu_threshold_percent",
+                    number(
+                        "Smaller changes of CPU time a packet do not matter to the asker.",
+                        &experiment::THRESHOLD_PERCENT,
+                    ),
+                ),
+                (
                     "confidence_percent",
                     number(
                         "Confidence of the verdicts.",
@@ -738,7 +745,16 @@ fn binding() -> Value {
                     "Programs with their arguments; {level} stands for the level, {dut-in} and {dut-out} for the interfaces of the DUT.",
                     table(
                         &[
-                            ("do", program("Sets the level.")),
+                            (
+                                "do",
+                                described(
+                                    "Sets the level: one list for all levels, or a table with a list for each.",
+                                    json!({ "oneOf": [
+                                        program("One for all levels: {level} in an argument stands for the level."),
+                                        by_level("One for each level.", program("Sets this level.")),
+                                    ] }),
+                                ),
+                            ),
                             ("undo", program("Takes the level back.")),
                             ("check", program("Prints something that holds the level.")),
                         ],

@@ -73,7 +73,7 @@ pub const BURST_FRAMES: RangeInclusive<u32> = 1..=1024;
 
 /// What is asked of the generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Load {
+pub enum Load {
     /// What the lab declares.
     Lab,
     /// A regime that has no number.

@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use crate::resolved::{FrameSize, PortRange};
 use crate::traffic::{
-    FRAME_SIZE, FRAME_SIZES_MAX, IMIX_WORD, PORT, SHARE, imix, is_never_forwarded,
+    FRAME_SIZE, FRAME_SIZES_MAX, IMIX_WORD, INTENDED_LOAD_PPS, LINE_RATE_PERCENT, LOADS, Load,
+    PORT, SHARE, imix, is_never_forwarded,
 };
 
 /// What can be wrong with such a word.
@@ -44,6 +45,14 @@ pub enum TrafficTextError {
         /// The size, with FCS.
         bytes: u16,
     },
+    /// Not a load.
+    #[error(
+        "expected self-clocked, overload or lab, frames per second from {} to {}, or a share of the line rate like \
+         \"50%\"",
+        INTENDED_LOAD_PPS.start(),
+        INTENDED_LOAD_PPS.end()
+    )]
+    Load,
     /// Not an address.
     #[error("expected an address like 198.18.10.1 or 2001:2:0:10::1")]
     Address,
@@ -84,7 +93,7 @@ impl FromStr for FrameSizes {
         if text == IMIX_WORD {
             return Ok(Self(imix()));
         }
-        let bytes = |text| number(text).filter(|bytes| FRAME_SIZE.contains(bytes));
+        let bytes = |text: &str| number(text).filter(|bytes| FRAME_SIZE.contains(bytes));
         if let Some(bytes) = bytes(text) {
             return Ok(Self(vec![FrameSize { bytes, share: 1 }]));
         }
@@ -123,6 +132,29 @@ impl fmt::Display for FrameSizes {
     }
 }
 
+/// What is asked of the generator: as text a word, a number of frames per second, or percent of the line rate.
+impl FromStr for Load {
+    type Err = TrafficTextError;
+
+    fn from_str(text: &str) -> Result<Self, TrafficTextError> {
+        if let Some((_, load)) = LOADS.iter().find(|(word, _)| *word == text) {
+            return Ok(*load);
+        }
+        let load = match text.strip_suffix('%') {
+            Some(percent) => {
+                let percent = percent.parse().ok();
+                let percent = percent.filter(|percent| LINE_RATE_PERCENT.contains(percent));
+                percent.map(Self::LineRatePercent)
+            }
+            None => {
+                let pps = number(text).filter(|pps| INTENDED_LOAD_PPS.contains(pps));
+                pps.map(Self::Pps)
+            }
+        };
+        load.ok_or(TrafficTextError::Load)
+    }
+}
+
 /// Reads an address that frames may come from or go to.
 ///
 /// # Errors
@@ -136,7 +168,7 @@ pub fn parse_flow_address(text: &str) -> Result<IpAddr, TrafficTextError> {
 }
 
 /// A number of digits only: the standard library would take a sign.
-fn number(text: &str) -> Option<u16> {
+fn number<T: FromStr>(text: &str) -> Option<T> {
     let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_digits)
 }

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::{
-    AddressFamily, Binding, Diagnostics, Direction, DutInterface, FirstAddresses, FrameSize, Knob,
-    LabKind, Level, LoadRegime, Loaded, Order, PortRange, Resolved, RouterLab, RouterTester,
-    Values, load,
+    AddressFamily, Binding, CommandBinding, Diagnostics, Direction, DutInterface, FirstAddresses,
+    FrameSize, Knob, LabKind, Level, LoadRegime, Loaded, Order, PortRange, Resolved, RouterLab,
+    RouterTester, Values, load,
 };
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -683,9 +683,39 @@ fn every_mechanism_is_bound() {
     let Binding::Command(command) = &resolved.lab.bindings["rp_filter"] else {
         panic!("{:?}", resolved.lab.bindings);
     };
-    assert_eq!(command.apply.last().map(String::as_str), Some("{level}"));
-    assert_eq!(command.undo.len(), 6);
-    assert_eq!(command.check, None);
+    let level = Level::Integer(1280);
+    assert_eq!(
+        command.apply(&level),
+        ["ip", "link", "set", "dut-out", "mtu", "1280"]
+    );
+    assert_eq!(command.undo(&level).last().unwrap(), "1500");
+    assert_eq!(command.check(&level), None);
+
+    let resolved = bound(
+        "[\"fq\", \"none; {level}\"]",
+        "command.do.fq = [\"tc\", \"fq\"]\n\
+         command.do.\"none; {level}\" = [\"tc\", \"a {level}\", \"x={level}\"]\n\
+         command.undo = [\"tc\", \"{level}{level}\", \"level\"]\n\
+         command.check = [\"ls\", \"{level}\"]",
+    )
+    .resolved();
+    let Binding::Command(command) = &resolved.lab.bindings["rp_filter"] else {
+        panic!("{:?}", resolved.lab.bindings);
+    };
+    // A level takes its place inside arguments and makes none.
+    let level = Level::Text("none; {level}".to_owned());
+    assert_eq!(command.apply(&Level::Text("fq".to_owned())), ["tc", "fq"]);
+    assert_eq!(command.apply(&level)[1], "a none; {level}");
+    assert_eq!(command.undo(&level)[2], "level");
+    assert_eq!(command.check(&level).unwrap(), ["ls", "none; {level}"]);
+    let programs: Vec<&str> = command.programs().collect();
+    assert_eq!(programs, ["tc", "tc", "tc", "ls"]);
+    // What is recorded is read again.
+    let recorded = serde_json::to_string(command).unwrap();
+    assert_eq!(
+        serde_json::from_str::<CommandBinding>(&recorded).unwrap(),
+        *command
+    );
 }
 
 #[test]
@@ -1121,6 +1151,10 @@ fn mechanisms_that_cannot_be() {
             "command = { do = [\"ip\", \"link\"], undo = [\"{level}\"], check = [] }",
         ),
         ("[1]", "command = { do = [\"ip\", 3], undo = [\"true\"] }"),
+        (
+            "[\"fq\", \"none\"]",
+            "command = { do = { fq = [\"tc\"], non = [] }, undo = [\"true\"] }",
+        ),
     ] {
         errors.push(bound(levels, binding).errors());
     }

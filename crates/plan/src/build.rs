@@ -275,6 +275,7 @@ pub(crate) mod tests {
                 seed: 42,
                 seed_was_drawn: false,
                 threshold_percent: 1.0,
+                cpu_threshold_percent: fwdlab_model::CPU_THRESHOLD_PERCENT,
                 confidence_percent: 95.0,
             },
             lab: Lab::netns("here"),

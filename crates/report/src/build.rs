@@ -406,6 +406,7 @@ fn design_section(resolved: &Resolved) -> DesignSection {
         seed: design.seed,
         seed_was_drawn: design.seed_was_drawn,
         threshold_percent: design.threshold_percent,
+        cpu_threshold_percent: design.cpu_threshold_percent,
         confidence_percent: design.confidence_percent,
     }
 }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use fwdlab_model::Design;
 use fwdlab_stats::Verdict;
 use serde::Serialize;
 
 use crate::compare::CompareReport;
 use crate::format;
-use crate::report::{Report, Row};
+use crate::report::{Effect, Report, VerdictSection};
 use crate::sentences;
 use crate::text::one_line;
 
@@ -44,13 +45,16 @@ enum GateKind {
     MaybeWorse,
     /// Shown to forward less or more, by more than the threshold.
     Different,
+    /// Shown to take more CPU time a packet, by more than its threshold.
+    CpuWorse,
 }
 
 /// Every condition with its word.
-const KINDS: [(GateKind, &str); 3] = [
+const KINDS: [(GateKind, &str); 4] = [
     (GateKind::Worse, "worse"),
     (GateKind::MaybeWorse, "maybe-worse"),
     (GateKind::Different, "different"),
+    (GateKind::CpuWorse, "cpu-worse"),
 ];
 
 /// What became of a condition.
@@ -80,20 +84,47 @@ impl Gate {
         self.threshold_percent
     }
 
+    /// The threshold of a design that the change is held against: that of rates, or of CPU time.
+    #[must_use]
+    pub fn threshold_of<'d>(&self, design: &'d mut Design) -> &'d mut f64 {
+        match self.kind {
+            GateKind::CpuWorse => &mut design.cpu_threshold_percent,
+            GateKind::Worse | GateKind::MaybeWorse | GateKind::Different => {
+                &mut design.threshold_percent
+            }
+        }
+    }
+
     /// Holds the verdicts of a run against it.
     ///
     /// Shape: they were made with [`Self::threshold_percent`], where there is one.
     #[must_use]
     pub fn of_report(&self, report: &Report) -> GateResult {
-        let rows = report.comparisons.iter().flat_map(|comparison| {
+        let mut outcomes = Vec::new();
+        for comparison in &report.comparisons {
             let heading = sentences::heading(report, comparison);
-            let others = comparison.rows.iter().skip(1);
-            others.map(move |row| {
-                let subject = subject(report.label(&row.variant), heading.as_deref());
-                (subject, row)
-            })
-        });
-        self.of_rows(rows)
+            let named = |variant| subject(report.label(variant), heading.as_deref());
+            if self.kind == GateKind::CpuWorse {
+                let others = comparison.cpu_time.iter().skip(1);
+                outcomes.extend(others.map(|row| {
+                    (
+                        named(&row.variant),
+                        row.effect.as_ref(),
+                        row.verdict.as_ref(),
+                    )
+                }));
+            } else {
+                let others = comparison.rows.iter().skip(1);
+                outcomes.extend(others.map(|row| {
+                    (
+                        named(&row.variant),
+                        row.effect.as_ref(),
+                        row.verdict.as_ref(),
+                    )
+                }));
+            }
+        }
+        self.of_outcomes(outcomes)
     }
 
     /// Holds the verdicts of a comparison against it, as [`Self::of_report`].
@@ -101,26 +132,39 @@ impl Gate {
     pub fn of_comparison(&self, report: &CompareReport) -> GateResult {
         let rows = report.groups.iter().flat_map(|group| {
             let others = group.rows.iter().skip(1);
-            others.map(|row| (subject(&row.label, group.title.as_deref()), &row.row))
+            others.map(|row| {
+                let subject = subject(&row.label, group.title.as_deref());
+                (subject, row.row.effect.as_ref(), row.row.verdict.as_ref())
+            })
         });
-        self.of_rows(rows)
+        match self.kind {
+            // Observations are of rates.
+            GateKind::CpuWorse => self.of_outcomes(Vec::new()),
+            _ => self.of_outcomes(rows.collect()),
+        }
     }
 
-    fn of_rows<'a>(&self, rows: impl Iterator<Item = (String, &'a Row)>) -> GateResult {
+    fn of_outcomes(&self, outcomes: Vec<Outcome<'_>>) -> GateResult {
         let mut failures = Vec::new();
-        let mut judged = 0_usize;
-        for (subject, row) in rows {
-            judged += usize::from(row.verdict.is_some());
-            failures.extend(self.failure(row).map(|sentence| GateFailure {
+        let judged = outcomes
+            .iter()
+            .filter(|(_, _, verdict)| verdict.is_some())
+            .count();
+        for (subject, effect, verdict) in outcomes {
+            failures.extend(self.failure(effect, verdict).map(|sentence| GateFailure {
                 subject: Some(subject),
                 sentence,
             }));
         }
         // Nothing measured is nothing shown to be good.
         if judged == 0 && failures.is_empty() {
+            let sentence = match self.kind {
+                GateKind::CpuWorse => "CPU time was not measured: that takes a lab of hosts",
+                _ => "nothing was compared",
+            };
             failures.push(GateFailure {
                 subject: None,
-                sentence: "nothing was compared".to_owned(),
+                sentence: sentence.to_owned(),
             });
         }
         GateResult {
@@ -131,16 +175,24 @@ impl Gate {
     }
 
     /// Why a variant fails it.
-    fn failure(&self, row: &Row) -> Option<String> {
-        let (Some(effect), Some(verdict)) = (&row.effect, &row.verdict) else {
+    fn failure(&self, effect: Option<&Effect>, verdict: Option<&VerdictSection>) -> Option<String> {
+        let (Some(effect), Some(verdict)) = (effect, verdict) else {
             let is_asked_for = self.kind == GateKind::MaybeWorse;
             return is_asked_for.then(|| "no effect measured".to_owned());
         };
         let is = |of: Verdict| verdict.words == of.words();
+        if is(Verdict::NotLimitedByDut) {
+            return Some(format!(
+                "{}: every variant forwarded all that was offered, so no rate says whether one is worse; offer more \
+                 (load in [traffic]), or gate the CPU time of a host (cpu-worse)",
+                verdict.words
+            ));
+        }
         let is_less = effect.estimate_percent < 0.0;
         let fails = match self.kind {
             GateKind::Worse => is(Verdict::Different) && is_less,
             GateKind::Different => is(Verdict::Different),
+            GateKind::CpuWorse => is(Verdict::Different) && !is_less,
             GateKind::MaybeWorse => {
                 let is_inside = is(Verdict::Equivalent) || is(Verdict::DifferentButNegligible);
                 let is_better = verdict.shows_difference && !is_less;
@@ -150,6 +202,9 @@ impl Gate {
         fails.then(|| format!("{}: {}", verdict.words, format::effect(effect)))
     }
 }
+
+/// A variant's name for readers, its effect, and what is concluded from it.
+type Outcome<'a> = (String, Option<&'a Effect>, Option<&'a VerdictSection>);
 
 fn subject(label: &str, heading: Option<&str>) -> String {
     let label = one_line(label);

@@ -12,6 +12,7 @@ use fwdlab_stats::{
 };
 
 use crate::checks;
+use crate::cpu_time;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::factorial::{FactorialDesign, FactorialSection};
@@ -41,6 +42,7 @@ pub(crate) fn judge(
         loaded,
         comparison,
         family,
+        is_carried_whole: offered_load::is_carried_whole(loaded, comparison, family),
     };
     let accepted = judge.family_of(Scope::Accepted)?;
     let has_invalid = loaded
@@ -93,12 +95,16 @@ pub(crate) fn judge(
             .iter()
             .filter_map(|row| row.warning(judge.subject(&row.variant))),
     );
-    warnings.extend(offered_load::held_by_load(
-        loaded,
-        &comparison.variants,
-        family,
-        |variant| judge.subject(variant),
-    ));
+    if !judge.is_carried_whole {
+        warnings.extend(offered_load::held_by_load(
+            loaded,
+            &comparison.variants,
+            family,
+            |variant| judge.subject(variant),
+        ));
+    }
+    let cpu_time = cpu_time::rows(loaded, comparison, family, |variant| judge.subject(variant))
+        .map_err(|source| judge.error(source))?;
     let section = ComparisonSection {
         title: comparison.title.as_deref().map(text::one_line),
         family,
@@ -107,6 +113,7 @@ pub(crate) fn judge(
         control: accepted.control,
         family_size: accepted.family_size,
         factorial,
+        cpu_time,
         rows_with_all_trials,
         rows_over_all_time,
         offered_load,
@@ -121,6 +128,8 @@ struct Judge<'a> {
     loaded: &'a Loaded,
     comparison: &'a Comparison,
     family: AddressFamily,
+    /// Whether the rates are those of the load.
+    is_carried_whole: bool,
 }
 
 /// A choice of what counts, and the words to say that a verdict hangs on it.
@@ -185,7 +194,10 @@ impl Judge<'_> {
         )
         .map_err(|source| self.error(source))?;
         warnings.extend(verdicts.warnings.iter().map(Warning::from));
-        warnings.extend(self.ceiling(scope)?);
+        // What the verdicts say of the load goes for all variants.
+        if !self.is_carried_whole {
+            warnings.extend(self.ceiling(scope)?);
+        }
         warnings.extend(self.modes(&effects, scope)?);
 
         let mut methods = match scope {
@@ -194,7 +206,11 @@ impl Judge<'_> {
             Scope::AllTrials | Scope::AllTime => Vec::new(),
         }
         .into_iter();
-        let mut judged = verdicts.comparisons.iter();
+        let judged = verdicts.comparisons.into_iter();
+        let mut judged = judged.map(|verdict| match self.is_carried_whole {
+            true => verdict.not_limited_by_dut(),
+            false => verdict,
+        });
         let mut rows = vec![baseline.clone()];
         for (variant, effects) in self.comparison.variants.iter().zip(&effects) {
             let mut row = self.plain_row(variant, scope);
@@ -202,16 +218,16 @@ impl Judge<'_> {
                 .then(|| judged.next())
                 .flatten()
             {
-                let effect = self.effect(verdict, effects, &baseline)?;
-                row.verdict = Some(verdict_section(verdict, &effect));
+                let effect = self.effect(&verdict, effects, &baseline)?;
+                row.verdict = Some(verdict_section(&verdict, &effect));
                 row.effect = Some(effect);
                 row.methods = methods.next().map_or_else(Vec::new, method_sections);
             }
             rows.push(row);
         }
         let factorial = match scope {
-            Scope::Accepted => self.factorial(&effects)?,
-            Scope::AllTrials | Scope::AllTime => None,
+            Scope::Accepted if !self.is_carried_whole => self.factorial(&effects)?,
+            Scope::Accepted | Scope::AllTrials | Scope::AllTime => None,
         };
         Ok(Judged {
             rows,

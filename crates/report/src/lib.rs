@@ -10,6 +10,7 @@ mod catalogue;
 mod checks;
 mod comment;
 mod compare;
+mod cpu_time;
 mod distributions_plot;
 mod effect_axis;
 mod effects_plot;
@@ -43,6 +44,7 @@ pub use compare::{
     Basis, COMPARE_SCHEMA_VERSION, CompareGroup, CompareReport, CompareRow, CompareSettings,
     Observations, compare_blocks, compare_directories, compare_independent, compare_pairs,
 };
+pub use cpu_time::CpuTimeRow;
 pub use error::ReportError;
 pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection, VarianceRow};
 pub use findings::FINDINGS_SCHEMA_VERSION;

@@ -238,12 +238,13 @@ fn spaced(line: &str) -> String {
 }
 
 /// The words of verdicts, those that hold others in them first.
-const VERDICTS: [Verdict; 5] = [
+const VERDICTS: [Verdict; 6] = [
     Verdict::DifferentButNegligible,
     Verdict::DifferentSizeUndecided,
     Verdict::Different,
     Verdict::Equivalent,
     Verdict::Undecided,
+    Verdict::NotLimitedByDut,
 ];
 
 /// A line with `#` for each figure and `@` for each verdict; and the verdicts.

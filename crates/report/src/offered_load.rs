@@ -147,6 +147,38 @@ const HELD_RATIO: f64 = 0.999;
 /// The part of a variant's trials that were held by their load, from which on that is said.
 const HELD_TRIALS: f64 = 0.25;
 
+/// As much of a load as may be lost where all of it is said to have come through: a few frames of a ring that was
+/// full for a moment.
+const LOST_RATIO_MAX: f64 = 1e-5;
+
+/// Whether all that was to be offered was offered and came through, in every trial of every variant of a comparison: the
+/// rates are then those of the load. Never under a self-clocked load, which is as high as the DUT lets it be.
+pub(crate) fn is_carried_whole(
+    loaded: &Loaded,
+    comparison: &Comparison,
+    family: AddressFamily,
+) -> bool {
+    if loaded.regime() == LoadRegime::SelfClocked {
+        return false;
+    }
+    let attempts = evidence::attempts(loaded, Scope::Accepted);
+    let variants = || std::iter::once(&comparison.baseline).chain(&comparison.variants);
+    let mut trials = attempts.iter().flat_map(|attempt| {
+        variants().filter_map(|variant| evidence::trial(attempt, variant, family))
+    });
+    // A trial that offered less than was intended is not valid.
+    let is_carried = |trial: &TrialRecord| {
+        let lost = trial.frames_dropped_behind_tester() as f64;
+        let offered = trial.offered_frames as f64;
+        // Frames that are under way at the edges of slices are no loss.
+        let came_through = trial.forwarded_frames as f64 >= HELD_RATIO * offered;
+        came_through
+            && !trial.drops.contains_key(NOT_TRANSMITTED)
+            && lost <= LOST_RATIO_MAX * offered
+    };
+    !attempts.is_empty() && trials.all(is_carried)
+}
+
 /// W218 for each variant whose trials show the load, and not the DUT: under overload, all that was offered
 /// was forwarded.
 pub(crate) fn held_by_load(

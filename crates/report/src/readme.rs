@@ -652,6 +652,20 @@ impl Page<'_> {
             self.line("No verdict: no block holds a valid trial of both baseline and variant.");
         }
         self.line("");
+        if !comparison.cpu_time.is_empty() {
+            for row in &comparison.rows {
+                if let Some(time) = sentences::cpu_time(comparison, &row.variant) {
+                    let label = self.label(row);
+                    self.line(&format!("- {label}: {time}"));
+                }
+            }
+            self.line("");
+            self.paragraph(&sentences::cpu_time_reading(report));
+            self.source(&[
+                &format!("/comparisons/{index}/cpu_time"),
+                "/design/cpu_threshold_percent",
+            ]);
+        }
         if any {
             self.paragraph(&sentences::reading(report, comparison));
             let of_comparison = ["rows", "family_size"];

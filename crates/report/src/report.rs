@@ -9,6 +9,7 @@ use fwdlab_model::{
 };
 use fwdlab_stats::Method;
 
+use crate::cpu_time::CpuTimeRow;
 use crate::factorial::FactorialSection;
 use crate::offered_load::OfferedLoadRow;
 use crate::profiles::{ProfileDifference, ProfilesSection};
@@ -190,8 +191,15 @@ pub struct DesignSection {
     pub seed_was_drawn: bool,
     /// Smaller effects do not matter to the asker, in percent.
     pub threshold_percent: f64,
+    /// The same of CPU time a packet, in percent.
+    #[serde(default = "usual_cpu_threshold")]
+    pub cpu_threshold_percent: f64,
     /// Confidence of the verdicts, in percent.
     pub confidence_percent: f64,
+}
+
+fn usual_cpu_threshold() -> f64 {
+    fwdlab_model::CPU_THRESHOLD_PERCENT
 }
 
 /// A thing that was varied.
@@ -239,6 +247,9 @@ pub struct ComparisonSection {
     pub family_size: usize,
     /// What the factors do; none where the variants do not combine any two in all their levels.
     pub factorial: Option<FactorialSection>,
+    /// What a packet takes of the DUT's CPUs with each variant, the baseline first; empty where that was not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_time: Vec<CpuTimeRow>,
     /// The same rows with invalid trials in; empty where all trials are valid.
     pub rows_with_all_trials: Vec<Row>,
     /// The same rows and behind them the control's, with disturbed time in; empty where nothing

@@ -1,7 +1,7 @@
 //! What the statistics say, as sections of a report: units for readers, and words.
 
 use fwdlab_model::VariantName;
-use fwdlab_stats::{ComparisonVerdict, Draws, Interval, MethodResult, median, percent};
+use fwdlab_stats::{ComparisonVerdict, Draws, Interval, MethodResult, Verdict, median, percent};
 
 use crate::format;
 use crate::report::{Effect, IntervalSection, MethodSection, Row, VerdictSection, Warning};
@@ -87,7 +87,11 @@ pub(crate) fn verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> V
         .collect();
     VerdictSection {
         words: words.to_owned(),
-        sentence: sentences::finding(words, effect, &notes),
+        sentence: match verdict.verdict {
+            // A difference of nothing says nothing.
+            Verdict::NotLimitedByDut => sentences::not_limited(words),
+            _ => sentences::finding(words, effect, &notes),
+        },
         shows_difference: verdict.verdict.shows_difference(),
         leaves_open: verdict.verdict.leaves_open(),
         notes,

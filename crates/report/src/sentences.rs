@@ -1,7 +1,7 @@
 //! Sentences that more than one renderer shows; none of them holds a name that others chose.
 
 use fwdlab_model::{
-    Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, Tester, Traffic,
+    Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, Tester, Traffic, VariantName,
 };
 
 use crate::factorial::{FactorialRow, FactorialSection};
@@ -62,6 +62,34 @@ pub(crate) fn finding(words: &str, effect: &Effect, notes: &[String]) -> String 
         finding.push_str(note);
     }
     finding
+}
+
+/// Why nothing is found of a DUT that carried all of its load.
+pub(crate) fn not_limited(words: &str) -> String {
+    format!(
+        "{words}: with every variant all that was offered came through, so the rate is the load's; only a higher load \
+         can tell them apart"
+    )
+}
+
+/// What a variant takes of the DUT's CPUs for a packet; none where that was not measured.
+pub(crate) fn cpu_time(comparison: &ComparisonSection, variant: &VariantName) -> Option<String> {
+    let mut rows = comparison.cpu_time.iter();
+    let row = rows.find(|row| row.variant == *variant)?;
+    let time = format!("CPU time: {} ns/packet", format::cost(row.cpu_ns));
+    Some(match &row.verdict {
+        Some(verdict) => format!("{time}, {}", verdict.sentence),
+        None => time,
+    })
+}
+
+/// How CPU time is to be read.
+pub(crate) fn cpu_time_reading(report: &Report) -> String {
+    format!(
+        "CPU time is that of all the DUT's CPUs for a forwarded packet, interrupts included; a change of it by less than \
+         {} % does not matter to the asker.",
+        format::short(report.design.cpu_threshold_percent, 3)
+    )
 }
 
 /// How the table and its verdicts are to be read.

@@ -3,6 +3,7 @@
 use fwdlab_model::{AddressFamily, VariantName};
 use serde::Serialize;
 
+use crate::cpu_time::CpuTimeRow;
 use crate::gate::GateResult;
 use crate::report::{ComparisonSection, Report, Row, Warning};
 
@@ -47,6 +48,9 @@ struct VariantSummary<'a> {
     estimate_percent: Option<f64>,
     low_percent: Option<f64>,
     high_percent: Option<f64>,
+    /// What a packet takes of the DUT's CPUs; none where that was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_time: Option<&'a CpuTimeRow>,
     /// What the profiles say of the effect, in Markdown.
     why: Option<&'a str>,
 }
@@ -98,6 +102,10 @@ fn variant<'a>(
         estimate_percent: effect.map(|effect| effect.estimate_percent),
         low_percent: interval.map(|interval| interval.low_percent),
         high_percent: interval.map(|interval| interval.high_percent),
+        cpu_time: comparison
+            .cpu_time
+            .iter()
+            .find(|of| of.variant == row.variant),
         why: why.map(|found| found.sentence.as_str()),
     }
 }

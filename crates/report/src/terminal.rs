@@ -95,6 +95,8 @@ struct Shown<'a> {
     ministat: &'a [String],
     ministat_note: Option<&'a str>,
     offered_load: &'a [OfferedLoadRow],
+    /// What a packet takes of the DUT's CPUs with each row, where that was measured.
+    cpu_time: Vec<Option<String>>,
     /// What profiles say of each row, where any were taken.
     profiles: Vec<Option<&'a ProfileDifference>>,
 }
@@ -116,6 +118,11 @@ impl<'a> Shown<'a> {
             ministat: &comparison.ministat,
             ministat_note: comparison.ministat_note.as_deref(),
             offered_load: &comparison.offered_load,
+            cpu_time: comparison
+                .rows
+                .iter()
+                .map(|row| sentences::cpu_time(comparison, &row.variant))
+                .collect(),
             profiles: comparison
                 .rows
                 .iter()
@@ -139,6 +146,7 @@ impl<'a> Shown<'a> {
             ministat: &group.ministat,
             ministat_note: None,
             offered_load: &group.offered_load,
+            cpu_time: Vec::new(),
             profiles: Vec::new(),
         }
     }
@@ -231,6 +239,9 @@ impl Screen {
                 continue;
             };
             self.finding(label, verdict);
+            if let Some(Some(time)) = shown.cpu_time.get(index) {
+                self.wrapped("    ", time, Style::Plain);
+            }
             if let Some(Some(found)) = shown.profiles.get(index) {
                 let sentence = format!("why: {}", found.sentence.replace('`', ""));
                 self.wrapped("    ", &sentence, Style::Dim);

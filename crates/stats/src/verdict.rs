@@ -37,7 +37,7 @@ use crate::spread::{Spread, outlying};
 use crate::student::StudentSample;
 use crate::warning::Warning;
 
-/// The words, exclusive and exhaustive.
+/// The words, exclusive and exhaustive; the last one is of what was offered, the others are of effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub enum Verdict {
     /// An effect beyond the practical threshold is shown.
@@ -55,6 +55,10 @@ pub enum Verdict {
     /// Nothing is shown.
     #[serde(rename = "undecided")]
     Undecided,
+    /// The rates are those of the load, all of which came through: nothing of them is the device's. No test finds
+    /// this; a caller who knows what was offered says it, by [`ComparisonVerdict::not_limited_by_dut`].
+    #[serde(rename = "not limited by the DUT")]
+    NotLimitedByDut,
 }
 
 impl Verdict {
@@ -77,6 +81,7 @@ impl Verdict {
             Self::DifferentSizeUndecided => "different, size undecided",
             Self::Equivalent => "equivalent",
             Self::Undecided => "undecided",
+            Self::NotLimitedByDut => "not limited by the DUT",
         }
     }
 
@@ -84,7 +89,7 @@ impl Verdict {
     pub fn shows_difference(self) -> bool {
         match self {
             Self::Different | Self::DifferentButNegligible | Self::DifferentSizeUndecided => true,
-            Self::Equivalent | Self::Undecided => false,
+            Self::Equivalent | Self::Undecided | Self::NotLimitedByDut => false,
         }
     }
 
@@ -236,6 +241,17 @@ impl ComparisonVerdict {
     pub fn correction_note(&self) -> Option<String> {
         (self.verdict != self.uncorrected_verdict)
             .then(|| format!("after correction for {} comparisons", self.family_size))
+    }
+
+    /// The same of rates that the load decided, and not the device under test.
+    #[must_use]
+    pub fn not_limited_by_dut(self) -> Self {
+        Self {
+            verdict: Verdict::NotLimitedByDut,
+            uncorrected_verdict: Verdict::NotLimitedByDut,
+            more: None,
+            ..self
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    AddressFamily, Binding, Comparison, Design, Factor, HostTesterKind, Lab, LabKind, LabNoise,
-    Level, LoadRegime, Order, Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
+    AddressFamily, Binding, CPU_THRESHOLD_PERCENT, Comparison, Design, Factor, HostTesterKind, Lab,
+    LabKind, LabNoise, Level, LoadRegime, Order, Resolved, SCHEMA_VERSION, Traffic, Variant,
+    VariantName,
 };
 use fwdlab_stats::{StatsError, block_effect, median};
 
@@ -106,6 +107,7 @@ pub fn control_experiment(
             order: Order::Random,
             seed: 1,
             seed_was_drawn: false,
+            cpu_threshold_percent: CPU_THRESHOLD_PERCENT,
             threshold_percent: 1.0,
             confidence_percent: 95.0,
         },

@@ -6,9 +6,6 @@ use super::{Mechanism, Site, moved};
 use crate::journal::{ChangeId, Undo};
 use crate::{LabError, Topology, program};
 
-/// What stands for the level in an argument.
-const LEVEL: &str = "{level}";
-
 /// The programs of one factor.
 pub(super) struct Programs {
     factor: String,
@@ -37,19 +34,8 @@ impl Mechanism for Programs {
             return Ok(None);
         }
         // Whether they can do what they are asked, only running them would tell.
-        let binding = &self.binding;
-        let commands = [
-            Some(&binding.apply),
-            Some(&binding.undo),
-            binding.check.as_ref(),
-        ];
-        let programs = commands
-            .into_iter()
-            .flatten()
-            .filter_map(|words| words.first());
-        let missing = programs
-            .into_iter()
-            .find(|name| !program::is_installed(name));
+        let mut programs = self.binding.programs();
+        let missing = programs.find(|name| !program::is_installed(name));
         Ok(missing.map(|name| format!("the program {name:?} is not installed")))
     }
 
@@ -76,21 +62,22 @@ impl Mechanism for Programs {
             format!("factor {:?} at level {:?}", self.factor, level.to_string()),
             Undo::Run {
                 namespace: site.topology.dut().name().to_owned(),
-                arguments: arguments(&self.binding.undo, level),
+                arguments: self.binding.undo(level),
             },
         )?;
         self.standing = Some((level.clone(), change));
-        let apply = arguments(&self.binding.apply, level);
+        let apply = self.binding.apply(level);
         site.topology.dut().run(|| program::run_bound(&apply))??;
         Ok(())
     }
 
     fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let (Some(level), Some(check)) = (variant.levels.get(&self.factor), &self.binding.check)
-        else {
+        let Some(level) = variant.levels.get(&self.factor) else {
             return Ok(());
         };
-        let check = arguments(check, level);
+        let Some(check) = self.binding.check(level) else {
+            return Ok(());
+        };
         let seen = site.topology.dut().run(|| program::run_bound(&check))??;
         let asked = level.to_string();
         if holds(&seen, &asked) {
@@ -103,15 +90,6 @@ impl Mechanism for Programs {
         );
         Err(moved(setting, asked, seen.trim()))
     }
-}
-
-/// A program's arguments for a level.
-pub(crate) fn arguments(template: &[String], level: &Level) -> Vec<String> {
-    let level = level.to_string();
-    template
-        .iter()
-        .map(|argument| argument.replace(LEVEL, &level))
-        .collect()
 }
 
 /// Whether a text holds a level as a word of its own: `10` does not hold `1`.
@@ -133,15 +111,6 @@ pub(crate) fn holds(text: &str, level: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_level_takes_its_place_inside_arguments_and_makes_none() {
-        let template = ["set", "--value={level}", "{level}{level}", "level"].map(str::to_owned);
-        assert_eq!(
-            arguments(&template, &Level::Text("a b; c".into())),
-            ["set", "--value=a b; c", "a b; ca b; c", "level"]
-        );
-    }
 
     #[test]
     fn a_level_is_found_as_a_word() {

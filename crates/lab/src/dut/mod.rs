@@ -12,7 +12,7 @@ mod sysctl;
 mod sysfs;
 mod xdp;
 
-pub(crate) use self::command::{arguments, holds};
+pub(crate) use self::command::holds;
 pub(crate) use self::nft::{is_installed as nft_is_installed, refused_by_kernel};
 pub(crate) use self::routes::{OWN_ROUTES, routes_of};
 pub(crate) use self::sysfs::is_same;

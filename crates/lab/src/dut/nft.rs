@@ -4,12 +4,15 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io;
 
-use fwdlab_model::{Binding, Lab, Variant, VariantName};
+use fwdlab_model::{Binding, Lab, Level, Variant, VariantName};
 use fwdlab_sys::{Netlink, NetworkNamespace, netlink_attribute};
 
 use super::{Mechanism, Site, bound, moved, unbound_level};
 use crate::topology::{DUT_IN, DUT_OUT};
 use crate::{LabError, Topology, program};
+
+/// A factor, its level, and the level's ruleset.
+type Part<'a> = (&'a String, &'a Level, &'a String);
 
 /// The ruleset of all factors that set one together.
 pub(super) struct Nft {
@@ -74,16 +77,52 @@ impl Nft {
     /// The variant's whole ruleset, where any factor sets one.
     fn ruleset(&self, variant: &Variant) -> Result<Option<String>, LabError> {
         let mut all: Option<String> = None;
+        for (_, _, ruleset) in self.parts(variant)? {
+            let all = all.get_or_insert_default();
+            all.push_str(ruleset);
+            // The last line of a file need not end as one; the next ruleset starts its own.
+            all.push('\n');
+        }
+        Ok(all)
+    }
+
+    /// The rulesets of a variant, each with its factor and its level.
+    fn parts<'a>(&'a self, variant: &'a Variant) -> Result<Vec<Part<'a>>, LabError> {
+        let mut parts = Vec::new();
         for (factor, rulesets) in &self.rulesets {
             if let Some(level) = variant.levels.get(factor) {
                 let ruleset = rulesets.get(&level.to_string());
-                let all = all.get_or_insert_default();
-                all.push_str(ruleset.ok_or_else(|| unbound_level(factor, level))?);
-                // The last line of a file need not end as one; the next ruleset starts its own.
-                all.push('\n');
+                let ruleset = ruleset.ok_or_else(|| unbound_level(factor, level))?;
+                parts.push((factor, level, ruleset));
             }
         }
-        Ok(all)
+        Ok(parts)
+    }
+
+    /// What nft complained of in a variant's ruleset, where it names a line of it.
+    fn not_understood(
+        &self,
+        variant: &Variant,
+        stderr: &str,
+    ) -> Result<Option<LabError>, LabError> {
+        let Some((mut line, reason)) = complaint(stderr) else {
+            return Ok(None);
+        };
+        for (factor, level, ruleset) in self.parts(variant)? {
+            // As many as it has in the whole.
+            let lines: Vec<&str> = ruleset.split('\n').collect();
+            if line <= lines.len() {
+                return Ok(Some(LabError::Ruleset {
+                    factor: factor.clone(),
+                    level: level.to_string(),
+                    line,
+                    rule: lines[line - 1].trim().to_owned(),
+                    reason,
+                }));
+            }
+            line -= lines.len();
+        }
+        Ok(None)
     }
 
     /// nft lists a ruleset in its own words, so what it lists first is what it must list ever after.
@@ -126,8 +165,10 @@ impl Mechanism for Nft {
         }
         // Asks the kernel for all of it, and has it forget that again.
         match nft(topology, &["--check", "-f", "-"], &ruleset) {
-            Err(LabError::Command { stderr, .. }) => Ok(refused_by_kernel(&stderr)),
-            // What nft itself does not understand is an error of whoever wrote it, told when it is applied.
+            Err(LabError::Command { stderr, .. }) => match refused_by_kernel(&stderr) {
+                Some(reason) => Ok(Some(reason)),
+                None => self.not_understood(variant, &stderr)?.map_or(Ok(None), Err),
+            },
             _ => Ok(None),
         }
     }
@@ -254,6 +295,17 @@ pub(crate) fn refused_by_kernel(stderr: &str) -> Option<String> {
     ))
 }
 
+/// The line of a script that nft does not understand, from 1, and what it says of it; none where its complaint names
+/// no line.
+fn complaint(stderr: &str) -> Option<(usize, String)> {
+    stderr.lines().find_map(|text| {
+        let (place, reason) = text.split_once(": Error: ")?;
+        // The script's name, the line, and columns.
+        let line = place.rsplit(':').nth(1)?.parse().ok()?;
+        (line > 0).then(|| (line, reason.to_owned()))
+    })
+}
+
 /// Whether there is a command to set rulesets with.
 pub(crate) fn is_installed() -> bool {
     program::run(&["nft", "--version"], "").is_ok()
@@ -283,6 +335,13 @@ mod tests {
         );
         let wrong = "/dev/stdin:1:1-4: Error: syntax error, unexpected string\ntabel inet x\n^^^^^";
         assert_eq!(refused_by_kernel(wrong), None);
+        let (line, reason) = complaint(wrong).unwrap();
+        assert_eq!(
+            (line, reason.as_str()),
+            (1, "syntax error, unexpected string")
+        );
+        assert_eq!(complaint("nft: command not found"), None);
+        assert_eq!(complaint("/dev/stdin:0:1-2: Error: x"), None);
     }
 
     #[test]

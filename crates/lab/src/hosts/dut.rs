@@ -16,7 +16,7 @@ use super::facts::{Facts, difference};
 use super::ssh::{Connection, Errand};
 use super::tester::{DutStations, Station};
 use crate::counters::Drops;
-use crate::dut::{arguments, unbound_level};
+use crate::dut::unbound_level;
 use crate::journal::{ChangeId, Journal, Undo};
 use crate::profiler::ProfileSlice;
 use crate::program::command_line;
@@ -363,10 +363,10 @@ impl OwnPrograms {
             journal.undo(&change)?;
         }
         let what = format!("factor {factor:?} at level {:?}", level.to_string());
-        let undo = arguments(&programs.undo, level);
+        let undo = programs.undo(level);
         let change = announce(connection, journal, what, &undo, "")?;
         self.0.insert(factor.to_owned(), (level.clone(), change));
-        let apply = arguments(&programs.apply, level);
+        let apply = programs.apply(level);
         connection.run(&apply, "").map(|_| true)
     }
 }
@@ -379,13 +379,7 @@ pub(super) fn missing_program(
     connection: &Connection,
     programs: &CommandBinding,
 ) -> Result<Option<String>, LabError> {
-    let all = [
-        Some(&programs.apply),
-        Some(&programs.undo),
-        programs.check.as_ref(),
-    ];
-    let names = all.into_iter().flatten().filter_map(|words| words.first());
-    for name in names {
+    for name in programs.programs() {
         if is_refused(connection, &["sh", "-c", "command -v -- \"$0\"", name])? {
             return Ok(Some(format!("the program {name:?} is not installed there")));
         }

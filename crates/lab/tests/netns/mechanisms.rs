@@ -7,7 +7,8 @@ use std::path::Path;
 
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, CommandBinding, DutInterface, InvalidReason, Level, Resolved, Values,
+    AddressFamily, Apply, Binding, CommandBinding, DutInterface, InvalidReason, Level, Resolved,
+    Values,
 };
 
 use crate::rig::{
@@ -345,7 +346,7 @@ fn too_few_and_too_many_routes_are_unavailable() {
 fn command(apply: &[&str], undo: &[&str], check: Option<&[&str]>) -> Binding {
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     Binding::Command(CommandBinding {
-        apply: owned(apply),
+        apply: Apply::Template(owned(apply)),
         undo: owned(undo),
         check: check.map(owned),
     })

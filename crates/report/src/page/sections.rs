@@ -48,6 +48,9 @@ fn verdicts(report: &Report, index: usize, comparison: &ComparisonSection) -> Ma
                     li class=(tone(verdict)) data-variant=(of.variant) {
                         strong { (report.label(&of.variant)) } ": "
                         (figure(&format!("/comparisons/{index}/rows/{row}/verdict/sentence"), &verdict.sentence))
+                        @if let Some(time) = sentences::cpu_time(comparison, &of.variant) {
+                            span.because { (figure(&format!("/comparisons/{index}/cpu_time"), &time)) }
+                        }
                         @if let Some(found) = report.profile_difference(comparison, &of.variant) {
                             span.because { (prose(&found.sentence)) }
                         }

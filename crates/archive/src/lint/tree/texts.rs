@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use fwdlab_stats::ministat::{PublishedComparison, PublishedRow};
-use fwdlab_stats::{
-    IndependentObservations, Verdict, VerdictSettings, independent_verdicts, median,
-};
+use fwdlab_stats::{IndependentObservations, VerdictSettings, independent_verdicts, median};
 
 use crate::lint::{
     BLOCK_ALTERED, Evidence, Finding, LABEL_OF_ANOTHER, LINK_OF_ANOTHER, MASKS_DISAGREE,
@@ -222,7 +220,7 @@ impl Text<'_> {
         };
         let rows = block.block.rows.iter().skip(1).zip(&family.comparisons);
         for ((row, verdict), &position) in rows.zip(others) {
-            let is_shown = !matches!(verdict.verdict, Verdict::Equivalent | Verdict::Undecided);
+            let is_shown = verdict.verdict.shows_difference();
             let said = match &row.comparison {
                 Some(PublishedComparison::Difference { .. }) => true,
                 Some(PublishedComparison::NoDifference { .. }) => false,

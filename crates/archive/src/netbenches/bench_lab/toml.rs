@@ -2,21 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A string between quotes, on one line.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = "\"".to_owned();
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            control if control.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(control));
-            }
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
+pub(super) use fwdlab_model::quoted;
 
 /// A text that stays on its line and speaks to no terminal.
 pub(super) fn one_line(text: &str) -> String {

@@ -20,7 +20,7 @@ use super::slices::image_writer;
 use super::text::{has_rss, interface_counters, queue_drops, stack_drops};
 use super::watch;
 use crate::counters::Drops;
-use crate::dut::{arguments, holds, unbound_level};
+use crate::dut::{holds, unbound_level};
 use crate::environment::noise_sources;
 use crate::hosts::boot::{BootChoice, BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
@@ -576,8 +576,8 @@ impl Dut for FreebsdDut {
                 // All factors together have one ruleset; kernel and image were looked at when it had booted.
                 Binding::Ruleset { .. } | Binding::Kernel(_) | Binding::Image(_) => {}
                 Binding::Command(programs) => {
-                    if let Some(check) = &programs.check {
-                        let seen = self.run(&arguments(check, level))?;
+                    if let Some(check) = programs.check(level) {
+                        let seen = self.run(&check)?;
                         if !holds(&seen, &level.to_string()) {
                             let asked = level.to_string();
                             return Ok(Some(said(&format!("factor {factor:?}"), &asked, &seen)));

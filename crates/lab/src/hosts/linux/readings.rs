@@ -4,7 +4,7 @@
 use fwdlab_model::{Binding, DutHost, Level};
 
 use super::set_up::{cat, feature_of, features_of, sysctl_path, sysfs_path};
-use crate::dut::{arguments, holds, is_same};
+use crate::dut::{holds, is_same};
 use crate::hosts::dut::{Answers, on_or_off, said};
 
 /// A setting that can be read back.
@@ -118,11 +118,11 @@ pub(super) fn readings_of(
             vec![file(path, values.value(level), Form::Truth)]
         }
         Binding::Command(programs) => {
-            let checks = programs.check.iter();
-            checks
-                .map(|check| Reading {
+            let check = programs.check(level).into_iter();
+            check
+                .map(|question| Reading {
                     setting: format!("factor {factor:?}"),
-                    question: arguments(check, level),
+                    question,
                     asked: level.to_string(),
                     form: Form::Holds,
                 })

@@ -1,0 +1,206 @@
+//! `fwdlab ab`: the files that it writes, where, and for whom.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod shared;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::Output;
+
+use shared::{data, fwdlab};
+use testkit::{files_below, text};
+
+const RP_FILTER: [&str; 3] = [
+    "--sysctl",
+    "net.ipv4.conf.all.rp_filter=0",
+    "net.ipv4.conf.all.rp_filter=1",
+];
+
+fn ab(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = fwdlab(&["ab"]);
+    command
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn what_is_written_can_be_planned_and_is_left_alone_the_next_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let arguments = [&RP_FILTER[..], &["--name", "rp", "--write-only"]].concat();
+    let first = ab(path, &arguments);
+    assert!(first.status.success(), "{}", text(&first));
+    assert!(
+        text(&first).contains("fwdlab run rp.toml"),
+        "{}",
+        text(&first)
+    );
+    let mut planned = fwdlab(&["plan", "rp.toml"]);
+    let planned = planned.current_dir(path).output().unwrap();
+    assert!(planned.status.success(), "{}", text(&planned));
+
+    let again = ab(path, &arguments);
+    assert!(
+        text(&again).contains("there already: rp.toml"),
+        "{}",
+        text(&again)
+    );
+    // What its user has made of it is not written over.
+    let experiment = path.join("rp.toml");
+    let edited = fs::read_to_string(&experiment).unwrap() + "# mine\n";
+    fs::write(&experiment, &edited).unwrap();
+    let refused = ab(path, &arguments);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("--name"), "{}", text(&refused));
+    assert_eq!(fs::read_to_string(&experiment).unwrap(), edited);
+}
+
+#[test]
+fn a_lab_elsewhere_keeps_its_files_and_finds_the_rulesets() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::create_dir_all(path.join("bench/labs")).unwrap();
+    fs::create_dir_all(path.join("work")).unwrap();
+    fs::write(
+        path.join("bench/labs/mine.toml"),
+        "kind = \"netns\"\n# mine\n",
+    )
+    .unwrap();
+    fs::write(path.join("work/a.nft"), "table inet a {}\n").unwrap();
+    fs::write(path.join("work/b.nft"), "table inet b {}\n").unwrap();
+    let written = ab(
+        &path.join("work"),
+        &[
+            "--nft",
+            "a.nft",
+            "b.nft",
+            "--lab",
+            "../bench/labs/mine.toml",
+            "--name",
+            "x",
+            "--write-only",
+        ],
+    );
+    assert!(written.status.success(), "{}", text(&written));
+    let lab = fs::read_to_string(path.join("bench/labs/x.lab.toml")).unwrap();
+    assert!(lab.contains("# mine"), "{lab}");
+    assert!(lab.contains("\"a.nft\" = \"../../work/a.nft\""), "{lab}");
+    let mut planned = fwdlab(&["plan", "x.toml"]);
+    let planned = planned.current_dir(path.join("work")).output().unwrap();
+    assert!(planned.status.success(), "{}", text(&planned));
+}
+
+#[test]
+fn a_lab_that_is_wrong_is_told_in_its_own_file_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let lab = folder.path().join("lab.toml");
+    fs::write(&lab, "kind = \"netsn\"\n").unwrap();
+    let arguments = [&RP_FILTER[..], &["--lab", "lab.toml", "--write-only"]].concat();
+    let refused = ab(folder.path(), &arguments);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused).contains("lab.toml:1:8"),
+        "{}",
+        text(&refused)
+    );
+    assert_eq!(files_below(folder.path()), [lab]);
+}
+
+#[test]
+fn what_sudo_measures_belongs_to_who_called_it() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let _machine = testkit::own_the_machine();
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("labs")).unwrap();
+    fs::write(folder.path().join("labs/mine.toml"), "kind = \"netns\"\n").unwrap();
+    let (user, group) = (12_345, 23_456);
+    let by_sudo = |arguments: &[&str]| {
+        let mut command = fwdlab(arguments);
+        command
+            .env("SUDO_UID", user.to_string())
+            .env("SUDO_GID", group.to_string())
+            .current_dir(folder.path());
+        command.output().unwrap()
+    };
+    let written = ["--lab", "labs/mine.toml", "--name", "x", "--write-only"];
+    let written = by_sudo(&[&["ab"], &RP_FILTER[..], &written].concat());
+    assert!(written.status.success(), "{}", text(&written));
+    let experiment = data("smallest.toml");
+    let measured = by_sudo(&[
+        "run",
+        &experiment,
+        "--results",
+        "deep/results",
+        "--label",
+        "x",
+    ]);
+    let finished = folder.path().join("deep/results/smallest/x/finished.json");
+    assert!(finished.is_file(), "{}", text(&measured));
+    let mut seen = 0;
+    for part in ["deep", "x.toml", "labs/x.lab.toml"] {
+        let mut left = vec![folder.path().join(part)];
+        while let Some(path) = left.pop() {
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            assert_eq!(
+                (metadata.uid(), metadata.gid()),
+                (user, group),
+                "{}",
+                path.display()
+            );
+            seen += 1;
+            if metadata.is_dir() {
+                left.extend(
+                    fs::read_dir(&path)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().path()),
+                );
+            }
+        }
+    }
+    assert!(seen > 20, "{seen}");
+    // What was there before is its owner's.
+    let labs = fs::metadata(folder.path().join("labs")).unwrap();
+    assert_eq!(labs.uid(), 0);
+}
+
+#[test]
+fn a_ruleset_that_nft_does_not_understand_is_told_by_file_and_line_before_anything_is_measured() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let _machine = testkit::own_the_machine();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let good =
+        "table inet f {\n\tchain forward {\n\t\ttype filter hook forward priority filter\n\t}\n}\n";
+    fs::write(path.join("good.nft"), good).unwrap();
+    fs::write(
+        path.join("bad.nft"),
+        good.replace("\t\ttype", "\t\tudp dprot 53 drop\n\t\ttype"),
+    )
+    .unwrap();
+    let arguments = [
+        "--nft",
+        "good.nft",
+        "bad.nft",
+        "--name",
+        "x",
+        "--write-only",
+    ];
+    assert!(ab(path, &arguments).status.success());
+    for command in ["plan", "run"] {
+        let output = fwdlab(&[command, "x.toml"])
+            .current_dir(path)
+            .output()
+            .unwrap();
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("bad.nft:3:3"), "{said}");
+        assert!(said.contains("udp dprot 53 drop"), "{said}");
+        assert!(!said.contains("/dev/stdin"), "{said}");
+        assert!(!path.join("results").exists(), "{command}");
+    }
+}
