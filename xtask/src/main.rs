@@ -39,6 +39,7 @@ cargo xtask <chore>
                 hosts silent for a minute;
                 --kills RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --restores RANGE,
                 --host-kills RANGE, --silence RANGE for one of them or a part of it;
+                --kernels BOOTS for the matrix of kernels, each booted so often;
                 --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,
                 and a test has to fail for each;
                 --parquet instead: what only that feature builds

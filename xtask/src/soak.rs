@@ -4,7 +4,11 @@
 use anyhow::{Result, bail};
 
 use crate::command::{cargo, run};
+use crate::kernels::kernels;
 use crate::mutations;
+
+/// How often each kernel of the matrix is booted.
+const KERNEL_BOOTS: &str = "20";
 
 /// The environment variable that tells a storm its cases.
 const SOAK: &str = "FWDLAB_SOAK";
@@ -77,7 +81,7 @@ const STORMS: [Storm; 8] = [
 
 /// Kills runs at seeded moments, on this machine and on hosts, lets single effects of a run and single operations
 /// on a host fail, of runs, of such that boot, and of restores, has hosts be silent for a minute, and counts how
-/// often profiles are right; or judges mutants of the router, or tests what the feature `parquet` builds.
+/// often profiles are right, and boots the matrix of kernels; or judges mutants of the router, or tests what the feature `parquet` builds.
 ///
 /// # Errors
 /// A case fails, a mutant survives, or the options are none.
@@ -86,6 +90,7 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
         ["--mutations"] => return mutations::judge_mutants(""),
         ["--mutations", name] => return mutations::judge_mutants(name),
         ["--parquet"] => return parquet(),
+        ["--kernels", boots] => return kernels(&["--boots", boots]),
         _ => {}
     }
     for (storm, cases) in chosen(options)? {
@@ -94,6 +99,9 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
             .args(program)
             .args([storm.test, "--", "--exact", "--nocapture"])
             .env(SOAK, cases))?;
+    }
+    if options.is_empty() {
+        kernels(&["--boots", KERNEL_BOOTS])?;
     }
     Ok(())
 }
@@ -120,7 +128,7 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
                 "soak: {}: give --kills RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence RANGE, where a range is A..B, both included, \
-                 A.. or B alone for 1..B; or --mutations alone, or with part of a mutation's name; or \
+                 A.. or B alone for 1..B; or --kernels BOOTS; or --mutations alone, or with part of a mutation's name; or \
                  --parquet",
                 pair.join(" ")
             );

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use toml::Spanned;
 
@@ -33,12 +34,19 @@ pub(crate) fn bindings(
         let Some(mechanism) = lab.bindings.get(name) else {
             let bound = || lab.bindings.keys().map(String::as_str);
             let message = format!(
-                "{what} {name:?} is not bound in {}",
-                lab.source.path.display()
+                "{what} {name:?} is not bound in {}, a lab of kind {}",
+                lab.source.path.display(),
+                lab.kind
             );
             let diagnostic = reading.error(factor.name.span(), message);
             suggest(diagnostic, name, bound());
             diagnostic.with_help(format!("bound there: {}", list(bound())));
+            if let Some(own) = own_lab(file).filter(|own| *own != lab.source.path) {
+                diagnostic.with_help(format!(
+                    "the experiment is made for {}; without --lab it is measured there",
+                    own.display()
+                ));
+            }
             continue;
         };
         let Some(mechanism) = mechanism else {
@@ -60,6 +68,12 @@ pub(crate) fn bindings(
         bindings.insert(name.clone(), binding);
     }
     bindings
+}
+
+/// The lab that an experiment names.
+fn own_lab(file: &ExperimentFile) -> Option<PathBuf> {
+    let lab = file.lab.as_ref()?;
+    Some(beside(&file.source.path, lab.get_ref()))
 }
 
 fn binding(

@@ -15,6 +15,9 @@ const MAC_ADDRESSES: Range<usize> = 0..12;
 /// What expected frames may take together: flows in sizes beyond that are made anew for every check.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 
+/// Bytes of a frame that are shown from where it differs on.
+const SHOWN_BYTES: usize = 8;
+
 /// What was wrong first with a frame, in the order of [`WRONG`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
@@ -95,6 +98,34 @@ impl Expected {
             None => self.differs(frame, &make()),
         };
         (Some(seen), wrong)
+    }
+
+    /// In what a frame differs from what was expected, for a reader; none where it is as it should be, and where its
+    /// addresses and ports are nobody's that was sent to, as other hosts' frames are.
+    pub(crate) fn difference(&self, frame: &[u8]) -> Option<String> {
+        let (flow, wrong) = self.check(frame);
+        let flow = self.frames.flows().flow(u32::try_from(flow?).ok()?)?;
+        wrong?;
+        let Some(size) = self.sizes_by_length.get(&frame.len()) else {
+            let lengths: Vec<String> = self.lengths().map(|length| length.to_string()).collect();
+            return Some(format!(
+                "expected {} bytes without FCS, saw {}",
+                lengths.join(" or "),
+                frame.len()
+            ));
+        };
+        let expected = self.frames.expected_in_size(flow, *size);
+        let at = (0..frame.len()).find(|&at| frame[at] != expected[at])?;
+        let shown = at..frame.len().min(at + SHOWN_BYTES);
+        let hex = |bytes: &[u8]| {
+            let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            bytes.join(" ")
+        };
+        Some(format!(
+            "from byte {at} on expected {}, saw {}",
+            hex(&expected[shown.clone()]),
+            hex(&frame[shown])
+        ))
     }
 
     /// What is wrong first with a frame of the right length.

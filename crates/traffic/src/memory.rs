@@ -374,6 +374,8 @@ pub struct MemorySinkCounts {
 struct Checks {
     counts: SinkCounts,
     flows_seen: Vec<bool>,
+    /// In what the first wrong frame differed.
+    difference: Option<String>,
 }
 
 impl MemorySinkCounts {
@@ -411,6 +413,12 @@ impl MemorySinkCounts {
         u32::try_from(seen).expect("flows are counted in 32 bits")
     }
 
+    /// In what the first frame that was wrong differed from what was expected: what stands where in both.
+    #[must_use]
+    pub fn difference(&self) -> Option<String> {
+        self.checks().difference.clone()
+    }
+
     fn checks(&self) -> MutexGuard<'_, Checks> {
         // Whoever panicked meanwhile left counts behind that are right up to there.
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
@@ -444,6 +452,7 @@ impl MemorySink {
                 checks: Mutex::new(Checks {
                     counts: SinkCounts::default(),
                     flows_seen: vec![false; flows],
+                    difference: None,
                 }),
             }),
             rings,
@@ -530,6 +539,9 @@ fn check(expected: &Expected, counts: &MemorySinkCounts, frame: &[u8]) {
     }
     if let Some(wrong) = wrong {
         checks.counts.wrong_frames[wrong as usize] += 1;
+        if checks.difference.is_none() {
+            checks.difference = expected.difference(frame);
+        }
     }
 }
 

@@ -2,22 +2,21 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::packages::Kernel;
 use crate::command::command;
 
 /// A machine that is about to boot.
-pub(super) struct Machine<'a> {
-    pub(super) kernel: &'a Kernel,
-    pub(super) image: &'a Path,
+pub(super) struct Machine {
+    pub(super) kernel: PathBuf,
+    pub(super) initramfs: PathBuf,
     pub(super) cpus: u32,
-    pub(super) plays: &'a str,
+    pub(super) plays: &'static str,
     /// Where its console goes.
     pub(super) log: PathBuf,
 }
@@ -31,9 +30,9 @@ pub(super) enum Outcome {
     },
 }
 
-impl Machine<'_> {
-    /// Boots it and waits until it is off, for a bounded time.
-    pub(super) fn boot(&self, time_max: Duration) -> Result<Outcome> {
+impl Machine {
+    /// Boots it and waits until it is off, for a bounded time; what it tells meanwhile is printed behind its name.
+    pub(super) fn boot(&self, time_max: Duration, name: &str) -> Result<Outcome> {
         // One thread for all CPUs: with one each, this emulator lets a CPU run instructions that another
         // has replaced, and so ends kernels that patch their own code.
         let accelerator = "tcg,thread=single";
@@ -56,9 +55,9 @@ impl Machine<'_> {
         )
         .args(["-smp", &self.cpus.to_string()])
         .arg("-kernel")
-        .arg(&self.kernel.image)
+        .arg(&self.kernel)
         .arg("-initrd")
-        .arg(self.image)
+        .arg(&self.initramfs)
         .args(["-append", &console])
         .args(["-no-reboot", "-display", "none", "-nic", "none"])
         .args(["-serial", "stdio", "-monitor", "none"])
@@ -91,7 +90,7 @@ impl Machine<'_> {
                 Ok(line) => {
                     writeln!(log, "{line}")?;
                     if let Some(event) = line.strip_prefix("guest: ") {
-                        println!("  {event}");
+                        println!("{name}: {event}");
                         lived = event == "all lived";
                         last = event.to_owned();
                     } else if tells_why(&line) {

@@ -6,8 +6,11 @@ mod image;
 mod packages;
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
@@ -25,7 +28,7 @@ const PLAYS: &str = "quickstart,switches,kills,ordinary";
 const PLAYS_SHORT: &str = "quickstart,kills";
 
 /// How long everything may take: an emulated machine is twenty times slower.
-const TIME_MAX: Duration = Duration::from_secs(1800);
+const TIME_MAX: Duration = Duration::from_secs(2400);
 
 const USAGE: &str = "kernels: give any of 6.1, 6.12 and newest; --cpus N (1, 2 and 4 by turns), --boots N of each \
                      kernel (3), --short for one boot of 6.1 that plays less";
@@ -48,41 +51,96 @@ pub(crate) fn kernels(options: &[&str]) -> Result<()> {
     let program = build()?;
     let folder = repository().join("target/kernels");
     fs::create_dir_all(&folder)?;
-    let mut died = 0;
-    let mut booted = 0;
+    let key = fingerprint(&fs::read(&program)?);
+    let mut boots = Vec::new();
     for release in &matrix.releases {
         let kernel = Kernel::fetch(release, &folder)?;
         let image = image::build(&kernel, &program, &folder)?;
-        for boot in 0..matrix.boots {
-            let cpus = matrix.cpus[boot as usize % matrix.cpus.len()];
-            let machine = Machine {
-                kernel: &kernel,
-                image: &image,
-                cpus,
-                plays: if matrix.is_short { PLAYS_SHORT } else { PLAYS },
-                log: folder.join(format!("{}-{cpus}-cpus-{boot}.log", kernel.release)),
-            };
-            println!(
-                "Linux {}, {cpus} CPUs, boot {} of {}",
-                kernel.release,
-                boot + 1,
-                matrix.boots
-            );
-            booted += 1;
-            match machine.boot(TIME_MAX)? {
-                Outcome::Lived => {}
-                Outcome::Died { last } => {
-                    died += 1;
-                    println!("  did not live: {last}; see {}", machine.log.display());
-                }
-            }
+        for number in 0..matrix.boots {
+            let cpus = matrix.cpus[number as usize % matrix.cpus.len()];
+            let name = format!("{}-{cpus}-cpus-{number}", kernel.release);
+            boots.push(Boot {
+                machine: Machine {
+                    kernel: kernel.image.clone(),
+                    initramfs: image.clone(),
+                    cpus,
+                    plays: if matrix.is_short { PLAYS_SHORT } else { PLAYS },
+                    log: folder.join(format!("{name}.log")),
+                },
+                mark: folder.join(format!("{name}.lived")),
+                name,
+            });
         }
     }
-    println!("{} of {booted} boots lived", booted - died);
-    if died > 0 {
-        bail!("kernels: {died} of {booted} boots did not live");
+    let died = boot_all(&boots, &format!("{key} {}", matrix.is_short))?;
+    println!(
+        "{} of {} boots lived",
+        boots.len() - died.len(),
+        boots.len()
+    );
+    if !died.is_empty() {
+        bail!("kernels: {} did not live: {}", died.len(), died.join(", "));
     }
     Ok(())
+}
+
+/// A boot of the matrix.
+struct Boot {
+    machine: Machine,
+    name: String,
+    /// There once it has lived, with what was played.
+    mark: PathBuf,
+}
+
+/// Boots all, as many at once as this machine has CPUs, but those that have lived with the same program; the names of
+/// those that died.
+fn boot_all(boots: &[Boot], key: &str) -> Result<Vec<String>> {
+    let (mut left, mut done) = (Vec::new(), 0);
+    for boot in boots {
+        if fs::read_to_string(&boot.mark).is_ok_and(|mark| mark == key) {
+            done += 1;
+        } else {
+            left.push(boot);
+        }
+    }
+    if done > 0 {
+        println!(
+            "{done} of {} boots have lived before with this program",
+            boots.len()
+        );
+    }
+    let next = AtomicUsize::new(0);
+    let died = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism()?.get().min(left.len());
+    std::thread::scope(|scope| {
+        let work = || -> Result<()> {
+            while let Some(boot) = left.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let started = Instant::now();
+                match boot.machine.boot(TIME_MAX, &boot.name)? {
+                    Outcome::Lived => fs::write(&boot.mark, key)?,
+                    Outcome::Died { last } => {
+                        let log = boot.machine.log.display();
+                        println!("{}: did not live: {last}; see {log}", boot.name);
+                        died.lock().expect("no boot panics").push(boot.name.clone());
+                    }
+                }
+                println!("{}: {} s", boot.name, started.elapsed().as_secs());
+            }
+            Ok(())
+        };
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("no boot panics"))
+    })?;
+    Ok(died.into_inner().expect("no boot panics"))
+}
+
+/// What tells a program from others.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn parse(options: &[&str]) -> Result<Matrix> {

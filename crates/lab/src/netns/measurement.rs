@@ -9,9 +9,11 @@ use fwdlab_model::{
     VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
-use fwdlab_traffic::{Frames, Generator, Pace, Receivers, Sender, SenderPort, TrafficError};
+use fwdlab_traffic::{
+    Frames, Generator, Pace, Receivers, Scrutiny, Sender, SenderPort, TrafficError,
+};
 
-use super::probe::send_probe;
+use super::probe::{send_probe, show_probe};
 use super::quiet::Load;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, as_f64, conservation};
 use crate::clock::{now_utc, settled, sleep_until};
@@ -110,11 +112,7 @@ impl<'a> Measurement<'a> {
         family: AddressFamily,
         variants: &[VariantName],
     ) -> Result<Family, LabError> {
-        let there = self.topology.frames(family, &self.resolved.traffic)?;
-        let back = match self.resolved.traffic.direction {
-            Direction::Forward => None,
-            Direction::Both => Some(self.topology.frames_back(&there)),
-        };
+        let (there, back) = self.frames(family)?;
         let (topology, port) = (&self.topology, &self.port);
         let tester = topology.tester();
         let generator = tester.run(|| load_sender(topology, port, &there, back.as_ref()))??;
@@ -167,6 +165,9 @@ impl<'a> Measurement<'a> {
             .map(|(kind, _)| kind.to_string())
             .collect();
         kinds.extend(outcome.missing);
+        if outcome.counts.wrong_frames() > 0 {
+            kinds.extend(self.difference(family)?);
+        }
         let reasons: Vec<_> = reasons
             .iter()
             .map(|(reason, frames)| format!("the DUT's kernel dropped {frames} as {reason}"))
@@ -180,6 +181,28 @@ impl<'a> Measurement<'a> {
             kinds: in_brackets(kinds.join(", ")),
             reasons: in_brackets(reasons.join(", ")),
         })
+    }
+
+    /// In what a probe frame differs from what was expected; none where one sent again does not. The sink is off its
+    /// interfaces afterwards.
+    fn difference(&self, family: &mut Family) -> Result<Option<String>, LabError> {
+        let (there, back) = self.frames(family.family)?;
+        let tester = self.topology.tester();
+        tester.run(|| family.sink.detach())??;
+        let directions = std::iter::once(&there).chain(&back);
+        let directions = directions.zip(self.counting().iter().copied());
+        let mut scrutiny = tester.run(|| Scrutiny::open(directions))??;
+        show_probe(family, || scrutiny.difference())
+    }
+
+    /// The frames of each direction.
+    fn frames(&self, family: AddressFamily) -> Result<(Frames, Option<Frames>), LabError> {
+        let there = self.topology.frames(family, &self.resolved.traffic)?;
+        let back = match self.resolved.traffic.direction {
+            Direction::Forward => None,
+            Direction::Both => Some(self.topology.frames_back(&there)),
+        };
+        Ok((there, back))
     }
 
     /// The generator runs through all rounds; only what happens inside slices is measured.

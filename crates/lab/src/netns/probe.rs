@@ -64,3 +64,25 @@ pub(super) fn send_probe(family: &mut Family, traffic: &Traffic) -> Result<Probe
         counts,
     })
 }
+
+/// Sends a frame of every flow and every size again, until a look at what came of them finds something.
+pub(super) fn show_probe(
+    family: &mut Family,
+    mut look: impl FnMut() -> Option<String>,
+) -> Result<Option<String>, LabError> {
+    let mut sent_so_far = 0;
+    while sent_so_far < family.probe_frames {
+        let batch = PROBE_BATCH.min(family.probe_frames - sent_so_far);
+        if sent_so_far == 0 {
+            family.generator.send(batch)?;
+        } else {
+            family.generator.send_more(batch)?;
+        }
+        sent_so_far += batch;
+        let found = settled(|| Ok(look()), Option::is_some)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}

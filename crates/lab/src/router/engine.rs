@@ -202,6 +202,7 @@ impl<'a> Measurement<'a> {
             let seen = sink.counts();
             wrong += seen.wrong_frames();
             kinds.extend(seen.wrong_frames_by_kind().map(|(kind, _)| kind.to_owned()));
+            kinds.extend(sink.difference());
             complete &= seen.forwarded_frames == generator.offered_frames();
             complete &= generator.offered_frames() >= wanted;
             complete &= sink.flows_seen() == frames.flows().count();

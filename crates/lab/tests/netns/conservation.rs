@@ -202,6 +202,28 @@ fn a_variant_that_drops_one_flow_in_a_hundred_is_refused_before_it_is_measured()
 }
 
 #[test]
+fn a_variant_that_changes_frames_is_refused_with_the_bytes_that_it_changed() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    // The byte behind the IP version, and so the header's checksum.
+    let marks = forward_chain("ip dscp set cs1");
+    let levels = [("none", ""), ("marked", marks.as_str())];
+    let resolved = experiment(
+        &[AddressFamily::Inet],
+        rulesets(&levels),
+        &["none", "marked"],
+    );
+    let error = measure(&resolved, &mut |_| ()).unwrap_err().to_string();
+    assert!(
+        error.contains(
+            "2000 of them wrong (checksum or content, from byte 15 on expected 00 00 2e "
+        ),
+        "{error}"
+    );
+    assert!(error.contains(", saw 20 00 2e "), "{error}");
+}
+
+#[test]
 fn a_frame_that_finds_a_ring_full_is_counted_once() {
     testkit::require_root!();
     testkit::require_tool!("ip", "taskset", "chrt");
