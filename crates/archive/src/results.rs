@@ -911,7 +911,7 @@ mod tests {
         let dir = results.dir().to_owned();
         assert!(results.remove_if_empty().unwrap());
         drop(results);
-        assert_eq!(entries(dir.parent().unwrap()).unwrap(), [PathBuf::new(); 0]);
+        assert!(entries(dir.parent().unwrap()).unwrap().is_empty());
 
         let mut results = open(root.path(), &NEW).unwrap();
         go_on(&mut results, 1);

@@ -325,7 +325,11 @@ impl Change {
         let levels: Vec<String> = self
             .sides
             .iter()
-            .map(|side| side.level.to_string())
+            .map(|side| match side.level {
+                Level::Boolean(true) => "on".to_owned(),
+                Level::Boolean(false) => "off".to_owned(),
+                _ => side.level.to_string(),
+            })
             .collect();
         let text = format!("{} {}", self.factor, levels.join(" "));
         safe_name(&text).unwrap_or_else(|| self.mechanism.to_owned())

@@ -111,12 +111,9 @@ fn every_mechanism_of_a_lab_of_this_machine_is_written_and_read() {
     assert_eq!(texts["new/rules.nft"], "# new/rules.nft");
     assert_eq!(texts["none"], "");
 
-    let resolved = written(
-        of_words("ethtool", &["gro=on", "gro=off"]).unwrap(),
-        NETNS,
-        &conditions(),
-        &[],
-    );
+    let change = of_words("ethtool", &["gro=on", "gro=off"]).unwrap();
+    assert_eq!(change.name(), "gro-on-off");
+    let resolved = written(change, NETNS, &conditions(), &[]);
     assert_eq!(resolved.variants[1].levels["gro"], Level::Boolean(false));
     assert_eq!(labels(&resolved), ["gro=on", "gro=off"]);
 
