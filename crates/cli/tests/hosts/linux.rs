@@ -460,3 +460,25 @@ fn the_doctor_tries_every_command_on_the_real_thing() {
         .collect();
     assert_eq!(fatal, ["router: ports", "tester: ssh"], "{found:#}");
 }
+
+#[test]
+fn a_dut_without_nft_is_measured_in_what_needs_none() {
+    require_rig!();
+    let rig = Rig::start();
+    // As a host answers that has none.
+    let missing = "#!/bin/sh\necho 'nft: not found' >&2\nexit 127\n";
+    rig.lab.put_program(Host::Dut, "nft", missing).unwrap();
+    let variants = "[[factor]]\nname = \"marker\"\nlevels = [\"a\", \"b\"]\n\n\
+                    [[variant]]\nlabel = \"plain\"\n\n\
+                    [[variant]]\nlabel = \"tracked\"\nlevels = { \"packet filter\" = \"conntrack\" }\n\n\
+                    [[variant]]\nlabel = \"marked\"\nlevels = { marker = \"b\" }\n\n[settings]\n";
+    rig.change("hosts.toml", "[settings]\n", variants);
+    let output = rig.run().output().unwrap();
+    rig.assert_measured(&output, BLOCKS);
+    let said = text(&output);
+    assert!(
+        said.contains("not run: tracked: host router: nft is not installed there"),
+        "{said}"
+    );
+    assert!(said.contains("marked\n"), "{said}");
+}
