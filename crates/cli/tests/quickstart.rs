@@ -170,7 +170,8 @@ fn assert_a_check_fails_on_the_packet_filter(directory: &Path) {
     for expected in [
         "- **Fails on `worse`**: nftables, conntrack: different",
         "| no packet filter | ",
-        "ns/packet more",
+        // What its profiles say: how much differs in them hangs on how quiet the machine is.
+        "- **nftables, conntrack**: ",
     ] {
         assert!(
             comment.contains(expected),

@@ -574,7 +574,7 @@ mod tests {
                 "control": {"sentence": "no difference"},
             }],
             "profiles": {"differences": [
-                {"variant": "b", "family": "inet", "sentence": "9 ns/packet more: +9 in `f`",
+                {"variant": "b", "family": "inet", "sentence": "+9 ns/packet in `f`",
                  "flame_graph": "difference-a-b-inet.svg"},
             ]},
             "losses": [
@@ -632,7 +632,7 @@ Linux 6.18.5, 2026-11-21
 
 Why, by [profiles](profiles.md):
 
-- [with](experiments/x/difference-a-b-inet.svg): 9 ns/packet more: +9 in `f`
+- [with](experiments/x/difference-a-b-inet.svg): +9 ns/packet in `f`
 
 | frames | offered | forwarded | lost | where |
 |---|---|---|---|---|
