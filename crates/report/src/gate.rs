@@ -147,7 +147,7 @@ impl Gate {
                 !is_inside && !is_better
             }
         };
-        fails.then(|| format!("{}: {}", verdict.words, format::effect(effect)))
+        fails.then(|| format!("{}: {}", verdict.said(), format::effect(effect)))
     }
 }
 

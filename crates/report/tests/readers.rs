@@ -1,4 +1,5 @@
-//! What every rendering for readers has in common: one minus sign, and one figure for one difference.
+//! What every rendering for readers has in common: one minus sign, one figure for one difference, and a sign and a
+//! word for what its colours say.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod profiled;
@@ -124,4 +125,42 @@ fn a_difference_has_one_figure() {
     let why = "so the functions need not add up to exactly that";
     let texts = renderings(&loaded);
     assert!(texts["README.md"].contains(why) && texts["report.html"].contains(why));
+}
+
+#[test]
+fn what_colours_say_has_a_sign_and_a_word() {
+    let report = Report::build(&run()).unwrap();
+    let rows = &report.comparisons[0].rows;
+    let directions: Vec<Option<&str>> = rows
+        .iter()
+        .map(|row| row.verdict.as_ref()?.direction.map(|of| of.word()))
+        .collect();
+    assert_eq!(
+        directions,
+        [None, Some("slower"), Some("slower"), Some("faster")]
+    );
+    let terminal = render::terminal(&report, None, 300, true);
+    for line in [
+        "\u{1b}[31mdifferent (slower): -21.",
+        "\u{1b}[36mdifferent (faster): +14",
+    ] {
+        assert!(terminal.contains(line), "{terminal}");
+    }
+    let svg = render::effects_svg(&report, &report.comparisons[0]);
+    for (class, words) in [
+        ("better", "different (faster)"),
+        ("worse", "different (slower)"),
+    ] {
+        assert!(
+            svg.contains(&format!("<path class=\"whisker {class}\"")),
+            "{svg}"
+        );
+        let text = format!("class=\"small {class}\"");
+        let mut lines = svg.lines();
+        let shown = lines.find(|line| line.contains(&text)).unwrap();
+        assert!(shown.contains(words), "{shown}");
+    }
+    // Which variant is which has other colours: none of those judges.
+    let trials = render::trials_svg(&report);
+    assert!(!trials.contains(" better\"") && !trials.contains(" worse\""));
 }

@@ -568,7 +568,7 @@ mod tests {
                 "rows": [
                     {"variant": "a", "cost_ns": 950.3},
                     {"variant": "b", "effect": {"estimate_percent": -24.58},
-                     "verdict": {"words": "different", "sentence": "different: -24.58 %"}},
+                     "verdict": {"words": "different", "sentence": "different (slower): -24.58 %"}},
                     {"variant": "c", "effect": null, "verdict": null},
                 ],
                 "control": {"sentence": "no difference"},
@@ -625,7 +625,7 @@ paced at 400\u{202f}000 pps, the DUT on CPU 1; frames of 64 bytes; 8 blocks of 6
 Linux 6.18.5, 2026-11-21
 
 - *plain*: the baseline, 950.3 ns/packet
-- **with**: different: -24.58 %
+- **with**: different (slower): -24.58 %
 - A/A control: no difference
 
 ![Effects with their intervals](experiments/x/effects.svg)
