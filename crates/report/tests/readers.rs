@@ -8,6 +8,7 @@ mod synthetic;
 use std::collections::BTreeMap;
 
 use fwdlab_archive::Loaded;
+use fwdlab_model::LabKind;
 use fwdlab_report::{BlockUnderWay, Frame, LiveView, Moment, Reader, Report, RunState, render};
 use profiled::{profiled, with_rules};
 use synthetic::Synthetic;
@@ -163,4 +164,45 @@ fn what_colours_say_has_a_sign_and_a_word() {
     // Which variant is which has other colours: none of those judges.
     let trials = render::trials_svg(&report);
     assert!(!trials.contains(" better\"") && !trials.contains(" worse\""));
+}
+
+/// The frames of the first flame graph in the page's data, and what it is of.
+fn first_flame_graph(loaded: &Loaded) -> serde_json::Value {
+    let report = Report::build(loaded).unwrap();
+    let page = &render::derived_files(&report, loaded).unwrap()["report.html"];
+    let (_, data) = page
+        .split_once("<script type=\"application/json\" id=\"flame-0\">")
+        .unwrap();
+    serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap()
+}
+
+#[test]
+fn the_flame_graph_that_opens_is_the_difference_and_the_kernel_fills_it() {
+    let mut loaded = run();
+    let graph = first_flame_graph(&loaded);
+    assert_eq!(
+        graph["title"],
+        "nftables, 10 stateless rules against no filter"
+    );
+    let frames: Vec<&str> = (graph["frames"].as_array().unwrap().iter())
+        .map(|frame| frame.as_str().unwrap())
+        .collect();
+    assert_eq!(
+        frames[..3],
+        ["fwdlab", "entry_SYSCALL_64_after_hwframe", "ip_forward"]
+    );
+    assert!(
+        frames.iter().all(|frame| !frame.contains("::")),
+        "{frames:?}"
+    );
+    let signs = graph["signs"].as_array().unwrap();
+    let of_rules = frames.iter().position(|frame| *frame == "nft_do_chain");
+    assert_eq!(signs[of_rules.unwrap()], "+");
+    assert_eq!(signs[0], "");
+
+    // The reference router is fwdlab's own code: there its frames are what is measured.
+    loaded.resolved.lab.kind = LabKind::Router;
+    let graph = first_flame_graph(&loaded);
+    let frames = graph["frames"].as_array().unwrap();
+    assert_eq!(frames[..2], ["fwdlab", "[fwdlab]"]);
 }

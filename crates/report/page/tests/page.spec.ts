@@ -188,6 +188,17 @@ test("single blocks of an effect are told", async ({ page }) => {
   await expect(page.locator("#tip")).toHaveText(/^block \d+: [+-]\d+\.\d\d %$/);
 });
 
+test("the flame graph that opens is the first difference, with signs before what costs more or less", async ({ page }) => {
+  await page.goto(address("profiled"));
+  const choice = page.getByLabel("Flame graph", { exact: true }).first();
+  await expect(choice.locator("option:checked")).toHaveText("nftables, 10 stateless rules against no filter");
+  await expect(page.locator("#flame-words")).toContainText("+ orange-red: costs more, - blue-green: less");
+  const labels = await page.locator("#flame-graph text").allTextContents();
+  expect(labels).toContain("+ nft_do_chain");
+  expect(labels).toContain("ip_forward");
+  await expect(page.getByRole("treeitem", { name: /^\+ nft_do_chain: / })).toHaveAccessibleName(/, \+[\d.]+ ± [\d.]+, more/);
+});
+
 test("flame graphs are chosen, zoomed and searched", async ({ page }) => {
   await page.goto(address("profiled"));
   const graph = page.locator("#flame-graph");
