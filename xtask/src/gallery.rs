@@ -186,7 +186,7 @@ fn quickstart_shots() -> Vec<Shot> {
         ),
         shot(
             "difference",
-            "Where connection tracking spends what it costs: red functions cost more",
+            "Where connection tracking spends what it costs: orange-red functions cost more",
             (1200, 1000),
             "dark",
             Some("#why"),

@@ -209,10 +209,11 @@ fn profiles_are_compared_in_words_as_data_and_as_a_picture() {
     assert!(told.contains("they say nothing of how profiles differ from run to run"));
     let picture = fs::read_to_string(scratch.path().join("x.svg")).unwrap();
     assert!(
-        picture.contains("<title>copy (itself vanished: 99.9 -&gt; 0.0 ns/packet, -99.9, between")
+        picture
+            .contains("<title>- copy (itself vanished: 99.9 -&gt; 0.0 ns/packet, -99.9, between")
     );
     assert!(
-        picture.contains("<title>inline (itself new: 0.0 -&gt; 20.0 ns/packet, +20.0, between")
+        picture.contains("<title>+ inline (itself new: 0.0 -&gt; 20.0 ns/packet, +20.0, between")
     );
 
     let output = diff(&["off", "on", "--json"]);

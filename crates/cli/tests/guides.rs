@@ -155,7 +155,7 @@ fn a_pull_request_that_changes_nothing_passes_and_one_that_costs_packets_fails()
     let said = text(&costly);
     assert_eq!(costly.status.code(), Some(1), "{said}");
     assert!(
-        said.contains("fails on worse:2%: firewall.nft: different: -"),
+        said.contains("fails on worse:2%: firewall.nft: different (slower): -"),
         "{said}"
     );
     let comment = fs::read_to_string(desk.path().join("comment.md")).unwrap();

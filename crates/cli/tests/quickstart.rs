@@ -41,8 +41,8 @@ fn the_quickstart_publishes_its_result() {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     for expected in [
         "nftables, conntrack",
-        "different: -",
-        "different: +",
+        "different (slower): -",
+        "different (faster): +",
         "pps",
         "ns/packet",
     ] {
@@ -158,7 +158,7 @@ fn assert_a_check_fails_on_the_packet_filter(directory: &Path) {
     ]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    let expected = "fails on worse:1%: nftables, conntrack: different: -";
+    let expected = "fails on worse:1%: nftables, conntrack: different (slower): -";
     assert!(stderr.contains(expected), "{stderr}");
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["conditions"][0]["failed"], true, "{summary}");
@@ -170,7 +170,8 @@ fn assert_a_check_fails_on_the_packet_filter(directory: &Path) {
     for expected in [
         "- **Fails on `worse`**: nftables, conntrack: different",
         "| no packet filter | ",
-        "ns/packet more",
+        // What its profiles say: how much differs in them hangs on how quiet the machine is.
+        "- **nftables, conntrack**: ",
     ] {
         assert!(
             comment.contains(expected),

@@ -7,6 +7,7 @@ mod draw;
 mod dtrace;
 mod folded;
 mod forwarding;
+mod harness;
 mod idle;
 mod kernel_symbols;
 mod perf_script;

@@ -124,22 +124,22 @@ impl Comment {
 
     /// The rows of a comparison by their labels, the baseline first.
     fn table<'a>(&mut self, rows: impl Iterator<Item = (&'a str, &'a Row)>) {
-        self.line("| variant | forwarding rate | ns/packet | effect | verdict |");
+        self.line("| variant | effect | verdict | forwarding rate | ns/packet |");
         self.line("|---|---|---|---|---|");
         let missing = || "–".to_owned();
         for (index, (label, row)) in rows.enumerate() {
             let verdict = match (&row.verdict, index) {
-                (Some(verdict), _) if verdict.shows_difference => format!("**{}**", verdict.words),
-                (Some(verdict), _) => verdict.words.clone(),
+                (Some(verdict), _) if verdict.shows_difference => format!("**{}**", verdict.said()),
+                (Some(verdict), _) => verdict.said(),
                 (None, 0) => "baseline".to_owned(),
                 (None, _) => missing(),
             };
             let cells = [
                 text::markdown(label),
-                row.forwarding_rate_pps.map_or_else(missing, format::rate),
-                row.cost_ns.map_or_else(missing, format::cost),
                 row.effect.as_ref().map_or_else(missing, format::effect),
                 verdict,
+                row.forwarding_rate_pps.map_or_else(missing, format::rate),
+                row.cost_ns.map_or_else(missing, format::cost),
             ];
             let cells = cells.map(|cell| text::cell(&cell));
             self.line(&format!("| {} |", cells.join(" | ")));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Scope};
 use crate::report::{Effect, VerdictSection};
-use crate::sections::verdict_section;
+use crate::sections::cost_verdict_section;
 
 /// The CPU time that a variant takes for a packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub(crate) fn rows(
     let verdicts = family_verdicts(&effects[1..], None, &settings)?;
     for (row, verdict) in rows[1..].iter_mut().zip(&verdicts.comparisons) {
         let effect = Effect::of_verdict(verdict, None);
-        row.verdict = Some(verdict_section(verdict, &effect));
+        row.verdict = Some(cost_verdict_section(verdict, &effect));
         row.effect = Some(effect);
     }
     Ok(rows)

@@ -1,10 +1,11 @@
 //! The plot of one comparison's effects: estimate, interval and the single blocks of each variant.
 
+use crate::colours::Tone;
 use crate::compare::{CompareGroup, CompareReport};
 use crate::effect_axis::{Axis, Beyond};
 use crate::format;
 use crate::labels::shortened;
-use crate::report::{ComparisonSection, Report, Row};
+use crate::report::{ComparisonSection, Report, Row, VerdictSection};
 use crate::sentences;
 use crate::svg::{Anchor, Fill, Mark, Svg, wrap};
 use crate::trials_plot::marks;
@@ -14,8 +15,8 @@ const MARGIN: f64 = 20.0;
 const LABEL_WIDTH: f64 = 200.0;
 const LABEL_LINES: usize = 2;
 const PLOT_LEFT: f64 = 240.0;
-const PLOT_RIGHT: f64 = 634.0;
-const WORDS_LEFT: f64 = 654.0;
+const PLOT_RIGHT: f64 = 622.0;
+const WORDS_LEFT: f64 = 640.0;
 const ROW_HEIGHT: f64 = 46.0;
 const LABEL_FONT: f64 = 12.0;
 const HEADING_FONT: f64 = 14.0;
@@ -60,7 +61,10 @@ pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> S
         is_unavailable: report
             .variant(&row.variant)
             .is_some_and(|variant| variant.unavailable.is_some()),
-        mark: marks.get(&row.variant).copied().unwrap_or(Mark::Control),
+        mark: judged(
+            row,
+            marks.get(&row.variant).copied().unwrap_or(Mark::Control),
+        ),
     });
     let plot = Plot {
         heading: sentences::heading(report, comparison).unwrap_or_else(|| report.question.clone()),
@@ -86,7 +90,7 @@ pub(crate) fn compared_plot(
         label: &row.label,
         is_control: false,
         is_unavailable: false,
-        mark: Mark::Variant(index),
+        mark: judged(&row.row, Mark::Variant(index)),
     });
     let plot = Plot {
         heading,
@@ -203,6 +207,11 @@ impl Plot<'_> {
     }
 }
 
+/// The mark of a row in the colour of its verdict; what has none shows no difference.
+pub(crate) fn judged(row: &Row, mark: Mark) -> Mark {
+    mark.judged(row.verdict.as_ref().map_or(Tone::Same, Tone::of))
+}
+
 fn baseline_words(label: &str, baseline: &Row) -> String {
     match (baseline.forwarding_rate_pps, baseline.cost_ns) {
         (Some(pps), Some(ns)) => {
@@ -266,12 +275,9 @@ fn draw_row(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, shown: &str, middle: 
         svg.point(row.mark, Fill::Solid, (x, middle - 3.0), 5.0, &title);
     }
     let verdict = if row.is_control {
-        Some("A/A control")
+        Some("A/A control".to_owned())
     } else {
-        row.row
-            .verdict
-            .as_ref()
-            .map(|verdict| verdict.words.as_str())
+        row.row.verdict.as_ref().map(VerdictSection::said)
     };
     let y = middle + if verdict.is_some() { -3.0 } else { 4.0 };
     svg.text(
@@ -283,11 +289,11 @@ fn draw_row(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, shown: &str, middle: 
     );
     if let Some(verdict) = verdict {
         svg.text(
-            "small muted",
+            &format!("small {}", row.mark.class()),
             Anchor::Start,
             WORDS_LEFT,
             middle + 12.0,
-            verdict,
+            &verdict,
         );
     }
 }

@@ -199,7 +199,7 @@ impl Gate {
                 !is_inside && !is_better
             }
         };
-        fails.then(|| format!("{}: {}", verdict.words, format::effect(effect)))
+        fails.then(|| format!("{}: {}", verdict.said(), format::effect(effect)))
     }
 }
 

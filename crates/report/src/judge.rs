@@ -19,7 +19,7 @@ use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::offered_load;
 use crate::report::{
     BlockEffectSection, ComparisonSection, ControlSection, Effect, NoiseSection, ReferenceRow, Row,
-    Warning,
+    VerdictSection, Warning,
 };
 use crate::sections::{
     DRAWS, control_sentence, cost_difference, cost_ns, interval_section, method_sections,
@@ -559,9 +559,7 @@ impl Judge<'_> {
     ) -> Vec<Warning> {
         let words = |row: &Row| {
             let verdict = row.verdict.as_ref();
-            verdict
-                .map_or("no verdict", |verdict| verdict.words.as_str())
-                .to_owned()
+            verdict.map_or_else(|| "no verdict".to_owned(), VerdictSection::said)
         };
         let Sensitivity {
             rests_on,

@@ -8,6 +8,7 @@ pub mod render;
 mod build;
 mod catalogue;
 mod checks;
+mod colours;
 mod comment;
 mod compare;
 mod cpu_time;

@@ -15,7 +15,7 @@ use fwdlab_stats::Verdict;
 
 use crate::error::ReportError;
 use crate::render;
-use crate::report::Report;
+use crate::report::{Direction, Report};
 use crate::text;
 
 /// So many lines of a file are shown of those that differ.
@@ -209,7 +209,7 @@ fn differing<'l, 't>(
     let mut pairs = Vec::new();
     for [published, made] in by_shape.into_values() {
         let alone = |own: &[&'l Line<'t>], others: &[&Line<'_>]| {
-            let mut others: Vec<String> = others.iter().map(|line| spaced(line.text)).collect();
+            let mut others: Vec<String> = others.iter().map(|line| plain(line.text)).collect();
             others.sort_unstable();
             let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
             for other in &others {
@@ -217,7 +217,7 @@ fn differing<'l, 't>(
             }
             let mut alone = Vec::new();
             for line in own {
-                match counts.get_mut(spaced(line.text).as_str()) {
+                match counts.get_mut(plain(line.text).as_str()) {
                     Some(count) if *count > 0 => *count -= 1,
                     _ => alone.push(*line),
                 }
@@ -231,10 +231,18 @@ fn differing<'l, 't>(
     pairs
 }
 
-/// A line with single spaces: columns are as wide as their figures.
-fn spaced(line: &str) -> String {
+/// A line with single spaces, as columns are as wide as their figures, and without which way a variant differs:
+/// earlier versions leave that to the sign.
+fn plain(line: &str) -> String {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    words.join(" ")
+    let mut line = words.join(" ");
+    for verdict in VERDICTS {
+        for direction in [Direction::Faster, Direction::Slower] {
+            let said = format!("{} ({})", verdict.words(), direction.word());
+            line = line.replace(&said, verdict.words());
+        }
+    }
+    line
 }
 
 /// The words of verdicts, those that hold others in them first.
@@ -251,7 +259,7 @@ const VERDICTS: [Verdict; 6] = [
 fn shape(line: &str) -> (String, Vec<&'static str>) {
     let mut shape = String::with_capacity(line.len());
     let mut verdicts = Vec::new();
-    let line = spaced(line);
+    let line = plain(line);
     let mut rest = line.as_str();
     let mut before = None;
     while let Some(character) = rest.chars().next() {
@@ -341,6 +349,11 @@ mod tests {
                 "rates of indifferent kinds, 3 of 4.",
                 "rates of indifferent kinds, # of #.",
                 &[],
+            ),
+            (
+                "different, size undecided (slower): -0.9 %",
+                "@: # %",
+                &["different, size undecided"],
             ),
             ("undecided: 1.5e", "@: #e", &["undecided"]),
             ("[-26.0, -23.5]", "[#, #]", &[]),

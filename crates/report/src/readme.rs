@@ -10,7 +10,7 @@ use crate::format;
 use crate::profiles::{self, CostSection, ProfileDifference, ProfilesSection};
 use crate::report::{
     ComparisonSection, CpusSection, EventsSection, OrderEffectSection, ReferenceRow, Report, Row,
-    Warning,
+    VerdictSection, Warning,
 };
 use crate::sentences;
 use crate::text;
@@ -315,8 +315,8 @@ impl Page<'_> {
                     vec![
                         text::markdown(&row.label),
                         format::effect(&row.effect),
+                        row.verdict.said(),
                         fwdlab_stats::format_p(row.effect.p).replace('<', "\\<"),
-                        row.verdict.words.clone(),
                     ]
                 })
                 .collect::<Vec<_>>()
@@ -335,7 +335,7 @@ impl Page<'_> {
             ),
         ] {
             if !rows.is_empty() {
-                self.table(&[what, "effect", "p", "verdict"], &rows);
+                self.table(&[what, "effect", "verdict", "p"], &rows);
                 self.source_in(index, &[part]);
             }
         }
@@ -683,31 +683,28 @@ impl Page<'_> {
     fn results_table(&mut self, rows: &[Row], references: &[ReferenceRow]) {
         let header = [
             "variant",
-            "forwarding rate (pps)",
-            "ns/packet",
             "effect",
             "verdict",
+            "forwarding rate (pps)",
+            "ns/packet",
         ];
         let missing = || "–".to_owned();
         let earlier = references.iter().map(|row| {
             vec![
                 text::markdown(&row.label),
-                format::rate_digits(row.forwarding_rate_pps),
-                row.cost_ns.map_or_else(missing, format::cost),
                 missing(),
                 "earlier session".to_owned(),
+                format::rate_digits(row.forwarding_rate_pps),
+                row.cost_ns.map_or_else(missing, format::cost),
             ]
         });
         let cells: Vec<Vec<String>> = rows
             .iter()
             .enumerate()
             .map(|(index, row)| {
-                let verdict = row.verdict.as_ref().map(|verdict| verdict.words.clone());
+                let verdict = row.verdict.as_ref().map(VerdictSection::said);
                 vec![
                     self.label(row),
-                    row.forwarding_rate_pps
-                        .map_or_else(missing, format::rate_digits),
-                    row.cost_ns.map_or_else(missing, format::cost),
                     row.effect.as_ref().map_or_else(missing, format::effect),
                     verdict.unwrap_or_else(|| {
                         if index == 0 {
@@ -716,6 +713,9 @@ impl Page<'_> {
                             missing()
                         }
                     }),
+                    row.forwarding_rate_pps
+                        .map_or_else(missing, format::rate_digits),
+                    row.cost_ns.map_or_else(missing, format::cost),
                 ]
             })
             .chain(earlier)
@@ -1040,7 +1040,7 @@ impl Page<'_> {
                 };
                 let words = |row: &Row| {
                     let verdict = row.verdict.as_ref();
-                    verdict.map_or_else(|| "–".to_owned(), |verdict| verdict.words.clone())
+                    verdict.map_or_else(|| "–".to_owned(), VerdictSection::said)
                 };
                 rows.push(vec![
                     heading.as_ref().map_or(label.clone(), |heading| {

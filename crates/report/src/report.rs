@@ -396,6 +396,9 @@ pub struct BlockEffectSection {
 pub struct VerdictSection {
     /// The exclusive words.
     pub words: String,
+    /// Which way the variant differs; none where they claim no difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
     /// The whole finding: the words, the effect, what it makes of the baseline, and the notes.
     pub sentence: String,
     /// Whether they claim that there is an effect.
@@ -404,6 +407,38 @@ pub struct VerdictSection {
     pub leaves_open: bool,
     /// What the words leave open: correction for several comparisons, blocks that would decide.
     pub notes: Vec<String>,
+}
+
+impl VerdictSection {
+    /// The words, and which way: `different (slower)`.
+    #[must_use]
+    pub fn said(&self) -> String {
+        match self.direction {
+            Some(direction) => format!("{} ({})", self.words, direction.word()),
+            None => self.words.clone(),
+        }
+    }
+}
+
+/// Which way a variant differs from its baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// It forwards more.
+    Faster,
+    /// It forwards less.
+    Slower,
+}
+
+impl Direction {
+    /// `faster` or `slower`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+        }
+    }
 }
 
 /// The A/A control: the baseline entered twice under another name.

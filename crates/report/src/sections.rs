@@ -4,7 +4,9 @@ use fwdlab_model::VariantName;
 use fwdlab_stats::{ComparisonVerdict, Draws, Interval, MethodResult, Verdict, median, percent};
 
 use crate::format;
-use crate::report::{Effect, IntervalSection, MethodSection, Row, VerdictSection, Warning};
+use crate::report::{
+    Direction, Effect, IntervalSection, MethodSection, Row, VerdictSection, Warning,
+};
 use crate::sentences;
 
 /// The time of a packet at a forwarding rate.
@@ -71,31 +73,49 @@ impl Effect {
     }
 }
 
+/// A verdict on forwarding rates.
 pub(crate) fn verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
+    section(verdict, effect, verdict.estimate > 0.0)
+}
+
+/// A verdict on what a packet costs.
+pub(crate) fn cost_verdict_section(verdict: &ComparisonVerdict, effect: &Effect) -> VerdictSection {
+    section(verdict, effect, verdict.estimate < 0.0)
+}
+
+fn section(verdict: &ComparisonVerdict, effect: &Effect, is_faster: bool) -> VerdictSection {
     let more = verdict.more.map(|more| more.to_string());
     let below_control = verdict
         .blocks
         .as_ref()
         .is_some_and(|blocks| blocks.below_control)
         .then(|| "smaller than the A/A control's half-width".to_owned());
-    let words = verdict.verdict.words();
+    let shows_difference = verdict.verdict.shows_difference();
     let notes: Vec<String> = verdict
         .correction_note()
         .into_iter()
         .chain(more)
-        .chain(below_control.filter(|_| verdict.verdict.shows_difference()))
+        .chain(below_control.filter(|_| shows_difference))
         .collect();
-    VerdictSection {
-        words: words.to_owned(),
-        sentence: match verdict.verdict {
-            // A difference of nothing says nothing.
-            Verdict::NotLimitedByDut => sentences::not_limited(words),
-            _ => sentences::finding(words, effect, &notes),
-        },
-        shows_difference: verdict.verdict.shows_difference(),
+    let direction = shows_difference.then_some(if is_faster {
+        Direction::Faster
+    } else {
+        Direction::Slower
+    });
+    let mut section = VerdictSection {
+        words: verdict.verdict.words().to_owned(),
+        direction,
+        sentence: String::new(),
+        shows_difference,
         leaves_open: verdict.verdict.leaves_open(),
         notes,
-    }
+    };
+    section.sentence = match verdict.verdict {
+        // A difference of nothing says nothing.
+        Verdict::NotLimitedByDut => sentences::not_limited(&section.words),
+        _ => sentences::finding(&section.said(), effect, &section.notes),
+    };
+    section
 }
 
 pub(crate) fn interval_section(interval: Interval) -> IntervalSection {

@@ -7,72 +7,102 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar;
 
+use crate::colours::{
+    BETTER, CONTROL, Colour, FRAME, GRID, LINE, MUTED, PAPER, SERIES, TEXT, Tone, WORSE,
+};
 use crate::text;
 
-/// Colours of both themes, for every class that the plots use.
-///
-/// The series are Okabe and Ito's colours, safe for the colour-blind; yellow and black are left
-/// out because one of the themes would swallow them, and dark blue and vermilion are lighter in
-/// the dark. The classes stand on each element so that viewers without media queries show light.
-const STYLE: &str = "\
-text{font-family:-apple-system,BlinkMacSystemFont,'Segoe UI','Noto Sans',Helvetica,Arial,sans-serif;\
-font-size:12px;fill:#1f2328}\
-.card{fill:#ffffff;stroke:#d1d9e0}\
+/// Shapes and type, the same in both themes.
+const SHAPED: &str = "\
+text{font-family:-apple-system,BlinkMacSystemFont,'Segoe UI','Noto Sans',Helvetica,Arial,sans-serif;font-size:12px}\
 .heading{font-size:14px;font-weight:600}\
 .small{font-size:11px}\
-.muted{fill:#59636e}\
 .strong{font-weight:600}\
-.grid{stroke:#d1d9e0;stroke-width:1}\
-.frame{stroke:#818b98;stroke-width:1;fill:none}\
-.zero{stroke:#1f2328;stroke-width:1.5}\
-.session{stroke:#59636e;stroke-width:1;stroke-dasharray:4 3}\
-.threshold{fill:#59636e;fill-opacity:.13}\
-.stripe{fill:#59636e;fill-opacity:.07}\
+.grid,.frame,.session{stroke-width:1}\
+.frame{fill:none}\
+.zero{stroke-width:1.5}\
+.session{stroke-dasharray:4 3}\
+.threshold{fill-opacity:.16}\
+.stripe{fill-opacity:.08}\
 .dot{fill:currentColor}\
 .faint{fill:currentColor;fill-opacity:.5}\
 .hollow{fill:none;stroke:currentColor;stroke-width:1.5}\
 .whisker{stroke:currentColor;stroke-width:3;stroke-linecap:round;stroke-opacity:.75;fill:none}\
-.trace{stroke:currentColor;stroke-width:1.2;stroke-opacity:.4;fill:none}\
-.c0{color:#0072b2}.c1{color:#d55e00}.c2{color:#009e73}.c3{color:#cc79a7}.c4{color:#e69f00}.c5{color:#56b4e9}\
-.control{color:#6e7781}\
-@media(prefers-color-scheme:dark){\
-text{fill:#e6edf3}\
-.card{fill:#0d1117;stroke:#3d444d}\
-.muted{fill:#9198a1}\
-.grid{stroke:#2f353d}\
-.frame{stroke:#656c76}\
-.zero{stroke:#e6edf3}\
-.session{stroke:#9198a1}\
-.threshold{fill:#9198a1;fill-opacity:.2}\
-.stripe{fill:#9198a1;fill-opacity:.09}\
-.c0{color:#3b9bdc}.c1{color:#f0772b}.c2{color:#1fbf92}.c3{color:#dd92bb}.c4{color:#f0b323}.c5{color:#8fd0f7}\
-.control{color:#9198a1}}";
+.trace{stroke:currentColor;stroke-width:1.2;stroke-opacity:.4;fill:none}";
+
+/// What is coloured, in the order in which later rules win.
+const COLOURED: &[(&str, &str, Colour)] = &[
+    ("text", "fill", TEXT),
+    (".card", "fill", PAPER),
+    (".card", "stroke", LINE),
+    (".muted", "fill", MUTED),
+    (".grid", "stroke", GRID),
+    (".frame", "stroke", FRAME),
+    (".zero", "stroke", TEXT),
+    (".session", "stroke", MUTED),
+    (".threshold", "fill", MUTED),
+    (".stripe", "fill", MUTED),
+    (".control,.same,.open", "color", CONTROL),
+    (".better", "color", BETTER),
+    (".worse", "color", WORSE),
+    ("text.better", "fill", BETTER),
+    ("text.worse", "fill", WORSE),
+];
+
+/// The style of every plot. The classes stand on each element so that viewers without media queries show light.
+fn style() -> String {
+    let rules = |of: fn(&Colour) -> &str| {
+        let mut rules = String::new();
+        for (selector, property, colour) in COLOURED {
+            let _ = write!(rules, "{selector}{{{property}:{}}}", of(colour));
+        }
+        for colour in &SERIES {
+            let _ = write!(rules, ".{}{{color:{}}}", colour.name, of(colour));
+        }
+        rules
+    };
+    format!(
+        "{SHAPED}{}@media(prefers-color-scheme:dark){{{}}}",
+        rules(|colour| colour.light),
+        rules(|colour| colour.dark)
+    )
+}
 
 /// Shapes of the points, so that colour is never the only difference.
 const SHAPES: u32 = 5;
-const COLOURS: u32 = 6;
 
-/// Colour and shape of one variant, the same in every plot.
+/// Colour and shape of one variant: its own, the same in every plot of trials, or its verdict's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// The variant with that index; thirty have distinct marks.
     Variant(u32),
+    /// The variant with that index, in the colour of its verdict instead.
+    Judged(u32, Tone),
     /// The A/A control.
     Control,
 }
 
 impl Mark {
+    /// The same shape in the colour of a verdict; the control is not judged.
+    pub(crate) fn judged(self, tone: Tone) -> Self {
+        match self {
+            Self::Variant(index) | Self::Judged(index, _) => Self::Judged(index, tone),
+            Self::Control => Self::Control,
+        }
+    }
+
     /// Of its colour.
     pub(crate) fn class(self) -> String {
         match self {
-            Self::Variant(index) => format!("c{}", index % COLOURS),
-            Self::Control => "control".to_owned(),
+            Self::Variant(index) => SERIES[index as usize % SERIES.len()].name.to_owned(),
+            Self::Judged(_, tone) => tone.class().to_owned(),
+            Self::Control => CONTROL.name.to_owned(),
         }
     }
 
     fn shape(self) -> u32 {
         match self {
-            Self::Variant(index) => index % SHAPES,
+            Self::Variant(index) | Self::Judged(index, _) => index % SHAPES,
             Self::Control => 1,
         }
     }
@@ -141,11 +171,12 @@ impl Svg {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
              width=\"{width}\" height=\"{height}\" role=\"img\">\n\
-             <title>{}</title>\n<desc>{}</desc>\n<style>{STYLE}</style>\n\
+             <title>{}</title>\n<desc>{}</desc>\n<style>{}</style>\n\
              <rect class=\"card\" x=\"0.5\" y=\"0.5\" width=\"{inner_width}\" \
              height=\"{inner_height}\" rx=\"6\"/>\n{}</svg>\n",
             text::xml(title),
             text::xml(description),
+            style(),
             self.body
         )
     }

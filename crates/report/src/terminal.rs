@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::colours::Tone;
 use crate::compare::{CompareGroup, CompareReport};
 use crate::factorial::FactorialSection;
 use crate::format;
@@ -161,15 +162,27 @@ pub(crate) enum Style {
     Green,
     Yellow,
     Cyan,
+    Red,
 }
 
 impl Style {
+    /// Of a verdict: the terminal's own blue-green and orange-red, which follow its theme.
+    pub(crate) fn of(verdict: &VerdictSection) -> Self {
+        match Tone::of(verdict) {
+            Tone::Better => Self::Cyan,
+            Tone::Worse => Self::Red,
+            Tone::Open => Self::Yellow,
+            Tone::Same => Self::Plain,
+        }
+    }
+
     pub(crate) fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
             Self::Bold => "1",
             Self::Dim => "2",
             Self::Green => "32",
+            Self::Red => "31",
             Self::Yellow => "33",
             Self::Cyan => "36",
         }
@@ -285,15 +298,8 @@ impl Screen {
     }
 
     fn finding(&mut self, label: &str, verdict: &VerdictSection) {
-        let style = if verdict.leaves_open {
-            Style::Yellow
-        } else if verdict.shows_difference {
-            Style::Cyan
-        } else {
-            Style::Green
-        };
         self.wrapped("  ", label, Style::Bold);
-        self.wrapped("    ", &verdict.sentence, style);
+        self.wrapped("    ", &verdict.sentence, Style::of(verdict));
     }
 
     fn factorial(&mut self, factorial: &FactorialSection) {

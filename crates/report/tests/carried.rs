@@ -150,12 +150,12 @@ fn cpu_time_tells_apart_what_the_rate_does_not() {
 
     let text = render::terminal(&report, None, 100, false);
     assert!(
-        text.contains("CPU time: 480.0 ns/packet, different: +"),
+        text.contains("CPU time: 480.0 ns/packet, different (slower): +"),
         "{text}"
     );
     let readme = render::readme(&report, "derived/");
     assert!(
-        readme.contains("- slow: CPU time: 480.0 ns/packet, different"),
+        readme.contains("- slow: CPU time: 480.0 ns/packet, different (slower)"),
         "{readme}"
     );
     let (_, files) = render::publish(&watched()).unwrap();

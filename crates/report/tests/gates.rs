@@ -123,7 +123,7 @@ fn a_pull_request_is_told_what_fails_and_names_in_it_do_nothing() {
     for expected in [
         "**Fails on `worse`**: \\<img",
         "| the same | ",
-        "| **different** |",
+        "| **different (slower)** |",
         "| baseline |",
         "<details><summary>How it was measured",
     ] {

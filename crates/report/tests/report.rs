@@ -427,7 +427,7 @@ fn offered_loads_that_are_not_known_are_passed_over() {
 fn an_earlier_session_is_shown_and_not_judged() {
     let report = Report::build(&with_a_reference()).expect("made-up records are sound");
     let readme = render::readme(&report, "");
-    let row = "| last \\| year | 2\u{202f}100\u{202f}000 | 476.2 | – | earlier session |";
+    let row = "| last \\| year | – | earlier session | 2\u{202f}100\u{202f}000 | 476.2 |";
     assert!(readme.contains(row), "{readme}");
     assert!(
         readme.contains("median of 3 observations in `earlier/2025.inet.pps` (SHA-256 `e3b0c442`)")
@@ -500,7 +500,7 @@ fn combined_factors_have_main_effects_and_interactions() {
     let readme = render::readme(&report, "");
     for line in [
         "**What each factor does**",
-        "| interaction | effect | p | verdict |",
+        "| interaction | effect | verdict | p |",
         "| rules true x offload \\| x true | -9.",
         "corrected together",
     ] {

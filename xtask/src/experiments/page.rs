@@ -568,13 +568,13 @@ mod tests {
                 "rows": [
                     {"variant": "a", "cost_ns": 950.3},
                     {"variant": "b", "effect": {"estimate_percent": -24.58},
-                     "verdict": {"words": "different", "sentence": "different: -24.58 %"}},
+                     "verdict": {"words": "different", "sentence": "different (slower): -24.58 %"}},
                     {"variant": "c", "effect": null, "verdict": null},
                 ],
                 "control": {"sentence": "no difference"},
             }],
             "profiles": {"differences": [
-                {"variant": "b", "family": "inet", "sentence": "9 ns/packet more: +9 in `f`",
+                {"variant": "b", "family": "inet", "sentence": "+9 ns/packet in `f`",
                  "flame_graph": "difference-a-b-inet.svg"},
             ]},
             "losses": [
@@ -625,14 +625,14 @@ paced at 400\u{202f}000 pps, the DUT on CPU 1; frames of 64 bytes; 8 blocks of 6
 Linux 6.18.5, 2026-11-21
 
 - *plain*: the baseline, 950.3 ns/packet
-- **with**: different: -24.58 %
+- **with**: different (slower): -24.58 %
 - A/A control: no difference
 
 ![Effects with their intervals](experiments/x/effects.svg)
 
 Why, by [profiles](profiles.md):
 
-- [with](experiments/x/difference-a-b-inet.svg): 9 ns/packet more: +9 in `f`
+- [with](experiments/x/difference-a-b-inet.svg): +9 ns/packet in `f`
 
 | frames | offered | forwarded | lost | where |
 |---|---|---|---|---|

@@ -1,5 +1,7 @@
 //! What a flame graph shows, before it is drawn.
 
+use std::borrow::Cow;
+
 use super::canvas::{Canvas, Drawn};
 use super::{Caption, DrawError};
 
@@ -29,10 +31,22 @@ pub struct FlameBox {
     pub width: f64,
     /// What no box above it has of that.
     pub own_width: f64,
+    /// `+` where it is shown to cost more, `-` where less: what the colour says, before the name.
+    pub sign: Option<char>,
     /// Its colour; text on it is black.
     pub colour: Color,
     /// What is said of it beside its name.
     pub note: String,
+}
+
+impl FlameBox {
+    /// `+ nft_do_chain`.
+    fn label(&self) -> Cow<'_, str> {
+        match self.sign {
+            Some(sign) => format!("{sign} {}", self.frame).into(),
+            None => self.frame.as_str().into(),
+        }
+    }
 }
 
 impl FlameBoxes {
@@ -51,10 +65,11 @@ impl FlameBoxes {
     /// [`DrawError`].
     pub fn svg(&self, caption: Caption<'_>) -> Result<String, DrawError> {
         let mut canvas = Canvas::new(caption, &self.unit, self.legend.clone());
+        let labels: Vec<Cow<'_, str>> = self.boxes.iter().map(FlameBox::label).collect();
         let mut path: Vec<(&str, usize)> = Vec::new();
         for (number, shown) in self.boxes.iter().enumerate() {
             path.truncate(shown.depth);
-            path.push((&shown.frame, number));
+            path.push((&labels[number], number));
             canvas.add(Drawn {
                 path: &path,
                 width: shown.own_width,

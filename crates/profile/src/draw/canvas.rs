@@ -209,7 +209,7 @@ fn finished(svg: &str) -> String {
     finished.replacen("opacity:0.1;", "opacity:0.7;", 1)
 }
 
-/// A colour between yellow and red that follows from the name.
+/// A colour between yellow and amber that follows from the name; orange-red is for what costs more.
 pub(super) fn warm(name: &str) -> Color {
     let hash = fnv(name);
     let part = |shift: u32, most: u64| {
@@ -217,9 +217,9 @@ pub(super) fn warm(name: &str) -> Color {
         u8::try_from(byte * most / 255).unwrap_or(u8::MAX)
     };
     Color {
-        r: 215 + part(0, 40),
-        g: 90 + part(16, 140),
-        b: 30 + part(32, 70),
+        r: 225 + part(0, 30),
+        g: 165 + part(16, 65),
+        b: 50 + part(32, 80),
     }
 }
 

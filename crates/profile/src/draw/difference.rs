@@ -10,30 +10,30 @@ use super::tree::{Tree, Visited};
 use super::{Caption, CostUnit, DrawError, decimals};
 use crate::comparison::{Comparison, CostDifference, FrameDifference, Noise, ProfilePair};
 
-/// Where significant differences begin, so that the smallest is told from grey, and where they end:
-/// readable below black text.
-const RED: (Color, Color) = (
+/// Worse and better: where significant differences begin, so that the smallest is told from grey, and where
+/// they end, readable below black text.
+const ORANGE_RED: (Color, Color) = (
     Color {
         r: 255,
-        g: 205,
-        b: 190,
+        g: 208,
+        b: 186,
     },
     Color {
-        r: 240,
-        g: 85,
-        b: 60,
+        r: 242,
+        g: 96,
+        b: 44,
     },
 );
-const BLUE: (Color, Color) = (
+const BLUE_GREEN: (Color, Color) = (
     Color {
-        r: 200,
-        g: 220,
-        b: 255,
+        r: 190,
+        g: 236,
+        b: 228,
     },
     Color {
-        r: 90,
-        g: 150,
-        b: 245,
+        r: 32,
+        g: 170,
+        b: 152,
     },
 );
 
@@ -45,8 +45,8 @@ const BLUE: (Color, Color) = (
 /// do neither: callers and the whole would swell by the noise of every rare stack.
 ///
 /// Colours tell of what a frame costs **itself**, in all its stacks together, because that is what the
-/// comparison judges: red where it is shown to cost more, blue where less, deeper with size, grey where
-/// no difference is shown. On hover stand both costs and the interval, the same with what it calls,
+/// comparison judges: orange-red and a `+` where it is shown to cost more, blue-green and a `-` where less,
+/// deeper with size, grey where no difference is shown. On hover stand both costs and the interval, the same with what it calls,
 /// and what this stack alone costs where there are others.
 ///
 /// Shape: `comparison` is that of `pairs`. The same input gives the same bytes.
@@ -103,6 +103,7 @@ pub fn difference_boxes(
             frame: node.name().to_owned(),
             width: f64::midpoint(node.costs[0], node.costs[1]),
             own_width: f64::midpoint(node.own[0], node.own[1]),
+            sign: frame.and_then(|frame| sign(&frame.itself)),
             colour: frame.map_or(GREY, |frame| colour(&frame.itself, largest)),
             note: frame.map_or_else(String::new, |frame| words.note(frame, node)),
         });
@@ -110,11 +111,17 @@ pub fn difference_boxes(
     boxes
 }
 
+fn sign(cost: &CostDifference) -> Option<char> {
+    let sign = if cost.difference_ns > 0.0 { '+' } else { '-' };
+    cost.is_significant.then_some(sign)
+}
+
 fn colour(cost: &CostDifference, largest: f64) -> Color {
-    if !cost.is_significant {
-        return GREY;
-    }
-    let (from, to) = if cost.difference_ns > 0.0 { RED } else { BLUE };
+    let (from, to) = match sign(cost) {
+        Some('+') => ORANGE_RED,
+        Some(_) => BLUE_GREEN,
+        None => return GREY,
+    };
     // The root, so that a tenth of the largest is still seen.
     let depth = (cost.difference_ns.abs() / largest).sqrt();
     let between = |from: u8, to: u8| {
@@ -145,7 +152,7 @@ impl Words<'_> {
             );
         }
         let mut legend =
-            "red: costs more, blue: less, grey: no difference shown; width: mean of both"
+            "+ orange-red: costs more, - blue-green: less, grey: no difference shown; width: mean of both"
                 .to_owned();
         if self.comparison.noise == Noise::Samples {
             legend += "; one profile each";
@@ -165,7 +172,7 @@ impl Words<'_> {
         note
     }
 
-    /// `30.0 -> 42.0 ns/packet, +12.0 ± 3.1`.
+    /// `30.0 -> 42.0 ns/packet, +12.0 ± 3.1, more`.
     fn cost(&self, cost: &CostDifference) -> String {
         let change = self.change(cost.costs());
         let (Some(_), interval) = (cost.p, cost.interval) else {
@@ -177,15 +184,19 @@ impl Words<'_> {
         if !cost.is_significant {
             return format!("{change}, no difference shown");
         }
-        let sign = if cost.difference_ns > 0.0 { "+" } else { "" };
+        let (sign, word) = if cost.difference_ns > 0.0 {
+            ("+", "more")
+        } else {
+            ("", "less")
+        };
         let difference = decimals(cost.difference_ns);
         match self.comparison.noise {
             Noise::Blocks => {
                 let half_width = decimals(interval.half_width_ns());
-                format!("{change}, {sign}{difference} ± {half_width}")
+                format!("{change}, {sign}{difference} ± {half_width}, {word}")
             }
             Noise::Samples => format!(
-                "{change}, {sign}{difference}, between {} and {}",
+                "{change}, {sign}{difference}, between {} and {}, {word}",
                 decimals(interval.lower_ns),
                 decimals(interval.upper_ns)
             ),
@@ -212,4 +223,20 @@ fn is_same(one: [f64; 2], other: [f64; 2]) -> bool {
     one.iter()
         .zip(other)
         .all(|(one, other)| (one - other).abs() <= 1e-9 * one.abs().max(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn black_text_is_read_on_every_colour() {
+        for Color { r, g, b } in [ORANGE_RED.0, ORANGE_RED.1, BLUE_GREEN.0, BLUE_GREEN.1, GREY] {
+            let linear = |byte: u8| ((f64::from(byte) / 255.0 + 0.055) / 1.055).powf(2.4);
+            let luminance = 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+            // The contrast ratio of WCAG 2 with black, of which 4.5 are asked.
+            let contrast = (luminance + 0.05) / 0.05;
+            assert!(contrast >= 4.5, "{r} {g} {b}: {contrast}");
+        }
+    }
 }

@@ -104,6 +104,7 @@ pub fn flame_boxes(stacks: &Folded<'_>, width: Width) -> FlameBoxes {
             frame: node.name().to_owned(),
             width: cost,
             own_width: node.own[0] * scale,
+            sign: None,
             colour: canvas::warm(node.name()),
             note: format!("{shown} {unit}, {share:.1} %"),
         });

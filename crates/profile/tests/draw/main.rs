@@ -250,7 +250,12 @@ fn both_new_and_vanished_frames_are_in_the_picture_of_a_difference() {
     let svg = draw();
     assert_eq!(svg, draw());
     let boxes = boxes(&svg);
-    let rx = box_of(&boxes, "rx (itself 100.0 -> 150.0 ns/packet, +50.0 ± ");
+    // What the colour says has a sign and a word as well.
+    let rx = box_of(&boxes, "+ rx (itself 100.0 -> 150.0 ns/packet, +50.0 ± ");
+    assert!(
+        rx.title.contains(", more; with callees") && rx.label == "+ rx",
+        "{rx:?}"
+    );
     assert!((rx.width - 100.0).abs() < 1e-3);
     assert!(
         rx.title
@@ -274,12 +279,12 @@ fn both_new_and_vanished_frames_are_in_the_picture_of_a_difference() {
     // Its colour is that of the function, its last words those of this stack.
     let copies: Vec<_> = boxes
         .iter()
-        .filter(|seen| seen.title.starts_with("copy ("))
+        .filter(|seen| seen.title.starts_with("- copy ("))
         .collect();
     assert_eq!(copies.len(), 2);
     assert!(copies.iter().all(|copy| {
         copy.title
-            .starts_with("copy (itself 100.0 -> 50.0 ns/packet, -50.0 ± ")
+            .starts_with("- copy (itself 100.0 -> 50.0 ns/packet, -50.0 ± ")
     }));
     assert!(copies.iter().any(|copy| {
         copy.title
@@ -291,14 +296,13 @@ fn both_new_and_vanished_frames_are_in_the_picture_of_a_difference() {
         rgb.split(',').map(|part| part.parse().unwrap()).collect()
     };
     let (more, less, same) = (shade(rx), shade(copies[0]), shade(lookup));
-    assert!(
-        more[0] > more[2] + 50 && less[2] > less[0] + 50,
-        "{more:?} {less:?}"
-    );
+    let is_orange_red = more[0] > more[1] + 50 && more[1] > more[2];
+    let is_blue_green = less[1] > less[0] + 50 && less[1] > less[2] && less[2] > less[0] + 50;
+    assert!(is_orange_red && is_blue_green, "{more:?} {less:?}");
     assert!((same[0] - same[2]).abs() < 10, "{same:?}");
     assert!(
         svg.contains(
-            "red: costs more, blue: less, grey: no difference shown; width: mean of both<"
+            "+ orange-red: costs more, - blue-green: less, grey: no difference shown; width: mean of both<"
         )
     );
 }
@@ -325,7 +329,7 @@ fn what_cannot_be_shown_is_said_in_the_picture() {
     assert!(
         box_of(
             &boxes(&svg),
-            "a (itself vanished: 100.0 -> 0.0 %, -100.0, between -100.0 and -"
+            "- a (itself vanished: 100.0 -> 0.0 %, -100.0, between -100.0 and -"
         )
         .width
             > 49.9

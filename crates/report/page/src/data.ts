@@ -67,6 +67,8 @@ export interface FlameBoxes {
   legend: string;
   width: number;
   frames: string[];
+  /** Before the name of each of these: "+", "-" or nothing. */
+  signs: string[];
   colours: string[];
   notes: string[];
   depth: number[];

@@ -13,6 +13,8 @@ const NARROWEST = 0.4;
 
 interface Box {
   name: string;
+  /** What its colour says of a difference: "+" costs more, "-" less. */
+  sign: string;
   note: string;
   colour: string;
   depth: number;
@@ -54,7 +56,7 @@ export function flameGraphs(tip: Tip): void {
     const percent = whole > 0 ? ` (${significant((box.width / whole) * 100)} %)` : "";
     return `${significant(box.width)} ${unit}${percent}`;
   };
-  const describe = (box: Box): string => `${box.name}: ${part(box)}${box.note ? `, ${box.note}` : ""}`;
+  const describe = (box: Box): string => `${labelOf(box)}: ${part(box)}${box.note ? `, ${box.note}` : ""}`;
 
   const draw = (): void => {
     drawn = new Map();
@@ -84,11 +86,19 @@ export function flameGraphs(tip: Tip): void {
     const height = (deepest + 1) * ROW;
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     picture.setAttribute("height", String(height));
+    // Names as far as there is room, in a layer of their own: a shortened name is not what its box is called.
+    const names = svg("g", { "aria-hidden": "true" });
     picture.replaceChildren(
       ...places.map(({ box, x, width }, index) => {
         const y = height - (box.depth + 1) * ROW;
         const room = Math.floor((width - 6) / CHARACTER);
-        const text = room < 3 ? "" : box.name.length <= room ? box.name : `${box.name.slice(0, room - 1)}…`;
+        const label = labelOf(box);
+        // A sign is worth its place where nothing of the name has any.
+        const text = room < 3 ? (room > 0 ? box.sign : "") : label.length <= room ? label : `${label.slice(0, room - 1)}…`;
+        const faded = box.depth < (zoomed?.depth ?? 0) ? "faded" : "";
+        if (text) {
+          names.append(svg("text", { x: x + 3, y: y + ROW - 5, class: faded }, text));
+        }
         const item = svg(
           "g",
           {
@@ -96,14 +106,14 @@ export function flameGraphs(tip: Tip): void {
             role: "treeitem",
             "aria-level": box.depth + 1,
             "aria-label": describe(box),
-            class: box.depth < (zoomed?.depth ?? 0) ? "faded" : "",
+            class: faded,
           },
           svg("rect", { x, y, width, height: ROW - 1, fill: box.colour, rx: 1 }),
-          ...(text ? [svg("text", { x: x + 3, y: y + ROW - 5 }, text)] : []),
         );
         drawn.set(box, item);
         return item;
       }),
+      names,
     );
     boxOf = new Map([...drawn].map(([box, item]) => [item, box]));
     match();
@@ -213,7 +223,7 @@ export function flameGraphs(tip: Tip): void {
   picture.addEventListener("pointermove", (event) => {
     const box = boxAt(event);
     if (box) {
-      tip.show([box.name, part(box), ...(box.note ? [box.note] : [])], event.clientX, event.clientY);
+      tip.show([labelOf(box), part(box), ...(box.note ? [box.note] : [])], event.clientX, event.clientY);
     } else {
       tip.hide();
     }
@@ -271,6 +281,10 @@ export function flameGraphs(tip: Tip): void {
   choose();
 }
 
+function labelOf({ sign, name }: Box): string {
+  return sign === "" ? name : `${sign} ${name}`;
+}
+
 /** Boxes that match, each with what it stands on once. */
 function matchedWidth(root: Box, isMatch: (name: string) => boolean): { width: number; boxes: number } {
   let width = 0;
@@ -303,6 +317,7 @@ function neighbour(box: Box, step: number, seen: (box: Box | undefined) => Box |
 function treeOf(boxes: FlameBoxes): Box {
   const root: Box = {
     name: "all",
+    sign: "",
     note: "",
     colour: "#f0f0f0",
     depth: 0,
@@ -319,6 +334,7 @@ function treeOf(boxes: FlameBoxes): Box {
     const width = (boxes.width_thousandths[index] ?? 0) / 1e3;
     const box: Box = {
       name: boxes.frames[boxes.frame[index] ?? 0] ?? "",
+      sign: boxes.signs[boxes.frame[index] ?? 0] ?? "",
       note: boxes.notes[boxes.note[index] ?? 0] ?? "",
       colour: boxes.colours[boxes.colour[index] ?? 0] ?? "",
       depth: caller.box.depth + 1,

@@ -62,7 +62,7 @@ test("tables are sorted up, down and back, and what has no value stands last", a
   const names = () => table.locator("tbody th").allTextContents();
   const before = await names();
   const effects = async () =>
-    (await table.locator("tbody td:nth-child(5)").evaluateAll((cells) => cells.map((cell) => cell.dataset["value"])))
+    (await table.locator("tbody td:nth-child(2)").evaluateAll((cells) => cells.map((cell) => cell.dataset["value"])))
       .map((value) => (value === undefined ? null : Number(value)));
   const button = table.getByRole("button", { name: "effect" });
   await button.click();
@@ -188,6 +188,17 @@ test("single blocks of an effect are told", async ({ page }) => {
   await expect(page.locator("#tip")).toHaveText(/^block \d+: [+-]\d+\.\d\d %$/);
 });
 
+test("the flame graph that opens is the first difference, with signs before what costs more or less", async ({ page }) => {
+  await page.goto(address("profiled"));
+  const choice = page.getByLabel("Flame graph", { exact: true }).first();
+  await expect(choice.locator("option:checked")).toHaveText("nftables, 10 stateless rules against no filter");
+  await expect(page.locator("#flame-words")).toContainText("+ orange-red: costs more, - blue-green: less");
+  const labels = await page.locator("#flame-graph text").allTextContents();
+  expect(labels).toContain("+ nft_do_chain");
+  expect(labels).toContain("ip_forward");
+  await expect(page.getByRole("treeitem", { name: /^\+ nft_do_chain: / })).toHaveAccessibleName(/, \+[\d.]+ ± [\d.]+, more/);
+});
+
 test("flame graphs are chosen, zoomed and searched", async ({ page }) => {
   await page.goto(address("profiled"));
   const graph = page.locator("#flame-graph");
@@ -251,6 +262,71 @@ test("dark mode, and paper that stays light", async ({ page }) => {
   await page.evaluate(() => dispatchEvent(new Event("afterprint")));
   expect(await background()).toBe("rgb(13, 17, 23)");
 });
+
+for (const width of [360, 380, 400]) {
+  for (const name of ["default", "many", "factorial"]) {
+    test(`${name}: effect and verdict are seen on a phone of ${width} pixels without scrolling to the side`, async ({ page }) => {
+      await page.setViewportSize({ width, height: 740 });
+      await page.goto(address(name));
+      // Whatever a variant is called.
+      await page.locator("table.effects tbody th").last().evaluate((heading) => {
+        heading.append(" net.netfilter.nf_conntrack_tcp_timeout_established");
+      });
+      let seen = 0;
+      for (const table of await page.locator("#effects table, #factors table").all()) {
+        const headings = await table.locator("thead th").allTextContents();
+        expect(headings.slice(1, 3)).toEqual(["effect", "verdict"]);
+        for (const cell of await table.locator("th:nth-child(-n+3), td:nth-child(-n+3)").all()) {
+          const { left, right } = await cell.evaluate((cell) => {
+            const scrolled = cell.closest(".scroll") as HTMLElement;
+            const shown = scrolled.getBoundingClientRect();
+            const words = document.createRange();
+            words.selectNodeContents(cell);
+            const box = words.getBoundingClientRect();
+            return { left: box.left - shown.left, right: shown.left + scrolled.clientWidth - box.right };
+          });
+          expect(Math.min(left, right)).toBeGreaterThanOrEqual(0);
+          seen++;
+        }
+      }
+      expect(seen).toBeGreaterThan(6);
+    });
+  }
+}
+
+for (const colorScheme of ["light", "dark"] as const) {
+  test(`better and worse differ in colour, sign and word, ${colorScheme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme });
+    await page.goto(address("default"));
+    const told = await page.locator("table.effects tbody tr").evaluateAll((rows) =>
+      rows.map((row) => {
+        const [, effect, verdict] = (row as HTMLTableRowElement).cells;
+        const whisker = row.querySelector(".whisker");
+        return {
+          sign: effect?.textContent?.[0] ?? "",
+          word: /faster|slower/.exec(verdict?.textContent ?? "")?.[0] ?? "",
+          colours: [effect, verdict, whisker].map((part) => (part ? getComputedStyle(part).color : "")),
+        };
+      }),
+    );
+    const worse = colorScheme === "light" ? "rgb(184, 66, 10)" : "rgb(255, 133, 82)";
+    const better = colorScheme === "light" ? "rgb(0, 119, 107)" : "rgb(45, 212, 191)";
+    expect(told.slice(1, 4)).toEqual([
+      { sign: "-", word: "slower", colours: [worse, worse, worse] },
+      { sign: "-", word: "slower", colours: [worse, worse, worse] },
+      { sign: "+", word: "faster", colours: [better, better, better] },
+    ]);
+    expect(told[4]?.word).toBe("");
+    const edges = await page.locator("#findings li").evaluateAll((items) =>
+      items.map((item) => [getComputedStyle(item).borderLeftColor, /faster|slower/.exec(item.textContent ?? "")?.[0]]),
+    );
+    expect(edges.slice(0, 3)).toEqual([
+      [worse, "slower"],
+      [worse, "slower"],
+      [better, "faster"],
+    ]);
+  });
+}
 
 for (const name of NAMES) {
   test(`${name}: nothing is wider than a phone`, async ({ page }) => {

@@ -28,7 +28,7 @@ const UNITS: Record<string, number> = { kpps: 1e3, Mpps: 1e6, Gpps: 1e9 };
 
 /** Whether a printed number is that value, rounded to the digits that are shown. */
 export function isPrinted(text: string, value: number): boolean {
-  const plain = text.replaceAll(/[\u202f\s,]/g, "").replace("−", "-");
+  const plain = text.replaceAll(/[\u202f\s,]/g, "");
   const found = /^([<>]?)([+-]?\d+(?:\.(\d+))?)(kpps|Mpps|Gpps)?/.exec(plain);
   if (!found) {
     return false;

@@ -71,15 +71,9 @@ impl Entries<'_> {
         let confidence = self.report.design.confidence_percent / 100.0;
         let mut entry = self.with_effect(row, confidence, self.blocks_min.0);
         if let Some(verdict) = &row.verdict {
-            entry.words = verdict.words.clone();
+            entry.words = verdict.said();
             entry.is_verdict = true;
-            entry.style = if verdict.leaves_open {
-                Style::Yellow
-            } else if verdict.shows_difference {
-                Style::Cyan
-            } else {
-                Style::Green
-            };
+            entry.style = Style::of(verdict);
         } else {
             let variant = self.report.variant(&row.variant);
             let is_unavailable = variant.is_some_and(|variant| variant.unavailable.is_some());

@@ -232,7 +232,6 @@ impl Layout {
         self.columns.iter().fold(line, |line, column| {
             let style = match column.heading {
                 "effect" | "interval" => entry.style,
-                "by block" => Style::Cyan,
                 _ => Style::Plain,
             };
             let cell = column.cell((column.text)(entry));

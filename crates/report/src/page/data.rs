@@ -115,6 +115,8 @@ struct Boxes<'a> {
     legend: &'a str,
     width: f64,
     frames: Vec<String>,
+    /// What stands before the name of each of these: `+`, `-` or nothing.
+    signs: Vec<String>,
     colours: Vec<String>,
     notes: Vec<&'a str>,
     /// How many boxes are below, and which of the lists above the box has.
@@ -158,6 +160,7 @@ impl<'a> Boxes<'a> {
             legend: &boxes.legend,
             width: boxes.width,
             frames: Vec::new(),
+            signs: Vec::new(),
             colours: Vec::new(),
             notes: Vec::new(),
             depth: Vec::new(),
@@ -168,13 +171,24 @@ impl<'a> Boxes<'a> {
         };
         for shown in shown {
             these.depth.push(shown.depth);
-            these.frame.push(frames.number(shown.frame.as_str()));
+            these
+                .frame
+                .push(frames.number((shown.frame.as_str(), shown.sign)));
             let Color { r, g, b } = shown.colour;
             these.colour.push(colours.number((r, g, b)));
             these.note.push(notes.number(shown.note.as_str()));
             these.width_thousandths.push((shown.width * 1e3).round());
         }
-        these.frames = frames.items.into_iter().map(text::one_line).collect();
+        (these.frames, these.signs) = frames
+            .items
+            .into_iter()
+            .map(|(frame, sign)| {
+                (
+                    text::one_line(frame),
+                    sign.map(String::from).unwrap_or_default(),
+                )
+            })
+            .unzip();
         let colours = colours.items.into_iter();
         these.colours = colours
             .map(|(r, g, b)| format!("#{r:02x}{g:02x}{b:02x}"))

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use super::figures::{figure, figure_or_dash};
+use crate::colours::Tone;
 use crate::effect_axis::Axis;
+use crate::effects_plot::judged;
 use crate::format;
 use crate::report::{ComparisonSection, Effect, Report, Row};
 use crate::sentences;
@@ -89,13 +91,13 @@ fn of_comparison(report: &Report, index: usize, comparison: &ComparisonSection) 
                 thead {
                     tr {
                         th scope="col" data-sort="text" { "variant" }
-                        th.number scope="col" data-sort="number" { "pps" }
-                        th.number scope="col" data-sort="number" { "ns/packet" }
-                        th.plot scope="col" { (ticks(&axis)) }
                         th.number scope="col" data-sort="number" { "effect" }
+                        th.verdict scope="col" data-sort="text" { "verdict" }
+                        th.plot scope="col" { (ticks(&axis)) }
                         th.number scope="col" { "interval" }
                         th.number scope="col" data-sort="number" { "p" }
-                        th scope="col" data-sort="text" { "verdict" }
+                        th.number scope="col" data-sort="number" { "pps" }
+                        th.number scope="col" data-sort="number" { "ns/packet" }
                     }
                 }
                 tbody {
@@ -137,7 +139,7 @@ fn table_row(
     let words = match (kind, &row.verdict, report.variant(&row.variant)) {
         (Kind::Baseline, ..) => "baseline".to_owned(),
         (Kind::Control, ..) => "A/A control".to_owned(),
-        (_, Some(verdict), _) => verdict.words.clone(),
+        (_, Some(verdict), _) => verdict.said(),
         (_, None, Some(variant)) if variant.unavailable.is_some() => {
             "not available in this lab".to_owned()
         }
@@ -146,29 +148,22 @@ fn table_row(
     let decimals = effect.map_or(1, |effect| {
         format::effect_decimals(effect.half_width_percent())
     });
+    let tone = row.verdict.as_ref().map_or("", |of| Tone::of(of).class());
     html! {
         tr data-variant=(row.variant) data-record=(record) data-kind=(match kind {
             Kind::Baseline => "baseline",
             Kind::Variant => "variant",
             Kind::Control => "control",
         }) {
-            th scope="row" { (swatch(report, row)) (label) }
-            td.number data-value=[row.forwarding_rate_pps] {
-                (figure_or_dash(
-                    &format!("{record}/forwarding_rate_pps"),
-                    row.forwarding_rate_pps.map(format::rate_digits),
-                ))
-            }
-            td.number data-value=[row.cost_ns] {
-                (figure_or_dash(&format!("{record}/cost_ns"), row.cost_ns.map(format::cost)))
-            }
-            td.plot { @if let Some(effect) = effect { (plot(report, axis, row, effect)) } }
-            td.number data-value=[effect.map(|effect| effect.estimate_percent)] {
+            th scope="row" { (swatch(mark_of(report, row))) (label) }
+            td class={ "number strong " (tone) } data-value=[effect.map(|effect| effect.estimate_percent)] {
                 (figure_or_dash(
                     &format!("{record}/effect/estimate_percent"),
                     effect.map(|effect| format!("{} %", format::signed(effect.estimate_percent, decimals))),
                 ))
             }
+            td class={ "verdict " (tone) } { (words) }
+            td.plot { @if let Some(effect) = effect { (plot(report, axis, row, effect)) } }
             td.number {
                 @match effect.map(|effect| effect.interval) {
                     Some(Some(ends)) => {
@@ -192,23 +187,27 @@ fn table_row(
                     effect.map(|effect| fwdlab_stats::format_p(effect.p)),
                 ))
             }
-            td { (words) }
+            td.number data-value=[row.forwarding_rate_pps] {
+                (figure_or_dash(
+                    &format!("{record}/forwarding_rate_pps"),
+                    row.forwarding_rate_pps.map(format::rate_digits),
+                ))
+            }
+            td.number data-value=[row.cost_ns] {
+                (figure_or_dash(&format!("{record}/cost_ns"), row.cost_ns.map(format::cost)))
+            }
         }
     }
 }
 
-/// Colour and shape of a variant, as in all plots.
-fn swatch(report: &Report, row: &Row) -> Markup {
-    let class = mark_class(report, row);
-    html! { svg.swatch viewBox="0 0 12 12" aria-hidden="true" { circle class=(class) cx="6" cy="6" r="5" {} } }
+/// The colour of a variant, as in the plots of its trials.
+fn swatch(mark: Mark) -> Markup {
+    html! { svg.swatch viewBox="0 0 12 12" aria-hidden="true" { circle class=(mark.class()) cx="6" cy="6" r="5" {} } }
 }
 
-fn mark_class(report: &Report, row: &Row) -> String {
-    marks(report)
-        .get(&row.variant)
-        .copied()
-        .unwrap_or(Mark::Control)
-        .class()
+fn mark_of(report: &Report, row: &Row) -> Mark {
+    let marks = marks(report);
+    marks.get(&row.variant).copied().unwrap_or(Mark::Control)
 }
 
 /// The axis's labels, above the rows.
@@ -239,7 +238,7 @@ fn inside(x: f64) -> (f64, &'static str) {
 }
 
 fn plot(report: &Report, axis: &Axis, row: &Row, effect: &Effect) -> Markup {
-    let class = mark_class(report, row);
+    let class = judged(row, mark_of(report, row)).class();
     let (left, right) = axis.scale.pixels;
     let band = (
         axis.pixel(-axis.threshold_percent).max(left),

@@ -4,11 +4,12 @@ use maud::{Markup, html};
 
 use super::data::flame_id;
 use super::figures::{figure, figure_or_dash, prose};
+use crate::colours::Tone;
 use crate::factorial::FactorialRow;
 use crate::format;
 use crate::profiles::{self, CostSection, FlameGraph, ProfileDifference};
 use crate::readme;
-use crate::report::{ComparisonSection, Report, VerdictSection, Warning};
+use crate::report::{ComparisonSection, Report, Warning};
 use crate::sentences;
 
 /// The verdict sentences.
@@ -45,7 +46,7 @@ fn verdicts(report: &Report, index: usize, comparison: &ComparisonSection) -> Ma
         div.verdicts tabindex="0" role="region" aria-label={ "Verdicts: " (heading) } {
             ul {
                 @for (row, of, verdict) in judged {
-                    li class=(tone(verdict)) data-variant=(of.variant) {
+                    li class=(Tone::of(verdict).class()) data-variant=(of.variant) {
                         strong { (report.label(&of.variant)) } ": "
                         (figure(&format!("/comparisons/{index}/rows/{row}/verdict/sentence"), &verdict.sentence))
                         @if let Some(time) = sentences::cpu_time(comparison, &of.variant) {
@@ -64,15 +65,6 @@ fn verdicts(report: &Report, index: usize, comparison: &ComparisonSection) -> Ma
                 }
             }
         }
-    }
-}
-
-/// How a verdict is coloured: not whether it is good news, which depends on the question.
-fn tone(verdict: &VerdictSection) -> &'static str {
-    match (verdict.shows_difference, verdict.leaves_open) {
-        (true, _) => "different",
-        (false, true) => "open",
-        (false, false) => "settled",
     }
 }
 
@@ -109,9 +101,9 @@ fn terms(what: &str, at: &str, rows: &[FactorialRow]) -> Markup {
                         tr {
                             th scope="col" data-sort="text" { (what) }
                             th.number scope="col" data-sort="number" { "effect" }
+                            th.verdict scope="col" data-sort="text" { "verdict" }
                             th.number scope="col" { "interval" }
                             th.number scope="col" data-sort="number" { "p" }
-                            th scope="col" data-sort="text" { "verdict" }
                         }
                     }
                     tbody {
@@ -119,14 +111,16 @@ fn terms(what: &str, at: &str, rows: &[FactorialRow]) -> Markup {
                             @let at = format!("{at}/{index}");
                             @let decimals = format::effect_decimals(row.effect.half_width_percent());
                             @let percent = |percent: f64| format::signed(percent, decimals);
+                            @let tone = Tone::of(&row.verdict).class();
                             tr data-record=(at) {
                                 th scope="row" { (row.label) }
-                                td.number data-value=(row.effect.estimate_percent) {
+                                td class={ "number strong " (tone) } data-value=(row.effect.estimate_percent) {
                                     (figure(
                                         &format!("{at}/effect/estimate_percent"),
                                         &format!("{} %", percent(row.effect.estimate_percent)),
                                     ))
                                 }
+                                td class={ "verdict " (tone) } { (row.verdict.said()) }
                                 td.number {
                                     @if let Some(ends) = row.effect.interval {
                                         (figure(&format!("{at}/effect/interval/low_percent"), &percent(ends.low_percent)))
@@ -137,7 +131,6 @@ fn terms(what: &str, at: &str, rows: &[FactorialRow]) -> Markup {
                                 td.number data-value=(row.effect.p) {
                                     (figure(&format!("{at}/effect/p"), &fwdlab_stats::format_p(row.effect.p)))
                                 }
-                                td { (row.verdict.words) }
                             }
                         }
                     }

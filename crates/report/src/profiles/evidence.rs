@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fwdlab_archive::{Attempt, Loaded};
-use fwdlab_model::{AddressFamily, LoadRegime, ProfileRecord, TrialRecord, VariantName};
+use fwdlab_model::{AddressFamily, LabKind, LoadRegime, ProfileRecord, TrialRecord, VariantName};
 use fwdlab_profile::{Folded, ProfilePair, Profiled};
 
 use super::{RejectedProfile, as_f64};
@@ -13,7 +13,7 @@ use crate::evidence::{Scope, attempts};
 #[derive(Debug)]
 pub(super) struct Taken<'a> {
     pub(super) record: &'a ProfileRecord,
-    /// Without those of idle CPUs.
+    /// Without those of idle CPUs, and with the harness's own frames in one.
     pub(super) stacks: Folded<'a>,
     /// What a packet costs the CPUs that forward.
     pub(super) cost_ns: f64,
@@ -37,7 +37,7 @@ impl<'a> Profiles<'a> {
         let mut taken: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for attempt in &attempts {
             for trial in &attempt.trials {
-                if let Some(profile) = Taken::of(attempt, trial, loaded.regime()) {
+                if let Some(profile) = Taken::of(loaded, attempt, trial) {
                     let of_stratum = taken
                         .entry((trial.variant.clone(), trial.family))
                         .or_default();
@@ -130,16 +130,22 @@ impl<'a> Profiles<'a> {
 
 impl<'a> Taken<'a> {
     /// None where it was not taken, does not show the load, or its stacks are not there or not those recorded.
-    fn of(attempt: &'a Attempt, trial: &'a TrialRecord, regime: LoadRegime) -> Option<Self> {
+    fn of(loaded: &Loaded, attempt: &'a Attempt, trial: &'a TrialRecord) -> Option<Self> {
         let record = trial.profile.as_deref()?;
         let all = Folded::parse(attempt.stacks(trial)?.as_bytes()).ok()?;
         let is_whole = all.samples() == record.samples;
         if !is_whole || !record.faults.is_empty() || trial.observation_pps <= 0.0 {
             return None;
         }
-        let stacks = all.without_idle();
+        let stacks = match loaded.resolved.lab.kind {
+            // Here the harness's process is the DUT.
+            LabKind::Router => all.without_idle(),
+            LabKind::Netns | LabKind::LinuxSsh | LabKind::FreebsdSsh => {
+                all.without_idle().with_harness_in_one()
+            }
+        };
         let cpus = as_f64(record.samples_by_cpu.len() as u64);
-        let busy = match regime {
+        let busy = match loaded.regime() {
             // A CPU that sleeps gives no sample, or an idle one: what it should have given tells how much it slept.
             LoadRegime::Paced => {
                 let possible = f64::from(record.frequency_hz) * record.time_s * cpus;

@@ -33,7 +33,7 @@ impl FlameGraph {
     }
 }
 
-/// The flame graphs, those of variants first, in the order of the report's section.
+/// The flame graphs, those of differences first, in the order of the report's section.
 pub(crate) fn flame_graphs(
     report: &Report,
     evidence: Option<&ProfileEvidence<'_>>,
@@ -45,7 +45,7 @@ pub(crate) fn flame_graphs(
         .map(|variant| of_variant(report, section, variant, &evidence.profiles));
     let of_differences = (section.differences.iter())
         .filter_map(|difference| of_difference(report, difference, evidence));
-    of_variants.chain(of_differences).collect()
+    of_differences.chain(of_variants).collect()
 }
 
 fn of_variant(

@@ -17,7 +17,9 @@ pub(crate) fn taken(section: &ProfilesSection) -> String {
     };
     format!(
         "Stacks of the CPUs that forward were sampled {} times a second ({}; {whose}), in slices that are no part of \
-         any trial. What a function costs is its part of the samples times what a packet costs in the trial.",
+         any trial. What a function costs is its part of the samples times what a packet costs in the trial, as a mean over \
+         the blocks with a profile. The verdict's ns/packet follows from the effects of all blocks instead, so the \
+         functions need not add up to exactly that.",
         section.frequency_hz, section.event
     )
 }
@@ -41,17 +43,11 @@ pub(crate) fn overhead(overhead: &OverheadSection, design: &DesignSection) -> St
     )
 }
 
-/// `41.2 ± 3.0 ns/packet more, of which 33.1 ± 6.0 in nft_do_chain`.
+/// `+33.1 ± 6.0 ns/packet in nft_do_chain, -4.0 ± 1.2 in fib_lookup`: the parts alone, as the verdict has the whole.
 pub(super) fn difference(found: &ProfileDifference) -> String {
-    let packet = &found.packet;
-    let whole = format!(
-        "{} ns/packet {}",
-        with_half_width(packet),
-        more_or_less(packet)
-    );
     if found.blocks < found.blocks_needed {
         return format!(
-            "{whole}; {} cannot show which functions differ, {} can",
+            "{} cannot show which functions differ, {} can",
             format::counted(found.blocks.into(), "block"),
             found.blocks_needed
         );
@@ -64,24 +60,29 @@ pub(super) fn difference(found: &ProfileDifference) -> String {
     if by_themselves.is_empty() {
         return match found.frames.first() {
             Some(frame) => format!(
-                "{whole}; {} ns in {} with what it calls, and no function is shown to differ by itself",
+                "{} ns/packet in {} with what it calls; no function is shown to differ by itself",
                 signed(&frame.with_callees),
                 text::code(&frame.frame)
             ),
-            None => format!("{whole}; no function is shown to differ"),
+            None => "no function is shown to differ".to_owned(),
         };
     }
+    let mut unit = " ns/packet";
     let named: Vec<String> = by_themselves
         .iter()
         .take(NAMED_MAX)
-        .map(|frame| format!("{} in {}", signed(&frame.itself), text::code(&frame.frame)))
+        .map(|frame| {
+            let unit = std::mem::take(&mut unit);
+            let cost = signed(&frame.itself);
+            format!("{cost}{unit} in {}", text::code(&frame.frame))
+        })
         .collect();
     let others = by_themselves.len().saturating_sub(NAMED_MAX);
     let others = match others {
         0 => String::new(),
         others => format!(" and {} more", format::counted(others as u64, "function")),
     };
-    format!("{whole}: {}{others}", named.join(", "))
+    format!("{}{others}", named.join(", "))
 }
 
 /// What the table of a comparison leaves out, and how it is to be read.
@@ -103,14 +104,6 @@ pub(super) fn others(found: &ProfileDifference, confidence_percent: f64) -> Stri
     )
 }
 
-fn more_or_less(cost: &CostSection) -> &'static str {
-    if cost.difference_ns > 0.0 {
-        "more"
-    } else {
-        "less"
-    }
-}
-
 fn with_half_width(cost: &CostSection) -> String {
     let difference = format::short(cost.difference_ns.abs(), 1);
     match cost.half_width_ns {
@@ -121,10 +114,12 @@ fn with_half_width(cost: &CostSection) -> String {
 
 /// `+33.1 ± 6.0`.
 pub(crate) fn signed(cost: &CostSection) -> String {
+    let difference = with_half_width(cost);
     let sign = match cost.difference_ns {
-        0.0 => "",
-        less if less < 0.0 => "−",
+        // What is shown as zero has no sign.
+        size if size.abs() < 0.05 => "",
+        less if less < 0.0 => "-",
         _ => "+",
     };
-    format!("{sign}{}", with_half_width(cost))
+    format!("{sign}{difference}")
 }
