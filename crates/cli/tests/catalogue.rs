@@ -121,6 +121,35 @@ fn rates_over_time_are_drawn() {
 }
 
 #[test]
+fn a_configuration_over_revisions_is_without_its_control_and_its_plot_says_of_what_it_is() {
+    let scratch = tempfile::tempdir().unwrap();
+    let results = scratch.path().join("results");
+    for (run, kernel) in [("spring", "6.9.0"), ("autumn", "6.18.0-rc3")] {
+        let dir = results.join("router").join(run);
+        copy(&Path::new(RESULTS).join("router").join(run), &dir);
+        let file = dir.join("resolved.json");
+        let mut resolved: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        resolved["kernel"] = kernel.into();
+        resolved["experiment"]["variants"][1]["control_of"] = "l2_prepend-0".into();
+        resolved["experiment"]["comparisons"][0]["variants"] = serde_json::json!([]);
+        fs::write(&file, resolved.to_string()).unwrap();
+    }
+    let arguments = ["query", "--over", "os", "--svg", "rates.svg"];
+    let text = stdout(&fwdlab(scratch.path(), &arguments));
+    assert!(!text.contains("l2_prepend-1"), "{text}");
+    let place = |kernel: &str| text.find(kernel).unwrap();
+    assert!(place("6.9.0") < place("6.18.0-rc3"), "{text}");
+    let svg = fs::read_to_string(scratch.path().join("rates.svg")).unwrap();
+    assert!(svg.contains("Topic router; platform Example CPU, 2.0 GHz"));
+    assert!(!svg.contains("l2_prepend-1"));
+    // Whoever asks for the control alone gets it, and so does who asks for rates.
+    let asked = ["query", "--over", "os", "--variant", "l2_prepend-1"];
+    assert!(stdout(&fwdlab(scratch.path(), &asked)).contains("router: l2_prepend-1, inet"));
+    assert!(stdout(&fwdlab(scratch.path(), &["query"])).contains("l2_prepend-1"));
+}
+
+#[test]
 fn hostile_names_do_nothing_to_a_terminal() {
     let scratch = tempfile::tempdir().unwrap();
     let results = scratch.path().join("results");

@@ -13,6 +13,7 @@ mod filter;
 mod imported;
 mod index;
 pub(crate) mod natural;
+mod release;
 mod rows;
 mod scan;
 mod select;

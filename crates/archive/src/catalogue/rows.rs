@@ -77,6 +77,8 @@ pub struct RateRow {
     pub variant: String,
     /// Its name for readers.
     pub variant_label: String,
+    /// Whether it is the baseline a second time, as the A/A control.
+    pub control: bool,
     /// The address family.
     pub family: String,
     /// How many observations there are; one or more.
@@ -155,7 +157,8 @@ pub(super) fn rates(
     let conditions = filter.conditions(true);
     let mut statement = connection.prepare(&format!(
         "SELECT variants.id, family, forwarding_rate_pps, offered_load_pps, date, topic, results.label,
-            platform, nic, os, lab, regime, variants.name, variants.label, kind, path
+            platform, nic, os, lab, regime, variants.name, variants.label, kind, path,
+            control
          FROM observations
          JOIN variants ON variants.id = observations.variant
          JOIN results ON results.id = variants.results
@@ -182,6 +185,7 @@ pub(super) fn rates(
                 regime: row.get(11)?,
                 variant: row.get(12)?,
                 variant_label: row.get(13)?,
+                control: row.get(16)?,
                 family: of.1.clone(),
                 observations: 0,
                 median_pps: 0.0,

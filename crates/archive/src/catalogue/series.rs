@@ -1,8 +1,9 @@
 //! One configuration's rates in a row.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
-use super::natural;
+use super::release;
 use super::rows::RateRow;
 
 /// Along what the rates of a configuration stand.
@@ -37,13 +38,19 @@ pub struct Series {
 
 /// Rates put together by configuration, in the order of its names; each configuration's in order, those
 /// of which it is not known last.
+///
+/// A/A controls are left out, unless there is nothing else: they are the baseline a second time.
 #[must_use]
 pub fn series(rates: Vec<RateRow>, over: Over) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     let mut rates = rates;
+    if rates.iter().any(|rate| !rate.control) {
+        rates.retain(|rate| !rate.control);
+    }
+    let places = Places::of(&rates);
     rates.sort_by(|one, other| {
         (configuration(one).cmp(&configuration(other)))
-            .then_with(|| in_row(one, other, over))
+            .then_with(|| places.in_row(one, other, over))
             .then_with(|| one.path.cmp(&other.path))
     });
     for rate in rates {
@@ -69,14 +76,33 @@ pub fn series(rates: Vec<RateRow>, over: Over) -> Vec<Series> {
 /// The revisions of the operating system in the series, each once, in order.
 #[must_use]
 pub fn revisions(all: &[Series]) -> Vec<String> {
-    let mut revisions: Vec<String> = all
-        .iter()
-        .flat_map(|series| &series.rates)
-        .filter_map(|rate| rate.os.clone())
-        .collect();
-    revisions.sort_by(|one, other| natural::compare(one, other));
-    revisions.dedup();
-    revisions
+    in_order(all.iter().flat_map(|series| &series.rates))
+}
+
+/// The revisions of the operating system, each once: by release and, where releases do not tell, by the
+/// first date on which one was measured.
+fn in_order<'a>(rates: impl IntoIterator<Item = &'a RateRow>) -> Vec<String> {
+    let mut first_dates: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    for rate in rates {
+        let Some(os) = &rate.os else { continue };
+        let date = rate.date.as_deref();
+        let first = first_dates.entry(os).or_insert(date);
+        *first = known_first(*first, date);
+    }
+    let mut revisions: Vec<(&str, Option<&str>)> = first_dates.into_iter().collect();
+    revisions.sort_by(|(one, one_date), (other, other_date)| {
+        let by_date = (one_date.is_none(), one_date).cmp(&(other_date.is_none(), other_date));
+        release::compare(one, other).then(by_date)
+    });
+    revisions.into_iter().map(|(os, _)| os.to_owned()).collect()
+}
+
+/// The earlier of two dates, or the one that is known.
+fn known_first<'a>(one: Option<&'a str>, other: Option<&'a str>) -> Option<&'a str> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
 }
 
 /// What has to agree for rates to be comparable at all.
@@ -91,15 +117,27 @@ fn configuration(rate: &RateRow) -> impl Ord + '_ {
     )
 }
 
-fn in_row(one: &RateRow, other: &RateRow, over: Over) -> Ordering {
-    let known_first = |one: &Option<String>, other: &Option<String>| match (one, other) {
-        (Some(one), Some(other)) => natural::compare(one, other),
-        (one, other) => one.is_none().cmp(&other.is_none()),
-    };
-    let dates = known_first(&one.date, &other.date);
-    let revisions = known_first(&one.os, &other.os);
-    match over {
-        Over::Time => dates.then(revisions),
-        Over::Os => revisions.then(dates),
+/// The place of each revision among all.
+struct Places(BTreeMap<String, usize>);
+
+impl Places {
+    fn of(rates: &[RateRow]) -> Self {
+        let revisions = in_order(rates).into_iter();
+        Self(revisions.zip(0..).collect())
+    }
+
+    fn in_row(&self, one: &RateRow, other: &RateRow, over: Over) -> Ordering {
+        // What is not known comes last.
+        let date = |rate: &RateRow| (rate.date.is_none(), rate.date.clone());
+        let place = |rate: &RateRow| {
+            let place = rate.os.as_ref().and_then(|os| self.0.get(os));
+            (place.is_none(), place.copied())
+        };
+        let dates = date(one).cmp(&date(other));
+        let revisions = place(one).cmp(&place(other));
+        match over {
+            Over::Time => dates.then(revisions),
+            Over::Os => revisions.then(dates),
+        }
     }
 }

@@ -454,6 +454,7 @@ fn rate(topic: &str, date: Option<&str>, os: Option<&str>, median_pps: f64) -> R
         regime: None,
         variant: "v".into(),
         variant_label: "v".into(),
+        control: false,
         family: "inet".into(),
         observations: 1,
         median_pps,
@@ -483,6 +484,61 @@ fn a_series_is_one_configuration_in_order() {
     };
     assert_eq!(medians(Over::Time), [vec![5.0, 4.0, 3.0, 1.0], vec![2.0]]);
     assert_eq!(medians(Over::Os), [vec![3.0, 1.0, 4.0, 5.0], vec![2.0]]);
+}
+
+#[test]
+fn releases_are_in_order_and_hashes_by_their_first_date() {
+    let current = |revision: &str| Some(format!("FreeBSD 12.0-CURRENT {revision}"));
+    let [later, earlier] = ["e30bf1a(master)-dirty", "f1e5c15(master)-dirty"].map(current);
+    let (later, earlier) = (later.as_deref(), earlier.as_deref());
+    let rates = vec![
+        rate("a", Some("2018-09-01"), later, 5.0),
+        rate("a", Some("2018-01-01"), earlier, 4.0),
+        rate("a", Some("2018-10-01"), earlier, 4.5),
+        rate(
+            "a",
+            Some("2020"),
+            Some("FreeBSD 11.0-RELEASE-p10 r319985"),
+            2.0,
+        ),
+        rate(
+            "a",
+            Some("2021"),
+            Some("FreeBSD 11.0-RELEASE-p6 r310736M"),
+            1.0,
+        ),
+        rate("a", Some("2017"), current("r302532").as_deref(), 3.0),
+    ];
+    let all = series(rates, Over::Os);
+    let medians: Vec<f64> = all[0].rates.iter().map(|rate| rate.median_pps).collect();
+    assert_eq!(medians, [1.0, 2.0, 3.0, 4.0, 4.5, 5.0]);
+    assert_eq!(revisions(&all)[3..], [earlier.unwrap(), later.unwrap()]);
+}
+
+#[test]
+fn a_control_is_no_configuration_unless_it_is_asked_for() {
+    let shelf = Shelf::new();
+    shelf.measure("one", 2);
+    let mut entry = Entry::of_run(&Results::load(&shelf.dir("one")).unwrap());
+    entry.variants[1].is_control = true;
+    let mut catalogue = Catalogue::in_memory().unwrap();
+    let mut transaction = catalogue.connection.transaction().unwrap();
+    write::insert(&mut transaction, b"x", "x", None, &[entry]).unwrap();
+    transaction.commit().unwrap();
+    let over = |variant: Option<&str>, over| -> Vec<String> {
+        let filter = Filter {
+            variant: variant.map(str::to_owned),
+            ..Filter::default()
+        };
+        let rates = catalogue.rates(&filter).unwrap();
+        let all = series(rates, over);
+        all.into_iter().map(|series| series.variant).collect()
+    };
+    for order in [Over::Os, Over::Time] {
+        assert_eq!(over(None, order), ["none", "xdp"]);
+        assert_eq!(over(Some("nft"), order), ["nft"]);
+    }
+    assert_eq!(catalogue.rates(&Filter::default()).unwrap().len(), 3);
 }
 
 /// What happens to a folder of results between two looks at it.

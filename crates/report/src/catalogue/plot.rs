@@ -1,5 +1,7 @@
 //! The plot of a configuration's rates over time, or over the revisions of an operating system.
 
+use std::collections::BTreeSet;
+
 use fwdlab_archive::catalogue::{Over, RateRow, Series};
 use fwdlab_model::AddressFamily;
 
@@ -22,6 +24,9 @@ const TICKS_MAX: usize = 7;
 const SMALL_FONT: f64 = 11.0;
 const LEGEND_FONT: f64 = 12.0;
 const LEGEND_LABEL_MAX: f64 = 380.0;
+/// What the rates are of is named in at most so many lines, and so many topics or platforms.
+const SUBJECT_LINES_MAX: usize = 2;
+const SUBJECT_NAMES_MAX: usize = 4;
 /// Series at the same place stand so far apart, and all of them within so much.
 const APART: f64 = 6.0;
 const APART_ALL: f64 = 36.0;
@@ -35,6 +40,14 @@ pub(crate) fn plot(all: &[Series], over: Over) -> String {
         Over::Os => "Forwarding rate by revision of the operating system",
     };
     svg.text("heading", Anchor::Start, MARGIN, 30.0, heading);
+    let subject = subject(all);
+    let mut y = 40.0;
+    let room = WIDTH - 2.0 * MARGIN;
+    for line in wrap(&subject, LEGEND_FONT, room, SUBJECT_LINES_MAX) {
+        y += 10.0;
+        svg.titled_text("muted", Anchor::Start, MARGIN, y, &line, &subject);
+        y += 8.0;
+    }
     let names = names(&all.iter().collect::<Vec<_>>());
     let axis = Axis::of(all, over);
     let mut families: Vec<&str> = all.iter().map(|series| series.family.as_str()).collect();
@@ -50,7 +63,6 @@ pub(crate) fn plot(all: &[Series], over: Over) -> String {
         })
         .collect();
 
-    let mut y = 40.0;
     for family in families {
         let of_family: Vec<(&Series, usize)> = marked
             .iter()
@@ -83,7 +95,7 @@ pub(crate) fn plot(all: &[Series], over: Over) -> String {
     }
     y = draw_legend(&mut svg, &configurations, y + 8.0);
     let description = format!(
-        "Medians of {} in {}",
+        "{subject}. Medians of {} in {}",
         format::counted(
             all.iter().map(|series| series.rates.len() as u64).sum(),
             "result"
@@ -91,6 +103,29 @@ pub(crate) fn plot(all: &[Series], over: Over) -> String {
         format::counted(configurations.len() as u64, "configuration")
     );
     svg.finish(y, heading, &description)
+}
+
+/// What the rates are of: the topics and the platforms.
+fn subject(all: &[Series]) -> String {
+    let topics = all.iter().map(|series| Some(series.topic.as_str()));
+    let platforms = all.iter().map(|series| series.platform.as_deref());
+    format!(
+        "{}; {}",
+        listed("Topic", topics),
+        listed("platform", platforms)
+    )
+}
+
+/// `topic a`, `topics a, b, c, d and 2 more`.
+fn listed<'a>(noun: &str, names: impl Iterator<Item = Option<&'a str>>) -> String {
+    let names: BTreeSet<&str> = names.map(|name| name.unwrap_or("unknown")).collect();
+    let shown: Vec<&str> = names.iter().copied().take(SUBJECT_NAMES_MAX).collect();
+    let more = match names.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let plural = if names.len() == 1 { "" } else { "s" };
+    format!("{noun}{plural} {}{more}", shown.join(", "))
 }
 
 fn distinct(names: &[String]) -> Vec<&String> {

@@ -3,7 +3,8 @@
 use fwdlab_archive::catalogue::{Cell, Problem, RateRow, ResultsRow, Series, Table as Answer};
 
 use crate::format;
-use crate::text::{columns, one_line};
+use crate::labels::shortened;
+use crate::text::{columns, one_line, wrap_to_columns};
 
 /// What stands where nothing is known.
 const UNKNOWN: &str = "-";
@@ -11,7 +12,17 @@ const UNKNOWN: &str = "-";
 /// Eight heights of a sparkline.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line for each results directory, and one for each that cannot be read; cut at `width`.
+/// Less of the name of a results directory says little.
+const RESULTS_MIN: usize = 20;
+
+/// More of a verdict is not worth what it takes of that name.
+const VERDICT_ENOUGH: usize = 44;
+
+/// Less of a variant's label says nothing.
+const LABEL_MIN: usize = 8;
+
+/// A line for each results directory, and one for each that cannot be read. Within `width`, state and
+/// verdict are always there: other columns go, and names are shortened.
 pub(crate) fn listing(
     results: &[ResultsRow],
     problems: &[Problem],
@@ -40,16 +51,56 @@ pub(crate) fn listing(
     let mut text = if results.is_empty() {
         String::new()
     } else {
-        table.text(width)
+        let left_out = table.leave_out(&[&["lab"], &["os"], &["platform"], &["blocks"]], width);
+        table.shorten_names(width);
+        table.text(width) + &told(&left_out, width)
     };
     for problem in problems {
-        text += &cut(
-            &format!("unreadable: {}", one_line(&problem.problem)),
-            width,
-        );
-        text.push('\n');
+        let line = format!("unreadable: {}", one_line(&problem.problem));
+        // Behind the reason stands what to do, so it is not cut.
+        let lines = match width {
+            Some(width) => wrap_to_columns(&line, width.saturating_sub(2).max(20)),
+            None => vec![line],
+        };
+        text += &(lines.join("\n  ") + "\n");
     }
     text
+}
+
+/// Which columns there was no room for.
+fn told(left_out: &[&str], width: Option<usize>) -> String {
+    let (names, fit) = match left_out {
+        [] => return String::new(),
+        [name] => ((*name).to_owned(), "does"),
+        [names @ .., last] => (format!("{} and {last}", names.join(", ")), "do"),
+    };
+    let text = format!("{names} {fit} not fit; use a wider terminal, or --csv");
+    cut(&text, width) + "\n"
+}
+
+/// A finding of the catalogue, `label: words effect (n of m differ)`, in so many columns: how many differ is the
+/// first to go, then the label is shortened, then the words.
+fn verdict_within(verdict: &str, room: usize) -> String {
+    let Some((label, finding)) = verdict
+        .rsplit_once(": ")
+        .filter(|_| columns(verdict) > room)
+    else {
+        return cut(verdict, Some(room));
+    };
+    let bare = finding
+        .rsplit_once(" (")
+        .map_or(finding, |(finding, _)| finding);
+    let for_label = room.saturating_sub(columns(bare) + 2);
+    if for_label >= LABEL_MIN.min(columns(label)) {
+        return format!("{}: {bare}", cut(label, Some(for_label)));
+    }
+    match bare.rmatch_indices(' ').nth(1) {
+        Some((at, _)) if columns(&bare[at..]) < room => {
+            let (words, effect) = bare.split_at(at);
+            cut(words, Some(room - columns(effect))) + effect
+        }
+        _ => cut(bare, Some(room)),
+    }
 }
 
 /// Why a directory is not in an answer.
@@ -87,12 +138,14 @@ pub(crate) fn rates(rates: &[RateRow], width: Option<usize>) -> String {
             known(row.platform.as_deref()),
         ]);
     }
-    table.text(width)
+    let left_out = table.leave_out(&[&["platform"], &["os"], &["min", "max"], &["IQR"]], width);
+    table.text(width) + &told(&left_out, width)
 }
 
 /// A table for each configuration, below a sparkline of its medians.
 pub(crate) fn series(all: &[Series], width: Option<usize>) -> String {
     let mut text = String::new();
+    let mut left_out: Vec<&str> = Vec::new();
     for series in all {
         if !text.is_empty() {
             text.push('\n');
@@ -149,7 +202,14 @@ pub(crate) fn series(all: &[Series], width: Option<usize>) -> String {
                 change.unwrap_or_default(),
             ]);
         }
+        let left_out_here = table.leave_out(&[&["min", "max"], &["IQR"], &["label"]], width);
+        if left_out_here.len() > left_out.len() {
+            left_out = left_out_here;
+        }
         text += &table.text(width);
+    }
+    if !left_out.is_empty() {
+        text = text + "\n" + &told(&left_out, width);
     }
     text
 }
@@ -256,13 +316,68 @@ impl Table {
             .push(cells.into_iter().map(|cell| one_line(&cell)).collect());
     }
 
+    fn widths(&self) -> Vec<usize> {
+        let width = |column: usize| {
+            let cells = self.rows.iter().map(|row| columns(&row[column]));
+            cells.max().unwrap_or(0)
+        };
+        (0..self.is_number.len()).map(width).collect()
+    }
+
+    /// By how much the table is too wide.
+    fn excess(&self, width: Option<usize>) -> usize {
+        let widths = self.widths();
+        let all = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+        width.map_or(0, |width| all.saturating_sub(width))
+    }
+
+    /// Leaves out columns until the table fits, the first group first, each as a whole; returns which.
+    fn leave_out<'a>(&mut self, groups: &[&[&'a str]], width: Option<usize>) -> Vec<&'a str> {
+        let mut left_out = Vec::new();
+        for group in groups {
+            if self.excess(width) == 0 {
+                break;
+            }
+            for &name in *group {
+                self.leave_out_column(name);
+                left_out.push(name);
+            }
+        }
+        left_out
+    }
+
+    fn leave_out_column(&mut self, name: &str) {
+        let column = self.rows[0].iter().position(|heading| heading == name);
+        if let Some(column) = column {
+            self.is_number.remove(column);
+            for row in &mut self.rows {
+                row.remove(column);
+            }
+        }
+    }
+
+    /// Shortens the names of results and the verdicts until the table fits.
+    fn shorten_names(&mut self, width: Option<usize>) {
+        let of = |name: &str| self.rows[0].iter().position(|heading| heading == name);
+        let (Some(results), Some(verdict)) = (of("results"), of("verdict")) else {
+            return;
+        };
+        let widths = self.widths();
+        let both = (widths[results] + widths[verdict]).saturating_sub(self.excess(width));
+        let room = both.saturating_sub(widths[verdict].min(VERDICT_ENOUGH));
+        let names: Vec<&str> = self.rows.iter().map(|row| row[results].as_str()).collect();
+        let names = shortened(&names, &|name| columns(name) <= room.max(RESULTS_MIN));
+        for (row, name) in self.rows.iter_mut().zip(names) {
+            row[results] = name;
+        }
+        let room = self.widths()[verdict].saturating_sub(self.excess(width));
+        for row in &mut self.rows {
+            row[verdict] = verdict_within(&row[verdict], room);
+        }
+    }
+
     fn text(&self, width: Option<usize>) -> String {
-        let widths: Vec<usize> = (0..self.is_number.len())
-            .map(|column| {
-                let cells = self.rows.iter().map(|row| columns(&row[column]));
-                cells.max().unwrap_or(0)
-            })
-            .collect();
+        let widths = self.widths();
         let mut text = String::new();
         for row in &self.rows {
             let mut line = String::new();
