@@ -15,7 +15,7 @@ use crate::args::DoctorArguments;
 use crate::disk::Disk;
 use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output::{self, tell};
-use crate::progress::Progress;
+use crate::progress::{FIRST_GUESS, Progress};
 use crate::session::{Session, Subject};
 
 /// Switches after which the rate is watched settling.
@@ -87,7 +87,7 @@ fn measure(
     let mut session = Session::begin(&arguments.results, &choice, subject, &open_lab)?;
     session.settle(&mut open_lab, false)?;
     let mut plan_run = PlanRun::resume(plan, &[]);
-    let mut progress = Progress::new(false, session.results.loaded(), &plan_run);
+    let mut progress = Progress::new(false, FIRST_GUESS, session.results.loaded(), &plan_run);
     let left = duration(progress.left_s(&plan_run));
     tell(&format!("measuring the lab against itself (about {left})"));
     let measured = session.measure(&mut open_lab, &mut plan_run, &mut progress, interrupts);

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use fwdlab_archive::{Loaded, Results, Stamp};
-use fwdlab_plan::{Overheads, PlanRun};
+use fwdlab_plan::PlanRun;
 use fwdlab_report::{BlockUnderWay, LiveView, Moment, RunState};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::progress::FIRST_GUESS;
+use crate::progress::{FIRST_GUESS, learnt};
 
 /// A results directory as it was when it was read.
 pub(crate) struct Seen {
@@ -95,19 +95,13 @@ impl Seen {
             return moment;
         }
         let resolved = &self.loaded.resolved;
-        let last = self.loaded.attempts.last();
-        let overheads = last.map_or(FIRST_GUESS, |attempt| Overheads {
-            set_up_s: attempt.record.set_up_s,
-            switch_s: attempt.record.switch_s,
-            ..FIRST_GUESS
-        });
+        let overheads = learnt(FIRST_GUESS, &self.loaded);
         // The block began about when the last thing was written.
         let since = self.stamp.newest();
         let since = since.and_then(|written| SystemTime::now().duration_since(written).ok());
         let in_block_s = since.map_or(0.0, |since| since.as_secs_f64());
         moment.elapsed_s = self.elapsed_s();
-        moment.left_s =
-            Some((overheads.blocks_s(self.plan_run.open_blocks(), resolved) - in_block_s).max(0.0));
+        moment.left_s = Some(overheads.left_s(&self.plan_run, resolved, in_block_s));
         moment.block = self.plan_run.poll_block().map(|request| {
             let block_s = overheads.block_s(&request.block, resolved);
             BlockUnderWay {

@@ -12,7 +12,7 @@ use crate::args::PlanArguments;
 use crate::exit::Code;
 use crate::experiment::{self, placed};
 use crate::output;
-use crate::progress::FIRST_GUESS;
+use crate::progress::{FIRST_GUESS, learnt};
 
 /// More earlier runs say little more about how much a lab scatters now.
 const EARLIER_RUNS_MAX: usize = 20;
@@ -98,7 +98,7 @@ fn earlier_runs(
     Ok(runs)
 }
 
-/// What set-up and switches take here, by earlier runs under the same load; none where only a run can tell.
+/// What blocks take here besides their slices, by earlier runs under the same load; none where only a run can tell.
 pub(crate) fn overheads_here(
     results: &Path,
     resolved: &Resolved,
@@ -106,35 +106,23 @@ pub(crate) fn overheads_here(
     Ok(overheads(&earlier_runs(results, resolved, None)?, resolved))
 }
 
-/// What set-up and switches take, by the newest run that has a block, or else as on a small virtual machine; none where
-/// only a run can tell, over ssh, with or without a boot.
+/// What blocks take besides their slices, by the newest run that has one, or else as on a small virtual machine; none
+/// where only a run can tell, over ssh, with or without a boot.
 fn overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
     let guessed = (!resolved.lab.kind.is_remote()).then_some(FIRST_GUESS);
     measured_overheads(earlier, resolved).or(guessed)
 }
 
-/// What set-up and switches took in the newest run that has a block; none where no run has. A boot takes longer than
-/// anything else.
+/// What blocks took besides their slices in the newest run that has one; none where no run has. A boot takes longer
+/// than anything else, and profiles take long, so that runs with the same of both come first.
 fn measured_overheads(earlier: &[Loaded], resolved: &Resolved) -> Option<Overheads> {
     let boots = |resolved: &Resolved| !resolved.rebooting_factors().is_empty();
-    let mut alike = earlier
-        .iter()
-        .filter(|run| boots(&run.resolved) == boots(resolved))
-        // One that is invalid has taken as long.
-        .map(|run| &run.attempts);
-    let attempts = alike.find(|attempts| !attempts.is_empty())?;
-    let median = |values: Vec<f64>| fwdlab_stats::median(&values);
-    let of = |pick: fn(&fwdlab_model::BlockRecord) -> f64| {
-        median(
-            attempts
-                .iter()
-                .map(|attempt| pick(&attempt.record))
-                .collect(),
-        )
+    let is_alike =
+        |run: &&Loaded| boots(&run.resolved) == boots(resolved) && !run.attempts.is_empty();
+    let is_profiled = |run: &&Loaded| {
+        run.resolved.profiling.is_some() == resolved.profiling.is_some() && is_alike(run)
     };
-    Some(Overheads {
-        set_up_s: of(|block| block.set_up_s)?,
-        switch_s: of(|block| block.switch_s)?,
-        ..FIRST_GUESS
-    })
+    let newest = earlier.iter().find(is_profiled);
+    let newest = newest.or_else(|| earlier.iter().find(is_alike))?;
+    Some(learnt(FIRST_GUESS, newest))
 }

@@ -20,6 +20,12 @@ pub(crate) const FIRST_GUESS: Overheads = Overheads {
     family_s: 0.4,
 };
 
+/// What blocks take besides their slices, as the run's own have taken so far.
+pub(crate) fn learnt(guess: Overheads, loaded: &Loaded) -> Overheads {
+    let records = loaded.attempts.iter().map(|attempt| &attempt.record);
+    guess.learnt(&loaded.resolved, &loaded.plan, records)
+}
+
 /// How long the view stays as it is inside a block.
 const REDRAW: Duration = Duration::from_millis(300);
 
@@ -36,17 +42,21 @@ pub(crate) struct Progress {
     view: Option<LiveView>,
     resolved: Resolved,
     blocks: usize,
+    /// What was thought before any block was measured.
+    guess: Overheads,
     overheads: Overheads,
     started: Instant,
     block_started: Instant,
     drawn: Option<Instant>,
-    left_at_block_start_s: f64,
+    /// How long the blocks after the one under way take.
+    behind_block_s: f64,
     /// The block under way, how often it was begun, and how long it takes.
     block: Option<(u32, u32, f64)>,
 }
 
 impl Progress {
-    pub(crate) fn new(quiet: bool, loaded: &Loaded, run: &PlanRun) -> Self {
+    /// `guess` is what blocks take as far as earlier runs tell, or [`FIRST_GUESS`].
+    pub(crate) fn new(quiet: bool, guess: Overheads, loaded: &Loaded, run: &PlanRun) -> Self {
         let screen = if quiet { None } else { Screen::on_stderr() };
         let now = Instant::now();
         let mut progress = Self {
@@ -55,11 +65,12 @@ impl Progress {
             view: None,
             resolved: loaded.resolved.clone(),
             blocks: run.plan().blocks.len(),
-            overheads: FIRST_GUESS,
+            guess,
+            overheads: learnt(guess, loaded),
             started: now,
             block_started: now,
             drawn: None,
-            left_at_block_start_s: 0.0,
+            behind_block_s: 0.0,
             block: None,
         };
         progress.look(loaded);
@@ -68,13 +79,13 @@ impl Progress {
 
     /// How long the open blocks will take, in seconds.
     pub(crate) fn left_s(&self, run: &PlanRun) -> f64 {
-        self.overheads.blocks_s(run.open_blocks(), &self.resolved)
+        self.overheads.left_s(run, &self.resolved, 0.0)
     }
 
     pub(crate) fn block_starts(&mut self, request: &BlockRequest, run: &PlanRun) {
         self.block_started = Instant::now();
-        self.left_at_block_start_s = self.left_s(run);
         let block_s = self.overheads.block_s(&request.block, &self.resolved);
+        self.behind_block_s = self.overheads.left_s(run, &self.resolved, block_s);
         self.block = Some((request.block.number, request.attempt, block_s));
         self.draw("setting up");
     }
@@ -111,8 +122,7 @@ impl Progress {
     }
 
     pub(crate) fn block_ends(&mut self, outcome: &BlockOutcome, run: &PlanRun, loaded: &Loaded) {
-        self.overheads.set_up_s = outcome.block.set_up_s;
-        self.overheads.switch_s = outcome.block.switch_s;
+        self.overheads = learnt(self.guess, loaded);
         if self.lines {
             let block = &outcome.block;
             let again = match block.attempt {
@@ -159,6 +169,7 @@ impl Progress {
             return;
         };
         let in_block_s = self.block_started.elapsed().as_secs_f64();
+        let block_s = self.block.map_or(0.0, |(_, _, block_s)| block_s);
         let block = self.block.map(|(number, attempt, block_s)| BlockUnderWay {
             number,
             attempt,
@@ -169,7 +180,7 @@ impl Progress {
             state: RunState::Running,
             block,
             elapsed_s: Some(self.started.elapsed().as_secs_f64()),
-            left_s: Some((self.left_at_block_start_s - in_block_s).max(0.0)),
+            left_s: Some((block_s - in_block_s).max(0.0) + self.behind_block_s),
         };
         screen.draw(&view.lines(&moment, &screen.frame(Reader::Run)));
         self.drawn = Some(Instant::now());

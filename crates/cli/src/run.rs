@@ -14,7 +14,8 @@ use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
 use crate::experiment::{self, placed};
 use crate::gate;
 use crate::output::tell;
-use crate::progress::Progress;
+use crate::plan::overheads_here;
+use crate::progress::{FIRST_GUESS, Progress};
 use crate::report;
 use crate::session::{Session, Subject, reason_to_end_early, tell_boot};
 
@@ -91,6 +92,8 @@ fn measure(
         lab_path: arguments.lab.as_deref(),
         environment: lab.environment(),
     };
+    // A guess is no reason to refuse a run.
+    let guess = overheads_here(&how.results, &resolved).ok().flatten();
     let mut session = Session::begin(&how.results, &choice, subject, &lab)?;
     if !how.quiet {
         tell(&resolved.question);
@@ -102,7 +105,7 @@ fn measure(
 
     let loaded = session.results.loaded();
     let mut plan_run = PlanRun::resume(loaded.plan.clone(), &loaded.records);
-    let mut progress = Progress::new(how.quiet, loaded, &plan_run);
+    let mut progress = Progress::new(how.quiet, guess.unwrap_or(FIRST_GUESS), loaded, &plan_run);
     if !how.quiet {
         introduce(&session.results, &plan_run, progress.left_s(&plan_run));
     }

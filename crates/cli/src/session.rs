@@ -2,6 +2,7 @@
 //! this process's alone.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
@@ -105,6 +106,7 @@ impl Session {
         progress: &mut Progress,
         interrupts: Interrupts,
     ) -> anyhow::Result<bool> {
+        let mut ended = Instant::now();
         while let Some(request) = plan_run.poll_block() {
             let kind = self.results.loaded().resolved.lab.kind;
             if reason_to_end_early(plan_run, kind).is_some() {
@@ -129,10 +131,12 @@ impl Session {
                 request.attempt,
                 &mut on_event,
             );
-            let outcome = match outcome {
+            let mut outcome = match outcome {
                 Err(LabError::Interrupted) => return Ok(false),
                 outcome => outcome.with_context(|| format!("block {}", request.block.number))?,
             };
+            outcome.block.took_s = Some(ended.elapsed().as_secs_f64());
+            ended = Instant::now();
             self.results.append_block(
                 &outcome.trials,
                 &outcome.block,

@@ -226,6 +226,7 @@ impl BlockLog {
             attempt: start.attempt,
             start: start.start_utc,
             set_up_s: start.set_up.as_secs_f64(),
+            took_s: None,
             switch_s: median(self.slices.iter().map(|slice| slice.switch_s)),
             conservation: self.conservation,
             generator_cost_ns: self.generator_cost_ns,

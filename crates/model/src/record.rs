@@ -244,6 +244,10 @@ pub struct BlockRecord {
     pub start: String,
     /// Length of the set-up, in seconds.
     pub set_up_s: f64,
+    /// From the end of the block before it to its own, by the clock, in seconds: set-up, slices, profiles and all
+    /// else. None where nobody looked at the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_s: Option<f64>,
     /// Median time to switch from one variant to another, before the settle window, in seconds.
     pub switch_s: f64,
     /// Conservation of frames from the generator's start to its end, by family.
@@ -725,6 +729,7 @@ mod tests {
             attempt,
             start: "2026-11-21T08:42:53Z".into(),
             set_up_s: 1.0,
+            took_s: None,
             switch_s: 0.001,
             conservation: BTreeMap::new(),
             generator_cost_ns: BTreeMap::new(),

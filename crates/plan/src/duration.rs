@@ -1,18 +1,21 @@
 //! How long a plan takes.
 
-use fwdlab_model::{PlannedBlock, ProfileEvery, Resolved};
+use fwdlab_model::{BlockRecord, Plan, PlannedBlock, ProfileEvery, Resolved};
+use fwdlab_stats::robust_mean;
+
+use crate::run::PlanRun;
 
 /// What a block takes besides its slices.
 ///
-/// Units: seconds. Before a run they are assumptions; while it runs, the medians of what was
-/// measured so far serve better.
+/// Units: seconds. Before a run they are a guess; [`Overheads::learnt`] replaces it by what blocks took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overheads {
     /// Set-up of a block, and taking it down again.
     pub set_up_s: f64,
     /// Switch from one variant to the next, before the settle window.
     pub switch_s: f64,
-    /// Once for each address family: start of the generator, its own cost's control, conservation.
+    /// Once for each address family, everything else: start of the generator, its own cost's control,
+    /// conservation, profiles that are taken again, what is written down.
     pub family_s: f64,
 }
 
@@ -43,6 +46,52 @@ impl Overheads {
         self.set_up_s + families_s
     }
 
+    /// The same, with this guess replaced by what blocks of a run took by the clock, whatever became of
+    /// their trials.
+    ///
+    /// Of each part the robust mean counts; the guess still makes up a quarter of it after one block and a
+    /// ninth after two. A block whose time was not clocked says nothing of what else it took.
+    #[must_use]
+    pub fn learnt<'a>(
+        self,
+        resolved: &Resolved,
+        plan: &Plan,
+        blocks: impl IntoIterator<Item = &'a BlockRecord>,
+    ) -> Self {
+        let (mut set_ups, mut switches, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for block in blocks {
+            set_ups.push(block.set_up_s);
+            switches.push(block.switch_s);
+            let planned = plan.blocks.iter().find(|of| of.number == block.block);
+            if let Some((planned, took_s)) = planned.zip(block.took_s) {
+                let known = Self {
+                    set_up_s: block.set_up_s,
+                    switch_s: block.switch_s,
+                    family_s: 0.0,
+                };
+                let families = planned.families.len().max(1) as f64;
+                let other_s = (took_s - known.block_s(planned, resolved)) / families;
+                others.push(other_s.max(0.0));
+            }
+        }
+        Self {
+            set_up_s: mixed(self.set_up_s, &set_ups),
+            switch_s: mixed(self.switch_s, &switches),
+            family_s: mixed(self.family_s, &others),
+        }
+    }
+
+    /// How long the rest of a run takes, in seconds, when its block under way began `in_block_s` ago. A block
+    /// that takes longer than was thought takes nothing from the time of those after it.
+    #[must_use]
+    pub fn left_s(&self, run: &PlanRun, resolved: &Resolved, in_block_s: f64) -> f64 {
+        let mut open = run.open_blocks();
+        let under_way_s = open
+            .next()
+            .map_or(0.0, |block| self.block_s(block, resolved) - in_block_s);
+        under_way_s.max(0.0) + self.blocks_s(open, resolved)
+    }
+
     /// How long some blocks take together, in seconds.
     #[must_use]
     pub fn blocks_s<'a>(
@@ -57,9 +106,19 @@ impl Overheads {
     }
 }
 
+/// What was measured, with the less of the guess the more there is of it.
+fn mixed(guess: f64, measured: &[f64]) -> f64 {
+    let finite: Vec<f64> = measured.iter().copied().filter(|s| s.is_finite()).collect();
+    let of_guess = (1.0 + finite.len() as f64).powi(-2);
+    robust_mean(&finite).map_or(guess, |mean| guess * of_guess + mean * (1.0 - of_guess))
+}
+
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::Profiling;
+    use std::collections::BTreeMap;
+
+    use fwdlab_model::{Profiling, SCHEMA_VERSION};
+    use proptest::prelude::*;
 
     use super::*;
     use crate::build::build;
@@ -93,6 +152,142 @@ mod tests {
             });
             let profiled_s = overheads.block_s(&plan.blocks[0], &resolved);
             assert!((profiled_s - block_s - more_s).abs() < 1e-9, "{profiled_s}");
+        }
+    }
+
+    const GUESS: Overheads = Overheads {
+        set_up_s: 0.5,
+        switch_s: 0.015,
+        family_s: 0.4,
+    };
+
+    fn record(block: u32, set_up_s: f64, switch_s: f64, took_s: Option<f64>) -> BlockRecord {
+        BlockRecord {
+            schema: SCHEMA_VERSION,
+            session: 1,
+            block,
+            attempt: 1,
+            start: String::new(),
+            set_up_s,
+            took_s,
+            switch_s,
+            conservation: BTreeMap::new(),
+            generator_cost_ns: BTreeMap::new(),
+            undisturbed_loop_ns: 0.0,
+            rate_basis: BTreeMap::new(),
+            differing_facts: BTreeMap::new(),
+            tester: None,
+        }
+    }
+
+    /// What is left after each block, as a run that measures blocks of these lengths would say, beginning
+    /// with the promise before the first.
+    fn told_s(resolved: &Resolved, took_s: &[f64]) -> Vec<f64> {
+        let plan = build(resolved).unwrap();
+        let records: Vec<BlockRecord> = (1..)
+            .zip(took_s)
+            .map(|(block, &took_s)| record(block, took_s * 0.2, 0.03, Some(took_s)))
+            .collect();
+        (0..=took_s.len())
+            .map(|measured| {
+                GUESS
+                    .learnt(resolved, &plan, &records[..measured])
+                    .blocks_s(&plan.blocks[measured..], resolved)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn time_left_is_learnt_from_blocks_that_take_longer_than_was_guessed() {
+        let mut resolved = experiment(7, 8, 5);
+        resolved.profiling = Some(Profiling {
+            every: ProfileEvery::Block,
+            slice_ms: 200,
+            frequency_hz: 4999,
+        });
+        // 56 s were promised once, and 101 s taken; here profiles are taken again, and set-ups take long.
+        let took_s = [13.4, 12.2, 12.6, 12.5, 12.9, 12.3, 12.6, 12.7];
+        let told_s = told_s(&resolved, &took_s);
+        let truth_s = |measured: usize| took_s[measured..].iter().sum::<f64>();
+        assert!(
+            told_s[0] < 0.8 * truth_s(0),
+            "promised {} of {}",
+            told_s[0],
+            truth_s(0)
+        );
+        for (measured, left_s) in told_s.iter().enumerate().take(8).skip(2) {
+            let off = left_s / truth_s(measured) - 1.0;
+            assert!(off.abs() < 0.06, "after {measured} blocks {off}");
+        }
+        // The promise is put right once, and from then on it only counts down.
+        for pair in told_s[1..].windows(2) {
+            assert!(pair[1] < pair[0], "{told_s:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_took_far_too_long_is_soon_forgotten() {
+        let resolved = experiment(5, 12, 10);
+        let mut took_s = [12.0; 12];
+        took_s[3] = 300.0;
+        let told_s = told_s(&resolved, &took_s);
+        for (measured, left_s) in told_s.iter().enumerate().take(12).skip(4) {
+            let truth_s = 12.0 * (12 - measured) as f64;
+            assert!((left_s / truth_s - 1.0).abs() < 0.05, "{told_s:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_without_its_time_still_tells_set_up_and_switches() {
+        let resolved = experiment(5, 8, 10);
+        let plan = build(&resolved).unwrap();
+        let records: Vec<BlockRecord> = (1..=8)
+            .map(|block| record(block, 4.5, 0.05, None))
+            .collect();
+        let learnt = GUESS.learnt(&resolved, &plan, &records);
+        assert!((learnt.set_up_s - 4.5).abs() < 0.06, "{learnt:?}");
+        assert!((learnt.switch_s - 0.05).abs() < 0.001, "{learnt:?}");
+        assert!((learnt.family_s - GUESS.family_s).abs() < f64::EPSILON);
+        let nothing: [BlockRecord; 0] = [];
+        assert_eq!(GUESS.learnt(&resolved, &plan, &nothing), GUESS);
+    }
+
+    #[test]
+    fn a_block_that_overruns_takes_nothing_from_the_others() {
+        let resolved = experiment(5, 8, 10);
+        let run = PlanRun::resume(build(&resolved).unwrap(), &[]);
+        let block_s = GUESS.block_s(&run.plan().blocks[0], &resolved);
+        let left_s = |in_block_s| GUESS.left_s(&run, &resolved, in_block_s);
+        assert!((left_s(0.0) - 8.0 * block_s).abs() < 1e-9);
+        assert!((left_s(3.0) - (8.0 * block_s - 3.0)).abs() < 1e-9);
+        assert!((left_s(10.0 * block_s) - 7.0 * block_s).abs() < 1e-9);
+    }
+
+    proptest! {
+        /// Whatever the clock says, what is left stays between nothing and what the slowest block, or the
+        /// guess, would make of it.
+        #[test]
+        fn what_is_left_is_never_negative_nor_beyond_the_slowest_block(
+            took_s in prop::collection::vec(-5.0_f64..5000.0, 1..8),
+            switch_s in 0.0_f64..2.0,
+        ) {
+            let resolved = experiment(5, 8, 10);
+            let plan = build(&resolved).unwrap();
+            let records: Vec<BlockRecord> = (1..)
+                .zip(&took_s)
+                .map(|(block, &took_s)| record(block, 1.0, switch_s, Some(took_s)))
+                .collect();
+            let at_least = Overheads { set_up_s: 1.0, switch_s: switch_s.max(GUESS.switch_s), family_s: 0.4 };
+            let most_s = took_s
+                .iter()
+                .copied()
+                .fold(at_least.block_s(&plan.blocks[0], &resolved), f64::max);
+            for measured in 0..=records.len() {
+                let learnt = GUESS.learnt(&resolved, &plan, &records[..measured]);
+                let left_s = learnt.blocks_s(&plan.blocks[measured..], &resolved);
+                prop_assert!(left_s >= 0.0);
+                prop_assert!(left_s <= most_s * (8 - measured) as f64 * (1.0 + 1e-9), "{} {}", left_s, most_s);
+            }
         }
     }
 }

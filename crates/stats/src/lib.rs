@@ -86,7 +86,7 @@ pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
 pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};
 pub use spread::{
     PooledSpread, RateComponents, Spread, VarianceComponents, median, quantiles, quartiles,
-    rate_components, variance_components,
+    rate_components, robust_mean, variance_components,
 };
 pub use student::StudentSample;
 pub use trend::{TREND_LEVEL, Trend, trend, trend_warning};

@@ -345,6 +345,24 @@ impl PooledSpread {
     }
 }
 
+/// The mean of the values that lie within three robust standard deviations of the median; `None` for no
+/// values.
+///
+/// # Examples
+/// ```
+/// use fwdlab_stats::robust_mean;
+/// assert_eq!(robust_mean(&[12.0, 13.0, 14.0, 500.0]), Some(13.0));
+/// assert_eq!(robust_mean(&[]), None);
+/// ```
+pub fn robust_mean(values: &[f64]) -> Option<f64> {
+    let outlying = outlying(values, 3.0, 0.0);
+    let kept: Vec<f64> = (0..values.len())
+        .filter(|index| !outlying.contains(index))
+        .map(|index| values[index])
+        .collect();
+    (!kept.is_empty()).then(|| kept.iter().sum::<f64>() / kept.len() as f64)
+}
+
 /// The positions of values further than `deviations_max` robust standard deviations from the
 /// median, and further than `distance_min`.
 ///

@@ -323,6 +323,7 @@ impl Synthetic {
             attempt,
             start: format!("2026-11-21T09:{block:02}:00Z"),
             set_up_s: 0.4,
+            took_s: None,
             switch_s: 0.004,
             conservation,
             generator_cost_ns: self
