@@ -466,10 +466,17 @@ impl Judge<'_> {
             ..Warning::from(warning)
         }));
         let passed = (!too_few).then_some(!verdict.failed);
+        let is_too_wide = verdict.is_wider_than(self.settings().practical_threshold);
+        let threshold_percent = self.loaded.resolved.design.threshold_percent;
         let section = ControlSection {
-            sentence: control_sentence(row.effect.as_ref(), passed),
+            sentence: control_sentence(
+                row.effect.as_ref(),
+                passed,
+                is_too_wide.then_some(threshold_percent),
+            ),
             row,
             passed,
+            is_too_wide,
         };
         Ok(Some((section, verdict)))
     }

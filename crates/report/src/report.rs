@@ -448,6 +448,10 @@ pub struct ControlSection {
     pub row: Row,
     /// Whether the copies agree at the control's level; none where too few blocks could tell.
     pub passed: Option<bool>,
+    /// Whether its interval is wider than the practical threshold on both sides of no effect, so that copies
+    /// that agree say nothing.
+    #[serde(default)]
+    pub is_too_wide: bool,
     /// What the control says, in a sentence.
     pub sentence: String,
 }

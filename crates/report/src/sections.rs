@@ -139,7 +139,12 @@ pub(crate) fn cost_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
         .map(|cost_ns| cost_ns * (-log_ratio).exp_m1())
 }
 
-pub(crate) fn control_sentence(effect: Option<&Effect>, passed: Option<bool>) -> String {
+/// What a control says; `below_percent` is the threshold that its interval is too wide for.
+pub(crate) fn control_sentence(
+    effect: Option<&Effect>,
+    passed: Option<bool>,
+    below_percent: Option<f64>,
+) -> String {
     let Some(effect) = effect else {
         return String::new();
     };
@@ -153,13 +158,27 @@ pub(crate) fn control_sentence(effect: Option<&Effect>, passed: Option<bool>) ->
         "the baseline entered twice differs from itself by {}{confidence}",
         format::effect(effect)
     );
-    match passed {
-        Some(true) => format!("{seen}: no difference at the 1 % level, as it must be"),
-        Some(false) => format!(
+    match (passed, below_percent) {
+        (Some(true), Some(threshold_percent)) => {
+            let width = effect.half_width_percent().map_or_else(
+                || "no bound at all".to_owned(),
+                |half_width| {
+                    let decimals = format::effect_decimals(Some(half_width));
+                    format!("±{half_width:.decimals$} %")
+                },
+            );
+            format!(
+                "{seen}: the control shows nothing at this width ({width}, beside a threshold of {} %); \
+                 more blocks or a quieter machine make it narrower",
+                format::short(threshold_percent, 3)
+            )
+        }
+        (Some(true), None) => format!("{seen}: no difference at the 1 % level, as it must be"),
+        (Some(false), _) => format!(
             "{seen}: a difference at the 1 % level where there is none, so this lab can show \
              such effects falsely"
         ),
-        None => format!("{seen}; with so few blocks the control cannot fail"),
+        (None, _) => format!("{seen}; with so few blocks the control cannot fail"),
     }
 }
 

@@ -71,6 +71,41 @@ fn a_run_that_is_not_finished_says_how_far_it_is() {
 }
 
 #[test]
+fn a_control_says_what_it_shows_at_its_width() {
+    let control = |round_noise_percent| {
+        let report = report_of(&Synthetic {
+            round_noise_percent,
+            ..Synthetic::default()
+        });
+        report.comparisons[0].control.clone().unwrap()
+    };
+    let narrow = control(0.3);
+    assert_eq!((narrow.passed, narrow.is_too_wide), (Some(true), false));
+    assert!(
+        narrow
+            .sentence
+            .ends_with("no difference at the 1 % level, as it must be"),
+        "{}",
+        narrow.sentence
+    );
+    let wide = control(30.0);
+    assert_eq!((wide.passed, wide.is_too_wide), (Some(true), true));
+    let half_width = wide
+        .row
+        .effect
+        .as_ref()
+        .unwrap()
+        .half_width_percent()
+        .unwrap();
+    assert!(half_width > 5.0);
+    let says = format!(
+        "the control shows nothing at this width (±{half_width:.1} %, beside a threshold of 1 %)"
+    );
+    assert!(wide.sentence.contains(&says), "{}", wide.sentence);
+    assert!(!wide.sentence.contains("must be"), "{}", wide.sentence);
+}
+
+#[test]
 fn a_limit_that_variants_share_is_warned_of() {
     let mut loaded = Synthetic::default().loaded();
     assert!(!codes(&Report::build(&loaded).unwrap()).contains(&"W107"));

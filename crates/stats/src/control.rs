@@ -35,6 +35,16 @@ impl ControlVerdict {
         self.interval.map(|interval| interval.half_width())
     }
 
+    /// Whether its interval is wider than a practical threshold on both sides of no effect, so that it does not
+    /// bound what the lab may show falsely: that no difference is seen then says nothing. So it is without an
+    /// interval.
+    ///
+    /// Units: `practical_threshold` is a ratio, 0.01 for 1 %.
+    pub fn is_wider_than(&self, practical_threshold: f64) -> bool {
+        self.half_width()
+            .is_none_or(|half_width| half_width > practical_threshold.ln_1p())
+    }
+
     /// W103 and W104, where they apply.
     pub fn warnings(&self) -> Vec<Warning> {
         let need = minimum_blocks(1, CONTROL_CONFIDENCE)
@@ -101,6 +111,16 @@ mod tests {
         assert_eq!(codes, ["W103"]);
         let interval = control.interval.unwrap();
         assert!(interval.attained_confidence < 0.99);
+    }
+
+    #[test]
+    fn a_wide_control_shows_nothing_at_a_threshold_that_it_does_not_bound() {
+        let noise = [-0.16, 0.38, 0.02, -0.05, 0.11, -0.09, 0.21, 0.03];
+        let wide = control_verdict(&noise).unwrap();
+        assert!(!wide.failed && wide.is_wider_than(0.01) && !wide.is_wider_than(0.5));
+        let narrow = control_verdict(&noise.map(|effect| effect / 100.0)).unwrap();
+        assert!(!narrow.failed && !narrow.is_wider_than(0.01));
+        assert!(control_verdict(&[0.0]).unwrap().is_wider_than(0.01));
     }
 
     #[test]

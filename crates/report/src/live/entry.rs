@@ -91,6 +91,7 @@ impl Entries<'_> {
     fn control(&self, control: &ControlSection) -> Entry {
         let mut entry = self.with_effect(&control.row, CONTROL_CONFIDENCE, self.blocks_min.1);
         let (words, style) = match control.passed {
+            Some(true) if control.is_too_wide => ("A/A control: too wide", Style::Dim),
             Some(true) => ("A/A control: agrees", Style::Dim),
             Some(false) => ("A/A control: DISAGREES", Style::Yellow),
             None => ("A/A control", Style::Dim),
