@@ -498,6 +498,9 @@ pub(crate) struct ShowArguments {
     /// Where the results directories are
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
+    /// Print every warning in full instead
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) warnings: bool,
     /// Print the verdicts so far as JSON instead, as `fwdlab report --summary` does
     #[arg(long)]
     pub(crate) json: bool,

@@ -20,6 +20,11 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Code> {
         let report = Report::build(&seen.loaded)?;
         return output::print(&render::summary(&report, &[])?);
     }
+    if arguments.warnings {
+        let report = Report::build(&seen.loaded)?;
+        let (width, colour) = (output::terminal_columns(), output::stdout_takes_colour());
+        return output::print(&render::warnings(&report, width, colour));
+    }
     let frame = Frame {
         width: output::terminal_columns(),
         rows_max: None,

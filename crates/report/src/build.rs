@@ -206,6 +206,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             subjects: subject.into_iter().collect(),
             text,
             remedy: Some(remedy.to_owned()),
+            percent: None,
         });
     };
     if !progress.is_finished {

@@ -603,6 +603,7 @@ fn order_is_unknown() -> Warning {
                effect"
                 .to_owned(),
         remedy: Some("measure them in the blocks of one experiment (fwdlab run)".to_owned()),
+        percent: None,
     }
 }
 
@@ -613,6 +614,7 @@ fn other_sessions() -> Warning {
         text: "these were measured in different runs, between which the machine may have changed"
             .to_owned(),
         remedy: Some("measure them as variants of one experiment".to_owned()),
+        percent: None,
     }
 }
 
@@ -653,6 +655,7 @@ fn units(baseline: &Observations, set: &Observations) -> Option<Warning> {
             format::grouped_float(times)
         ),
         remedy: Some("give both in packets per second".to_owned()),
+        percent: None,
     })
 }
 

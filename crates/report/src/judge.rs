@@ -394,6 +394,7 @@ impl Judge<'_> {
                     subjects: vec![self.subject(variant)],
                     text: format!("block {block} has no effect and is left out: {reason}"),
                     remedy: None,
+                    percent: None,
                 }),
                 Err(source) => return Err(self.error(source)),
             }
@@ -586,6 +587,7 @@ impl Judge<'_> {
                     words(other)
                 ),
                 remedy: Some(sensitivity.remedy.to_owned()),
+                percent: None,
             })
             .collect()
     }

@@ -7,6 +7,7 @@ pub mod render;
 
 mod build;
 mod catalogue;
+mod causes;
 mod checks;
 mod colours;
 mod comment;

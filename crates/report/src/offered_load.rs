@@ -114,6 +114,7 @@ impl OfferedLoadRow {
                  generator can offer to every variant"
                     .to_owned(),
             ),
+            percent: Some(self.shift_percent),
         })
     }
 }
@@ -217,6 +218,7 @@ pub(crate) fn held_by_load(
             remedy: Some(
                 "offer more, of a router's lab by `overload_ratio`; or measure self-clocked".to_owned(),
             ),
+            percent: None,
         })
     };
     variants.iter().filter_map(warning).collect()

@@ -94,10 +94,16 @@ pub fn preview_json(preview: &Preview) -> Result<String, ReportError> {
 }
 
 /// What a run prints at its end, for a terminal of `width` columns; `readme` is where the README
-/// was written, if it was.
+/// was written, if it was: then warnings are summed up, a line for each cause.
 #[must_use]
 pub fn terminal(report: &Report, readme: Option<&Path>, width: usize, colour: bool) -> String {
     crate::terminal::terminal(report, readme, width, colour)
+}
+
+/// What `fwdlab show --warnings` prints, for a terminal of `width` columns.
+#[must_use]
+pub fn warnings(report: &Report, width: usize, colour: bool) -> String {
+    crate::terminal::warnings(report, width, colour)
 }
 
 /// What every method makes of the blocks of a run, for a terminal of `width` columns.

@@ -654,7 +654,7 @@ pub struct InvalidRow {
 }
 
 /// Something that limits the results.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
     /// Stable code.
     pub code: String,
@@ -664,6 +664,10 @@ pub struct Warning {
     pub text: String,
     /// What can be done about it, where the text does not say.
     pub remedy: Option<String>,
+    /// How much it comes to, where one figure says so: what effects can be off by, how far an estimate moves, or
+    /// how large it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub percent: Option<f64>,
 }
 
 /// How to measure it again.

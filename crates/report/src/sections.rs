@@ -189,6 +189,7 @@ impl From<&fwdlab_stats::Warning> for Warning {
             subjects: vec![warning.subject().to_owned()],
             text: warning.text(),
             remedy: None,
+            percent: warning.size().map(percent),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::build::shell_word;
+use crate::causes;
 use crate::colours::Tone;
 use crate::compare::{CompareGroup, CompareReport};
 use crate::factorial::FactorialSection;
@@ -42,7 +44,10 @@ pub(crate) fn terminal(
         screen.line("");
         screen.wrapped("", &disturbed, Style::Dim);
     }
-    screen.warnings(&report.warnings);
+    match readme.and_then(Path::parent) {
+        Some(directory) => screen.causes(report, directory),
+        None => screen.warnings(&report.warnings),
+    }
     if let Some(readme) = readme {
         screen.line("");
         let readme = one_line(&readme.display().to_string());
@@ -50,6 +55,18 @@ pub(crate) fn terminal(
         if let Some(directory) = readme.strip_suffix("README.md") {
             screen.line(&format!("In a browser: {directory}derived/report.html"));
         }
+    }
+    screen.text
+}
+
+/// Draws up every warning of a run, in full.
+pub(crate) fn warnings(report: &Report, width: usize, colour: bool) -> String {
+    let mut screen = Screen::new(width, colour);
+    if report.warnings.is_empty() {
+        screen.line("no warnings");
+    }
+    for warning in &report.warnings {
+        screen.warning(&warning.code, &causes::in_full(warning));
     }
     screen.text
 }
@@ -438,17 +455,32 @@ impl Screen {
         }
         self.line("");
         for warning in warnings {
-            let subject = match warning.subjects.join("; ") {
-                subjects if subjects.is_empty() => subjects,
-                subjects => format!("{subjects}: "),
-            };
-            let remedy = warning
-                .remedy
-                .as_ref()
-                .map_or_else(String::new, |remedy| format!("; {remedy}"));
-            let lead = format!("{}  ", warning.code);
-            let text = format!("{subject}{}{remedy}", warning.text);
-            self.wrapped(&lead, &text, Style::Yellow);
+            self.warning(&warning.code, &causes::in_full(warning));
+        }
+    }
+
+    fn warning(&mut self, code: &str, text: &str) {
+        self.wrapped(&format!("{code}  "), text, Style::Yellow);
+    }
+
+    /// The warnings of a run that is in `directory`, a line for each cause.
+    fn causes(&mut self, report: &Report, directory: &Path) {
+        let causes = causes::causes(report);
+        if causes.is_empty() {
+            return;
+        }
+        self.line("");
+        let mut is_whole = true;
+        for cause in causes {
+            let room = self.width.saturating_sub(cause.code.len() + 2);
+            let line = cause.line(report.profiles.as_ref(), room);
+            self.warning(cause.code, &line.text);
+            is_whole &= line.is_whole;
+        }
+        if !is_whole {
+            let directory = shell_word(&directory.display().to_string());
+            let words = format!("In full: fwdlab show {directory} --warnings");
+            self.line(&self.styled(&words, Style::Dim));
         }
     }
 }

@@ -4,6 +4,8 @@
 mod profiled;
 mod synthetic;
 
+use std::path::Path;
+
 use fwdlab_model::{AddressFamily, ProfileFault};
 use fwdlab_report::{Report, render};
 use profiled::{profiled, with_rules};
@@ -118,6 +120,82 @@ fn profiles_that_do_not_show_the_load_are_left_out_and_named() {
             .blocks
     };
     assert_eq!(blocks(variant.as_str()) as usize, loaded.attempts.len() - 1);
+}
+
+/// A run on a machine that others use, too: far blocks, and profiles of their programs.
+fn disturbed() -> Report {
+    let mut loaded = profiled(Synthetic::default().loaded(), with_rules);
+    for (variant, block, factor) in [(1, 4, 0.85), (1, 7, 0.95), (2, 2, 1.2), (3, 6, 0.7)] {
+        let name = loaded.resolved.variants[variant].name.clone();
+        let slices = &mut loaded.attempts[block].slices;
+        for slice in slices.iter_mut().filter(|slice| slice.variant == name) {
+            let frames = format!("{:.0}", slice.forwarded_frames as f64 * factor);
+            slice.forwarded_frames = frames.parse().unwrap();
+            slice.undisturbed_frames = slice.forwarded_frames;
+        }
+    }
+    let trials = loaded.attempts.iter_mut().flat_map(|of| &mut of.trials);
+    for (trial, number) in trials.step_by(3).zip(0..12) {
+        let record = trial.profile.as_mut().unwrap();
+        record.faults = vec![ProfileFault::Foreign {
+            ratio: 0.2 + 0.34 * f64::from(number) / 11.0,
+            bound: 0.1,
+        }];
+    }
+    Report::build(&loaded).unwrap()
+}
+
+fn lines_of(text: &str, code: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.starts_with(code));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_terminal_has_a_line_for_each_cause_and_all_warnings_when_asked() {
+    let report = disturbed();
+    let terminal = render::terminal(&report, Some(Path::new("results/x/README.md")), 80, false);
+    let all = render::warnings(&report, 80, false);
+    for code in ["W106", "W220"] {
+        let number = codes(&report).iter().filter(|of| **of == code).count();
+        assert!(number > 2, "{number} of {code}");
+        assert_eq!(lines_of(&terminal, code).len(), 1, "{terminal}");
+        assert_eq!(lines_of(&all, code).len(), number, "{all}");
+    }
+    assert_eq!(
+        lines_of(&terminal, "W220"),
+        ["W220  12 of 40 profiles left out, 20 to 54 % other programs"]
+    );
+    let (_, warnings) = terminal.split_once("\nW").unwrap();
+    insta::assert_snapshot!("summed_up", format!("W{warnings}"));
+    for line in terminal.lines().chain(all.lines()) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    // What is nowhere published is not summed up: nothing could show it in full.
+    let unpublished = render::terminal(&report, None, 80, false);
+    assert_eq!(lines_of(&unpublished, "W220").len(), 12);
+}
+
+#[test]
+fn profiles_left_out_for_several_reasons_are_counted_by_reason() {
+    let mut loaded = profiled(Synthetic::default().loaded(), with_rules);
+    let trials = loaded.attempts.iter_mut().flat_map(|of| &mut of.trials);
+    for (trial, number) in trials.zip(0..5) {
+        let record = trial.profile.as_mut().unwrap();
+        record.faults = vec![if number < 2 {
+            ProfileFault::NoForwarding
+        } else {
+            ProfileFault::Idle {
+                ratio: 0.4,
+                bound: 0.2,
+            }
+        }];
+    }
+    let report = Report::build(&loaded).unwrap();
+    let terminal = render::terminal(&report, Some(Path::new("results/x/README.md")), 80, false);
+    assert_eq!(
+        lines_of(&terminal, "W220"),
+        ["W220  5 of 40 profiles left out: 3 idle CPU (40 %), 2 nothing that forwards"]
+    );
 }
 
 #[test]

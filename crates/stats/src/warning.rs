@@ -217,6 +217,25 @@ impl Warning {
         }
     }
 
+    /// How much it comes to, as a log ratio, where one figure says so: the effect that was found, how far a block
+    /// moves its estimate, or what effects can be off by.
+    pub fn size(&self) -> Option<f64> {
+        match self {
+            Self::ControlFailed { estimate, .. } | Self::EffectBelowControl { estimate, .. } => {
+                Some(*estimate)
+            }
+            Self::OutlyingBlock {
+                estimate,
+                estimate_without,
+                ..
+            } => Some(estimate - estimate_without),
+            Self::CarryOver { largest_bias, .. } | Self::PlaceInRound { largest_bias, .. } => {
+                Some(*largest_bias)
+            }
+            _ => None,
+        }
+    }
+
     /// What is the matter and what to do, in numbers.
     pub fn text(&self) -> String {
         match self {

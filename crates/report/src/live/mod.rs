@@ -390,9 +390,10 @@ impl LiveView {
             }
             (RunState::Finished, Reader::Show(directory)) => {
                 let directory = shell_word(directory);
-                vec![format!(
-                    "Next: `fwdlab report {directory}` prints the whole report, with every warning."
-                )]
+                vec![
+                    format!("Next: `fwdlab report {directory}` prints the whole report."),
+                    format!("`fwdlab show {directory} --warnings` prints every warning in full."),
+                ]
             }
             (RunState::Finished, _) => Vec::new(),
             (RunState::Stopped, _) => vec![go_on()],

@@ -123,6 +123,7 @@ impl<'a> Profiles<'a> {
                 family: trial.family,
                 attempts: record.attempts,
                 reasons: record.faults.iter().map(ToString::to_string).collect(),
+                faults: record.faults.clone(),
             })
             .collect()
     }

@@ -7,7 +7,7 @@ mod sentences;
 use std::collections::BTreeMap;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, Comparison, ProfileEvery, VariantName};
+use fwdlab_model::{AddressFamily, Comparison, ProfileEvery, ProfileFault, VariantName};
 use fwdlab_profile::{CostDifference, compare_profiles};
 use fwdlab_stats::{StudentSample, percent};
 use serde::{Deserialize, Serialize};
@@ -164,6 +164,9 @@ pub struct RejectedProfile {
     pub attempts: u32,
     /// Why it was rejected each time, as of the last time.
     pub reasons: Vec<String>,
+    /// The same in figures.
+    #[serde(default)]
+    pub faults: Vec<ProfileFault>,
 }
 
 /// The profiles of a run and their comparisons, read and made once for all that is said and drawn of them.
@@ -364,6 +367,7 @@ fn none_there() -> Warning {
              profiles with the run"
                 .to_owned(),
         ),
+        percent: None,
     }
 }
 
@@ -389,6 +393,7 @@ fn warnings(section: &ProfilesSection, loaded: &Loaded) -> Vec<Warning> {
             remedy: Some(
                 "measure again where nothing else runs on the CPUs that forward".to_owned(),
             ),
+            percent: None,
         });
     }
     warnings

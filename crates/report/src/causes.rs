@@ -1,0 +1,344 @@
+//! Warnings summed up by their cause: a line for each code, with counts and ranges.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fwdlab_model::ProfileFault;
+
+use crate::format::{counted, signed};
+use crate::profiles::ProfilesSection;
+use crate::report::{Report, Warning};
+use crate::text::columns;
+
+/// A warning with its subjects and, where it has one, its remedy.
+pub(crate) fn in_full(warning: &Warning) -> String {
+    let remedy = warning
+        .remedy
+        .as_ref()
+        .map_or_else(String::new, |remedy| format!("; {remedy}"));
+    format!("{}{remedy}", without_remedy(warning))
+}
+
+fn without_remedy(warning: &Warning) -> String {
+    match warning.subjects.join("; ") {
+        subjects if subjects.is_empty() => warning.text.clone(),
+        subjects => format!("{subjects}: {}", warning.text),
+    }
+}
+
+/// All warnings of one code.
+pub(crate) struct Cause<'a> {
+    pub(crate) code: &'a str,
+    warnings: Vec<&'a Warning>,
+}
+
+/// A line that stands for the warnings of a cause.
+pub(crate) struct Line {
+    pub(crate) text: String,
+    /// Whether it says all that they say.
+    pub(crate) is_whole: bool,
+}
+
+/// The causes of a report's warnings, in the order in which they come first.
+pub(crate) fn causes(report: &Report) -> Vec<Cause<'_>> {
+    let mut causes: Vec<Cause<'_>> = Vec::new();
+    for warning in &report.warnings {
+        match causes.iter_mut().find(|cause| cause.code == warning.code) {
+            Some(cause) => cause.warnings.push(warning),
+            None => causes.push(Cause {
+                code: &warning.code,
+                warnings: vec![warning],
+            }),
+        }
+    }
+    causes
+}
+
+impl Cause<'_> {
+    /// As much as fits in `room` columns: a single warning as it is, with its remedy or without; else what
+    /// the warnings have in common, with whom they concern, named or counted.
+    pub(crate) fn line(&self, profiles: Option<&ProfilesSection>, room: usize) -> Line {
+        let fits = |text: &String| columns(text) <= room;
+        if let [warning] = self.warnings[..] {
+            let whole = Some(in_full(warning)).filter(fits);
+            let is_whole = whole.is_some();
+            if let Some(text) = whole.or_else(|| Some(without_remedy(warning)).filter(fits)) {
+                return Line { text, is_whole };
+            }
+        }
+        let (summary, noun) = self.summary(profiles, room);
+        let subjects: BTreeSet<&str> = self
+            .warnings
+            .iter()
+            .flat_map(|warning| &warning.subjects)
+            .map(String::as_str)
+            .collect();
+        let text = match noun {
+            Some(noun) if !subjects.is_empty() => {
+                let names = subjects.iter().copied().collect::<Vec<_>>().join("; ");
+                let named = format!("{summary}: {names}");
+                let counted = format!("{summary}: {}", counted(subjects.len() as u64, noun));
+                let mut texts = [named, counted].into_iter();
+                texts.find(fits).unwrap_or(summary)
+            }
+            _ => summary,
+        };
+        Line {
+            text,
+            is_whole: false,
+        }
+    }
+
+    /// What its warnings have in common, and what they are about, where that is worth naming.
+    fn summary(
+        &self,
+        profiles: Option<&ProfilesSection>,
+        room: usize,
+    ) -> (String, Option<&'static str>) {
+        const VARIANT: Option<&str> = Some("variant");
+        const COMPARISON: Option<&str> = Some("comparison");
+        let number = self.warnings.len() as u64;
+        let (text, noun) = match self.code {
+            "W101" => ("too few blocks to show any difference", COMPARISON),
+            "W102" => ("too few blocks for so many comparisons at once", COMPARISON),
+            "W103" => (
+                "too few blocks for the A/A control to be able to fail",
+                None,
+            ),
+            "W104" => {
+                let size = self.range(true);
+                return (
+                    format!("the baseline differs from its own copy by {size}"),
+                    None,
+                );
+            }
+            "W105" => {
+                let size = self.range(true);
+                let text = format!("effects below the control's half-width, {size}");
+                return (text, COMPARISON);
+            }
+            "W106" => {
+                let blocks = counted(number, "far block");
+                let size = self.range(false);
+                return (
+                    format!("{blocks}, kept; estimates move by {size}"),
+                    COMPARISON,
+                );
+            }
+            "W107" => ("held by a limit that several variants share", VARIANT),
+            "W108" => {
+                let size = self.range(false);
+                let text = format!("slices depend on the one before; effects move by up to {size}");
+                return (text, None);
+            }
+            "W109" => {
+                let size = self.range(false);
+                let text = format!("slices depend on their place; effects move by up to {size}");
+                return (text, None);
+            }
+            "W110" => ("block effects or slices lie in two groups", VARIANT),
+            "W201" => ("the run is not finished", None),
+            "W202" => ("the blocks come from several sessions", None),
+            "W203" => {
+                let sources = counted(number, "source");
+                return (format!("{sources} of noise on this machine"), None);
+            }
+            "W204" => ("not run in this lab", VARIANT),
+            "W205" => {
+                let effects = counted(number, "block effect");
+                return (format!("{effects} left out, for want of rates"), VARIANT);
+            }
+            "W206" => (
+                "verdicts that read otherwise with invalid trials in",
+                COMPARISON,
+            ),
+            "W207" => ("there is no A/A control", None),
+            "W208" => ("blocks given up, because every attempt was invalid", None),
+            "W209" => (
+                "records were cut short; their blocks are measured again",
+                None,
+            ),
+            "W210" => (
+                "verdicts that read otherwise with disturbed time in",
+                COMPARISON,
+            ),
+            "W211" => ("the rates of some blocks rest on disturbed time too", None),
+            "W212" => (
+                "the order of the slices was not random; drift reads as an effect",
+                None,
+            ),
+            "W213" => ("frames were not sent and counted by eBPF programs", None),
+            "W217" => {
+                let size = self.range(true);
+                let text = format!("offered load differs from the baseline's by {size}");
+                return (text, VARIANT);
+            }
+            "W218" => ("forwarded all that was offered, and could do more", VARIANT),
+            "W219" => (
+                "no profiles, though asked for: nothing says why a rate changed",
+                None,
+            ),
+            "W220" => return (profiles_left_out(profiles, room), None),
+            _ => return (counted(number, "warning"), VARIANT),
+        };
+        (text.to_owned(), noun)
+    }
+
+    /// From the smallest to the largest figure of its warnings: `-1.2 to +0.8 %`, or without signs.
+    fn range(&self, with_sign: bool) -> String {
+        let sizes = self.warnings.iter().filter_map(|warning| warning.percent);
+        range(
+            sizes.map(|size| if with_sign { size } else { size.abs() }),
+            with_sign,
+        )
+    }
+}
+
+/// The smallest and the largest of some percentages; the one where they read alike.
+fn range(percents: impl Iterator<Item = f64>, with_sign: bool) -> String {
+    let (low, high) = percents.fold(
+        (f64::INFINITY, f64::NEG_INFINITY),
+        |(low, high), percent| (low.min(percent), high.max(percent)),
+    );
+    if low > high {
+        return "an unknown amount".to_owned();
+    }
+    let decimals = match low.abs().max(high.abs()) {
+        size if size >= 9.95 => 0,
+        size if size >= 0.995 => 1,
+        size if size >= 0.0995 => 2,
+        _ => 3,
+    };
+    let text = |percent: f64| {
+        if with_sign {
+            signed(percent, decimals)
+        } else {
+            format!("{percent:.decimals$}")
+        }
+    };
+    let (low, high) = (text(low), text(high));
+    if low == high {
+        format!("{low} %")
+    } else {
+        format!("{low} to {high} %")
+    }
+}
+
+/// How many profiles are left out, and why: `12 of 24 profiles left out, 20 to 54 % other programs`. Of several
+/// reasons the most frequent comes first, with ranges where they fit in `room` columns.
+fn profiles_left_out(profiles: Option<&ProfilesSection>, room: usize) -> String {
+    let Some(section) = profiles else {
+        return "profiles left out".to_owned();
+    };
+    let mut ratios_by_reason: BTreeMap<&str, Vec<Option<f64>>> = BTreeMap::new();
+    for fault in section
+        .rejected
+        .iter()
+        .flat_map(|rejected| &rejected.faults)
+    {
+        let (reason, ratio) = reason(fault);
+        ratios_by_reason.entry(reason).or_default().push(ratio);
+    }
+    let left_out = section.rejected.len();
+    let taken: usize = section
+        .variants
+        .iter()
+        .map(|variant| variant.blocks as usize)
+        .sum();
+    let head = format!(
+        "{left_out} of {} left out",
+        counted((taken + left_out) as u64, "profile")
+    );
+    let ratios = |ratios: &[Option<f64>]| {
+        let ratios: Option<Vec<f64>> = ratios.iter().copied().collect();
+        ratios.map(|ratios| range(ratios.into_iter().map(|ratio| ratio * 100.0), false))
+    };
+    let mut reasons: Vec<(&str, Vec<Option<f64>>)> = ratios_by_reason.into_iter().collect();
+    reasons.sort_by_key(|(_, of_reason)| std::cmp::Reverse(of_reason.len()));
+    match &reasons[..] {
+        [] => head,
+        [(reason, of_reason)] => match ratios(of_reason) {
+            Some(ratios) => format!("{head}, {ratios} {reason}"),
+            None => format!("{head}: {reason}"),
+        },
+        reasons => {
+            let text = |with_ranges: bool| {
+                let counts = reasons.iter().map(|(reason, of_reason)| {
+                    let range = ratios(of_reason).filter(|_| with_ranges);
+                    let range = range.map_or_else(String::new, |range| format!(" ({range})"));
+                    format!("{} {reason}{range}", of_reason.len())
+                });
+                format!("{head}: {}", counts.collect::<Vec<_>>().join(", "))
+            };
+            Some(text(true))
+                .filter(|text| columns(text) <= room)
+                .unwrap_or_else(|| text(false))
+        }
+    }
+}
+
+/// Why a profile does not show the load, in the fewest words, and how much of it.
+fn reason(fault: &ProfileFault) -> (&'static str, Option<f64>) {
+    match *fault {
+        ProfileFault::FewSamples { .. } => ("few samples", None),
+        ProfileFault::MissingCpu { .. } => ("a CPU not sampled", None),
+        ProfileFault::Lost { ratio, .. } => ("lost samples", Some(ratio)),
+        ProfileFault::Outside { .. } => ("not of the slices", None),
+        ProfileFault::Idle { ratio, .. } => ("idle CPU", Some(ratio)),
+        ProfileFault::Foreign { ratio, .. } => ("other programs", Some(ratio)),
+        ProfileFault::NoForwarding => ("nothing that forwards", None),
+        ProfileFault::NotTaken { .. } => ("not taken", None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warning(code: &str, subject: &str, percent: f64) -> Warning {
+        Warning {
+            code: code.to_owned(),
+            subjects: vec![subject.to_owned()],
+            text: "a text that is far too long for a line of its own, as most of them are"
+                .to_owned(),
+            remedy: Some("do something about it".to_owned()),
+            percent: Some(percent),
+        }
+    }
+
+    #[test]
+    fn a_range_has_as_many_decimals_as_its_size_deserves() {
+        let of = |percents: &[f64], with_sign| range(percents.iter().copied(), with_sign);
+        assert_eq!(of(&[20.4, 53.9, 31.0], false), "20 to 54 %");
+        assert_eq!(of(&[0.31, 0.9], false), "0.31 to 0.90 %");
+        assert_eq!(of(&[1.26, 1.31], false), "1.3 %");
+        assert!(of(&[-1.2, 0.8], true).ends_with("to +0.8 %"));
+        assert_eq!(of(&[], false), "an unknown amount");
+    }
+
+    /// Every code that `docs/warnings.md` has for a run is summed up in words of its own.
+    #[test]
+    fn every_code_has_a_summary() {
+        // Of `fwdlab compare` alone, which prints its warnings in full.
+        let elsewhere = ["W111", "W214", "W215", "W216"];
+        let documented = include_str!("../../../docs/warnings.md")
+            .lines()
+            .filter_map(|line| line.strip_prefix("| W")?.get(..3))
+            .map(|digits| format!("W{digits}"))
+            .filter(|code| !elsewhere.contains(&code.as_str()));
+        let mut codes = 0;
+        for code in documented {
+            codes += 1;
+            let warnings = [warning(&code, "a", 0.3), warning(&code, "b", 120.0)];
+            let cause = Cause {
+                code: &code,
+                warnings: warnings.iter().collect(),
+            };
+            let (text, noun) = cause.summary(None, 74);
+            assert!(!text.contains("warning"), "{code}: {text}");
+            let counted = noun.map_or_else(String::new, |noun| format!(": 123 {noun}s"));
+            let line = format!("{code}  {text}{counted}");
+            assert!(columns(&line) <= 80, "{line}");
+        }
+        assert!(codes > 20, "{codes}");
+    }
+}
