@@ -34,6 +34,7 @@ mod readme;
 mod report;
 mod sections;
 mod sentences;
+mod sessions;
 mod summary;
 mod svg;
 mod terminal;
@@ -43,7 +44,7 @@ mod trials_plot;
 
 pub use compare::{
     Basis, COMPARE_SCHEMA_VERSION, CompareGroup, CompareReport, CompareRow, CompareSettings,
-    Observations, compare_blocks, compare_directories, compare_independent, compare_pairs,
+    Observations, compare_blocks, compare_independent, compare_pairs,
 };
 pub use cpu_time::CpuTimeRow;
 pub use error::ReportError;
@@ -64,6 +65,7 @@ pub use profiles::{
 };
 pub use report::*;
 pub use sentences::settled_load;
+pub use sessions::{RerunsSection, Session, SessionSection, SessionVariant, compare_sessions};
 pub use summary::SUMMARY_SCHEMA_VERSION;
 pub use text::one_line;
 pub use totals::{ConservationTotals, FlowsSection};

@@ -247,26 +247,7 @@ pub(crate) fn rows(
     Ok(found)
 }
 
-/// The same for a variant of two runs: trials of different times, so that each side is a sample of its
-/// own. None where one of the loads is self-clocked, or its records do not say what was offered.
-pub(crate) fn row_of_runs(
-    [baseline, other]: [&Loaded; 2],
-    variant: &VariantName,
-    family: AddressFamily,
-    as_variant: VariantName,
-    settings: &VerdictSettings,
-) -> Result<Option<OfferedLoadRow>, StatsError> {
-    let sides = [baseline, other].map(|loaded| Side::of_run(loaded, variant, family));
-    let is_own_outcome = [baseline, other]
-        .iter()
-        .any(|loaded| loaded.regime() == LoadRegime::SelfClocked);
-    if is_own_outcome || sides.iter().any(|side| side.offered.is_empty()) {
-        return Ok(None);
-    }
-    row_of_sides(&sides, as_variant, settings).map(Some)
-}
-
-/// The same for observations whose offered loads are known; logarithms need positive ones of both.
+/// The same for observations whose offered loads are known, each side a sample of its own; logarithms need positive ones of both.
 ///
 /// Shape: forwarding rates and as many offered loads, the baseline's first.
 pub(crate) fn row_of_observations(
@@ -348,17 +329,6 @@ struct Side {
 }
 
 impl Side {
-    fn of_run(loaded: &Loaded, variant: &VariantName, family: AddressFamily) -> Self {
-        let mut side = Self::default();
-        for attempt in evidence::attempts(loaded, Scope::Accepted) {
-            let trial = evidence::trial(attempt, variant, family);
-            if let Some(trial) = trial.filter(|trial| trial.offered_frames > 0) {
-                side.push(trial);
-            }
-        }
-        side
-    }
-
     fn push(&mut self, trial: &TrialRecord) {
         self.rates.push(trial.observation_pps.ln());
         self.offered.push(offered_pps(trial).ln());
@@ -486,7 +456,7 @@ fn where_there_is_a_line<T>(found: Result<T, StatsError>) -> Result<Option<T>, S
     }
 }
 
-fn offered_pps(trial: &TrialRecord) -> f64 {
+pub(crate) fn offered_pps(trial: &TrialRecord) -> f64 {
     trial.offered_frames as f64 / trial.measured_s
 }
 

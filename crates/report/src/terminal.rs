@@ -76,10 +76,18 @@ pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> St
         screen.line("");
         let shown = Shown::of_group(report, group);
         screen.comparison(&shown);
+        if let Some(reruns) = &group.reruns {
+            screen.line("");
+            screen.wrapped("", &sentences::reruns(reruns), Style::Dim);
+        }
         if shown.rows.iter().any(|(_, row)| !row.methods.is_empty()) {
             screen.line("");
             screen.methods(&shown);
         }
+    }
+    if let Some(why) = &report.no_verdict {
+        screen.line("");
+        screen.wrapped("", &format!("No verdict: {why}"), Style::Yellow);
     }
     screen.warnings(&report.warnings);
     screen.text
@@ -145,7 +153,11 @@ impl<'a> Shown<'a> {
             factorial: group.factorial.as_ref(),
             threshold_percent: report.threshold_percent,
             ministat: &group.ministat,
-            ministat_note: None,
+            ministat_note: report
+                .basis
+                .is_of_few_sessions()
+                .then_some(sentences::MINISTAT_OF_SESSIONS)
+                .filter(|_| !group.ministat.is_empty()),
             offered_load: &group.offered_load,
             cpu_time: Vec::new(),
             profiles: Vec::new(),
@@ -247,11 +259,18 @@ impl Screen {
             }
         }
         for (index, (label, row)) in shown.rows.iter().enumerate().skip(1) {
-            let Some(verdict) = &row.verdict else {
-                self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
-                continue;
-            };
-            self.finding(label, verdict);
+            match (&row.verdict, &row.effect) {
+                (Some(verdict), _) => self.finding(label, verdict),
+                (None, Some(effect)) => {
+                    self.wrapped("  ", label, Style::Bold);
+                    let sentence = sentences::finding(sentences::WITHIN_SESSIONS, effect, &[]);
+                    self.wrapped("    ", &sentence, Style::Plain);
+                }
+                (None, None) => {
+                    self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
+                    continue;
+                }
+            }
             if let Some(Some(time)) = shown.cpu_time.get(index) {
                 self.wrapped("    ", time, Style::Plain);
             }
