@@ -27,9 +27,9 @@ const FILES: &str = "files.jsonl";
 /// Below it lie the folders, as in the archive.
 const RESULTS: &str = "results";
 /// One folder of results.
-const IMPORTED: &str = "imported.json";
+pub(crate) const IMPORTED: &str = "imported.json";
 /// One line a run.
-const RUNS: &str = "runs.jsonl";
+pub(crate) const RUNS: &str = "runs.jsonl";
 
 /// `import.json`: what an import was made of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

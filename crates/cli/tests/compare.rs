@@ -5,7 +5,7 @@ mod shared;
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use serde_json::{Value, json};
@@ -371,4 +371,136 @@ fn loose_files_pass_and_fail_as_before() {
     );
     let output = compare(&[&b, &a, "--fail-on", "worse:1%"]);
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+}
+
+/// Forty seconds at one rate.
+fn receiver(rate_pps: u32) -> String {
+    let mut log = "CMD: pkt-gen -f rx -i ix1\n".to_owned();
+    for second in 0..40 {
+        log += &format!(
+            "{second:03}.000000 main_thread [1441] {rate_pps} pps ({rate_pps} pkts in 1000000 usec)\n"
+        );
+    }
+    log
+}
+
+/// An archive of two folders of results, the second one's rates 20 % higher, imported; each has a text with a block of
+/// ministat. Returns the imported folders.
+fn imported(root: &Path) -> [String; 2] {
+    let archive = root.join("archive");
+    for (folder, extra) in [("L1", 0), ("L2", 20)] {
+        let results = archive.join("P/N/T/results").join(folder);
+        fs::create_dir_all(&results).unwrap();
+        let mut files = Vec::new();
+        for (variant, rates) in [("off", [100, 104, 102]), ("on", [140, 143, 141])] {
+            let rates = rates.map(|rate| (rate + rate * extra / 100) * 1000);
+            for (number, rate) in (1..).zip(rates) {
+                let log = results.join(format!("bench.{variant}.{number}.receiver"));
+                fs::write(log, receiver(rate)).unwrap();
+            }
+            let file = results.join(format!("{variant}.pps"));
+            fs::write(&file, rates.map(|rate| format!("{rate}\n")).concat()).unwrap();
+            files.push(file.to_str().unwrap().to_owned());
+        }
+        let output = fwdlab(&["ministat", "-s", &files[0], &files[1]])
+            .output()
+            .unwrap();
+        let block = String::from_utf8(output.stdout)
+            .unwrap()
+            .replace(&format!("{}/", results.display()), "");
+        let readme = format!("# Impact of a switch\n\n```\n{block}```\n");
+        fs::write(results.join("README.md"), readme).unwrap();
+    }
+    let out = root.join("imported");
+    let [archive, out] = [&archive, &out].map(|path| path.to_str().unwrap());
+    let output = fwdlab(&["import", "netbenches", archive, "--results", out])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    ["L1", "L2"].map(|folder| format!("{out}/results/P/N/T/results/{folder}"))
+}
+
+#[test]
+fn imported_directories_are_compared_analyzed_shown_and_linted() {
+    let scratch = tempfile::tempdir().unwrap();
+    let [one, other] = imported(scratch.path());
+    let of = |arguments: &[&str]| fwdlab(arguments).output().unwrap();
+
+    let said = printed(&compare(&[&one, &other]), 0);
+    assert!(said.contains("within these sessions: +19.6 % ["), "{said}");
+    assert!(said.contains("No verdict"), "{said}");
+    let json: Value =
+        serde_json::from_str(&printed(&compare(&[&one, &other, "--json"]), 0)).unwrap();
+    assert_eq!(json["groups"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        json["groups"][0]["rows"][0]["forwarding_rate_pps"],
+        102_000.0
+    );
+    assert!(refused(&[&one, &format!("{one}/")]).contains("compared with itself"));
+    let alone = refused(&[&one]);
+    assert!(
+        alone.contains(&format!("`fwdlab analyze {one}`")),
+        "{alone}"
+    );
+
+    for command in ["analyze", "show"] {
+        let said = printed(&of(&[command, &one]), 0);
+        assert!(
+            said.starts_with("Impact of a switch Published by others: "),
+            "{said}"
+        );
+        assert!(said.contains("different (faster): +38."), "{said}");
+        assert!(said.contains("W214"), "{said}");
+        let json: Value =
+            serde_json::from_str(&printed(&of(&[command, &one, "--json"]), 0)).unwrap();
+        assert_eq!(
+            json["blocks"][0]["judged"]["groups"][0]["rows"][1]["verdict"]["words"],
+            "different"
+        );
+    }
+    let said = printed(&of(&["analyze", &one, "--threshold", "45", "--methods"]), 0);
+    assert!(
+        said.contains("different but negligible (faster): +38.") && said.contains("Mann-Whitney"),
+        "{said}"
+    );
+    let output = of(&["analyze", &one, "--baseline", "on"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    // Nothing was written.
+    assert!(!Path::new(&one).join("README.md").exists());
+
+    // Sound as it was imported, and as it was reported.
+    let sound = |said: &str| said.contains("nothing found in 1 results directory");
+    let said = printed(&of(&["lint", &one]), 0);
+    assert!(sound(&said), "{said}");
+    printed(&of(&["report", &one]), 0);
+    let said = printed(&of(&["lint", &one]), 0);
+    assert!(sound(&said), "{said}");
+    let below: PathBuf = scratch.path().join("imported");
+    let said = printed(&of(&["lint", below.to_str().unwrap()]), 0);
+    assert!(
+        said.contains("nothing found in 2 results directories"),
+        "{said}"
+    );
+
+    // Whatever is changed in it is found.
+    fs::write(Path::new(&one).join("off.pps"), "100000\n109000\n102000\n").unwrap();
+    let readme = Path::new(&one).join("README.md");
+    let text = fs::read_to_string(&readme).unwrap();
+    fs::write(
+        &readme,
+        text.replacen("different (faster): +38.", "different (faster): +39.", 1),
+    )
+    .unwrap();
+    fs::write(Path::new(&one).join("third.pps"), "1\n").unwrap();
+    let output = of(&["lint", &one, "--json"]);
+    let findings: Vec<Value> = serde_json::from_str(&printed(&output, 1)).unwrap();
+    let codes: Vec<&str> = findings
+        .iter()
+        .map(|of| of["code"].as_str().unwrap())
+        .collect();
+    assert_eq!(codes, ["L103", "L108", "L203"]);
+    assert_eq!(
+        findings[0]["sentence"],
+        "off.pps holds 109000 where its run gives 104000"
+    );
 }

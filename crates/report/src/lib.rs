@@ -52,7 +52,7 @@ pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection
 pub use findings::FINDINGS_SCHEMA_VERSION;
 pub use gate::{Gate, GateFailure, GateResult};
 pub use imported::{IMPORTED_REPORT_SCHEMA_VERSION, ImportedReport, JudgedBlock, VariantSummary};
-pub use lint::lint_report;
+pub use lint::{lint_imported_report, lint_report};
 pub use live::{BlockUnderWay, Frame, LiveView, Moment, Reader, RunState, block_outcome};
 pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use preview::{
