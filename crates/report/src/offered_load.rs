@@ -166,17 +166,16 @@ pub(crate) fn is_carried_whole(
     let mut trials = attempts.iter().flat_map(|attempt| {
         variants().filter_map(|variant| evidence::trial(attempt, variant, family))
     });
-    // A trial that offered less than was intended is not valid.
-    let is_carried = |trial: &TrialRecord| {
-        let lost = trial.frames_dropped_behind_tester() as f64;
-        let offered = trial.offered_frames as f64;
-        // Frames that are under way at the edges of slices are no loss.
-        let came_through = trial.forwarded_frames as f64 >= HELD_RATIO * offered;
-        came_through
-            && !trial.drops.contains_key(NOT_TRANSMITTED)
-            && lost <= LOST_RATIO_MAX * offered
-    };
     !attempts.is_empty() && trials.all(is_carried)
+}
+
+/// Whether all that was offered in a trial came through. One that offered less than was intended is not valid.
+pub(crate) fn is_carried(trial: &TrialRecord) -> bool {
+    let lost = trial.frames_dropped_behind_tester() as f64;
+    let offered = trial.offered_frames as f64;
+    // Frames that are under way at the edges of slices are no loss.
+    let came_through = trial.forwarded_frames as f64 >= HELD_RATIO * offered;
+    came_through && !trial.drops.contains_key(NOT_TRANSMITTED) && lost <= LOST_RATIO_MAX * offered
 }
 
 /// W218 for each variant whose trials show the load, and not the DUT: under overload, all that was offered

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fwdlab_archive::{Loaded, imported_observations, imported_start};
 use fwdlab_model::imported::{ImportedResults, ImportedRun};
-use fwdlab_model::{AddressFamily, LoadRegime, VariantName};
+use fwdlab_model::{AddressFamily, LoadRegime, TrialRecord, VariantName};
 use fwdlab_stats::{
     ComparedSessions, ComparisonVerdict, IndependentObservations, Method, RerunNoise, SESSIONS_MIN,
     StatsError, independent_methods, median, minimum_sessions, percent, rerun_verdicts,
@@ -55,6 +55,9 @@ pub struct SessionVariant {
     pub values_pps: Vec<f64>,
     /// What was offered, one number an observation; none where it is not known, or follows from what was forwarded.
     pub offered_pps: Option<Vec<f64>>,
+    /// Whether all that was offered came through in every trial: the rates are then those of the load. Never under a
+    /// self-clocked load.
+    pub is_carried_whole: bool,
 }
 
 impl Session {
@@ -71,24 +74,28 @@ impl Session {
             for &family in &loaded.resolved.traffic.families {
                 let compared = loaded.resolved.variants.iter();
                 for variant in compared.filter(|variant| variant.control_of.is_none()) {
-                    let trials = attempts
+                    let trials: Vec<&TrialRecord> = attempts
                         .iter()
                         .filter(|attempt| attempt.record.session == number)
-                        .filter_map(|attempt| evidence::trial(attempt, &variant.name, family));
-                    let (values_pps, offered_pps): (Vec<f64>, Vec<f64>) = trials
-                        .map(|trial| (trial.observation_pps, offered_load::offered_pps(trial)))
-                        .unzip();
-                    if values_pps.is_empty() {
+                        .filter_map(|attempt| evidence::trial(attempt, &variant.name, family))
+                        .collect();
+                    if trials.is_empty() {
                         continue;
                     }
-                    let is_known = loaded.regime() != LoadRegime::SelfClocked
-                        && offered_pps.iter().all(|pps| *pps > 0.0);
+                    let (values_pps, offered_pps): (Vec<f64>, Vec<f64>) = trials
+                        .iter()
+                        .map(|trial| (trial.observation_pps, offered_load::offered_pps(trial)))
+                        .unzip();
+                    let is_own_outcome = loaded.regime() == LoadRegime::SelfClocked;
+                    let is_known = !is_own_outcome && offered_pps.iter().all(|pps| *pps > 0.0);
                     variants.push(SessionVariant {
                         name: variant.name.clone(),
                         label: variant.label.clone(),
                         family: Some(family),
                         values_pps,
                         offered_pps: is_known.then_some(offered_pps),
+                        is_carried_whole: !is_own_outcome
+                            && trials.iter().all(|trial| offered_load::is_carried(trial)),
                     });
                 }
             }
@@ -124,6 +131,7 @@ impl Session {
                 family: variant.family,
                 values_pps,
                 offered_pps: offered_pps.filter(|pps| pps.iter().all(|pps| *pps > 0.0)),
+                is_carried_whole: false,
             })
         });
         let variants: Vec<SessionVariant> = variants.collect();
@@ -338,6 +346,8 @@ struct Sets {
     sessions: Vec<Vec<Vec<f64>>>,
     /// The observations of each rerun.
     reruns: Vec<Vec<f64>>,
+    /// Of which sides the rates are those of the load.
+    is_carried_whole: Vec<bool>,
 }
 
 /// What is made of one side against the baseline.
@@ -391,6 +401,10 @@ impl SessionComparison<'_> {
             let variants = sessions.iter().filter_map(|session| session.variant(key));
             variants.map(|variant| variant.values_pps.clone()).collect()
         };
+        let is_carried_whole = |side: &[Session]| {
+            let mut variants = side.iter().filter_map(|session| session.variant(key));
+            variants.all(|variant| variant.is_carried_whole)
+        };
         let shown = |side: &Vec<Session>| {
             let variants: Vec<&SessionVariant> = side
                 .iter()
@@ -419,6 +433,11 @@ impl SessionComparison<'_> {
             shown: self.sides.iter().map(shown).collect(),
             sessions: self.sides.iter().map(|side| of(side)).collect(),
             reruns: of(self.reruns),
+            is_carried_whole: self
+                .sides
+                .iter()
+                .map(|side| is_carried_whole(side))
+                .collect(),
             title,
         }
     }
@@ -495,11 +514,16 @@ impl SessionComparison<'_> {
         let baseline_row = row(baseline);
         let mut family_size = 0;
         let mut rows: Vec<CompareRow> = vec![baseline_row.clone()];
-        for (set, judged) in others.iter().zip(judged) {
+        for (number, (set, judged)) in (1..).zip(others.iter().zip(judged)) {
+            let is_of_load = sets.is_carried_whole[0] && sets.is_carried_whole[number];
             let mut row = row(set);
             row.row.effect = Some(match judged {
                 Judged::Within(effect) => effect,
                 Judged::Verdict(verdict) => {
+                    let verdict = match is_of_load {
+                        true => verdict.not_limited_by_dut(),
+                        false => *verdict,
+                    };
                     family_size = verdict.family_size;
                     let effect = Effect::of_verdict(&verdict, Some(&baseline_row.row));
                     row.row.verdict = Some(verdict_section(&verdict, &effect));

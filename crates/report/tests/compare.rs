@@ -643,6 +643,36 @@ fn sessions_are_compared_by_the_variants_that_all_have() {
     );
 }
 
+/// Sessions that forwarded all that was offered tell nothing of the device, whatever their rates.
+#[test]
+fn rates_of_the_load_are_no_verdict_on_the_device() {
+    let ratios = [1.0, 1.01, 1.02, 1.03, 1.04];
+    let of_load = |mut side: Vec<Session>, is_whole: bool| {
+        let variants = side.iter_mut().flat_map(|session| &mut session.variants);
+        variants.for_each(|variant| variant.is_carried_whole = is_whole);
+        side
+    };
+    let judged = |whole: [bool; 2]| {
+        let sides = [
+            of_load(side("before", &ratios, 1), whole[0]),
+            of_load(side("after", &ratios.map(|ratio| ratio * 0.8), 2), whole[1]),
+        ];
+        compare_sessions(&sides, &[], SETTINGS).unwrap()
+    };
+    let report = judged([true, true]);
+    assert_eq!(words(&report), ["not limited by the DUT"; 2]);
+    assert!(fails("worse:1%", &report).is_some());
+    // Where one side dropped something, its rate is its own.
+    assert_eq!(words(&judged([true, false])), ["different"; 2]);
+
+    let of_run_under = |regime: LoadRegime| {
+        let mut loaded = Synthetic::default().loaded();
+        loaded.resolved.traffic.regime = regime;
+        of_run("run", &loaded)[0].variants[0].is_carried_whole
+    };
+    assert!(of_run_under(LoadRegime::Paced) && !of_run_under(LoadRegime::SelfClocked));
+}
+
 /// Variants of others come in any order, and some do not say their address family.
 #[test]
 fn the_variants_of_a_family_are_one_family_wherever_they_stand() {
