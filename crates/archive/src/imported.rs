@@ -7,13 +7,16 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Component, Path, PathBuf};
 
-use fwdlab_model::imported::{IMPORT_SCHEMA_VERSION, ImportedResults, ImportedRun};
+use fwdlab_model::imported::{
+    IMPORT_SCHEMA_VERSION, ImportedResults, ImportedRun, ImportedVariant,
+};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
 use crate::load::{parse_json, read_json};
-use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, imported_file};
+use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, PrintedTime, imported_file};
 use crate::parallel::both;
 use crate::replacement::Replacement;
 
@@ -24,9 +27,9 @@ const FILES: &str = "files.jsonl";
 /// Below it lie the folders, as in the archive.
 const RESULTS: &str = "results";
 /// One folder of results.
-const IMPORTED: &str = "imported.json";
+pub(crate) const IMPORTED: &str = "imported.json";
 /// One line a run.
-const RUNS: &str = "runs.jsonl";
+pub(crate) const RUNS: &str = "runs.jsonl";
 
 /// `import.json`: what an import was made of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -239,6 +242,36 @@ pub fn load_imported(dir: &Path) -> Result<(ImportedResults, Vec<ImportedRun>), 
         .map(|(index, line)| parse_json(&Place::line(&path, index + 1), line.as_bytes()));
     let runs = runs.collect::<Result<_, _>>();
     Ok((results, runs.map_err(ArchiveError::of_import)?))
+}
+
+/// What was forwarded in each run of a variant, and offered where a log says it, in packets per second: what the logs
+/// give as the archive reckons it, and what was published where no logs are there. Runs that were profiled are left
+/// out.
+///
+/// Shape: runs of any variants, in order.
+pub fn imported_observations<'a>(
+    variant: &ImportedVariant,
+    runs: impl IntoIterator<Item = &'a ImportedRun>,
+) -> Vec<(f64, Option<f64>)> {
+    let of_logs: Vec<(f64, Option<f64>)> = runs
+        .into_iter()
+        .filter(|run| run.variant == variant.name && !run.is_profiled)
+        .filter_map(|run| Some((run.archive_pps?, run.offered_pps)))
+        .collect();
+    if !of_logs.is_empty() {
+        return of_logs;
+    }
+    let published = variant.dataset.iter();
+    let published = published.flat_map(|dataset| &dataset.published_pps);
+    published.map(|&pps| (pps, None)).collect()
+}
+
+/// The second at which a variant's runs began, UTC, where its description says.
+#[must_use]
+pub fn imported_start(variant: &ImportedVariant) -> Option<String> {
+    let start = variant.description.as_ref()?.start.as_deref()?;
+    let second = PrintedTime::parse(start)?.epoch_s?;
+    Some(Timestamp::from_second(second).ok()?.to_string())
 }
 
 #[cfg(test)]

@@ -29,7 +29,10 @@ pub use caller::give_to_caller;
 pub use durable::write_file;
 pub use error::{ArchiveError, ArchiveWarning, Place};
 pub use fwdlab_pkt_gen as pkt_gen;
-pub use imported::{FileCounts, ImportAccount, is_imported, load_imported, write_import};
+pub use imported::{
+    FileCounts, ImportAccount, imported_observations, imported_start, is_imported, load_imported,
+    write_import,
+};
 pub use load::{Attempt, Finished, Loaded};
 pub use lock::holder;
 pub use observations::{Column, ObservationsError, parse_observations};

@@ -1,8 +1,10 @@
 //! `fwdlab analyze`.
 
+use std::path::Path;
+
 use fwdlab_archive::{Loaded, Results};
 use fwdlab_model::{Comparison, VariantName};
-use fwdlab_report::{Report, render};
+use fwdlab_report::{CompareSettings, Report, render};
 
 use crate::args::{AnalyzeArguments, FormArguments};
 use crate::exit::{Code, WrongArguments};
@@ -10,6 +12,9 @@ use crate::output;
 use crate::report;
 
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
+    if let Some(directory) = report::find_imported(&arguments.results, &arguments.directory) {
+        return imported(&directory, arguments);
+    }
     let directory = Results::find(&arguments.results, &arguments.directory)?;
     let mut loaded = Results::load(&directory)?;
     let design = &mut loaded.resolved.design;
@@ -35,6 +40,27 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
         ))?;
     }
     Ok(code)
+}
+
+/// Published results, judged as asked; what is compared with what is as their text has it.
+fn imported(directory: &Path, arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
+    if let Some(baseline) = &arguments.baseline {
+        let text = format!(
+            "--baseline {baseline:?}: {} holds published results, which are compared as their text has it; for other \
+             comparisons give its files (*.pps) to `fwdlab compare`",
+            directory.display()
+        );
+        return Err(WrongArguments(text).into());
+    }
+    let asked = &arguments.verdicts;
+    let usual = CompareSettings::default();
+    let settings = CompareSettings {
+        confidence_percent: asked.confidence.unwrap_or(usual.confidence_percent),
+        threshold_percent: asked.threshold.unwrap_or(usual.threshold_percent),
+        with_methods: arguments.methods,
+        ministat: None,
+    };
+    report::print_imported(&report::read_imported(directory, settings)?, arguments.json)
 }
 
 /// All other variants compared with one, which is given by its label or its name in files.

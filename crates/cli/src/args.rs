@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory as _, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgAction, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
+};
 use clap_complete::Shell;
 use fwdlab_archive::lint::RULES;
 use fwdlab_model::{
@@ -360,8 +362,18 @@ pub(crate) struct AnalyzeArguments {
 pub(crate) struct CompareArguments {
     /// Files with a number in every line, .csv files, or results directories; the first is the
     /// baseline
-    #[arg(required_unless_present = "design", num_args = 2.., value_name = "FILE|DIR")]
+    #[arg(required_unless_present = "design", value_name = "FILE|DIR")]
     pub(crate) sources: Vec<PathBuf>,
+    /// Compare two sides of several sessions: the directories before this option are the baseline, those after it the
+    /// other side
+    #[arg(long, value_name = "DIR", num_args = 1.., action = ArgAction::Set, value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["design", "paired", "offered"])]
+    pub(crate) with: Vec<PathBuf>,
+    /// Reruns of one configuration, other than those compared, which show how much sessions differ; for fewer than
+    /// 4 sessions a side
+    #[arg(long, value_name = "DIR", num_args = 1.., action = ArgAction::Set, value_hint = ValueHint::DirPath)]
+    #[arg(conflicts_with_all = ["design", "paired", "offered"])]
+    pub(crate) sessions: Vec<PathBuf>,
     /// The files and the factors whose levels they combine: a .csv file with a column `file` and one
     /// for every factor, the baseline in its first row
     #[arg(long, value_name = "FILE", conflicts_with = "sources")]

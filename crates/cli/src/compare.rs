@@ -1,12 +1,14 @@
 //! `fwdlab compare`.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_archive::{Loaded, Results};
+use fwdlab_archive::{Loaded, Results, is_imported};
 use fwdlab_model::{AddressFamily, VariantName};
 use fwdlab_report::{
-    CompareReport, CompareSettings, Observations, ReportError, compare_blocks, compare_directories,
-    compare_independent, compare_pairs, render,
+    CompareReport, CompareSettings, Observations, ReportError, compare_blocks, compare_independent,
+    compare_pairs, compare_sessions, render,
 };
 
 use crate::args::CompareArguments;
@@ -15,6 +17,7 @@ use crate::design;
 use crate::exit::{Code, WrongArguments};
 use crate::gate;
 use crate::output;
+use crate::sides::Directories;
 
 pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Code> {
     let report = accepted(compared(arguments, arguments.verdicts.threshold))?;
@@ -81,6 +84,22 @@ fn compared(arguments: &CompareArguments, threshold: Option<f64>) -> anyhow::Res
         );
         return Err(WrongArguments(text).into());
     }
+    refuse_one_alone(arguments, sources)?;
+    let of_sessions = [
+        ("--with", &arguments.with),
+        ("--sessions", &arguments.sessions),
+    ];
+    for (option, directories) in of_sessions {
+        let named = sources.iter().chain(directories.iter());
+        let file = named.into_iter().find(|source| !source.is_dir());
+        if let Some(file) = file.filter(|_| !directories.is_empty()) {
+            let text = format!(
+                "{option}: {} is not a directory; sessions are those of results directories",
+                file.display()
+            );
+            return Err(WrongArguments(text).into());
+        }
+    }
     let directories = sources.iter().filter(|source| source.is_dir()).count();
     if directories > 0 && !arguments.offered.is_empty() {
         let text = "--offered: results directories know what was offered; leave it out";
@@ -92,15 +111,17 @@ fn compared(arguments: &CompareArguments, threshold: Option<f64>) -> anyhow::Res
                         together; leave it out";
             return Err(WrongArguments(text.to_owned()).into());
         }
-        let loaded = sources
-            .iter()
-            .map(|source| Ok((source.display().to_string(), Results::load(source)?)))
-            .collect::<anyhow::Result<Vec<_>>>()?;
-        let loaded: Vec<(String, &Loaded)> = loaded
-            .iter()
-            .map(|(path, loaded)| (path.clone(), loaded))
-            .collect();
-        return Ok(compare_directories(&loaded, settings)?);
+        let mut read = Directories::default();
+        let sides = if arguments.with.is_empty() {
+            let sides = sources
+                .iter()
+                .map(|source| read.sessions(std::slice::from_ref(source)));
+            sides.collect::<anyhow::Result<Vec<_>>>()?
+        } else {
+            vec![read.sessions(sources)?, read.sessions(&arguments.with)?]
+        };
+        let reruns = read.sessions(&arguments.sessions)?;
+        return Ok(compare_sessions(&sides, &reruns, settings)?);
     }
     if directories > 0 {
         let text = "files and results directories cannot be compared with each other; of a directory \
@@ -114,11 +135,56 @@ fn compared(arguments: &CompareArguments, threshold: Option<f64>) -> anyhow::Res
         return Ok(compare_blocks(&loaded, family, &variants, settings)?);
     }
     let sets = observations(arguments, sources)?;
-    Ok(if arguments.paired {
+    let mut report = if arguments.paired {
         compare_pairs(&sets, design.as_ref(), settings)?
     } else {
         compare_independent(&sets, design.as_ref(), settings)?
-    })
+    };
+    let folders = sources.iter().filter_map(|source| results_folder(source));
+    if folders.collect::<BTreeSet<_>>().len() > 1 {
+        report.warn_of_sessions();
+    }
+    Ok(report)
+}
+
+/// The results directory that a file lies in.
+fn results_folder(path: &Path) -> Option<PathBuf> {
+    let folder = fs::canonicalize(path).ok()?.parent()?.to_owned();
+    (folder.join("trials.jsonl").is_file() || is_imported(&folder)).then_some(folder)
+}
+
+/// One file or directory alone: what looks at it instead.
+fn refuse_one_alone(
+    arguments: &CompareArguments,
+    sources: &[PathBuf],
+) -> Result<(), WrongArguments> {
+    let [source] = sources else {
+        return Ok(());
+    };
+    if !arguments.with.is_empty() || arguments.design.is_some() {
+        return Ok(());
+    }
+    let shown = source.display();
+    let (what, instead) = if !source.is_dir() {
+        (
+            "file",
+            format!("to describe one, `fwdlab ministat {shown}`"),
+        )
+    } else if is_imported(source) {
+        (
+            "results directory",
+            format!("to judge what was published in it, `fwdlab analyze {shown}`"),
+        )
+    } else {
+        (
+            "results directory",
+            format!("to compare the variants of one, `fwdlab analyze {shown}`"),
+        )
+    };
+    let text = format!(
+        "{shown}: one {what}; compare needs two or more, the first is the baseline; {instead}"
+    );
+    Err(WrongArguments(text))
 }
 
 /// The observations in files, each with what was offered where that was given.
@@ -214,10 +280,7 @@ fn labels(sources: &[PathBuf]) -> Vec<String> {
         stem.to_string_lossy().into_owned()
     };
     let stems: Vec<String> = sources.iter().map(stem).collect();
-    let unique = stems
-        .iter()
-        .collect::<std::collections::BTreeSet<_>>()
-        .len();
+    let unique = stems.iter().collect::<BTreeSet<_>>().len();
     if unique == stems.len() {
         stems
     } else {

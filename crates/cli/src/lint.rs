@@ -6,9 +6,11 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fwdlab_archive::lint::{Finding, RULES, Severity, lint_directory, lint_tree, search};
+use fwdlab_archive::lint::{
+    Finding, RULES, Severity, lint_directory, lint_imported, lint_tree, search,
+};
 use fwdlab_archive::netbenches::ArchiveTree;
-use fwdlab_report::{lint_report, render};
+use fwdlab_report::{lint_imported_report, lint_report, render};
 
 use crate::args::{FailOn, LintArguments};
 use crate::exit::{Code, DONE, GOAL_MISSED, WrongArguments};
@@ -19,13 +21,15 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
         return explain(code);
     }
     let mut directories = Vec::new();
+    let mut imported = Vec::new();
     let mut findings = Vec::new();
     let mut published_folders = 0;
     for root in &arguments.directories {
         let root = as_seen_from_here(root);
         let found = search(&root)?;
-        let published = lint_published(&root, &found.directories)?;
-        let is_empty = found.directories.is_empty() && found.findings.is_empty();
+        let own = [found.directories.as_slice(), found.imported.as_slice()].concat();
+        let published = lint_published(&root, &own)?;
+        let is_empty = own.is_empty() && found.findings.is_empty();
         if is_empty && published.is_none() {
             return Err(WrongArguments(format!(
                 "{}: there are no results below it; give a results directory, or a folder with some in it",
@@ -34,6 +38,7 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
             .into());
         }
         directories.extend(found.directories);
+        imported.extend(found.imported);
         match published {
             // What cannot be read was met by both who looked for something there.
             Some((folders, of_published)) => {
@@ -52,12 +57,22 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
             findings.extend(lint_report(loaded, &linted.published));
         }
     }
+    imported.sort();
+    imported.dedup();
+    for directory in &imported {
+        let linted = lint_imported(directory);
+        findings.extend(linted.findings);
+        if let Some((results, runs)) = &linted.loaded {
+            let of_report = lint_imported_report(directory, results, runs, &linted.published);
+            findings.extend(of_report);
+        }
+    }
     findings.retain(|finding| is_asked_for(arguments, finding.rule.code));
     sort(&mut findings);
     output::print(&text(
         arguments,
         &findings,
-        directories.len() + published_folders,
+        directories.len() + imported.len() + published_folders,
     )?)?;
     let is_failure = least_failing(arguments.fail_on).is_some_and(|severity| {
         let mut found = findings.iter();

@@ -37,6 +37,7 @@ mod screen;
 mod serve;
 mod session;
 mod show;
+mod sides;
 mod sink;
 mod traffic;
 mod watch;

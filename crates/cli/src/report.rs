@@ -1,6 +1,6 @@
 //! `fwdlab report`, and what a run publishes at its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fwdlab_archive::{Loaded, Results, is_imported, load_imported, write_derived, write_readme};
 use fwdlab_report::{CompareSettings, GateResult, ImportedReport, Report, render};
@@ -11,9 +11,8 @@ use crate::gate;
 use crate::output;
 
 pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Code> {
-    let directory = Path::new(&arguments.directory);
-    if is_imported(directory) {
-        return imported(directory, arguments);
+    if let Some(directory) = find_imported(&arguments.results, &arguments.directory) {
+        return imported(&directory, arguments);
     }
     let directory = Results::find(&arguments.results, &arguments.directory)?;
     let mut loaded = Results::load(&directory)?;
@@ -34,19 +33,44 @@ fn imported(directory: &Path, arguments: &ReportArguments) -> anyhow::Result<Cod
         );
         return Err(WrongArguments(text).into());
     }
-    let (results, runs) = load_imported(directory)?;
-    let report = ImportedReport::build(&results, &runs, CompareSettings::default());
+    let report = read_imported(directory, CompareSettings::default())?;
     for (name, plot) in report.plots() {
         write_derived(directory, &name, plot.as_bytes())?;
     }
     let readme = report.readme();
     write_readme(directory, readme.as_bytes())?;
     if form.json {
-        return output::print(&(serde_json::to_string_pretty(&report)? + "\n"));
+        return print_imported(&report, true);
     }
     output::print(&format!(
         "{}: written\n",
         directory.join("README.md").display()
+    ))
+}
+
+/// The folder of imported results that a user means: a path, or one below the results directories.
+pub(crate) fn find_imported(results: &Path, directory: &str) -> Option<PathBuf> {
+    let places = [PathBuf::from(directory), results.join(directory)];
+    places.into_iter().find(|place| is_imported(place))
+}
+
+pub(crate) fn read_imported(
+    directory: &Path,
+    settings: CompareSettings,
+) -> anyhow::Result<ImportedReport> {
+    let (results, runs) = load_imported(directory)?;
+    Ok(ImportedReport::build(&results, &runs, settings))
+}
+
+pub(crate) fn print_imported(report: &ImportedReport, is_json: bool) -> anyhow::Result<Code> {
+    if is_json {
+        return output::print(&(serde_json::to_string_pretty(report)? + "\n"));
+    }
+    let columns = output::terminal_columns();
+    output::print(&render::imported(
+        report,
+        columns,
+        output::stdout_takes_colour(),
     ))
 }
 

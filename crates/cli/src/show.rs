@@ -1,14 +1,19 @@
 //! `fwdlab show`: how a run stands, finished or not.
 
 use fwdlab_archive::{Results, holder};
-use fwdlab_report::{Frame, Reader, Report, RunState, render};
+use fwdlab_report::{CompareSettings, Frame, Reader, Report, RunState, render};
 
 use crate::args::ShowArguments;
 use crate::exit::Code;
 use crate::live::Seen;
 use crate::output;
+use crate::report;
 
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Code> {
+    if let Some(directory) = report::find_imported(&arguments.results, &arguments.directory) {
+        let imported = report::read_imported(&directory, CompareSettings::default())?;
+        return report::print_imported(&imported, arguments.json);
+    }
     let directory = Results::find(&arguments.results, &arguments.directory)?;
     let held_by = holder(&directory);
     let seen = Seen::read(&directory)?;

@@ -61,17 +61,26 @@ pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
 /// Draws up the comment on a comparison, likewise.
 pub(crate) fn of_comparison(report: &CompareReport, conditions: &[GateResult]) -> String {
     let mut comment = Comment::new("Comparison of forwarding rates", conditions);
+    if let Some(why) = &report.no_verdict {
+        comment.paragraph(&format!("**No verdict**: {}", text::markdown(why)));
+    }
     for group in &report.groups {
         if let Some(title) = &group.title {
             comment.paragraph(&format!("**{}**", text::markdown(title)));
         }
         let rows = group.rows.iter();
         comment.table(rows.map(|row| (row.label.as_str(), &row.row)));
+        if let Some(reruns) = &group.reruns {
+            comment.paragraph(&sentences::reruns(reruns));
+        }
     }
-    let conditions = [
-        report.basis.sentence().to_owned(),
-        verdicts(report.threshold_percent, report.confidence_percent),
-    ];
+    let mut conditions = vec![report.basis.sentence().to_owned()];
+    if report.no_verdict.is_none() {
+        conditions.push(verdicts(
+            report.threshold_percent,
+            report.confidence_percent,
+        ));
+    }
     comment.folded(&conditions, &report.warnings);
     comment.text
 }
@@ -132,6 +141,7 @@ impl Comment {
                 (Some(verdict), _) if verdict.shows_difference => format!("**{}**", verdict.said()),
                 (Some(verdict), _) => verdict.said(),
                 (None, 0) => "baseline".to_owned(),
+                (None, _) if row.effect.is_some() => "none: one session a side".to_owned(),
                 (None, _) => missing(),
             };
             let cells = [

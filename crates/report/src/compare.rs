@@ -1,4 +1,5 @@
-//! Observations that somebody has, compared: loose files, pairs, or whole results directories.
+//! Observations that somebody has, compared: loose files, pairs, or the blocks of one run. Whole results directories are
+//! compared in `sessions.rs`.
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{AddressFamily, Comparison, VariantName};
@@ -12,17 +13,17 @@ use serde::Serialize;
 
 use crate::checks;
 use crate::error::ReportError;
-use crate::evidence::{self, Scope};
 use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::format;
 use crate::judge::{self, ministat_blocks};
 use crate::offered_load::{self, OfferedLoadRow};
 use crate::report::{ComparisonSection, Effect, Row, Warning};
 use crate::sections::{DRAWS, method_sections, verdict_section};
+use crate::sessions::{RerunsSection, SessionSection};
 use crate::text::one_line;
 
 /// The version of the JSON that `fwdlab compare` prints.
-pub const COMPARE_SCHEMA_VERSION: u32 = 1;
+pub const COMPARE_SCHEMA_VERSION: u32 = 2;
 
 /// Medians that differ by so much are rather of different units than of different settings.
 const UNITS_RATIO: f64 = 100.0;
@@ -54,7 +55,7 @@ impl Default for CompareSettings {
 }
 
 impl CompareSettings {
-    fn verdicts(self) -> VerdictSettings {
+    pub(crate) fn verdicts(self) -> VerdictSettings {
         VerdictSettings {
             confidence: self.confidence_percent / 100.0,
             practical_threshold: self.threshold_percent / 100.0,
@@ -91,9 +92,20 @@ pub enum Basis {
     Pairs,
     /// The blocks of one experiment.
     Blocks,
+    /// One session a side: what differs within them, and nothing to conclude from it.
+    WithinSessions,
+    /// Few sessions a side, and reruns that show the noise between sessions.
+    Reruns,
+    /// Several sessions a side, each one number.
+    Sessions,
 }
 
 impl Basis {
+    /// Whether the observations shown are of sessions too few to be compared by their own spread.
+    pub(crate) fn is_of_few_sessions(self) -> bool {
+        matches!(self, Self::WithinSessions | Self::Reruns)
+    }
+
     /// What is compared, and how.
     #[must_use]
     pub fn sentence(self) -> &'static str {
@@ -106,6 +118,16 @@ impl Basis {
             }
             Self::Blocks => {
                 "Blocks of one experiment, compared by the exact signed-rank test of their effects"
+            }
+            Self::WithinSessions => {
+                "One session a side: the difference within these sessions, by Welch's t of their logarithms"
+            }
+            Self::Reruns => {
+                "Medians of sessions, compared by Student's t with the spread that reruns of one configuration show \
+                 between sessions"
+            }
+            Self::Sessions => {
+                "Sessions, each by its median, compared by the exact Mann-Whitney test of the logarithms"
             }
         }
     }
@@ -122,10 +144,33 @@ pub struct CompareReport {
     pub confidence_percent: f64,
     /// Smaller effects do not matter to the asker, in percent.
     pub threshold_percent: f64,
+    /// Why nothing is concluded, and what would help; none where there are verdicts.
+    pub no_verdict: Option<String>,
+    /// The sessions of each side, the baseline's first; empty where files were compared.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sides: Vec<Vec<SessionSection>>,
+    /// The sessions that the noise between sessions is from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reruns: Vec<SessionSection>,
     /// The comparisons, each with one baseline.
     pub groups: Vec<CompareGroup>,
     /// What to beware of.
     pub warnings: Vec<Warning>,
+}
+
+impl CompareReport {
+    /// Adds what to beware of where the files that were compared are of several results directories.
+    pub fn warn_of_sessions(&mut self) {
+        self.warnings.push(Warning {
+            code: "W215".to_owned(),
+            subjects: Vec::new(),
+            text: "these files are of several results directories, so of different sessions, and are judged as if of \
+                   one: what changed between the sessions reads as an effect"
+                .to_owned(),
+            remedy: Some("compare the directories, which goes by sessions".to_owned()),
+            percent: None,
+        });
+    }
 }
 
 /// A baseline and what was compared with it.
@@ -135,11 +180,14 @@ pub struct CompareGroup {
     pub title: Option<String>,
     /// The baseline first.
     pub rows: Vec<CompareRow>,
-    /// How many verdicts are corrected together.
+    /// How many verdicts are corrected together; 0 where there are none.
     pub family_size: usize,
+    /// How far sessions differ; none where no reruns say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reruns: Option<RerunsSection>,
     /// What the factors do; none where no two are combined in all their levels.
     pub factorial: Option<FactorialSection>,
-    /// As in `report.json`; empty for files, which do not say what was offered.
+    /// As in `report.json`; empty where nothing says what was offered.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub offered_load: Vec<OfferedLoadRow>,
     /// Exact text of ministat, where it was asked for.
@@ -152,7 +200,7 @@ type RowOfSides =
 
 impl CompareGroup {
     /// Adds what was offered, where that is known, and returns what is to be warned of.
-    fn add_offered_loads(
+    pub(crate) fn add_offered_loads(
         &mut self,
         sets: &[Observations],
         settings: CompareSettings,
@@ -173,7 +221,7 @@ impl CompareGroup {
         Ok(warnings)
     }
 
-    fn add_methods(&mut self, methods: Vec<Vec<MethodResult>>) {
+    pub(crate) fn add_methods(&mut self, methods: Vec<Vec<MethodResult>>) {
         for (row, results) in self.rows.iter_mut().skip(1).zip(methods) {
             row.row.methods = method_sections(results);
         }
@@ -187,7 +235,7 @@ pub struct CompareRow {
     pub label: String,
     /// Where it is from.
     pub path: String,
-    /// Rates, effect and verdict; `trials` counts the observations.
+    /// Rates, effect and verdict; `trials` counts the observations, or the sessions where several are compared.
     #[serde(flatten)]
     pub row: Row,
 }
@@ -383,6 +431,7 @@ pub fn compare_blocks(
         title: None,
         rows,
         family_size,
+        reruns: None,
         factorial,
         offered_load,
         ministat: if settings.ministat.is_some() {
@@ -394,117 +443,7 @@ pub fn compare_blocks(
     Ok(report(Basis::Blocks, settings, vec![group], warnings))
 }
 
-/// Compares the variants that several results directories share, as independent observations: they
-/// were measured at different times.
-///
-/// Shape: two directories or more with their paths, the first one the baseline.
-///
-/// # Errors
-/// [`ReportError::NothingShared`], and what the statistics refuse.
-pub fn compare_directories(
-    directories: &[(String, &Loaded)],
-    settings: CompareSettings,
-) -> Result<CompareReport, ReportError> {
-    let first = directories[0].1;
-    let mut groups = Vec::new();
-    let mut warnings = vec![other_sessions()];
-    for &family in &first.resolved.traffic.families {
-        let mut shared: Vec<(&VariantName, Vec<Observations>)> = Vec::new();
-        for variant in &first.resolved.variants {
-            let label = one_line(&variant.label);
-            let sets: Vec<Observations> = directories
-                .iter()
-                .map(|(path, loaded)| Observations {
-                    label: one_line(path),
-                    path: format!("{path}: {label}, {}", family.protocol()),
-                    values_pps: observations(loaded, &variant.name, family),
-                    offered_pps: None,
-                })
-                .collect();
-            let is_everywhere = sets.iter().all(|set| !set.values_pps.is_empty());
-            if variant.control_of.is_none() && is_everywhere {
-                shared.push((&variant.name, sets));
-            }
-        }
-        // The variants of an address family are one family of comparisons.
-        let comparisons: Vec<IndependentObservations> = shared
-            .iter()
-            .flat_map(|(_, sets)| {
-                let (baseline, others) = split(sets);
-                others
-                    .iter()
-                    .map(|set| independent(&set.path, baseline, set))
-            })
-            .collect();
-        let verdicts =
-            independent_verdicts(&comparisons, &settings.verdicts()).map_err(|source| {
-                ReportError::Statistics {
-                    comparison: directories[0].0.clone(),
-                    source,
-                }
-            })?;
-        let of_variants = verdicts.comparisons.chunks(directories.len() - 1);
-        for ((variant, sets), verdicts) in shared.iter().zip(of_variants) {
-            let (baseline, others) = split(sets);
-            let label = first
-                .resolved
-                .variant(variant)
-                .map_or_else(|| variant.to_string(), |variant| one_line(&variant.label));
-            let title = format!("{label}, {}", family.protocol());
-            let mut group = group(Some(title.clone()), baseline, others, verdicts, settings)?;
-            for (set, (_, loaded)) in others.iter().zip(&directories[1..]) {
-                let row = offered_load::row_of_runs(
-                    [first, loaded],
-                    variant,
-                    family,
-                    VariantName::from_label(&set.label),
-                    &settings.verdicts(),
-                )
-                .map_err(|source| error(baseline, source))?;
-                if let Some(row) = row {
-                    warnings.extend(row.warning(one_line(&set.path)));
-                    group.offered_load.push(row);
-                }
-            }
-            if settings.with_methods {
-                let compared = others.iter();
-                let family: Vec<IndependentObservations> = compared
-                    .map(|set| independent(&set.path, baseline, set))
-                    .collect();
-                let methods = independent_methods(&family, settings.verdicts().confidence, DRAWS)
-                    .map_err(|source| error(baseline, source))?;
-                group.add_methods(methods);
-            }
-            let tests = shared.len() * directories.len() * first.resolved.traffic.families.len();
-            let found = modes(sets, tests, settings).map_err(|source| error(baseline, source))?;
-            warnings.extend(found.into_iter().map(|warning| Warning {
-                subjects: vec![format!("{title}, {}", warning.subjects.join(", "))],
-                ..warning
-            }));
-            groups.push(group);
-        }
-    }
-    if groups.is_empty() {
-        return Err(ReportError::NothingShared);
-    }
-    Ok(report(
-        Basis::IndependentObservations,
-        settings,
-        groups,
-        warnings,
-    ))
-}
-
-/// The observations of a variant's accepted trials, in block order.
-fn observations(loaded: &Loaded, variant: &VariantName, family: AddressFamily) -> Vec<f64> {
-    evidence::attempts(loaded, Scope::Accepted)
-        .into_iter()
-        .filter_map(|attempt| evidence::trial(attempt, variant, family))
-        .map(|trial| trial.observation_pps)
-        .collect()
-}
-
-fn split(sets: &[Observations]) -> (&Observations, &[Observations]) {
+pub(crate) fn split(sets: &[Observations]) -> (&Observations, &[Observations]) {
     let (baseline, others) = sets.split_first().expect("two sets or more are compared");
     (baseline, others)
 }
@@ -541,6 +480,7 @@ fn group(
         title,
         rows,
         family_size: verdicts.first().map_or(0, |verdict| verdict.family_size),
+        reruns: None,
         offered_load: Vec::new(),
         factorial: None,
         ministat: match settings.ministat {
@@ -550,7 +490,7 @@ fn group(
     })
 }
 
-fn row(set: &Observations) -> CompareRow {
+pub(crate) fn row(set: &Observations) -> CompareRow {
     CompareRow {
         label: one_line(&set.label),
         path: set.path.clone(),
@@ -559,7 +499,7 @@ fn row(set: &Observations) -> CompareRow {
 }
 
 /// `ministat`'s text; at 95 % where it does not know the confidence.
-fn ministat(
+pub(crate) fn ministat(
     baseline: &Observations,
     others: &[Observations],
     confidence_percent: f64,
@@ -574,7 +514,7 @@ fn ministat(
     ministat_blocks(&dataset(baseline)?, &others, confidence, dialect)
 }
 
-fn report(
+pub(crate) fn report(
     basis: Basis,
     settings: CompareSettings,
     groups: Vec<CompareGroup>,
@@ -585,12 +525,15 @@ fn report(
         basis,
         confidence_percent: settings.confidence_percent,
         threshold_percent: settings.threshold_percent,
+        no_verdict: None,
+        sides: Vec::new(),
+        reruns: Vec::new(),
         groups,
         warnings,
     }
 }
 
-fn stats_warnings(family: &FamilyVerdicts) -> Vec<Warning> {
+pub(crate) fn stats_warnings(family: &FamilyVerdicts) -> Vec<Warning> {
     family.warnings.iter().map(Warning::from).collect()
 }
 
@@ -607,19 +550,8 @@ fn order_is_unknown() -> Warning {
     }
 }
 
-fn other_sessions() -> Warning {
-    Warning {
-        code: "W215".to_owned(),
-        subjects: Vec::new(),
-        text: "these were measured in different runs, between which the machine may have changed"
-            .to_owned(),
-        remedy: Some("measure them as variants of one experiment".to_owned()),
-        percent: None,
-    }
-}
-
 /// W110 for every set that lies in two groups, of `tests` that are made at once.
-fn modes(
+pub(crate) fn modes(
     sets: &[Observations],
     tests: usize,
     settings: CompareSettings,
@@ -640,7 +572,7 @@ fn modes(
 }
 
 /// A warning where two medians are rather of different units.
-fn units(baseline: &Observations, set: &Observations) -> Option<Warning> {
+pub(crate) fn units(baseline: &Observations, set: &Observations) -> Option<Warning> {
     let ratio = median(&set.values_pps)? / median(&baseline.values_pps)?;
     let (times, larger) = if ratio > 1.0 {
         (ratio, "larger")
@@ -659,7 +591,7 @@ fn units(baseline: &Observations, set: &Observations) -> Option<Warning> {
     })
 }
 
-fn error(baseline: &Observations, source: StatsError) -> ReportError {
+pub(crate) fn error(baseline: &Observations, source: StatsError) -> ReportError {
     ReportError::Statistics {
         comparison: one_line(&baseline.label),
         source,

@@ -40,6 +40,51 @@ pub enum ReportError {
         "the results directories have no measured variant in common; compare files of theirs (*.pps) instead"
     )]
     NothingShared,
+    /// Sides of several sessions, of which no test could show anything.
+    #[error(
+        "{baseline} ({}) and {other} ({}): where a side has several sessions, each is one number, and of {other_sessions} \
+         against {baseline_sessions} the exact rank test has no p below {}; give at least {need} sessions of each side, \
+         or reruns of one configuration with --sessions",
+        counted_sessions(*baseline_sessions), counted_sessions(*other_sessions), fwdlab_stats::format_p(*smallest_p)
+    )]
+    TooFewSessions {
+        /// The baseline.
+        baseline: String,
+        /// Its sessions.
+        baseline_sessions: usize,
+        /// The other side.
+        other: String,
+        /// Its sessions.
+        other_sessions: usize,
+        /// The smallest p-value that their test can have.
+        smallest_p: f64,
+        /// How many sessions a side would do.
+        need: usize,
+    },
+    /// Reruns that show nothing of the noise between sessions.
+    #[error(
+        "--sessions: {} there, of which the noise between sessions is hardly known; give at least {need}",
+        counted_sessions(*have)
+    )]
+    TooFewReruns {
+        /// Their sessions.
+        have: usize,
+        /// How many would do.
+        need: usize,
+    },
+    /// Reruns where the sides show the noise between sessions themselves.
+    #[error(
+        "--sessions: each side has {need} sessions or more, which show the noise between sessions themselves; leave it out"
+    )]
+    NeedlessReruns {
+        /// How many sessions a side do.
+        need: usize,
+    },
+    /// Methods were asked for where nothing is tested.
+    #[error(
+        "--methods: with few sessions a side there is no test that other methods could stand beside; leave it out"
+    )]
+    NothingTested,
     /// The text of `ministat` cannot be made.
     #[error("ministat: {source}")]
     Ministat {
@@ -52,4 +97,8 @@ pub enum ReportError {
         /// Why.
         source: serde_json::Error,
     },
+}
+
+fn counted_sessions(number: usize) -> String {
+    crate::format::counted(number as u64, "session")
 }

@@ -130,6 +130,12 @@ pub fn effect(effect: &Effect) -> String {
     )
 }
 
+/// A p-value, or a dash where nothing was tested.
+#[must_use]
+pub fn p(p: Option<f64>) -> String {
+    p.map_or_else(|| "–".to_owned(), fwdlab_stats::format_p)
+}
+
 /// A number with as many decimals as it needs and no more than given: `95`, `96.1`.
 #[must_use]
 pub fn short(value: f64, decimals_max: usize) -> String {

@@ -127,9 +127,15 @@ impl Gate {
         self.of_outcomes(outcomes)
     }
 
-    /// Holds the verdicts of a comparison against it, as [`Self::of_report`].
+    /// Holds the verdicts of a comparison against it, as [`Self::of_report`]; one without any fails.
     #[must_use]
     pub fn of_comparison(&self, report: &CompareReport) -> GateResult {
+        if let Some(why) = &report.no_verdict {
+            return self.of_failures(vec![GateFailure {
+                subject: None,
+                sentence: format!("no verdict: {why}"),
+            }]);
+        }
         let rows = report.groups.iter().flat_map(|group| {
             let others = group.rows.iter().skip(1);
             others.map(|row| {
@@ -167,6 +173,10 @@ impl Gate {
                 sentence: sentence.to_owned(),
             });
         }
+        self.of_failures(failures)
+    }
+
+    fn of_failures(&self, failures: Vec<GateFailure>) -> GateResult {
         GateResult {
             condition: self.to_string(),
             failed: !failures.is_empty(),

@@ -30,8 +30,9 @@ pub struct ImportedReport {
     /// The published text with its numbers made again; none where nothing was published.
     #[serde(skip)]
     text: Option<String>,
+    /// The title of the published text, or what the folder's path says.
     #[serde(skip)]
-    title: String,
+    pub(crate) title: String,
 }
 
 /// A block of ministat of a published text.

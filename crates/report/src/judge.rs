@@ -452,7 +452,7 @@ impl Judge<'_> {
             interval: verdict.interval.map(interval_section),
             size_interval: None,
             mean_percent: percent(mean),
-            p: verdict.p,
+            p: Some(verdict.p),
             noise: self.noise(&effects)?,
             rate_difference_pps: rate_difference(baseline, verdict.estimate),
             cost_difference_ns: cost_difference(baseline, verdict.estimate),

@@ -35,6 +35,7 @@ mod readme;
 mod report;
 mod sections;
 mod sentences;
+mod sessions;
 mod summary;
 mod svg;
 mod terminal;
@@ -44,7 +45,7 @@ mod trials_plot;
 
 pub use compare::{
     Basis, COMPARE_SCHEMA_VERSION, CompareGroup, CompareReport, CompareRow, CompareSettings,
-    Observations, compare_blocks, compare_directories, compare_independent, compare_pairs,
+    Observations, compare_blocks, compare_independent, compare_pairs,
 };
 pub use cpu_time::CpuTimeRow;
 pub use error::ReportError;
@@ -52,7 +53,7 @@ pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection
 pub use findings::FINDINGS_SCHEMA_VERSION;
 pub use gate::{Gate, GateFailure, GateResult};
 pub use imported::{IMPORTED_REPORT_SCHEMA_VERSION, ImportedReport, JudgedBlock, VariantSummary};
-pub use lint::lint_report;
+pub use lint::{lint_imported_report, lint_report};
 pub use live::{BlockUnderWay, Frame, LiveView, Moment, Reader, RunState, block_outcome};
 pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
 pub use preview::{
@@ -65,6 +66,7 @@ pub use profiles::{
 };
 pub use report::*;
 pub use sentences::settled_load;
+pub use sessions::{RerunsSection, Session, SessionSection, SessionVariant, compare_sessions};
 pub use summary::SUMMARY_SCHEMA_VERSION;
 pub use text::one_line;
 pub use totals::{ConservationTotals, FlowsSection};

@@ -11,9 +11,12 @@ use fwdlab_archive::lint::{
     CEILING, Evidence, FIGURE_CHANGED, Finding, NOT_AS_REPORTED, NOT_OF_ITS_FORM,
     OFFERED_LOAD_MOVED, OTHER_TITLE, OTHER_VERDICT, Rule, UNKNOWN_FILE, VERDICT_FLIPS,
 };
+use fwdlab_model::imported::{ImportedResults, ImportedRun};
 use fwdlab_stats::Verdict;
 
+use crate::compare::CompareSettings;
 use crate::error::ReportError;
+use crate::imported::ImportedReport;
 use crate::render;
 use crate::report::{Direction, Report};
 use crate::text;
@@ -52,38 +55,100 @@ pub fn lint_report(loaded: &Loaded, published: &BTreeMap<String, Vec<u8>>) -> Ve
                 let before = findings.len();
                 if loaded.finished.is_some() {
                     let text = String::from_utf8_lossy(bytes);
-                    compare(loaded, name, &text, made, &mut findings);
+                    let sources = Sources {
+                        directory: &loaded.dir,
+                        title: "resolved.json",
+                        records: "trials.jsonl",
+                    };
+                    compare(sources, name, &text, made, &mut findings);
                 }
                 if findings.len() == before {
                     others.push(name);
                 }
             }
             None if OTHERS.contains(&name.as_str()) => {}
-            None => {
-                let sentence = format!("{name} is none of the report's files");
-                let finding = Finding::new(&UNKNOWN_FILE, &loaded.dir, sentence);
-                let evidence = Evidence::published(&loaded.dir.join(name), None, "is there");
-                findings.push(finding.with(evidence));
-            }
+            None => findings.push(none_of_the_reports(&loaded.dir, name)),
         }
     }
-    if !others.is_empty() {
-        let names: Vec<&str> = others.iter().map(|name| name.as_str()).collect();
-        let sentence = format!(
-            "not what this fwdlab makes of the records: {}",
-            names.join(", ")
-        );
-        let finding = Finding::new(&NOT_AS_REPORTED, &loaded.dir, sentence);
-        findings.push(
-            others
-                .iter()
-                .take(SHOWN_MAX)
-                .fold(finding, |finding, name| {
-                    finding.with(Evidence::published(&loaded.dir.join(name), None, "differs"))
-                }),
-        );
-    }
+    findings.extend(not_as_reported(&loaded.dir, &others));
     findings
+}
+
+/// Holds README.md and what `derived/` holds in a folder of imported results, by their paths in it, against its
+/// records.
+///
+/// Shape: none of the files need be there.
+#[must_use]
+pub fn lint_imported_report(
+    directory: &Path,
+    results: &ImportedResults,
+    runs: &[ImportedRun],
+    published: &BTreeMap<String, Vec<u8>>,
+) -> Vec<Finding> {
+    if published.is_empty() {
+        return Vec::new();
+    }
+    let report = ImportedReport::build(results, runs, CompareSettings::default());
+    let plots = report.plots().into_iter();
+    let mut files: BTreeMap<String, String> = plots
+        .map(|(name, text)| (format!("derived/{name}"), text))
+        .collect();
+    files.insert("README.md".to_owned(), report.readme());
+    let mut findings = Vec::new();
+    let mut others = Vec::new();
+    for (name, bytes) in published {
+        match files.get(name) {
+            Some(made) if made.as_bytes() == bytes => {}
+            Some(made) => {
+                let before = findings.len();
+                let sources = Sources {
+                    directory,
+                    title: "imported.json",
+                    records: "imported.json",
+                };
+                compare(
+                    sources,
+                    name,
+                    &String::from_utf8_lossy(bytes),
+                    made,
+                    &mut findings,
+                );
+                if findings.len() == before {
+                    others.push(name);
+                }
+            }
+            None => findings.push(none_of_the_reports(directory, name)),
+        }
+    }
+    findings.extend(not_as_reported(directory, &others));
+    findings
+}
+
+fn none_of_the_reports(directory: &Path, name: &str) -> Finding {
+    let sentence = format!("{name} is none of the report's files");
+    let evidence = Evidence::published(&directory.join(name), None, "is there");
+    Finding::new(&UNKNOWN_FILE, directory, sentence).with(evidence)
+}
+
+/// Files that are worded otherwise.
+fn not_as_reported(directory: &Path, others: &[&String]) -> Option<Finding> {
+    if others.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = others.iter().map(|name| name.as_str()).collect();
+    let sentence = format!(
+        "not what this fwdlab makes of the records: {}",
+        names.join(", ")
+    );
+    let finding = Finding::new(&NOT_AS_REPORTED, directory, sentence);
+    Some(
+        others
+            .iter()
+            .take(SHOWN_MAX)
+            .fold(finding, |finding, name| {
+                finding.with(Evidence::published(&directory.join(name), None, "differs"))
+            }),
+    )
 }
 
 /// The report's files by their paths in the directory.
@@ -145,9 +210,26 @@ fn lines(text: &str) -> Vec<Line<'_>> {
         .collect()
 }
 
+/// Where what a report says is from.
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    directory: &'a Path,
+    /// The file with its title.
+    title: &'a str,
+    /// The file with its figures.
+    records: &'a str,
+}
+
 /// Lines that differ in figures or verdicts alone, and the title of a README.
-fn compare(loaded: &Loaded, name: &str, published: &str, made: &str, findings: &mut Vec<Finding>) {
-    let path = loaded.dir.join(name);
+fn compare(
+    sources: Sources<'_>,
+    name: &str,
+    published: &str,
+    made: &str,
+    findings: &mut Vec<Finding>,
+) {
+    let directory = sources.directory;
+    let path = directory.join(name);
     let is_readme = name.ends_with(".md");
     // A plot has other figures in every version that draws it otherwise.
     if !is_readme && !name.ends_with(".json") {
@@ -159,10 +241,10 @@ fn compare(loaded: &Loaded, name: &str, published: &str, made: &str, findings: &
         if is_title && title.text.trim_end() != question.text {
             let sentence = format!("the title of {name} is not the question of the experiment");
             findings.push(
-                Finding::new(&OTHER_TITLE, &loaded.dir, sentence)
+                Finding::new(&OTHER_TITLE, directory, sentence)
                     .with(Evidence::published(&path, Some(1), title.text))
                     .with(Evidence::derived(
-                        &loaded.dir.join("resolved.json"),
+                        &directory.join(sources.title),
                         None,
                         question.text,
                     )),
@@ -184,13 +266,17 @@ fn compare(loaded: &Loaded, name: &str, published: &str, made: &str, findings: &
         }
         let (count, lines) = (pairs.len(), if pairs.len() == 1 { "line" } else { "lines" });
         let sentence = format!("{name}: {count} {lines} with {what} that the records do not give");
-        let finding = Finding::new(rule, &loaded.dir, sentence);
+        let finding = Finding::new(rule, directory, sentence);
         let shown = pairs.iter().take(SHOWN_MAX);
         findings.push(shown.fold(finding, |finding, (published, made)| {
             let line = Some(published.number);
             finding
                 .with(Evidence::published(&path, line, published.text.trim()))
-                .with(Evidence::derived(&records(loaded), None, made.text.trim()))
+                .with(Evidence::derived(
+                    &directory.join(sources.records),
+                    None,
+                    made.text.trim(),
+                ))
         }));
     }
 }

@@ -167,17 +167,16 @@ pub(crate) fn is_carried_whole(
     let mut trials = attempts.iter().flat_map(|attempt| {
         variants().filter_map(|variant| evidence::trial(attempt, variant, family))
     });
-    // A trial that offered less than was intended is not valid.
-    let is_carried = |trial: &TrialRecord| {
-        let lost = trial.frames_dropped_behind_tester() as f64;
-        let offered = trial.offered_frames as f64;
-        // Frames that are under way at the edges of slices are no loss.
-        let came_through = trial.forwarded_frames as f64 >= HELD_RATIO * offered;
-        came_through
-            && !trial.drops.contains_key(NOT_TRANSMITTED)
-            && lost <= LOST_RATIO_MAX * offered
-    };
     !attempts.is_empty() && trials.all(is_carried)
+}
+
+/// Whether all that was offered in a trial came through. One that offered less than was intended is not valid.
+pub(crate) fn is_carried(trial: &TrialRecord) -> bool {
+    let lost = trial.frames_dropped_behind_tester() as f64;
+    let offered = trial.offered_frames as f64;
+    // Frames that are under way at the edges of slices are no loss.
+    let came_through = trial.forwarded_frames as f64 >= HELD_RATIO * offered;
+    came_through && !trial.drops.contains_key(NOT_TRANSMITTED) && lost <= LOST_RATIO_MAX * offered
 }
 
 /// W218 for each variant whose trials show the load, and not the DUT: under overload, all that was offered
@@ -249,26 +248,7 @@ pub(crate) fn rows(
     Ok(found)
 }
 
-/// The same for a variant of two runs: trials of different times, so that each side is a sample of its
-/// own. None where one of the loads is self-clocked, or its records do not say what was offered.
-pub(crate) fn row_of_runs(
-    [baseline, other]: [&Loaded; 2],
-    variant: &VariantName,
-    family: AddressFamily,
-    as_variant: VariantName,
-    settings: &VerdictSettings,
-) -> Result<Option<OfferedLoadRow>, StatsError> {
-    let sides = [baseline, other].map(|loaded| Side::of_run(loaded, variant, family));
-    let is_own_outcome = [baseline, other]
-        .iter()
-        .any(|loaded| loaded.regime() == LoadRegime::SelfClocked);
-    if is_own_outcome || sides.iter().any(|side| side.offered.is_empty()) {
-        return Ok(None);
-    }
-    row_of_sides(&sides, as_variant, settings).map(Some)
-}
-
-/// The same for observations whose offered loads are known; logarithms need positive ones of both.
+/// The same for observations whose offered loads are known, each side a sample of its own; logarithms need positive ones of both.
 ///
 /// Shape: forwarding rates and as many offered loads, the baseline's first.
 pub(crate) fn row_of_observations(
@@ -350,17 +330,6 @@ struct Side {
 }
 
 impl Side {
-    fn of_run(loaded: &Loaded, variant: &VariantName, family: AddressFamily) -> Self {
-        let mut side = Self::default();
-        for attempt in evidence::attempts(loaded, Scope::Accepted) {
-            let trial = evidence::trial(attempt, variant, family);
-            if let Some(trial) = trial.filter(|trial| trial.offered_frames > 0) {
-                side.push(trial);
-            }
-        }
-        side
-    }
-
     fn push(&mut self, trial: &TrialRecord) {
         self.rates.push(trial.observation_pps.ln());
         self.offered.push(offered_pps(trial).ln());
@@ -488,7 +457,7 @@ fn where_there_is_a_line<T>(found: Result<T, StatsError>) -> Result<Option<T>, S
     }
 }
 
-fn offered_pps(trial: &TrialRecord) -> f64 {
+pub(crate) fn offered_pps(trial: &TrialRecord) -> f64 {
     trial.offered_frames as f64 / trial.measured_s
 }
 

@@ -434,7 +434,7 @@ fn methods(
     for method in METHODS_WITH_POWER {
         let bound = match method.unit() {
             Unit::Blocks => Some(of_effects),
-            Unit::Observations => of_observations,
+            Unit::Observations | Unit::Sessions => of_observations,
         };
         if let Some(bound) = bound {
             previews.push(preview(Claim::Difference, of_method(method, bound)?));
@@ -776,7 +776,7 @@ impl Page<'_> {
             let percent = |value| format!("{} %", format::significant(value, 2));
             let units = match method.unit {
                 Unit::Blocks => "blocks",
-                Unit::Observations => "a side",
+                Unit::Observations | Unit::Sessions => "a side",
             };
             [
                 method_words(method),

@@ -316,7 +316,7 @@ impl Page<'_> {
                         text::markdown(&row.label),
                         format::effect(&row.effect),
                         row.verdict.said(),
-                        fwdlab_stats::format_p(row.effect.p).replace('<', "\\<"),
+                        format::p(row.effect.p).replace('<', "\\<"),
                     ]
                 })
                 .collect::<Vec<_>>()
@@ -778,7 +778,7 @@ impl Page<'_> {
                     self.label(row),
                     effect.blocks.len().to_string(),
                     size,
-                    fwdlab_stats::format_p(effect.p).replace('<', "\\<"),
+                    format::p(effect.p).replace('<', "\\<"),
                     format!("{} %", format::signed(effect.mean_percent, 1)),
                     noise(|noise| noise.between_blocks_percent),
                     noise(|noise| noise.between_rounds_percent),

@@ -14,6 +14,7 @@ use crate::catalogue;
 use crate::compare::CompareReport;
 use crate::error::ReportError;
 use crate::gate::GateResult;
+use crate::imported::ImportedReport;
 use crate::page;
 use crate::preview::{self, Preview};
 use crate::profiles::{ProfileEvidence, flame_graphs};
@@ -116,6 +117,12 @@ pub fn methods(report: &Report, width: usize, colour: bool) -> String {
 #[must_use]
 pub fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
     crate::terminal::compared(report, width, colour)
+}
+
+/// What `fwdlab show` and `fwdlab analyze` print of imported results, for a terminal of `width` columns.
+#[must_use]
+pub fn imported(report: &ImportedReport, width: usize, colour: bool) -> String {
+    crate::terminal::imported(report, width, colour)
 }
 
 /// What `fwdlab compare --json` prints.

@@ -340,8 +340,9 @@ pub struct Effect {
     /// Mean over the block effects.
     pub mean_percent: f64,
     /// Probability of effects at least as clear by chance, corrected for the comparisons made at
-    /// once.
-    pub p: f64,
+    /// once; none where nothing was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p: Option<f64>,
     /// Standard deviation from block to block, beyond what the rounds explain, and from round to
     /// round; none where there is nothing to tell them apart.
     pub noise: Option<NoiseSection>,

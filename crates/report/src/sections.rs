@@ -62,7 +62,7 @@ impl Effect {
             interval: verdict.direction_interval.map(interval_section),
             size_interval: verdict.size_interval.map(interval_section),
             mean_percent: percent(mean),
-            p: verdict.adjusted_p.direction,
+            p: Some(verdict.adjusted_p.direction),
             noise: None,
             rate_difference_pps: baseline
                 .and_then(|baseline| rate_difference(baseline, verdict.estimate)),

@@ -7,6 +7,7 @@ use fwdlab_model::{
 use crate::factorial::{FactorialRow, FactorialSection};
 use crate::format;
 use crate::report::{ComparisonSection, Effect, MethodSection, Report};
+use crate::sessions::RerunsSection;
 use crate::text;
 
 /// `8 blocks`, or `3 of 8 blocks` while the run goes on.
@@ -92,6 +93,23 @@ pub(crate) fn cpu_time_reading(report: &Report) -> String {
     )
 }
 
+/// What stands in a verdict's place where one session a side was compared.
+pub(crate) const WITHIN_SESSIONS: &str = "within these sessions";
+
+/// How far sessions differ, as reruns show it.
+pub(crate) fn reruns(reruns: &RerunsSection) -> String {
+    format!(
+        "Noise between sessions, by {}: standard deviation {} %; Student's t with {} degrees of freedom",
+        format::counted(reruns.sessions as u64, "rerun"),
+        format::significant(reruns.standard_deviation_percent, 2),
+        format::short(reruns.degrees_of_freedom, 0)
+    )
+}
+
+/// What stands below ministat's text of two sessions.
+pub(crate) const MINISTAT_OF_SESSIONS: &str = "ministat takes the observations of both sides for those of one session: what it calls a difference may be that of the \
+     sessions.";
+
 /// How the table and its verdicts are to be read.
 pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String {
     let design = &report.design;
@@ -127,7 +145,6 @@ pub(crate) const METHODS: &str = "What other methods make of the same data. The 
 
 /// Method, effect, p and corrected p.
 pub(crate) fn method_cells(method: &MethodSection) -> [String; 4] {
-    let p = |p: Option<f64>| p.map_or_else(|| "–".to_owned(), fwdlab_stats::format_p);
     let ends = method.interval;
     let half_width = ends.map(|ends| (ends.high_percent - ends.low_percent) / 2.0);
     let decimals = format::effect_decimals(half_width);
@@ -139,8 +156,8 @@ pub(crate) fn method_cells(method: &MethodSection) -> [String; 4] {
     [
         method.method.words().to_owned(),
         effect,
-        p(method.p),
-        p(method.adjusted_p),
+        format::p(method.p),
+        format::p(method.adjusted_p),
     ]
 }
 

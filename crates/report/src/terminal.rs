@@ -9,6 +9,7 @@ use crate::colours::Tone;
 use crate::compare::{CompareGroup, CompareReport};
 use crate::factorial::FactorialSection;
 use crate::format;
+use crate::imported::{ImportedReport, VariantSummary};
 use crate::labels::shortened;
 use crate::offered_load::OfferedLoadRow;
 use crate::profiles::ProfileDifference;
@@ -93,12 +94,88 @@ pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> St
         screen.line("");
         let shown = Shown::of_group(report, group);
         screen.comparison(&shown);
+        if let Some(reruns) = &group.reruns {
+            screen.line("");
+            screen.wrapped("", &sentences::reruns(reruns), Style::Dim);
+        }
         if shown.rows.iter().any(|(_, row)| !row.methods.is_empty()) {
             screen.line("");
             screen.methods(&shown);
         }
     }
+    if let Some(why) = &report.no_verdict {
+        screen.line("");
+        screen.wrapped("", &format!("No verdict: {why}"), Style::Yellow);
+    }
     screen.warnings(&report.warnings);
+    screen.text
+}
+
+/// Draws up what is said of imported results, for a terminal of `width` columns, with colours where it shows them.
+pub(crate) fn imported(report: &ImportedReport, width: usize, colour: bool) -> String {
+    let mut screen = Screen::new(width, colour);
+    screen.wrapped("", &one_line(&report.title), Style::Bold);
+    let source = format!("Published by others: {}", one_line(&report.source));
+    screen.wrapped("", &source, Style::Dim);
+    let (with_runs, without): (Vec<&VariantSummary>, Vec<&VariantSummary>) =
+        report.variants.iter().partition(|variant| variant.runs > 0);
+    if !with_runs.is_empty() {
+        screen.line("");
+        let rate = |pps: Option<f64>| pps.map_or_else(|| "unknown".to_owned(), format::rate);
+        let cells: Vec<[String; 5]> = with_runs
+            .iter()
+            .map(|variant| {
+                [
+                    one_line(&variant.key),
+                    variant.runs.to_string(),
+                    rate(variant.archive_pps),
+                    rate(variant.forwarded_pps),
+                    rate(variant.offered_pps),
+                ]
+            })
+            .collect();
+        let headings = [
+            "measured",
+            "runs",
+            "archive's observation",
+            "forwarding rate",
+            "offered load",
+        ];
+        screen.table(headings, &cells);
+    }
+    if !without.is_empty() {
+        let keys: Vec<String> = without.iter().map(|of| one_line(&of.key)).collect();
+        let words = format!("Published without logs: {}", keys.join(", "));
+        screen.line("");
+        screen.wrapped("", &words, Style::Dim);
+    }
+    let mut warnings: Vec<Warning> = Vec::new();
+    for block in &report.blocks {
+        screen.line("");
+        let heading = block.heading.as_deref().unwrap_or("Block");
+        let heading = format!("{}, line {}", one_line(heading), block.line);
+        screen.wrapped("", &heading, Style::Bold);
+        if let Some(why) = &block.not_judged {
+            screen.wrapped("  ", &format!("not judged: {why}"), Style::Dim);
+        }
+        let Some(judged) = &block.judged else {
+            continue;
+        };
+        for group in &judged.groups {
+            let shown = Shown::of_group(judged, group);
+            screen.comparison(&shown);
+            if shown.rows.iter().any(|(_, row)| !row.methods.is_empty()) {
+                screen.line("");
+                screen.methods(&shown);
+            }
+        }
+        for warning in &judged.warnings {
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
+    }
+    screen.warnings(&warnings);
     screen.text
 }
 
@@ -162,7 +239,11 @@ impl<'a> Shown<'a> {
             factorial: group.factorial.as_ref(),
             threshold_percent: report.threshold_percent,
             ministat: &group.ministat,
-            ministat_note: None,
+            ministat_note: report
+                .basis
+                .is_of_few_sessions()
+                .then_some(sentences::MINISTAT_OF_SESSIONS)
+                .filter(|_| !group.ministat.is_empty()),
             offered_load: &group.offered_load,
             cpu_time: Vec::new(),
             profiles: Vec::new(),
@@ -264,11 +345,18 @@ impl Screen {
             }
         }
         for (index, (label, row)) in shown.rows.iter().enumerate().skip(1) {
-            let Some(verdict) = &row.verdict else {
-                self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
-                continue;
-            };
-            self.finding(label, verdict);
+            match (&row.verdict, &row.effect) {
+                (Some(verdict), _) => self.finding(label, verdict),
+                (None, Some(effect)) => {
+                    self.wrapped("  ", label, Style::Bold);
+                    let sentence = sentences::finding(sentences::WITHIN_SESSIONS, effect, &[]);
+                    self.wrapped("    ", &sentence, Style::Plain);
+                }
+                (None, None) => {
+                    self.wrapped("  ", &format!("{label}: no effect measured"), Style::Dim);
+                    continue;
+                }
+            }
             if let Some(Some(time)) = shown.cpu_time.get(index) {
                 self.wrapped("    ", time, Style::Plain);
             }

@@ -4,10 +4,11 @@
 
 mod synthetic;
 
+use fwdlab_archive::Loaded;
 use fwdlab_model::{AddressFamily, LoadRegime};
 use fwdlab_report::{
-    Basis, CompareReport, CompareSettings, FactorialDesign, Observations, compare_blocks,
-    compare_directories, compare_independent, compare_pairs, render,
+    Basis, CompareReport, CompareSettings, FactorialDesign, Gate, Observations, ReportError,
+    Session, compare_blocks, compare_independent, compare_pairs, compare_sessions, render,
 };
 use fwdlab_stats::Method;
 use fwdlab_stats::ministat::Dialect;
@@ -301,10 +302,10 @@ fn the_text_of_ministat_is_in_the_dialect_asked_for() {
             ministat,
             ..SETTINGS
         };
-        let directories = [("one".to_owned(), &loaded), ("other".to_owned(), &loaded)];
+        let sides = [of_run("one", &loaded), of_run("other", &loaded)];
         [
             compare_blocks(&loaded, AddressFamily::Inet, &variants, settings),
-            compare_directories(&directories, settings),
+            compare_sessions(&sides, &[], settings),
             compare_pairs(&sets, None, settings),
             compare_independent(&sets, None, settings),
         ]
@@ -319,35 +320,418 @@ fn the_text_of_ministat_is_in_the_dialect_asked_for() {
     assert!(texts(None).iter().all(Vec::is_empty));
 }
 
+/// The sessions of a run.
+fn of_run(directory: &str, loaded: &Loaded) -> Vec<Session> {
+    Session::of_run(directory, loaded)
+}
+
+/// A run of one session that forwards this many times as much as another one; it begins in that hour.
+fn session(directory: &str, ratio: f64, hour: u32) -> Session {
+    let mut loaded = Synthetic {
+        variants: vec![("plain".to_owned(), 0.0), ("filter".to_owned(), -20.0)],
+        ..Synthetic::default()
+    }
+    .loaded();
+    loaded.sessions[0].start = format!("2026-11-21T{hour:02}:00:00Z");
+    for attempt in &mut loaded.attempts {
+        for trial in &mut attempt.trials {
+            trial.observation_pps *= ratio;
+        }
+    }
+    let [session]: [Session; 1] = of_run(directory, &loaded).try_into().unwrap();
+    session
+}
+
+/// Sessions of one side, in every second hour from the first one on.
+fn side(name: &str, ratios: &[f64], first_hour: u32) -> Vec<Session> {
+    let hours = (first_hour..).step_by(2);
+    ratios
+        .iter()
+        .zip(hours)
+        .map(|(ratio, hour)| session(&format!("{name}-{hour}"), *ratio, hour))
+        .collect()
+}
+
+fn fails(gate: &str, report: &CompareReport) -> Option<String> {
+    let result = gate.parse::<Gate>().unwrap().of_comparison(report);
+    result.failed.then(|| {
+        let failures = result.failures.iter();
+        failures
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join("\n")
+    })
+}
+
 #[test]
-fn directories_are_compared_variant_by_variant() {
-    let (one, other) = (Synthetic::default().loaded(), Synthetic::default().loaded());
-    let directories = [("one".to_owned(), &one), ("other".to_owned(), &other)];
-    let report = compare_directories(&directories, SETTINGS).unwrap();
+fn one_session_a_side_gives_a_difference_and_no_verdict() {
+    let sides = [
+        vec![session("spring", 1.0, 9)],
+        vec![session("autumn", 1.3, 15)],
+    ];
+    let report = compare_sessions(&sides, &[], SETTINGS).unwrap();
+    assert_eq!(report.basis, Basis::WithinSessions);
     assert_eq!(codes(&report), ["W215"]);
     // The control is the baseline once more, and no variant.
-    assert_eq!(report.groups.len(), 4 * one.resolved.traffic.families.len());
+    assert_eq!(report.groups.len(), 2);
     for group in &report.groups {
-        assert_eq!(group.rows.len(), 2);
-        let effect = group.rows[1].row.effect.as_ref().unwrap();
-        assert!(effect.estimate_percent.abs() < 1e-9);
-        assert_eq!(group.family_size, 4);
+        assert_eq!((group.rows.len(), group.family_size), (2, 0));
+        let row = &group.rows[1].row;
+        assert_eq!((row.trials, &row.verdict), (8, &None));
+        let effect = row.effect.as_ref().unwrap();
+        assert!((effect.estimate_percent - 30.0).abs() < 1e-9, "{effect:?}");
+        assert!(
+            effect.interval.is_some() && effect.p.is_none(),
+            "{effect:?}"
+        );
     }
+    let why = report.no_verdict.as_deref().unwrap();
+    assert!(
+        why.contains("--sessions") && why.contains("4 or more sessions"),
+        "{why}"
+    );
+    for gate in ["worse:1%", "maybe-worse:1%", "different:50%"] {
+        let failure = fails(gate, &report).unwrap();
+        assert!(
+            failure.starts_with("no verdict: with one session a side"),
+            "{failure}"
+        );
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&render::compared_json(&report).unwrap()).unwrap();
+    assert_eq!(json["schema"], 2);
+    assert_eq!(json["basis"], "within-sessions");
+    assert!(json["groups"][0]["rows"][1]["verdict"].is_null());
+    assert!(json["groups"][0]["rows"][1]["effect"].get("p").is_none());
+    assert_eq!(json["sides"][1][0]["directory"], "autumn");
+    for (text, instead) in [
+        (
+            render::compared(&report, 400, false),
+            "within these sessions: +30.0 %",
+        ),
+        (
+            render::compared_comment(&report, &[]),
+            "| none: one session a side |",
+        ),
+    ] {
+        assert!(text.contains(instead), "{text}");
+        assert!(text.contains(why), "{text}");
+        for word in [
+            "different (",
+            "| different",
+            "**different",
+            "equivalent",
+            "undecided",
+            "verdicts hold",
+        ] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_rerun_of_one_configuration_is_no_difference() {
+    // Sessions that differ by some percent and scatter by half a percent: Welch's t would call each different.
+    let reruns = side("rerun", &[1.0, 1.04, 0.97, 1.02, 1.01], 1);
+    let judged = |ratio: f64| {
+        let sides = [
+            vec![session("spring", 1.0, 20)],
+            vec![session("autumn", ratio, 22)],
+        ];
+        compare_sessions(&sides, &reruns, SETTINGS).unwrap()
+    };
+    let report = judged(1.05);
+    assert_eq!(report.basis, Basis::Reruns);
+    assert_eq!(words(&report), ["undecided", "undecided"]);
+    assert_eq!(codes(&report), ["W215"]);
+    let noise = report.groups[0].reruns.unwrap();
+    assert_eq!((noise.sessions, noise.degrees_of_freedom), (5, 4.0));
+    // The standard deviation of ln(1), ln(1.04), ln(0.97), ln(1.02), ln(1.01) is 0.02579.
+    assert!(
+        (noise.standard_deviation_percent - 2.6125).abs() < 1e-3,
+        "{noise:?}"
+    );
+    // t of 4 degrees of freedom at 97.5 % is 2.7764: exp(ln 1.05 - 2.7764 * 0.02579 * sqrt 2).
+    let effect = report.groups[0].rows[1].row.effect.as_ref().unwrap();
+    let interval = effect.interval.unwrap();
+    assert!((interval.low_percent + 5.112).abs() < 2e-3, "{interval:?}");
+    assert!((effect.estimate_percent - 5.0).abs() < 1e-9, "{effect:?}");
+    assert_eq!(fails("worse:1%", &report), None);
+    assert!(fails("maybe-worse:1%", &report).is_some());
+    assert_eq!(report.reruns.len(), 5);
+    let text = render::compared(&report, 200, false);
+    assert!(
+        text.contains("Noise between sessions, by 5 reruns: standard deviation 2.6 %; Student's t with 4 degrees"),
+        "{text}"
+    );
+    assert_eq!(words(&judged(1.3)), ["different", "different"]);
+    assert!(fails("worse:1%", &judged(0.7)).is_some());
+}
+
+#[test]
+fn several_sessions_a_side_are_the_unit() {
+    let before = side("before", &[1.0, 1.03, 0.98, 1.01, 1.02], 1);
+    let after = side("after", &[0.90, 0.93, 0.88, 0.91, 0.92], 2);
+    let report = compare_sessions(&[before.clone(), after], &[], SETTINGS).unwrap();
+    assert_eq!(report.basis, Basis::Sessions);
+    assert_eq!(words(&report), ["different", "different"]);
+    // They were measured in turns.
+    assert!(codes(&report).is_empty(), "{:?}", report.warnings);
+    let row = &report.groups[0].rows[1];
+    assert_eq!(
+        (row.label.as_str(), row.row.trials),
+        ("after-2 and 4 more", 5)
+    );
+    let effect = row.row.effect.as_ref().unwrap();
+    // Two variants at once: twice 2 in 252 arrangements.
+    assert!(
+        (effect.p.unwrap() - 4.0 / 252.0).abs() < 1e-12,
+        "{effect:?}"
+    );
+    assert!((effect.estimate_percent + 10.0).abs() < 0.2, "{effect:?}");
+    assert_eq!(report.groups[0].family_size, 2);
+    assert!(fails("worse:1%", &report).is_some());
+
+    let later = side("later", &[0.90, 0.93, 0.88, 0.91, 0.92], 12);
+    let report = compare_sessions(&[before, later], &[], SETTINGS).unwrap();
+    assert_eq!(codes(&report), ["W215"]);
+    assert!(
+        report.warnings[0]
+            .text
+            .contains("before those of the other")
+    );
+}
+
+#[test]
+fn sessions_too_few_to_show_anything_are_refused() {
+    let sides = |sessions: usize| {
+        let ratios = [1.0, 1.01, 1.02, 1.03, 1.04];
+        [
+            side("before", &ratios[..sessions], 1),
+            side("after", &ratios[..sessions], 2),
+        ]
+    };
+    let refusal = |sessions, settings| {
+        let refused = compare_sessions(&sides(sessions), &[], settings).unwrap_err();
+        assert!(
+            matches!(refused, ReportError::TooFewSessions { .. }),
+            "{refused}"
+        );
+        refused.to_string()
+    };
+    assert_eq!(
+        refusal(3, SETTINGS),
+        "before-1 and 2 more (3 sessions) and after-2 and 2 more (3 sessions): where a side has several sessions, each \
+         is one number, and of 3 against 3 the exact rank test has no p below 0.100; give at least 4 sessions of each \
+         side, or reruns of one configuration with --sessions"
+    );
+    let strict = CompareSettings {
+        confidence_percent: 99.0,
+        ..SETTINGS
+    };
+    assert!(refusal(4, strict).contains("no p below 0.029; give at least 5"));
+    // Two variants at once need more than 4 a side, which is said.
+    let report = compare_sessions(&sides(4), &[], SETTINGS).unwrap();
+    let few = report.warnings.iter().filter(|of| of.code == "W112");
+    assert_eq!(few.count(), 2);
+
+    let [before, after] = sides(4);
+    let reruns = side("rerun", &[1.0, 1.01, 1.02, 1.03], 3);
+    let refused = |sides: &[Vec<Session>], reruns: &[Session], settings| {
+        compare_sessions(sides, reruns, settings)
+            .unwrap_err()
+            .to_string()
+    };
+    let needless = refused(&[before.clone(), after.clone()], &reruns, SETTINGS);
+    assert!(
+        needless.contains("--sessions: each side has 4 sessions or more"),
+        "{needless}"
+    );
+    let one = [before[..1].to_vec(), after[..1].to_vec()];
+    let few = refused(&one, &reruns[..3], SETTINGS);
+    assert!(
+        few.contains("--sessions: 3 sessions there") && few.contains("at least 4"),
+        "{few}"
+    );
+    let methods = CompareSettings {
+        with_methods: true,
+        ..SETTINGS
+    };
+    assert!(refused(&one, &[], methods).contains("--methods"));
+    // Several sessions have a test, and the verdict's method stands first.
+    let report = compare_sessions(&[before, after], &[], methods).unwrap();
+    let methods = &report.groups[0].rows[1].row.methods;
+    assert_eq!(methods[0].method, Method::MannWhitney);
+    assert!(methods.len() > 4);
+}
+
+#[test]
+fn a_run_that_was_resumed_holds_several_sessions() {
+    let resumed = Synthetic {
+        sessions: 2,
+        ..Synthetic::default()
+    }
+    .loaded();
+    let resumed = of_run("resumed", &resumed);
+    let numbers: Vec<Option<u32>> = resumed.iter().map(|session| session.number).collect();
+    assert_eq!(numbers, [Some(1), Some(2)]);
+    assert!(
+        resumed
+            .iter()
+            .all(|session| session.variants[0].values_pps.len() == 4)
+    );
+    let whole = of_run("whole", &Synthetic::default().loaded());
+    let refused = compare_sessions(&[resumed.clone(), whole.clone()], &[], SETTINGS).unwrap_err();
+    let refused = refused.to_string();
+    assert!(
+        refused.starts_with("resumed (2 sessions) and whole (1 session): "),
+        "{refused}"
+    );
+    assert!(refused.contains("no p below 0.667"), "{refused}");
+
+    // Where reruns serve, or there are enough, it is said.
+    let rerun = |(number, ratio): (usize, &f64)| {
+        let mut session = whole[0].clone();
+        session.directory = format!("rerun-{number}");
+        let values = session
+            .variants
+            .iter_mut()
+            .flat_map(|of| &mut of.values_pps);
+        values.for_each(|pps| *pps *= ratio);
+        session
+    };
+    let reruns: Vec<Session> = [1.0, 1.01, 1.02, 1.03]
+        .iter()
+        .enumerate()
+        .map(rerun)
+        .collect();
+    let report = compare_sessions(&[resumed, whole], &reruns, SETTINGS).unwrap();
+    let warning = report.warnings.iter().find(|of| of.code == "W202").unwrap();
+    assert_eq!(warning.subjects, ["resumed"]);
+    assert!(
+        warning.text.contains("holds 2 sessions"),
+        "{}",
+        warning.text
+    );
+}
+
+#[test]
+fn sessions_are_compared_by_the_variants_that_all_have() {
+    let strangers = Synthetic {
+        variants: vec![("plain".to_owned(), 0.0), ("else".to_owned(), 1.0)],
+        ..Synthetic::default()
+    };
+    let strangers = of_run("strangers", &strangers.loaded());
+    let sides = [vec![session("spring", 1.0, 9)], strangers];
+    let report = compare_sessions(&sides, &[], SETTINGS).unwrap();
+    assert_eq!(report.groups.len(), 1);
+    let left_out = report.warnings.iter().find(|of| of.code == "W221").unwrap();
+    assert_eq!(left_out.subjects, ["else", "filter"]);
     let strangers = Synthetic {
         variants: vec![("something".to_owned(), 0.0), ("else".to_owned(), 1.0)],
         ..Synthetic::default()
     };
-    let strangers = strangers.loaded();
-    let directories = [
-        ("one".to_owned(), &one),
-        ("strangers".to_owned(), &strangers),
+    let sides = [
+        vec![session("spring", 1.0, 9)],
+        of_run("strangers", &strangers.loaded()),
     ];
-    let refusal = compare_directories(&directories, SETTINGS).unwrap_err();
+    let refusal = compare_sessions(&sides, &[], SETTINGS).unwrap_err();
     assert!(
         refusal
             .to_string()
             .contains("no measured variant in common")
     );
+}
+
+/// Sessions that forwarded all that was offered tell nothing of the device, whatever their rates.
+#[test]
+fn rates_of_the_load_are_no_verdict_on_the_device() {
+    let ratios = [1.0, 1.01, 1.02, 1.03, 1.04];
+    let of_load = |mut side: Vec<Session>, is_whole: bool| {
+        let variants = side.iter_mut().flat_map(|session| &mut session.variants);
+        variants.for_each(|variant| variant.is_carried_whole = is_whole);
+        side
+    };
+    let judged = |whole: [bool; 2]| {
+        let sides = [
+            of_load(side("before", &ratios, 1), whole[0]),
+            of_load(side("after", &ratios.map(|ratio| ratio * 0.8), 2), whole[1]),
+        ];
+        compare_sessions(&sides, &[], SETTINGS).unwrap()
+    };
+    let report = judged([true, true]);
+    assert_eq!(words(&report), ["not limited by the DUT"; 2]);
+    assert!(fails("worse:1%", &report).is_some());
+    // Where one side dropped something, its rate is its own.
+    assert_eq!(words(&judged([true, false])), ["different"; 2]);
+
+    let of_run_under = |regime: LoadRegime| {
+        let mut loaded = Synthetic::default().loaded();
+        loaded.resolved.traffic.regime = regime;
+        of_run("run", &loaded)[0].variants[0].is_carried_whole
+    };
+    assert!(of_run_under(LoadRegime::Paced) && !of_run_under(LoadRegime::SelfClocked));
+}
+
+/// Variants of others come in any order, and some do not say their address family.
+#[test]
+fn the_variants_of_a_family_are_one_family_wherever_they_stand() {
+    let families = [
+        None,
+        Some(AddressFamily::Inet),
+        None,
+        Some(AddressFamily::Inet6),
+        Some(AddressFamily::Inet),
+    ];
+    let of = |name: &str, ratio: f64| {
+        let mut session = session(name, ratio, 9);
+        let plain = session.variants[0].clone();
+        let variants = families.iter().enumerate();
+        session.variants = variants
+            .map(|(number, family)| {
+                let mut variant = plain.clone();
+                variant.name = variant.name.numbered(number);
+                variant.label = format!("number {number}");
+                variant.family = *family;
+                variant
+            })
+            .collect();
+        session
+    };
+    let ratios = [1.0, 1.01, 1.02, 1.03, 1.04];
+    let of_side = |name: &str, less: f64| -> Vec<Session> {
+        let numbered = ratios.iter().enumerate();
+        numbered
+            .map(|(number, ratio)| of(&format!("{name}-{number}"), ratio * less))
+            .collect()
+    };
+    let sides = [of_side("before", 1.0), of_side("after", 0.9)];
+    let report = compare_sessions(&sides, &[], SETTINGS).unwrap();
+    let groups: Vec<(&str, usize)> = report
+        .groups
+        .iter()
+        .map(|group| (group.title.as_deref().unwrap(), group.family_size))
+        .collect();
+    assert_eq!(
+        groups,
+        [
+            ("number 0", 2),
+            ("number 2", 2),
+            ("number 1, IPv4", 2),
+            ("number 4, IPv4", 2),
+            ("number 3, IPv6", 1),
+        ]
+    );
+}
+
+#[test]
+fn what_is_taken_for_one_configuration_and_is_not_is_warned_of() {
+    let mut before = side("before", &[1.0, 1.03, 0.98, 1.01, 1.02], 1);
+    let after = side("after", &[0.90, 0.93, 0.88, 0.91, 0.92], 2);
+    before[2].configuration = Some(["another".to_owned(), "6.18.5".to_owned()]);
+    let report = compare_sessions(&[before, after], &[], SETTINGS).unwrap();
+    assert_eq!(codes(&report), ["W222"]);
+    assert_eq!(report.warnings[0].subjects, ["before-1 and 4 more"]);
 }
 
 #[test]
@@ -416,8 +800,8 @@ fn runs_that_were_offered_other_loads_are_adjusted_for() {
     };
     let compared = |regime| {
         let (first, second) = (offered(0.0, regime), offered(-3.0, regime));
-        let directories = [("a".to_owned(), &first), ("b".to_owned(), &second)];
-        compare_directories(&directories, SETTINGS).unwrap()
+        let sides = [of_run("a", &first), of_run("b", &second)];
+        compare_sessions(&sides, &[], SETTINGS).unwrap()
     };
     let report = compared(LoadRegime::Overload);
     assert_eq!(codes(&report), ["W215", "W217"]);

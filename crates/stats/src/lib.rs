@@ -36,6 +36,7 @@ mod permutation;
 mod power;
 mod practice;
 mod rank_null;
+mod sessions;
 mod shift_test;
 mod sign_flip;
 mod signed_rank;
@@ -71,7 +72,7 @@ pub use imbalance::imbalance_p;
 pub use independent::{IndependentObservations, independent_verdicts};
 pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns};
 pub use logarithms::logarithms;
-pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues};
+pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues, smallest_rank_p};
 pub use max_t::{max_t_permutation, max_t_sign_flip};
 pub use methods::{Method, MethodResult, RESAMPLED_MAX, block_methods, independent_methods};
 pub use moderated::{ModeratedDifference, ModeratedEffects, max_t_moderated};
@@ -81,6 +82,10 @@ pub use order::{ORDER_LEVEL, OrderEffect, OrderEffects, OrderedSlice, order_effe
 pub use permutation::{Draws, PERMUTATION_EXACT_MAX, PermutationTest, Stratum};
 pub use power::{DETECTION_POWER, METHODS_WITH_POWER, PowerAnalysis, SIZE_MAX};
 pub use practice::Practice;
+pub use sessions::{
+    ComparedSessions, RerunNoise, SESSIONS_MIN, WithinSessions, minimum_sessions, rerun_verdicts,
+    session_verdicts, within_sessions,
+};
 pub use shift_test::ShiftTest;
 pub use sign_flip::{SIGN_FLIP_EXACT_MAX, sign_flip_p};
 pub use signed_rank::{EXACT_BLOCKS_MAX, SignedRank, minimum_blocks};

@@ -144,11 +144,27 @@ impl MannWhitney {
     /// # Errors
     /// [`StatsError::Confidence`].
     pub fn interval(&self, confidence: f64) -> Result<Option<Interval>, StatsError> {
-        let tail_max = significance(confidence)? / 2.0;
-        Ok(self.null.bound_rank(tail_max).map(|rank| {
+        Ok(self.interval_with_tail(significance(confidence)? / 2.0))
+    }
+
+    /// The interval that errs with at most this probability on each side.
+    pub(crate) fn interval_with_tail(&self, tail_max: f64) -> Option<Interval> {
+        self.null.bound_rank(tail_max).map(|rank| {
             self.differences
                 .interval_at_rank(&self.null, rank, 1.0 - 2.0 * tail_max)
-        }))
+        })
+    }
+
+    /// The interval from the smallest to the largest pairwise difference, with the confidence it has.
+    pub(crate) fn widest_interval(&self, nominal_confidence: f64) -> Interval {
+        self.differences
+            .interval_at_rank(&self.null, 1, nominal_confidence)
+    }
+
+    /// How many values the sample and the reference have.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        let PairwiseDifferences { sample, reference } = &self.differences;
+        (sample.len(), reference.len())
     }
 }
 
@@ -230,6 +246,20 @@ impl PairValues for PairwiseDifferences {
         }
         count
     }
+}
+
+/// The smallest two-sided p-value that the test of so many values against so many can have: that of samples
+/// that do not overlap. Beyond 2^127 arrangements it is 0.
+///
+/// # Examples
+/// ```
+/// use fwdlab_stats::smallest_rank_p;
+/// assert_eq!(smallest_rank_p(3, 3), 0.1);
+/// assert_eq!(smallest_rank_p(4, 4), 2.0 / 70.0);
+/// ```
+pub fn smallest_rank_p(n: usize, m: usize) -> f64 {
+    let arrangements = arrangements(n as u64, m as u64);
+    arrangements.map_or(0.0, |number| (2.0 / number as f64).min(1.0))
 }
 
 /// The distribution of the number of pairs in which the sample's value is the larger one, without

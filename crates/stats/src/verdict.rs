@@ -152,6 +152,8 @@ pub enum Unit {
     Blocks,
     /// Observations of both sides.
     Observations,
+    /// Sessions of both sides.
+    Sessions,
 }
 
 impl Unit {
@@ -161,6 +163,8 @@ impl Unit {
             (Self::Blocks, _) => "more blocks",
             (Self::Observations, 1) => "more observation of each set",
             (Self::Observations, _) => "more observations of each set",
+            (Self::Sessions, 1) => "more session of each side",
+            (Self::Sessions, _) => "more sessions of each side",
         }
     }
 }

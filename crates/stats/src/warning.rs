@@ -167,6 +167,17 @@ pub enum Warning {
         /// The test's.
         trend: Trend,
     },
+    /// W112: enough sessions for one comparison, too few for this many at once under Holm's correction.
+    TooFewSessionsForFamily {
+        /// The comparison.
+        comparison: String,
+        /// How many are made at once.
+        comparisons: usize,
+        /// Sessions of each side from which on each of them can be shown.
+        need: usize,
+        /// Sessions of the side that has fewer.
+        have: usize,
+    },
 }
 
 /// Whose two groups [`Warning::TwoModes`] speaks of.
@@ -198,6 +209,7 @@ impl Warning {
             Self::PlaceInRound { .. } => "W109",
             Self::TwoModes { .. } => "W110",
             Self::Trend { .. } => "W111",
+            Self::TooFewSessionsForFamily { .. } => "W112",
         }
     }
 
@@ -207,6 +219,7 @@ impl Warning {
         match self {
             Self::TooFewBlocks { comparison, .. }
             | Self::TooFewBlocksForFamily { comparison, .. }
+            | Self::TooFewSessionsForFamily { comparison, .. }
             | Self::EffectBelowControl { comparison, .. }
             | Self::OutlyingBlock { comparison, .. } => comparison,
             Self::Ceiling { variant, .. } | Self::TwoModes { variant, .. } => variant,
@@ -344,6 +357,14 @@ impl Warning {
                 format_rate(*first),
                 format_rate(*last),
                 p_text(trend.p)
+            ),
+            Self::TooFewSessionsForFamily {
+                comparisons,
+                need,
+                have,
+                ..
+            } => format!(
+                "need >= {need} sessions of each side to show a difference in any of {comparisons} comparisons, have {have}"
             ),
         }
     }
@@ -511,6 +532,12 @@ mod tests {
                     p: 1.0 / 60.0,
                 },
             },
+            Warning::TooFewSessionsForFamily {
+                comparison: "nft-conntrack".to_owned(),
+                comparisons: 3,
+                need: 5,
+                have: 4,
+            },
         ]
     }
 
@@ -529,6 +556,7 @@ W108 nft-conntrack: slices right after it are -0.50 % off those after the others
 W109 order: slices at place 1 of 5 in a round are +0.080 % off the others (p = 0.004; in at most 1 report of 100 by chance), which moves effects by up to 0.003 % only, as every variant has every place; something keeps step with rounds of about 750 ms: choose slices of another length
 W110 nft-conntrack: its block effects lie in two groups, 5 about -1.0 % (9.710 Mpps) and 3 about -55.5 % (4.310 Mpps): a gap three times as wide as either; one number stands for neither; look at what differs between the set-ups of the two (placement, hash seeds, a setting that does not always take), and measure 27 or more, to see the rarer one 10 times
 W111 before.pps: its 5 observations rise in the order in which they stand, from about 5.213 Mpps to 5.498 Mpps (p = 0.017; in 1 set of 50 by chance): what drifted is part of every effect; measure in turns, as the blocks of one experiment do, or once the rate stays
+W112 nft-conntrack: need >= 5 sessions of each side to show a difference in any of 3 comparisons, have 4
 "#);
     }
 

@@ -7,7 +7,8 @@ use fwdlab_model::imported::{ImportedResults, ImportedRun, ImportedVariant};
 use jiff::Timestamp;
 
 use super::entry::{Entry, EntryObservation, EntryVariant, Kind};
-use crate::netbenches::{PrintedTime, Uname};
+use crate::imported::{imported_observations, imported_start};
+use crate::netbenches::Uname;
 
 impl Entry {
     /// What the catalogue takes of a folder of imported results: an entry for each system that was
@@ -26,7 +27,7 @@ impl Entry {
             }
         }
         let mut of_variants: BTreeMap<&VariantName, Vec<&ImportedRun>> = BTreeMap::new();
-        for run in runs.iter().filter(|run| !run.is_profiled) {
+        for run in runs {
             of_variants.entry(&run.variant).or_default().push(run);
         }
         let entry = |(System { uname, image }, variants): (System<'_>, Vec<&ImportedVariant>)| {
@@ -70,7 +71,10 @@ impl Entry {
             }
         };
         let with_start = |(system, variants): (System<'_>, Vec<&ImportedVariant>)| {
-            let start = variants.iter().filter_map(|variant| started(variant)).min();
+            let start = variants
+                .iter()
+                .filter_map(|variant| imported_start(variant))
+                .min();
             let mut entry = entry((system, variants));
             // The kernel was built before it was measured; that is near enough where nothing is nearer.
             entry.date = start.or(entry.date);
@@ -107,13 +111,6 @@ fn revision(uname: &str) -> Option<String> {
     })
 }
 
-/// The second at which a variant's runs began.
-fn started(variant: &ImportedVariant) -> Option<String> {
-    let start = variant.description.as_ref()?.start.as_deref()?;
-    let second = PrintedTime::parse(start)?.epoch_s?;
-    Some(Timestamp::from_second(second).ok()?.to_string())
-}
-
 /// The day on which the kernel was built, as `uname -a` has it: `Fri Sep  8 00:32:53 CEST 2017`.
 fn built(uname: &str) -> Option<String> {
     let second = Uname::parse(uname)?.built_s()?;
@@ -126,19 +123,7 @@ fn entry_variant(
     image: Option<&str>,
     runs: &[&ImportedRun],
 ) -> EntryVariant {
-    let of_logs: Vec<(f64, Option<f64>)> = runs
-        .iter()
-        .filter_map(|run| Some((run.archive_pps?, run.offered_pps)))
-        .collect();
-    let observations = if of_logs.is_empty() {
-        let published = variant
-            .dataset
-            .iter()
-            .flat_map(|dataset| &dataset.published_pps);
-        published.map(|&pps| (pps, None)).collect()
-    } else {
-        of_logs
-    };
+    let observations = imported_observations(variant, runs.iter().copied());
     let levels = variant.settings.values().flatten();
     EntryVariant {
         name: short_name(variant, image).to_owned(),

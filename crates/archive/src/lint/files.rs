@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::ArchiveError;
+use crate::imported::IMPORTED;
 use crate::layout;
 use crate::parallel::{FEW, parallel};
 
@@ -15,6 +16,8 @@ use super::{Evidence, Finding, HOSTILE_NAME, UNKNOWN_FILE, UNREADABLE, name_in};
 pub struct Search {
     /// The results directories, sorted.
     pub directories: Vec<PathBuf>,
+    /// The folders of imported results, sorted. One may lie in another.
+    pub imported: Vec<PathBuf>,
     /// What kept parts of it from being searched.
     pub findings: Vec<Finding>,
 }
@@ -27,16 +30,16 @@ pub struct Search {
 /// [`ArchiveError::Io`] where the folder itself cannot be listed.
 pub fn search(root: &Path) -> Result<Search, ArchiveError> {
     let mut found = Search::default();
-    match look(root).map_err(ArchiveError::io(root, "list the folder"))? {
-        None => found.directories.push(root.to_owned()),
-        Some(folders) => {
-            for part in parallel(&folders, FEW, |folder| below(root, folder.clone())) {
-                found.directories.extend(part.directories);
-                found.findings.extend(part.findings);
-            }
-            found.directories.sort();
-        }
+    let seen = look(root).map_err(ArchiveError::io(root, "list the folder"))?;
+    for part in parallel(&found.take(root, seen), FEW, |folder| {
+        below(root, folder.clone())
+    }) {
+        found.directories.extend(part.directories);
+        found.imported.extend(part.imported);
+        found.findings.extend(part.findings);
     }
+    found.directories.sort();
+    found.imported.sort();
     Ok(found)
 }
 
@@ -46,8 +49,7 @@ fn below(root: &Path, folder: PathBuf) -> Search {
     let mut open = vec![folder];
     while let Some(folder) = open.pop() {
         match look(&folder) {
-            Ok(Some(folders)) => open.extend(folders),
-            Ok(None) => found.directories.push(folder),
+            Ok(seen) => open.extend(found.take(&folder, seen)),
             Err(error) => {
                 let name = name_in(root, &folder);
                 let sentence = format!("the folder {name} cannot be read: {error}");
@@ -64,22 +66,54 @@ fn below(root: &Path, folder: PathBuf) -> Search {
     found
 }
 
-/// The folders in a folder, sorted; none where it is a results directory.
-fn look(folder: &Path) -> std::io::Result<Option<Vec<PathBuf>>> {
+impl Search {
+    /// Notes what a folder is, and returns the folders in it that are to be searched.
+    fn take(&mut self, folder: &Path, seen: Seen) -> Vec<PathBuf> {
+        match seen {
+            Seen::Results => {
+                self.directories.push(folder.to_owned());
+                Vec::new()
+            }
+            Seen::Imported(folders) => {
+                self.imported.push(folder.to_owned());
+                folders
+            }
+            Seen::Folders(folders) => folders,
+        }
+    }
+}
+
+/// What a folder is, with the folders in it, sorted.
+enum Seen {
+    /// A results directory.
+    Results,
+    /// Imported results.
+    Imported(Vec<PathBuf>),
+    /// Neither.
+    Folders(Vec<PathBuf>),
+}
+
+fn look(folder: &Path) -> std::io::Result<Seen> {
     let mut folders = Vec::new();
+    let mut is_imported = false;
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
         // One of these two files is enough: the other may be what is missing.
         if name == layout::RESOLVED || name == layout::TRIALS {
-            return Ok(None);
+            return Ok(Seen::Results);
         }
+        is_imported |= name == IMPORTED;
         if entry.file_type()?.is_dir() && !is_hidden(&name) {
             folders.push(folder.join(name));
         }
     }
     folders.sort();
-    Ok(Some(folders))
+    Ok(if is_imported {
+        Seen::Imported(folders)
+    } else {
+        Seen::Folders(folders)
+    })
 }
 
 struct Entry {

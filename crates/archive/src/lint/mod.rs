@@ -9,6 +9,7 @@
 
 mod directory;
 mod files;
+mod imported;
 mod lines;
 mod links;
 mod numbers;
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 
 pub use directory::{LintedDirectory, lint_directory};
 pub use files::{Search, search};
+pub use imported::{LintedImport, lint_imported};
 pub use rule::*;
 pub use tree::lint_tree;
 

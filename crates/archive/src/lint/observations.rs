@@ -102,21 +102,21 @@ fn measured(loaded: &Loaded) -> BTreeMap<PathBuf, Vec<&TrialRecord>> {
     files
 }
 
-fn is_observations(path: &Path) -> bool {
+pub(super) fn is_observations(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     !name.starts_with(b".") && name.ends_with(layout::OBSERVATIONS.as_bytes())
 }
 
 /// A published value and its line.
 #[derive(Clone, Debug, PartialEq)]
-struct Value {
-    line: usize,
-    text: String,
-    pps: f64,
+pub(super) struct Value {
+    pub(super) line: usize,
+    pub(super) text: String,
+    pub(super) pps: f64,
 }
 
 /// The values of a file, blank lines passed over, or the first line that is none.
-fn values(bytes: &[u8]) -> Result<Vec<Value>, (usize, String)> {
+pub(super) fn values(bytes: &[u8]) -> Result<Vec<Value>, (usize, String)> {
     let text = String::from_utf8_lossy(bytes);
     let lines = text.lines().enumerate();
     lines

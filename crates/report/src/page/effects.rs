@@ -181,10 +181,10 @@ fn table_row(
                     None => { "–" }
                 }
             }
-            td.number data-value=[effect.map(|effect| effect.p)] {
+            td.number data-value=[effect.and_then(|effect| effect.p)] {
                 (figure_or_dash(
                     &format!("{record}/effect/p"),
-                    effect.map(|effect| fwdlab_stats::format_p(effect.p)),
+                    effect.and_then(|effect| effect.p).map(fwdlab_stats::format_p),
                 ))
             }
             td.number data-value=[row.forwarding_rate_pps] {

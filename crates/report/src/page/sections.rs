@@ -128,8 +128,8 @@ fn terms(what: &str, at: &str, rows: &[FactorialRow]) -> Markup {
                                         (figure(&format!("{at}/effect/interval/high_percent"), &percent(ends.high_percent)))
                                     } @else { "-∞ to +∞" }
                                 }
-                                td.number data-value=(row.effect.p) {
-                                    (figure(&format!("{at}/effect/p"), &fwdlab_stats::format_p(row.effect.p)))
+                                td.number data-value=[row.effect.p] {
+                                    (figure(&format!("{at}/effect/p"), &format::p(row.effect.p)))
                                 }
                             }
                         }
