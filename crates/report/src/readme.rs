@@ -652,6 +652,18 @@ impl Page<'_> {
             self.line("No verdict: no block holds a valid trial of both baseline and variant.");
         }
         self.line("");
+        if any {
+            self.paragraph(&sentences::reading(report, comparison));
+            let of_comparison = ["rows", "family_size"];
+            let [rows, family_size] =
+                of_comparison.map(|part| format!("/comparisons/{index}/{part}"));
+            self.source(&[
+                &rows,
+                &family_size,
+                "/design/threshold_percent",
+                "/design/confidence_percent",
+            ]);
+        }
         if !comparison.cpu_time.is_empty() {
             for row in &comparison.rows {
                 if let Some(time) = sentences::cpu_time(comparison, &row.variant) {
@@ -664,18 +676,6 @@ impl Page<'_> {
             self.source(&[
                 &format!("/comparisons/{index}/cpu_time"),
                 "/design/cpu_threshold_percent",
-            ]);
-        }
-        if any {
-            self.paragraph(&sentences::reading(report, comparison));
-            let of_comparison = ["rows", "family_size"];
-            let [rows, family_size] =
-                of_comparison.map(|part| format!("/comparisons/{index}/{part}"));
-            self.source(&[
-                &rows,
-                &family_size,
-                "/design/threshold_percent",
-                "/design/confidence_percent",
             ]);
         }
     }
