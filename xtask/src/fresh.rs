@@ -19,11 +19,17 @@ const PROGRAMS: [&str; 28] = [
     "uname", "id", "grep", "sleep",
 ];
 
-/// Plays it.
+/// Plays it: the README's first command, or with `--tests` its second.
 ///
 /// # Errors
-/// This is not root, or the README's first command does not end with a believable result and a page.
-pub(crate) fn run() -> Result<()> {
+/// This is not root, the README's first command does not end with a believable result and a page, or a test fails
+/// that should have been skipped.
+pub(crate) fn run(options: &[&str]) -> Result<()> {
+    let is_of_tests = match options {
+        [] => false,
+        ["--tests"] => true,
+        _ => bail!("fresh: give nothing, or --tests"),
+    };
     if output(&mut command("id", ["-u"]))?.trim() != "0" {
         bail!("fresh: it plays root and an ordinary user, so it needs root");
     }
@@ -38,6 +44,15 @@ pub(crate) fn run() -> Result<()> {
     }
     let clone = folder.path().join("fwdlab");
     command::run(command("git", ["clone", "--quiet", "--no-hardlinks", "."]).arg(&clone))?;
+
+    if is_of_tests {
+        let mut cargo = fresh(&["cargo"], &programs)?;
+        cargo.args(["xtask", "test"]).current_dir(&clone).env(
+            "CARGO_TARGET_DIR",
+            command::repository().join("target/fresh"),
+        );
+        return command::run(&mut cargo);
+    }
 
     println!("== as root");
     let words = [

@@ -43,7 +43,8 @@ cargo xtask <chore>
                 --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,
                 and a test has to fail for each;
                 --parquet instead: what only that feature builds
-  fresh         the README's first command on a machine that has nothing but Rust, a C linker and git
+  fresh         the README's first command on a machine that has nothing but Rust, a C linker and git;
+                --tests: its second one there, which takes a quarter of an hour
   kernels [6.1 | 6.12 | newest] [--cpus N] [--boots N] [--short]
                 boot Debian's kernels in an emulated machine and have fwdlab run in them
   tidy          crate edges, dead links, stray words and files
@@ -82,7 +83,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["lint"] => lint::run(),
         ["ci"] => test::run().and_then(|()| lint::run()),
         ["soak", options @ ..] => soak::soak(options),
-        ["fresh"] => fresh::run(),
+        ["fresh", options @ ..] => fresh::run(options),
         ["kernels", options @ ..] => kernels::kernels(options),
         ["tidy"] => tidy::run(),
         ["bpf"] => bpf::build(),

@@ -74,13 +74,13 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
     };
     written.experiment.1 = change.experiment_text(&lab_named, &conditions);
     let resolved = load(&experiment, None, &written, 0)
-        .inspect_err(|_| tell("nothing is written, because the files would say what cannot be:"))?
+        .inspect_err(|_| tell("no files written, because the experiment would be invalid:"))?
         .resolved;
     if let Some(minutes) = arguments.minutes {
         let overheads = plan::overheads_here(&arguments.measurement.results, &resolved)?;
         let overheads = overheads.ok_or_else(|| {
             WrongArguments(
-                "--minutes: how long a set-up takes in this lab only a run tells; leave it out the first time".to_owned(),
+                "--minutes: only a run shows how long a set-up takes in this lab; omit --minutes the first time".to_owned(),
             )
         })?;
         (conditions.blocks, conditions.rounds) =
@@ -135,15 +135,13 @@ fn change(arguments: &AbArguments, folder: &Path) -> Result<Change, AbError> {
 enum AbError {
     #[error(transparent)]
     Change(#[from] ChangeError),
-    #[error("{option}: {text:?} holds no word")]
+    #[error("{option}: {text:?} names no program")]
     NoWords { option: &'static str, text: String },
-    #[error(
-        "{option}: {text:?} has a quote that does not end, or a backslash with nothing behind it"
-    )]
+    #[error("{option}: {text:?} has an unclosed quote or a trailing backslash")]
     Quotes { option: &'static str, text: String },
     #[error(
-        "{option}: {text:?} holds {word:?}, which only a shell understands, and fwdlab starts programs without one; put \
-         the commands into a script and give that"
+        "{option}: {text:?} contains {word:?}, which only a shell understands, but fwdlab starts programs without a \
+         shell; put the commands into a script and give that"
     )]
     Shell {
         option: &'static str,
@@ -194,7 +192,7 @@ fn file_name(name: &str) -> Result<String, WrongArguments> {
             Ok(name.trim_end_matches(".toml").to_owned())
         }
         _ => Err(WrongArguments(format!(
-            "--name: {name:?} is no name of a file in this folder"
+            "--name: {name:?} is not a plain file name; give one without a folder or a leading dot"
         ))),
     }
 }
@@ -243,7 +241,7 @@ fn fit(
     if fewest_s > budget_s {
         let needed = (fewest_s / 6.0).ceil() / 10.0;
         return Err(WrongArguments(format!(
-            "--minutes: {minutes} are too few: {blocks_min} blocks of {ROUNDS_MIN} rounds, the fewest that can show a \
+            "--minutes: {minutes} is too short: {blocks_min} blocks of {ROUNDS_MIN} rounds, the fewest that can show a \
              difference, take about {}; give at least {needed}",
             duration(fewest_s)
         ))
@@ -297,8 +295,8 @@ impl Written {
                 Ok(there) if there == *text => {}
                 Ok(_) => {
                     let text = format!(
-                        "{} is there and says something else; run it with `fwdlab run`, or give the new files another \
-                         name with --name",
+                        "{} already exists with different contents; run the experiment with `fwdlab run`, or give \
+                         the new files another name with --name",
                         path.display()
                     );
                     return Err(WrongArguments(text).into());
@@ -326,7 +324,7 @@ impl Written {
         }
         for (path, _) in [&self.lab, &self.experiment] {
             let is_new = new.iter().any(|(of, _)| *of == path);
-            let state = if is_new { "written" } else { "there already" };
+            let state = if is_new { "written" } else { "already there" };
             tell(&format!("{state}: {}", path.display()));
         }
         Ok(())

@@ -46,8 +46,8 @@ pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
 fn imported(directory: &Path, arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
     if let Some(baseline) = &arguments.baseline {
         let text = format!(
-            "--baseline {baseline:?}: {} holds published results, which are compared as their text has it; for other \
-             comparisons give its files (*.pps) to `fwdlab compare`",
+            "--baseline {baseline:?}: {} holds published results, whose published text fixes what is compared; for \
+             other comparisons, give its files (*.pps) to `fwdlab compare`",
             directory.display()
         );
         return Err(WrongArguments(text).into());

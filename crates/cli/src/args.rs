@@ -162,7 +162,7 @@ pub(crate) struct AbArguments {
     /// The command that puts back what --command sets
     #[arg(long, value_name = "COMMAND", requires = "command")]
     pub(crate) undo: Option<String>,
-    /// A command that prints something with the words in which the variants' commands differ
+    /// A command whose output must contain the words in which the variants' commands differ
     #[arg(long, value_name = "COMMAND", requires = "command")]
     pub(crate) check: Option<String>,
     /// Address families: inet, inet6, or both with a comma
@@ -182,7 +182,7 @@ pub(crate) struct AbArguments {
     /// The lab to measure in; default: this machine's kernel
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
-    /// How long to measure, at most; default: 8 blocks of 10 rounds
+    /// Measure for at most N minutes; default: 8 blocks of 10 rounds
     #[arg(long, value_name = "N", value_parser = minutes)]
     pub(crate) minutes: Option<f64>,
     /// Name of the files, and of the folder of results; default: what is changed
@@ -213,7 +213,7 @@ impl Args for ChangeArguments {
                 .value_name(option.word)
                 .num_args(2..)
                 .help(option.what)
-                .help_heading("What is changed, in each variant, the baseline first")
+                .help_heading("What to change: one of these, with a value for each variant, the baseline first")
         });
         let group =
             clap::ArgGroup::new(CHANGE).args(change_options().map(|option| option.mechanism));
@@ -302,7 +302,7 @@ pub(crate) struct FormArguments {
 #[derive(Debug, Args)]
 pub(crate) struct GateArguments {
     /// Exit with 1 where a variant is worse by more than that (worse:1%), may be (maybe-worse:1%), differs
-    /// (different:1%), or takes more CPU time a packet (cpu-worse:5%); see docs/ci.md
+    /// (different:1%), or takes more CPU time per packet (cpu-worse:5%); see docs/ci.md
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     pub(crate) fail_on: Vec<Gate>,
 }
@@ -676,7 +676,7 @@ fn minutes(text: &str) -> Result<f64, String> {
     let is_time = |minutes: &f64| *minutes > 0.0 && *minutes * 60.0 <= TIME_S_MAX;
     minutes
         .filter(is_time)
-        .ok_or_else(|| "expected minutes, more than 0".to_owned())
+        .ok_or_else(|| "expected a number of minutes greater than 0".to_owned())
 }
 
 fn flows(text: &str) -> Result<(u32, u32), String> {

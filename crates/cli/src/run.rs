@@ -114,8 +114,8 @@ fn measure(
     let closed = lab.close(&mut |event| tell_boot(&event, how.quiet));
     if !matches!(measured, Ok(true)) && session.results.remove_if_empty()? {
         measured?;
-        closed.context("putting the DUT back (`fwdlab restore` tries it again)")?;
-        tell("stopped before a block was measured; nothing is kept");
+        closed.context("restoring the DUT (`fwdlab restore` tries again)")?;
+        tell("stopped before a block was measured; no results were kept");
         return Ok(INTERRUPTED);
     }
 
@@ -139,7 +139,7 @@ fn measure(
         .and_then(|loaded| Ok((report::publish(&loaded)?, loaded)))
         .with_context(|| format!("writing the report ({again})"));
     let is_whole = measured?;
-    closed.context("putting the DUT back (`fwdlab restore` tries it again)")?;
+    closed.context("restoring the DUT (`fwdlab restore` tries again)")?;
     finished?;
     let (report, mut loaded) = published?;
     told.text = fwdlab_report::render::terminal(&report, None, MESSAGE_COLUMNS, false);

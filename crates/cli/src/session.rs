@@ -53,12 +53,17 @@ impl Session {
             kernel: environment.kernel.split(' ').next().unwrap_or_default(),
             started: &now.strftime("%Y%m%dT%H%M%SZ").to_string(),
         };
-        // A machine that cannot be had leaves no directory behind.
-        let claim = MachineClaim::acquire(&subject.resolved.lab)?;
         let results = Results::open_or_create(root, &new_run, choice)?;
         for warning in &results.loaded().warnings {
             tell(&format!("warning: {warning}"));
         }
+        let claim = match MachineClaim::acquire(&subject.resolved.lab) {
+            Ok(claim) => claim,
+            Err(error) => {
+                results.remove_if_empty()?;
+                return Err(error.into());
+            }
+        };
         let record = SessionRecord {
             schema: SCHEMA_VERSION,
             session: results.next_session(),

@@ -45,12 +45,12 @@ impl Directories {
         if let Some(known) = self.read.iter().find(|known| known.canonical == canonical) {
             let text = if known.given == directory {
                 format!(
-                    "{}: given twice; a directory that is compared with itself says nothing: give another one",
+                    "{}: given twice; comparing a directory with itself shows nothing; give another one",
                     directory.display()
                 )
             } else {
                 format!(
-                    "{} and {} are one directory; a directory that is compared with itself says nothing: give another one",
+                    "{} and {} are one directory; comparing a directory with itself shows nothing; give another one",
                     known.given.display(),
                     directory.display()
                 )

@@ -44,7 +44,7 @@ fn what_is_written_can_be_planned_and_is_left_alone_the_next_time() {
 
     let again = ab(path, &arguments);
     assert!(
-        text(&again).contains("there already: rp.toml"),
+        text(&again).contains("already there: rp.toml"),
         "{}",
         text(&again)
     );

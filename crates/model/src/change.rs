@@ -60,7 +60,8 @@ pub enum ChangeError {
     },
     /// Two names.
     #[error(
-        "--{mechanism}: {one:?} and {other:?} are two things; give one of them with its values, or write an experiment \
+        "--{mechanism}: {one:?} and {other:?} are two different settings; give one of them with its values, or write \
+         an experiment \
          with two factors (docs/experiment-file.md)"
     )]
     TwoNames {
@@ -88,7 +89,7 @@ pub enum ChangeError {
         word: String,
     },
     /// Two levels that are one.
-    #[error("--{mechanism}: {word:?} is given twice; a variant is compared with another one")]
+    #[error("--{mechanism}: {word:?} is given twice; give variants that differ")]
     Twice {
         /// The mechanism.
         mechanism: &'static str,
@@ -96,7 +97,7 @@ pub enum ChangeError {
         word: String,
     },
     /// Programs without one that takes the level back, or that of another mechanism.
-    #[error("--undo goes with --command, which needs it: fwdlab puts back what it changes")]
+    #[error("--command and --undo must be given together: fwdlab undoes what it changes")]
     Undo,
     /// A check that no text can pass.
     #[error(

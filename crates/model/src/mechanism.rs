@@ -59,7 +59,10 @@ pub(crate) fn levels_of(mechanism: &str) -> (&'static str, Levels) {
         "kernel" => ("the kernel", Levels::Words),
         "configs" => ("folders of files for the DUT", Levels::Files),
         "image" => ("images of nanobsd", Levels::Files),
-        "command" => ("what commands set, in quotes", Levels::Programs),
+        "command" => (
+            "a setting made by commands, each in quotes",
+            Levels::Programs,
+        ),
         _ => ("the setting", Levels::Values),
     }
 }

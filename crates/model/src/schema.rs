@@ -384,7 +384,7 @@ fn design() -> Value {
                 (
                     "cpu_threshold_percent",
                     number(
-                        "Smaller changes of CPU time a packet do not matter to the asker.",
+                        "Smaller changes of CPU time per packet do not matter to the asker.",
                         &experiment::THRESHOLD_PERCENT,
                     ),
                 ),
@@ -742,7 +742,8 @@ fn binding() -> Value {
             (
                 "command",
                 described(
-                    "Programs with their arguments; {level} stands for the level, {dut-in} and {dut-out} for the interfaces of the DUT.",
+                    "Programs with their arguments; {level} stands for the level, {dut-in} and {dut-out} for the \
+                     interfaces of the DUT.",
                     table(
                         &[
                             (

@@ -117,7 +117,7 @@ impl Cause<'_> {
                 return (text, COMPARISON);
             }
             "W106" => {
-                let blocks = counted(number, "far block");
+                let blocks = counted(number, "outlying block");
                 let size = self.range(false);
                 return (
                     format!("{blocks}, kept; estimates move by {size}"),
@@ -145,10 +145,13 @@ impl Cause<'_> {
             "W204" => ("not run in this lab", VARIANT),
             "W205" => {
                 let effects = counted(number, "block effect");
-                return (format!("{effects} left out, for want of rates"), VARIANT);
+                return (
+                    format!("{effects} left out, because rates are missing"),
+                    VARIANT,
+                );
             }
             "W206" => (
-                "verdicts that read otherwise with invalid trials in",
+                "verdicts that would change if invalid trials were counted",
                 COMPARISON,
             ),
             "W207" => ("there is no A/A control", None),
@@ -158,7 +161,7 @@ impl Cause<'_> {
                 None,
             ),
             "W210" => (
-                "verdicts that read otherwise with disturbed time in",
+                "verdicts that would change if disturbed time were counted",
                 COMPARISON,
             ),
             "W211" => ("the rates of some blocks rest on disturbed time too", None),

@@ -164,10 +164,10 @@ impl CompareReport {
         self.warnings.push(Warning {
             code: "W215".to_owned(),
             subjects: Vec::new(),
-            text: "these files are of several results directories, so of different sessions, and are judged as if of \
-                   one: what changed between the sessions reads as an effect"
+            text: "these files come from several results directories, so from different sessions, but are judged as \
+                   if from one: what changed between the sessions reads as an effect"
                 .to_owned(),
-            remedy: Some("compare the directories, which goes by sessions".to_owned()),
+            remedy: Some("compare the directories instead, which takes sessions into account".to_owned()),
             percent: None,
         });
     }

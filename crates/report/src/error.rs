@@ -42,9 +42,9 @@ pub enum ReportError {
     NothingShared,
     /// Sides of several sessions, of which no test could show anything.
     #[error(
-        "{baseline} ({}) and {other} ({}): where a side has several sessions, each is one number, and of {other_sessions} \
-         against {baseline_sessions} the exact rank test has no p below {}; give at least {need} sessions of each side, \
-         or reruns of one configuration with --sessions",
+        "{baseline} ({}) and {other} ({}): where a side has several sessions, each counts as one observation, and \
+         with {other_sessions} against {baseline_sessions} the smallest p of the exact rank test is {}; give at least \
+         {need} sessions of each side, or reruns of one configuration with --sessions",
         counted_sessions(*baseline_sessions), counted_sessions(*other_sessions), fwdlab_stats::format_p(*smallest_p)
     )]
     TooFewSessions {
@@ -63,7 +63,7 @@ pub enum ReportError {
     },
     /// Reruns that show nothing of the noise between sessions.
     #[error(
-        "--sessions: {} there, of which the noise between sessions is hardly known; give at least {need}",
+        "--sessions: {} given, too few to estimate the noise between sessions; give at least {need}",
         counted_sessions(*have)
     )]
     TooFewReruns {
@@ -82,7 +82,7 @@ pub enum ReportError {
     },
     /// Methods were asked for where nothing is tested.
     #[error(
-        "--methods: with few sessions a side there is no test that other methods could stand beside; leave it out"
+        "--methods: with so few sessions a side there is no test to compare other methods with; omit --methods"
     )]
     NothingTested,
     /// The text of `ministat` cannot be made.

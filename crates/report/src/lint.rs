@@ -125,7 +125,7 @@ pub fn lint_imported_report(
 }
 
 fn none_of_the_reports(directory: &Path, name: &str) -> Finding {
-    let sentence = format!("{name} is none of the report's files");
+    let sentence = format!("{name} is not one of the report's files");
     let evidence = Evidence::published(&directory.join(name), None, "is there");
     Finding::new(&UNKNOWN_FILE, directory, sentence).with(evidence)
 }

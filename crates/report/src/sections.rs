@@ -168,8 +168,8 @@ pub(crate) fn control_sentence(
                 },
             );
             format!(
-                "{seen}: the control shows nothing at this width ({width}, beside a threshold of {} %); \
-                 more blocks or a quieter machine make it narrower",
+                "{seen}: the interval is too wide for the control to show anything ({width}, against a threshold of \
+                 {} %); more blocks or a quieter machine would narrow it",
                 format::short(threshold_percent, 3)
             )
         }

@@ -68,8 +68,8 @@ pub(crate) fn finding(words: &str, effect: &Effect, notes: &[String]) -> String 
 /// Why nothing is found of a DUT that carried all of its load.
 pub(crate) fn not_limited(words: &str) -> String {
     format!(
-        "{words}: with every variant all that was offered came through, so the rate is the load's; only a higher load \
-         can tell them apart"
+        "{words}: every variant forwarded all that was offered, so the rate is that of the load; only a higher load \
+         can tell the variants apart"
     )
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn cpu_time(comparison: &ComparisonSection, variant: &VariantName) ->
 /// How CPU time is to be read.
 pub(crate) fn cpu_time_reading(report: &Report) -> String {
     format!(
-        "CPU time is that of all the DUT's CPUs for a forwarded packet, interrupts included; a change of it by less than \
-         {} % does not matter to the asker.",
+        "CPU time is the busy time of all the DUT's CPUs per forwarded packet, interrupts included; a change of less \
+         than {} % does not matter to the asker.",
         format::short(report.design.cpu_threshold_percent, 3)
     )
 }
@@ -107,8 +107,8 @@ pub(crate) fn reruns(reruns: &RerunsSection) -> String {
 }
 
 /// What stands below ministat's text of two sessions.
-pub(crate) const MINISTAT_OF_SESSIONS: &str = "ministat takes the observations of both sides for those of one session: what it calls a difference may be that of the \
-     sessions.";
+pub(crate) const MINISTAT_OF_SESSIONS: &str = "ministat treats the observations of both sides as if they came from one session: what it calls a difference may be a \
+     difference between sessions.";
 
 /// How the table and its verdicts are to be read.
 pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String {

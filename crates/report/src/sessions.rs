@@ -259,8 +259,8 @@ pub fn compare_sessions(
 /// Why one session a side gets no verdict, and what would give one.
 fn no_verdict() -> String {
     format!(
-        "with one session a side, the difference is that between these sessions; nothing here measures how far another \
-         session would be from them; name reruns of one configuration with --sessions, or give {SESSIONS_MIN} or more \
+        "with one session a side, the difference is that between these sessions only: nothing here measures how far \
+         another session would be from them; name reruns of one configuration with --sessions, or give {SESSIONS_MIN} or more \
          sessions of each side with --with"
     )
 }
@@ -606,9 +606,10 @@ impl SessionComparison<'_> {
                     "W202",
                     vec![one_line(directory)],
                     format!(
-                        "holds {number} sessions, as its run was interrupted and went on: each of them counts as one"
+                        "holds {number} sessions, because its run was interrupted and resumed; each counts as a \
+                         session of its own"
                     ),
-                    "measure each session as a run of its own, started afresh",
+                    "measure each session as a separate, new run",
                 ));
             }
             let configurations: BTreeSet<&[String; 2]> = sessions
@@ -619,8 +620,8 @@ impl SessionComparison<'_> {
                 warnings.push(warning(
                     "W222",
                     vec![label(sessions)],
-                    "these sessions are taken for one configuration, and are of several experiments or kernels: what \
-                     differs between those counts as noise between sessions"
+                    "these sessions are treated as one configuration but come from several experiments or kernels: \
+                     what differs between those counts as noise between sessions"
                         .to_owned(),
                     "give sessions of one experiment on one kernel",
                 ));
@@ -654,7 +655,7 @@ impl SessionComparison<'_> {
             }
             Basis::Reruns => {
                 "these were measured in different sessions: where they lie further apart in time than the reruns do, \
-                 the machine may have changed by more than those show"
+                 the machine may have changed by more than the reruns show"
             }
             _ => {
                 "these were measured in different sessions, between which the machine may have changed: that is part \
@@ -665,7 +666,7 @@ impl SessionComparison<'_> {
             "W215",
             Vec::new(),
             text.to_owned(),
-            "measure both sides as variants of one experiment, or their sessions in turns",
+            "measure both sides as variants of one experiment, or alternate their sessions",
         ))
     }
 }

@@ -99,7 +99,7 @@ fn a_control_says_what_it_shows_at_its_width() {
         .unwrap();
     assert!(half_width > 5.0);
     let says = format!(
-        "the control shows nothing at this width (±{half_width:.1} %, beside a threshold of 1 %)"
+        "the interval is too wide for the control to show anything (±{half_width:.1} %, against a threshold of 1 %)"
     );
     assert!(wide.sentence.contains(&says), "{}", wide.sentence);
     assert!(!wide.sentence.contains("must be"), "{}", wide.sentence);
