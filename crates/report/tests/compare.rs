@@ -529,7 +529,7 @@ fn sessions_too_few_to_show_anything_are_refused() {
         confidence_percent: 99.0,
         ..SETTINGS
     };
-    assert!(refusal(4, strict).contains("no p below 0.029; give at least 5"));
+    assert!(refusal(4, strict).contains("test is 0.029; give at least 5"));
     // Two variants at once need more than 4 a side, which is said.
     let report = compare_sessions(&sides(4), &[], SETTINGS).unwrap();
     let few = report.warnings.iter().filter(|of| of.code == "W112");
@@ -550,7 +550,7 @@ fn sessions_too_few_to_show_anything_are_refused() {
     let one = [before[..1].to_vec(), after[..1].to_vec()];
     let few = refused(&one, &reruns[..3], SETTINGS);
     assert!(
-        few.contains("--sessions: 3 sessions there") && few.contains("at least 4"),
+        few.contains("--sessions: 3 sessions given") && few.contains("at least 4"),
         "{few}"
     );
     let methods = CompareSettings {
