@@ -138,20 +138,6 @@ const SEEDS: [&str; 5] = [
     "Atom_C2758_8Cores/Chelsio_T540-CR/firewalls/results/fbsd14-n277567-D33658",
 ];
 
-/// Copies a folder and everything in it.
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
 #[test]
 fn the_seeds_beside_their_data_are_found_to_be_what_they_are() {
     let archive = testkit::require_shared!("corpus/netbenches");
@@ -163,7 +149,7 @@ fn the_seeds_beside_their_data_are_found_to_be_what_they_are() {
     assert_eq!(seeds.len(), SEEDS.len());
     let folder = tempfile::tempdir().unwrap();
     for (seed, place) in seeds.iter().zip(SEEDS) {
-        copy(&archive.join(place), &folder.path().join(place));
+        testkit::copy_folder(&archive.join(place), &folder.path().join(place));
         fs::write(
             folder.path().join(place).join("README.md"),
             fs::read(seed).unwrap(),

@@ -28,7 +28,7 @@ const BLOCKS_MAX: u32 = 30;
 
 /// The lab where none is given.
 const THIS_MACHINE: &str = "\
-# This machine's kernel, in namespaces of its own (docs/netns-lab.md).
+# This machine's kernel, in separate namespaces (docs/netns-lab.md).
 kind = \"netns\"
 ";
 

@@ -63,16 +63,16 @@ fn a_lab_elsewhere_keeps_its_files_and_finds_the_rulesets() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::create_dir_all(path.join("bench/labs")).unwrap();
-    fs::create_dir_all(path.join("work")).unwrap();
+    fs::create_dir_all(path.join("rules")).unwrap();
     fs::write(
         path.join("bench/labs/mine.toml"),
         "kind = \"netns\"\n# mine\n",
     )
     .unwrap();
-    fs::write(path.join("work/a.nft"), "table inet a {}\n").unwrap();
-    fs::write(path.join("work/b.nft"), "table inet b {}\n").unwrap();
+    fs::write(path.join("rules/a.nft"), "table inet a {}\n").unwrap();
+    fs::write(path.join("rules/b.nft"), "table inet b {}\n").unwrap();
     let written = ab(
-        &path.join("work"),
+        &path.join("rules"),
         &[
             "--nft",
             "a.nft",
@@ -87,9 +87,9 @@ fn a_lab_elsewhere_keeps_its_files_and_finds_the_rulesets() {
     assert!(written.status.success(), "{}", text(&written));
     let lab = fs::read_to_string(path.join("bench/labs/x.lab.toml")).unwrap();
     assert!(lab.contains("# mine"), "{lab}");
-    assert!(lab.contains("\"a.nft\" = \"../../work/a.nft\""), "{lab}");
+    assert!(lab.contains("\"a.nft\" = \"../../rules/a.nft\""), "{lab}");
     let mut planned = fwdlab(&["plan", "x.toml"]);
-    let planned = planned.current_dir(path.join("work")).output().unwrap();
+    let planned = planned.current_dir(path.join("rules")).output().unwrap();
     assert!(planned.status.success(), "{}", text(&planned));
 }
 

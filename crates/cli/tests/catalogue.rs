@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use testkit::copy_folder;
+
 /// Two runs of one experiment, months and kernels apart, and one that is damaged.
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/results");
 
@@ -19,19 +21,6 @@ fn fwdlab(folder: &Path, arguments: &[&str]) -> Output {
 fn stdout(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(path, target).unwrap();
-        }
-    }
 }
 
 #[test]
@@ -74,7 +63,7 @@ fn what_is_exported_makes_the_same_ministat_block() {
 #[test]
 fn a_kept_index_says_the_same_and_is_made_again_once_where_it_is_broken() {
     let scratch = tempfile::tempdir().unwrap();
-    copy(Path::new(RESULTS), &scratch.path().join("results"));
+    copy_folder(Path::new(RESULTS), &scratch.path().join("results"));
     let query = |more: &[&str]| {
         let output = fwdlab(scratch.path(), &[&["query", "--csv"], more].concat());
         (stdout(&output), String::from_utf8(output.stderr).unwrap())
@@ -126,7 +115,7 @@ fn a_configuration_over_revisions_is_without_its_control_and_its_plot_says_of_wh
     let results = scratch.path().join("results");
     for (run, kernel) in [("spring", "6.9.0"), ("autumn", "6.18.0-rc3")] {
         let dir = results.join("router").join(run);
-        copy(&Path::new(RESULTS).join("router").join(run), &dir);
+        copy_folder(&Path::new(RESULTS).join("router").join(run), &dir);
         let file = dir.join("resolved.json");
         let mut resolved: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
@@ -153,7 +142,7 @@ fn a_configuration_over_revisions_is_without_its_control_and_its_plot_says_of_wh
 fn hostile_names_do_nothing_to_a_terminal() {
     let scratch = tempfile::tempdir().unwrap();
     let results = scratch.path().join("results");
-    copy(Path::new(RESULTS), &results);
+    copy_folder(Path::new(RESULTS), &results);
     let hostile = results.join("router/\u{1b}[2J\u{202e},\"x\"\nrm");
     fs::rename(results.join("router/spring"), &hostile).unwrap();
     for command in [&["ls"][..], &["query"], &["query", "--over", "os"]] {

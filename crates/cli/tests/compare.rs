@@ -10,23 +10,10 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use shared::{data, fwdlab};
-use testkit::text;
+use testkit::{copy_folder, text};
 
 /// The words of verdicts, in which a sentence about them has to be found out.
 const WORDS: [&str; 4] = ["different", "negligible", "equivalent", "undecided"];
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
-}
 
 /// Changes each record of a run.
 fn change_records(directory: &Path, change: impl Fn(&mut Value)) {
@@ -53,7 +40,7 @@ fn write_start(directory: &Path, session: u32, start: &str) {
 /// in that hour.
 fn run(root: &Path, name: &str, ratio: f64, hour: u32) -> String {
     let directory = root.join(name);
-    copy(Path::new(&data("results/router/spring")), &directory);
+    copy_folder(Path::new(&data("results/router/spring")), &directory);
     change_records(&directory, |record| {
         if let Some(pps) = record["observation_pps"].as_f64() {
             record["observation_pps"] = json!(pps * ratio);
@@ -301,7 +288,7 @@ fn a_directory_is_not_compared_with_itself_by_whatever_path() {
         .unwrap();
     assert_eq!(seen_from_inside.status.code(), Some(2));
     // Nor with a copy of itself, which would be a session without any noise.
-    copy(Path::new(&one), &root.join("copy"));
+    copy_folder(Path::new(&one), &root.join("copy"));
     let copied = root.join("copy").to_str().unwrap().to_owned();
     let said = refused(&[&one, &copied]);
     assert!(

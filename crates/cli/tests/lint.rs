@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use shared::{FWDLAB, NOBODY, fwdlab};
-use testkit::text;
+use testkit::{copy_folder, text};
 
 /// What may be so on any machine: a load that moved or held a variant, a verdict that hangs on disturbed
 /// time.
@@ -70,19 +70,6 @@ fn codes(directory: &Path) -> BTreeSet<String> {
     codes
         .filter(|code| !OF_THE_MACHINE.contains(&code.as_str()))
         .collect()
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        let target = to.join(path.file_name().unwrap());
-        if path.is_dir() {
-            copy(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
-    }
 }
 
 /// Replaces the last digit of the first line that `holds`.
@@ -169,7 +156,7 @@ fn a_run_is_sound_and_every_change_to_it_is_found() {
     ];
     for (code, change) in changes {
         let copied = scratch.path().join(format!("copy-{code}"));
-        copy(&directory, &copied);
+        copy_folder(&directory, &copied);
         change(&copied);
         let mut found = codes(&copied);
         if *code == "L106" {

@@ -1,4 +1,4 @@
-//! CPU time a packet: an outcome of its own beside the forwarding rate, where the DUT is a host whose CPUs were watched.
+//! CPU time per packet: a second outcome beside the forwarding rate, where the DUT is a host whose CPUs were watched.
 //!
 //! It says what a change costs also where the load, and not the DUT, decides the rate.
 
@@ -85,7 +85,7 @@ pub(crate) fn rows(
     Ok(rows)
 }
 
-/// CPU time a packet in a trial, in nanoseconds; none where no CPU was watched, or none was busy.
+/// CPU time per packet in a trial, in nanoseconds; none where no CPU was watched, or none was busy.
 fn cpu_ns(trial: &TrialRecord) -> Option<f64> {
     let watched = trial
         .dut_cpus

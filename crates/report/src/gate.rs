@@ -84,7 +84,7 @@ impl Gate {
         self.threshold_percent
     }
 
-    /// The threshold of a design that the change is held against: that of rates, or of CPU time.
+    /// The threshold of a design that this condition sets: that of rates, or of CPU time.
     #[must_use]
     pub fn threshold_of<'d>(&self, design: &'d mut Design) -> &'d mut f64 {
         match self.kind {

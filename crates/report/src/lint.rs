@@ -46,31 +46,19 @@ pub fn lint_report(loaded: &Loaded, published: &BTreeMap<String, Vec<u8>>) -> Ve
             }
         };
     let (files, report) = made;
+    let sources = Sources {
+        directory: &loaded.dir,
+        title: "resolved.json",
+        records: "trials.jsonl",
+    };
     let mut findings = warned(loaded, &report);
-    let mut others = Vec::new();
-    for (name, bytes) in published {
-        match files.get(name) {
-            Some(made) if made.as_bytes() == bytes => {}
-            Some(made) => {
-                let before = findings.len();
-                if loaded.finished.is_some() {
-                    let text = String::from_utf8_lossy(bytes);
-                    let sources = Sources {
-                        directory: &loaded.dir,
-                        title: "resolved.json",
-                        records: "trials.jsonl",
-                    };
-                    compare(sources, name, &text, made, &mut findings);
-                }
-                if findings.len() == before {
-                    others.push(name);
-                }
-            }
-            None if OTHERS.contains(&name.as_str()) => {}
-            None => findings.push(none_of_the_reports(&loaded.dir, name)),
-        }
-    }
-    findings.extend(not_as_reported(&loaded.dir, &others));
+    findings.extend(compare_all(
+        sources,
+        published,
+        &files,
+        OTHERS,
+        loaded.finished.is_some(),
+    ));
     findings
 }
 
@@ -94,33 +82,44 @@ pub fn lint_imported_report(
         .map(|(name, text)| (format!("derived/{name}"), text))
         .collect();
     files.insert("README.md".to_owned(), report.readme());
+    let sources = Sources {
+        directory,
+        title: "imported.json",
+        records: "imported.json",
+    };
+    compare_all(sources, published, &files, &[], true)
+}
+
+/// Compares published files with those that are made of the records; strangers among them are findings, but for
+/// `others`. The figures of a run that is not finished may be those of fewer blocks.
+fn compare_all(
+    sources: Sources<'_>,
+    published: &BTreeMap<String, Vec<u8>>,
+    files: &BTreeMap<String, String>,
+    others: &[&str],
+    is_finished: bool,
+) -> Vec<Finding> {
+    let directory = sources.directory;
     let mut findings = Vec::new();
-    let mut others = Vec::new();
+    let mut worded_otherwise = Vec::new();
     for (name, bytes) in published {
         match files.get(name) {
             Some(made) if made.as_bytes() == bytes => {}
             Some(made) => {
                 let before = findings.len();
-                let sources = Sources {
-                    directory,
-                    title: "imported.json",
-                    records: "imported.json",
-                };
-                compare(
-                    sources,
-                    name,
-                    &String::from_utf8_lossy(bytes),
-                    made,
-                    &mut findings,
-                );
+                if is_finished {
+                    let text = String::from_utf8_lossy(bytes);
+                    compare(sources, name, &text, made, &mut findings);
+                }
                 if findings.len() == before {
-                    others.push(name);
+                    worded_otherwise.push(name);
                 }
             }
+            None if others.contains(&name.as_str()) => {}
             None => findings.push(none_of_the_reports(directory, name)),
         }
     }
-    findings.extend(not_as_reported(directory, &others));
+    findings.extend(not_as_reported(directory, &worded_otherwise));
     findings
 }
 

@@ -146,6 +146,23 @@ pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     entries.into_iter().flat_map(below).collect()
 }
 
+/// Copies a folder with all that is below it into one that is made where it is missing.
+///
+/// # Panics
+/// Where one cannot be read or written.
+pub fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("the folder can be made");
+    for entry in fs::read_dir(from).expect("the folder can be read") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("an entry has a name"));
+        if path.is_dir() {
+            copy_folder(&path, &target);
+        } else {
+            fs::copy(&path, &target).expect("a file can be copied");
+        }
+    }
+}
+
 /// Runs a command that has to work.
 ///
 /// # Panics
