@@ -230,6 +230,14 @@ pub enum ArchiveError {
         /// What there is.
         present: Vec<String>,
     },
+    /// A folder that holds no results itself.
+    #[error("{}: no results directory; {}", dir.display(), below_text(.below))]
+    NotResults {
+        /// The folder.
+        dir: PathBuf,
+        /// The results directories below it.
+        below: Vec<PathBuf>,
+    },
 }
 
 fn remedy(source: &io::Error) -> &'static str {
@@ -254,6 +262,20 @@ fn present_text(present: &[String]) -> String {
         "there are none".into()
     } else {
         format!("there are: {}", present.join(", "))
+    }
+}
+
+fn below_text(below: &[PathBuf]) -> String {
+    const SHOWN_MAX: usize = 3;
+    let shown = below.iter().take(SHOWN_MAX);
+    let shown: Vec<_> = shown.map(|dir| dir.display().to_string()).collect();
+    match below.len().saturating_sub(SHOWN_MAX) {
+        _ if below.is_empty() => "there is none below it either; give another".into(),
+        0 => format!("give one below it: {}", shown.join(", ")),
+        more => format!(
+            "give one below it: {} or one of {more} more",
+            shown.join(", ")
+        ),
     }
 }
 

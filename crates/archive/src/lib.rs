@@ -7,6 +7,7 @@ pub mod catalogue;
 mod durable;
 mod error;
 pub mod export;
+mod find;
 mod fit;
 mod imported;
 mod layout;

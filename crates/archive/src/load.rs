@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::entries;
 use crate::error::{ArchiveError, ArchiveWarning, Place};
+use crate::find::not_results;
 use crate::slices::parse_slices;
 use crate::{fit, layout};
 
@@ -169,6 +170,10 @@ impl Loaded {
     /// Reads a directory; with it, up to where `trials.jsonl` counts, in bytes.
     pub(crate) fn read(dir: &Path) -> Result<(Self, u64), ArchiveError> {
         let resolved_path = dir.join(layout::RESOLVED);
+        let has_records = resolved_path.exists() || dir.join(layout::TRIALS).exists();
+        if dir.is_dir() && !has_records {
+            return Err(not_results(dir));
+        }
         let resolved: ResolvedFile = read_json(&resolved_path)?;
         let plan_path = dir.join(layout::PLAN);
         let PlanFile { plan, .. } = read_json(&plan_path)?;

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::caller::give_to_caller;
+use crate::durable::create_folders;
 use crate::error::ArchiveError;
 use crate::layout;
 
@@ -93,6 +94,26 @@ pub(crate) fn hold_folder(folder: &Path) -> Result<File, ArchiveError> {
     file.lock()
         .map_err(ArchiveError::io(folder, "lock the folder"))?;
     Ok(file)
+}
+
+/// Creates a folder and holds it. Another run may remove the folder, once empty, while this one waits for it; then it
+/// is created again.
+pub(crate) fn create_and_hold_folder(folder: &Path) -> Result<File, ArchiveError> {
+    loop {
+        create_folders(folder)?;
+        let held = match hold_folder(folder) {
+            Err(_) if !folder.exists() => continue,
+            held => held?,
+        };
+        let inode = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let is_same = fs::metadata(folder).is_ok_and(|there| {
+            held.metadata()
+                .is_ok_and(|metadata| inode(metadata) == inode(there))
+        });
+        if is_same {
+            return Ok(held);
+        }
+    }
 }
 
 #[cfg(test)]

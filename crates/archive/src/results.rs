@@ -16,8 +16,9 @@ use crate::durable::{
     write_synced,
 };
 use crate::error::{ArchiveError, ArchiveWarning, Place};
+use crate::find::not_results;
 use crate::load::{Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, parse_json, read_json};
-use crate::lock::{DirectoryLock, hold_folder, holder};
+use crate::lock::{DirectoryLock, create_and_hold_folder, hold_folder, holder};
 use crate::name::{checked_name, safe_name};
 use crate::pps::observation_files;
 use crate::slices::{format_slices, parse_slices};
@@ -77,8 +78,7 @@ impl Results {
             checked_name("--label", label)?;
         }
         let folder = root.join(safe_name(&run.resolved.name));
-        create_folders(&folder)?;
-        let _held = hold_folder(&folder)?;
+        let _held = create_and_hold_folder(&folder)?;
         remove_abandoned(&folder)?;
 
         let hash = run.resolved.hash();
@@ -170,7 +170,7 @@ impl Results {
     /// hold a measurement; and where there are none, of all.
     ///
     /// # Errors
-    /// [`ArchiveError::NotFound`] with what there is.
+    /// [`ArchiveError::NotFound`] with what there is, [`ArchiveError::NotResults`] for a folder of results directories.
     pub fn find(root: &Path, name: &str) -> Result<PathBuf, ArchiveError> {
         if let Some(dir) = [PathBuf::from(name), root.join(name)]
             .into_iter()
@@ -184,6 +184,9 @@ impl Results {
             .max();
         if let Some((_, _, dir)) = newest {
             return Ok(dir);
+        }
+        if Path::new(name).is_dir() {
+            return Err(not_results(Path::new(name)));
         }
         let present = directories(root)?
             .iter()
@@ -239,6 +242,8 @@ impl Results {
         fs::remove_dir_all(&abandoned)
             .map_err(ArchiveError::io(&abandoned, "remove the folder"))?;
         sync_folder(folder)?;
+        // The experiment's folder goes as well, unless it holds other runs.
+        let _ = fs::remove_dir(folder);
         Ok(true)
     }
 
@@ -905,13 +910,46 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_of_results_names_those_below_it() {
+        let root = tempfile::tempdir().unwrap();
+        let shown = root.path().display().to_string();
+        let refusals = || {
+            let found = Results::find(root.path(), &shown).unwrap_err();
+            let loaded = Results::load(root.path()).unwrap_err();
+            assert_eq!(found.to_string(), loaded.to_string());
+            found.to_string().replace(&shown, "root")
+        };
+        assert_eq!(
+            refusals(),
+            "root: no results directory; there is none below it either; give another"
+        );
+        for label in ["a", "b", "c", "d", "e"] {
+            Results::open_or_create(
+                root.path(),
+                &sample::new_run(&sample::resolved(), &sample::plan()),
+                &with_label(label),
+            )
+            .unwrap();
+        }
+        let name = sample::resolved().name;
+        let below = ["a", "b", "c"].map(|label| format!("root/{name}/{label}"));
+        assert_eq!(
+            refusals(),
+            format!(
+                "root: no results directory; give one below it: {} or one of 2 more",
+                below.join(", ")
+            )
+        );
+    }
+
+    #[test]
     fn a_new_directory_without_a_measurement_can_be_taken_back() {
         let root = tempfile::tempdir().unwrap();
         let results = open(root.path(), &NEW).unwrap();
         let dir = results.dir().to_owned();
         assert!(results.remove_if_empty().unwrap());
         drop(results);
-        assert!(entries(dir.parent().unwrap()).unwrap().is_empty());
+        assert!(!dir.parent().unwrap().exists());
 
         let mut results = open(root.path(), &NEW).unwrap();
         go_on(&mut results, 1);

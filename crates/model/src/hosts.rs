@@ -72,7 +72,7 @@ pub enum HostTesterKind {
 /// A sink on a host of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiverHost {
-    /// What ssh is told.
+    /// The destination for ssh.
     pub host: String,
     /// The fwdlab program for that host, where this machine finds it; the running one without.
     #[serde(skip)]
@@ -82,7 +82,7 @@ pub struct ReceiverHost {
 /// One more generator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GeneratorHost {
-    /// What ssh is told.
+    /// The destination for ssh.
     pub host: String,
     /// Where it sends.
     pub interface_out: String,
@@ -96,7 +96,7 @@ pub struct GeneratorHost {
 /// A DUT on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DutHost {
-    /// What ssh is told.
+    /// The destination for ssh.
     pub host: String,
     /// Its interface that faces the generator.
     pub interface_in: String,
@@ -152,7 +152,7 @@ impl DutHost {
 /// A tester on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TesterHost {
-    /// What ssh is told.
+    /// The destination for ssh.
     pub host: String,
     /// Where the generator sends.
     pub interface_out: String,
@@ -377,14 +377,14 @@ fn drop_counters(reading: &mut Reading<'_>, table: &Table<'_>, kind: LabKind) ->
     names
 }
 
-/// What ssh is told: nothing that it takes for an option, or for two words.
+/// A destination for ssh: nothing that it takes for an option, or for two words.
 fn host(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
     let host = table.required_line(reading, "host")?;
     let text = host.get_ref();
     if !text.starts_with('-') && !text.contains(char::is_whitespace) {
         return Some(host.into_inner());
     }
-    let message = format!("{text:?} is no host that ssh could be told");
+    let message = format!("{text:?} is no destination for ssh");
     reading
         .error(host.span(), message)
         .with_help("write a host of your ssh configuration, or user@host; options belong there");

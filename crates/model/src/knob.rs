@@ -26,7 +26,7 @@ pub enum Knob {
     L2Prepend,
     /// Which events entropy is harvested from.
     HarvestMask,
-    /// Whether senders of IPv4 packets that leave where they came in are told of the better next hop.
+    /// Whether senders of IPv4 packets that leave where they came in are sent a redirect to the better next hop.
     Ipv4Redirect,
     /// The same for IPv6.
     Ipv6Redirect,

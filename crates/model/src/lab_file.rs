@@ -75,7 +75,7 @@ pub(crate) struct LabFile {
     pub(crate) router: Option<RouterLab>,
     /// Only of a lab of hosts, and none where that is already an error.
     pub(crate) hosts: Option<Hosts>,
-    /// Who is told that a run has ended.
+    /// Who is notified when a run has ended.
     pub(crate) notify: Notify,
     /// By the factor's name; none only where that is already an error.
     pub(crate) bindings: BTreeMap<String, Option<Mechanism>>,

@@ -385,7 +385,7 @@ pub struct Lab {
     /// The hosts, where tester and DUT are such; every lab of Linux hosts says, and no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Who is told that a run has ended; no part of what is measured.
+    /// Who is notified when a run has ended; no part of what is measured.
     #[serde(skip)]
     pub notify: Notify,
     /// How each factor of the experiment is set, by the factor's name.
@@ -464,7 +464,7 @@ impl fmt::Display for LabKind {
     }
 }
 
-/// Who is told that a run has ended.
+/// Who is notified when a run has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notify {
     /// A program of the user's on this machine, whose standard input is the message; no shell sees it.

@@ -467,7 +467,7 @@ fn router() -> Value {
 
 fn notify() -> Value {
     described(
-        "Who is told that a run has ended.",
+        "Who is notified when a run has ended.",
         table(
             &[
                 (
@@ -602,7 +602,7 @@ fn generator_hosts() -> Value {
 }
 
 fn host_line() -> Value {
-    line("What ssh is told: a host of its configuration, or user@host.")
+    line("The destination for ssh: a host of its configuration, or user@host.")
 }
 
 fn program_file() -> Value {

@@ -302,7 +302,7 @@ pub fn compare_lone_profiles(
     let is_rejected = |p: f64| p <= alpha + 1e-12;
     let rejected = adjusted.iter().filter(|p| is_rejected(**p)).count();
     let judgements = shares.iter().enumerate().map(|(index, shares)| {
-        // Those not rejected are all held against the step at which the correction stopped.
+        // Those not rejected are all judged at the step at which the correction stopped.
         let smaller = p_values.iter().filter(|p| **p < p_values[index]).count();
         let step = smaller.min(rejected);
         let tail = alpha / (2.0 * (family.len() - step) as f64);

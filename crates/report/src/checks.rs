@@ -230,7 +230,7 @@ impl<'a> Checks<'a> {
         warnings: &mut Vec<Warning>,
     ) -> Result<(), StatsError> {
         let design = &self.loaded.resolved.design;
-        // W212 says that nothing can be told where they are in sequence.
+        // W212 says that nothing can be concluded where they are in sequence.
         if design.order != Order::Random {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use crate::report::{Report, Row, Warning};
 use crate::sentences;
 use crate::text;
 
-/// Draws up the comment on a run, with what became of the conditions that it was held against.
+/// Draws up the comment on a run, with what became of its gates.
 pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
     let mut comment = Comment::new(&text::markdown(&report.question), conditions);
     if let Some(unfinished) = sentences::unfinished(report) {

@@ -270,7 +270,7 @@ pub fn compare_independent(
         let judged = design.judge_independent(&observations, &settings.verdicts());
         let (mut section, _) = judged.map_err(|source| error(baseline, source))?;
         if settings.with_methods {
-            // Terms of combinations that were not measured cannot be told; then there is no table.
+            // Terms of combinations that were not measured cannot be estimated; then there is no table.
             section.analysis_of_variance = design
                 .analysis_of_variance(&observations, settings.verdicts().confidence)
                 .unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The plot of how the trials of each variant are distributed: every trial, their quartiles and median.
 //!
-//! Rates stand as differences to the variant's own median, so that the shapes of variants can be held against
+//! Rates stand as differences to the variant's own median, so that the shapes of variants can be compared with
 //! each other however far apart their rates are.
 
 use std::collections::BTreeMap;

@@ -21,7 +21,7 @@ const ROW_HEIGHT: f64 = 46.0;
 const LABEL_FONT: f64 = 12.0;
 const HEADING_FONT: f64 = 14.0;
 
-/// What is drawn: a baseline's name and rates, and what was held against it.
+/// What is drawn: a baseline's name and rates, and what was compared with it.
 struct Plot<'a> {
     heading: String,
     against: Option<String>,

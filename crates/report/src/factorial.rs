@@ -51,7 +51,7 @@ pub struct FactorialRow {
     pub verdict: VerdictSection,
 }
 
-/// A level, and the one it is told against.
+/// A level, and the one it is compared with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FactorLevel {
     /// The factor.

@@ -239,7 +239,7 @@ impl Judge<'_> {
     }
 
     /// What the factors do, in the blocks that every variant has an effect in; none where they cannot
-    /// be told apart.
+    /// be separated.
     fn factorial(
         &self,
         effects: &[Effects],

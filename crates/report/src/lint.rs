@@ -1,4 +1,4 @@
-//! What was published of a run, held against what its records give.
+//! What was published of a run, compared with what its records give.
 //!
 //! Figures and verdicts are compared, not bytes: another version may word a report otherwise, and whoever
 //! publishes one may write into it. A line that is the same but for its figures was not worded otherwise.

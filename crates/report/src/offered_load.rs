@@ -494,7 +494,7 @@ fn sentence(
         with_interval(shift_percent, shift_interval)
     );
     let Some((sensitivity, trust)) = sensitivity else {
-        return format!("{shift}; from so few blocks, or equal ones, no slope can be told");
+        return format!("{shift}; from so few blocks, or equal ones, no slope can be estimated");
     };
     let doubt = match trust {
         Trust::SlopeUnknown => {

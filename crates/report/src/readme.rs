@@ -406,7 +406,7 @@ impl Page<'_> {
         self.source(&["/losses"]);
     }
 
-    /// What the mechanisms that variants change have done, so that an effect can be held against it.
+    /// What the mechanisms that variants change have done, so that an effect can be checked against it.
     fn dut_events(&mut self) {
         let report = self.report;
         if report.dut_events.is_empty() {

@@ -335,7 +335,7 @@ pub struct Effect {
     pub estimate_percent: f64,
     /// The interval of the direction; none where the blocks are too few for one.
     pub interval: Option<IntervalSection>,
-    /// The interval of the size, held against the threshold; none for the control.
+    /// The interval of the size, compared with the threshold; none for the control.
     pub size_interval: Option<IntervalSection>,
     /// Mean over the block effects.
     pub mean_percent: f64,
@@ -463,7 +463,7 @@ pub struct SlicesSection {
     /// How many places a round has: one for every variant.
     pub places: u32,
     /// The variant after which slices differ most clearly from the others; none where the order was not
-    /// random, or nothing can be told.
+    /// random, or it cannot be judged.
     pub predecessor: Option<(VariantName, OrderEffectSection)>,
     /// The place in the round, from 1, where they do; none as above.
     pub place: Option<(u32, OrderEffectSection)>,

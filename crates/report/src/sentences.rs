@@ -401,7 +401,7 @@ pub(crate) fn differing_facts(report: &Report) -> String {
     )
 }
 
-/// The value of a fact in few words: a text is told by its being one.
+/// The value of a fact in few words; a long text is left to report.json.
 pub(crate) fn fact(value: &str) -> String {
     const CHARACTERS_MAX: usize = 60;
     if value.is_empty() {

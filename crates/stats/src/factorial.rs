@@ -14,7 +14,7 @@ use crate::least_squares::LeastSquares;
 pub struct Factor {
     /// The caller's name for it.
     pub name: String,
-    /// One a response, numbered from 0; effects are told against level 0.
+    /// One a response, numbered from 0; effects are differences from level 0.
     pub levels: Vec<usize>,
 }
 

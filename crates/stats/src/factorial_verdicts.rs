@@ -27,7 +27,7 @@ use crate::warning::Warning;
 pub struct ContrastOf {
     /// Positions among the factors, rising.
     pub factors: Vec<usize>,
-    /// The level of each, 1 or more; it is told against level 0.
+    /// The level of each, 1 or more; it is compared with level 0.
     pub levels: Vec<usize>,
 }
 

@@ -98,7 +98,7 @@ pub fn max_t_sign_flip(effects: &[Vec<f64>], draws: Draws) -> Result<Vec<f64>, S
 ///
 /// In each arrangement the labels of all samples and the reference are exchanged together. The
 /// statistic is the difference of means over its standard error, with the variance pooled over
-/// all of them; its largest over the family is what each comparison is held against, in a single
+/// all of them; its largest over the family is the reference for each comparison, in a single
 /// step: exchanging all labels says nothing about the rest once one sample is known to differ,
 /// whose values only make it the stricter with the others.
 ///

@@ -47,7 +47,7 @@ pub struct ModeratedDifference {
 /// The statistic is the sum of a comparison's differences over the root of their squares' sum plus
 /// the expected one: as Student's t with the variance drawn half way to the known one, it rises with
 /// it. In each arrangement all differences of a block change sign together or none does, and what each
-/// comparison is held against is the largest statistic of the family, in a single step. p-values are
+/// comparison is referred to is the largest statistic of the family, in a single step. p-values are
 /// exact for the family where the variants of a block are exchangeable, up to [`SIGN_FLIP_EXACT_MAX`]
 /// blocks; beyond they come from `draws`. Intervals have the reach that the test has; they are exact
 /// where nothing differs and approximate elsewhere.

@@ -10,10 +10,10 @@ use crate::spread::median;
 /// The level of all dip tests of a report together.
 pub const MODES_LEVEL: f64 = 0.01;
 
-/// From so many values on groups are told by the dip test, below by their gap.
+/// From so many values on, groups are found by the dip test; below, by their gap.
 pub const DIP_VALUES_MIN: usize = 20;
 
-/// The fewest values of a group that is told by its gap: fewer are outliers.
+/// The fewest values of a group that is found by its gap: fewer are outliers.
 const GAP_GROUP_MIN: usize = 3;
 
 /// A gap has to be so many times as wide as the wider one of the groups beside it.
@@ -29,7 +29,7 @@ const SEPARATION_MIN: f64 = 4.0;
 /// The quartiles of a normal distribution are 1 / 0.7413 standard deviations apart.
 const QUARTILES_TO_DEVIATION: f64 = 0.741_301_109_252_801;
 
-/// Samples larger than that are held against the dips of samples of that size: the root of the
+/// Samples larger than that are compared with the dips of samples of that size: the root of the
 /// number times the dip has its limiting distribution by then.
 const NULL_VALUES_MAX: usize = 1000;
 

@@ -85,7 +85,7 @@ impl OrderEffect {
 /// Shape: `blocks` holds for each block its rounds in the order of time, each the slices of all
 /// `variants`, every one once, in the order of time.
 ///
-/// `None` where nothing can be told: one variant, no block of two rounds, or orders that are the
+/// `None` where the order cannot be judged: one variant, no block of two rounds, or orders that are the
 /// same in every round.
 ///
 /// # Errors
@@ -228,7 +228,7 @@ struct Test<'a> {
 }
 
 impl Test<'_> {
-    /// None where the labels cannot be told from rounds and variants.
+    /// None where the labels cannot be separated from rounds and variants.
     fn effect(&self, draws_and_one: u32, seed: u64) -> Option<OrderEffect> {
         let recorded: Vec<Vec<usize>> = self.blocks.iter().map(Block::recorded_order).collect();
         let effects = self.effects(&recorded)?;

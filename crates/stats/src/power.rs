@@ -61,7 +61,7 @@ fn relative_efficiency(method: Method) -> f64 {
 /// Units: effects in those of the standard deviation, log ratios as a rule.
 ///
 /// # Source
-/// Oracle: statsmodels, SciPy and mpmath, `oracle/power.py`; the approximations are held against
+/// Oracle: statsmodels, SciPy and mpmath, `oracle/power.py`; the approximations are compared with
 /// simulations in `tests/power_simulation.rs`.
 ///
 /// # Examples

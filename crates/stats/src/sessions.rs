@@ -208,7 +208,7 @@ impl RerunNoise {
 /// Judges a family of comparisons of few sessions by the noise between sessions that reruns show.
 ///
 /// The difference of the sides, each the mean of its sessions' log medians, has the standard error
-/// s · sqrt(1/n + 1/m) with n and m sessions, where s is the reruns' standard deviation; it is held against Student's t
+/// s · sqrt(1/n + 1/m) with n and m sessions, where s is the reruns' standard deviation; it is compared with Student's t
 /// with as many degrees of freedom as s has. The reruns may not be among the sessions compared: a deviation that is
 /// part of s would be too small beside it.
 ///

@@ -9,7 +9,7 @@
 //!   direction shows an effect larger than d.
 //!
 //! The threshold is a change in percent as it is printed: d = 0.01 means that the rate ratio lies
-//! between 0.99 and 1.01, so block effects, being log ratios, are held against ln(0.99) and
+//! between 0.99 and 1.01, so block effects, being log ratios, are compared with ln(0.99) and
 //! ln(1.01).
 //!
 //! The words follow Holm-adjusted p-values over the family: one Holm over the direction
@@ -893,7 +893,7 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
         else {
             panic!("{:?} {:?}", more(0.0, 0.02), more(0.0, 0.01))
         };
-        // Half the noise needs a quarter of the blocks, all told.
+        // Half the noise needs a quarter of the blocks, in all.
         let ratio = (noisy + 8) as f64 / (quieter + 8) as f64;
         assert!((3.7..=4.3).contains(&ratio), "{noisy} {quieter}");
         assert_eq!(

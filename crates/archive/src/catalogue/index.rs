@@ -8,8 +8,8 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::error::CatalogueError;
-use super::scan;
 use crate::error::ArchiveError;
+use crate::find::is_results;
 
 /// Marks the file as fwdlab's: `fwdl`.
 const APPLICATION_ID: i32 = 0x6677_646c;
@@ -245,7 +245,7 @@ fn refuse_within_results(path: &Path) -> Result<(), CatalogueError> {
         .ancestors()
         .chain(target.iter().flat_map(|target| target.ancestors()));
     for above in folders {
-        if scan::is_results(above) {
+        if is_results(above) {
             return Err(CatalogueError::WithinResults {
                 path: path.to_owned(),
                 dir: above.to_owned(),

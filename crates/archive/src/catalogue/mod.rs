@@ -26,6 +26,8 @@ use std::time::SystemTime;
 
 use rusqlite::Connection;
 
+use crate::find;
+
 pub use entry::{Entry, EntryObservation, EntryVariant, Kind};
 pub use error::CatalogueError;
 pub use filter::{Filter, Moment, MomentError};
@@ -86,7 +88,7 @@ impl Catalogue {
         now: SystemTime,
     ) -> Result<Refreshed, CatalogueError> {
         let folders: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
-        let found = scan::find(&folders)?;
+        let found = find::find(&folders)?;
         write::refresh(&mut self.connection, found, now)
     }
 

@@ -1,6 +1,5 @@
-//! Finding results directories, and telling whether they changed.
+//! Reading results directories for the catalogue, and telling whether they changed.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,76 +11,12 @@ use serde::Deserialize;
 use super::entry::Entry;
 use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
-use crate::imported::{self, is_imported, load_imported};
+use crate::imported::{self, load_imported};
 use crate::layout;
 use crate::results::Results;
 
 /// Files that changed in the last so many seconds may change again without another time.
 const SETTLED_S: i64 = 2;
-
-/// A results directory, or a folder that cannot be looked into.
-#[derive(Debug)]
-pub(super) struct Found {
-    /// As a user would name it.
-    pub(super) path: PathBuf,
-    /// As the system does, whatever way it was come by.
-    pub(super) canonical: PathBuf,
-    /// Why it cannot be looked into.
-    pub(super) refused: Option<ArchiveError>,
-}
-
-/// Every results directory at or below the folders, each once. Links inside are not followed.
-pub(super) fn find(folders: &[&Path]) -> Result<Vec<Found>, ArchiveError> {
-    let mut found = Vec::new();
-    let mut seen = BTreeSet::new();
-    for &folder in folders {
-        // Listed for its error: a folder that was asked for has to be there.
-        fs::read_dir(folder)
-            .map(drop)
-            .map_err(ArchiveError::io(folder, "list the folder"))?;
-        let mut waiting = vec![folder.to_owned()];
-        while let Some(path) = waiting.pop() {
-            let canonical = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-            if !seen.insert(canonical.clone()) {
-                continue;
-            }
-            let refused = if is_results(&path) {
-                None
-            } else {
-                match subfolders(&path) {
-                    Ok(inside) => {
-                        waiting.extend(inside);
-                        continue;
-                    }
-                    Err(error) => Some(error),
-                }
-            };
-            found.push(Found {
-                path,
-                canonical,
-                refused,
-            });
-        }
-    }
-    Ok(found)
-}
-
-/// Whether a folder is a results directory.
-pub(super) fn is_results(folder: &Path) -> bool {
-    folder.join(layout::RESOLVED).is_file() || is_imported(folder)
-}
-
-fn subfolders(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
-    let mut inside = entries(folder)?;
-    inside.retain(|path| {
-        let is_hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        !is_hidden && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
-    });
-    inside.reverse();
-    Ok(inside)
-}
 
 /// What a directory's entry is made from: each file with its size and the times of its content and of
 /// its place.

@@ -10,7 +10,8 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 use super::Refreshed;
 use super::entry::Entry;
 use super::error::CatalogueError;
-use super::scan::{Found, Stamp, read};
+use super::scan::{Stamp, read};
+use crate::find::Found;
 
 /// What the index knows of a directory.
 struct Known {

@@ -59,7 +59,7 @@ pub enum LastLine {
 }
 
 impl CallGraph<'_> {
-    /// What is missing; `None` where the graph is whole as far as can be told.
+    /// What is missing; `None` where nothing is known to be missing.
     ///
     /// The samples of a section's trees add up to what its first line says, unless some are missing.
     /// That holds for the roots alone: callers may have fewer samples than what they called. Where the

@@ -10,7 +10,7 @@ use super::tree::{Tree, Visited};
 use super::{Caption, CostUnit, DrawError, decimals};
 use crate::comparison::{Comparison, CostDifference, FrameDifference, Noise, ProfilePair};
 
-/// Worse and better: where significant differences begin, so that the smallest is told from grey, and where
+/// Worse and better: where significant differences begin, so that the smallest is not mistaken for grey, and where
 /// they end, readable below black text.
 const ORANGE_RED: (Color, Color) = (
     Color {

@@ -1,4 +1,4 @@
-//! What is told of a text that is cut.
+//! What is reported of a text that is cut.
 
 use fwdlab_profile::{CallGraph, ConversionStatistics, FrameNames, LastLine, SectionShortfall};
 

@@ -61,7 +61,7 @@ pub struct AuditReport {
 }
 
 impl AuditReport {
-    /// Judges what a tree publishes; `source` is what readers are told about where it is.
+    /// Judges what a tree publishes; `source` is where it is, as readers are to see it.
     #[must_use]
     pub fn build(source: &str, published: &PublishedResults) -> Self {
         let datasets = &published.datasets;

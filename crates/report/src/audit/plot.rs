@@ -23,7 +23,7 @@ const BAR: f64 = 13.0;
 const FONT: f64 = 12.0;
 /// So many groups of a kind are drawn, those of the most datasets.
 const GROUPS_MAX: usize = 16;
-/// What can be told from nothing, and what is off the plot, in percent.
+/// What can be distinguished from nothing, and what is off the plot, in percent.
 const PERCENT_RANGE: (f64, f64) = (0.02, 100.0);
 const PERCENT_TICKS: [f64; 12] = [
     0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0,

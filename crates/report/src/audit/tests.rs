@@ -193,7 +193,7 @@ fn an_order_that_means_something_shows() {
     };
     let mut datasets: Vec<_> = (0..3).map(rising).collect();
     datasets.push(dataset("a", "y", &[3.0, 1.0, 2.0, 5.0, 4.0]));
-    // Nothing is told by values that are the same.
+    // Values that are the same say nothing.
     datasets.push(dataset("a", "z", &[1.0, 1.0, 2.0, 3.0, 4.0]));
     let order = OrderSection::build(&datasets).unwrap();
     assert_eq!((order.datasets, order.monotone), (4, 3));

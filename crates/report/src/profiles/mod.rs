@@ -1,4 +1,4 @@
-//! Why a forwarding rate changed: the profiles of the variants, held against each other.
+//! Why a forwarding rate changed: the profiles of the variants, compared.
 
 mod evidence;
 mod pictures;
@@ -250,7 +250,7 @@ pub(crate) fn section(
     (Some(section), warnings)
 }
 
-/// The variants of a comparison that are held against its baseline, its control behind them.
+/// The variants of a comparison that are compared with its baseline, its control behind them.
 fn compared<'a>(
     loaded: &'a Loaded,
     comparison: &'a Comparison,

@@ -24,7 +24,7 @@ pub(crate) fn taken(section: &ProfilesSection) -> String {
     )
 }
 
-/// What sampling costs, held against the threshold.
+/// What sampling costs, compared with the threshold.
 pub(crate) fn overhead(overhead: &OverheadSection, design: &DesignSection) -> String {
     let interval = overhead.interval;
     let threshold = design.threshold_percent;

@@ -66,7 +66,7 @@ fn read_report(
     stdin: &mut dyn Read,
 ) -> Result<Report, Failure> {
     // Every file is opened before the first is read, so that a name that
-    // cannot be opened is told before a line that cannot be read.
+    // cannot be opened is reported before a line that cannot be read.
     let mut sources = Vec::new();
     for name in &options.files {
         let source = if name == "-" {
