@@ -21,10 +21,10 @@ use packages::Kernel;
 /// Kernels by the first numbers of their releases, and the newest that Debian has anywhere.
 const RELEASES: [&str; 3] = ["6.1", "6.12", "newest"];
 
-/// What is played in a kernel: see `guest/play`.
+/// What is played in the first boot with each number of CPUs: see `guest/play`.
 const PLAYS: &str = "quickstart,switches,kills,ordinary";
 
-/// What is played where there is little time.
+/// What is played in further boots, and where there is little time: what panicked kernels before.
 const PLAYS_SHORT: &str = "quickstart,kills";
 
 /// How long everything may take: an emulated machine is twenty times slower.
@@ -57,14 +57,16 @@ pub(crate) fn kernels(options: &[&str]) -> Result<()> {
         let kernel = Kernel::fetch(release, &folder)?;
         let image = image::build(&kernel, &program, &folder)?;
         for number in 0..matrix.boots {
-            let cpus = matrix.cpus[number as usize % matrix.cpus.len()];
+            let number_of_cpus = matrix.cpus.len();
+            let cpus = matrix.cpus[number as usize % number_of_cpus];
+            let is_short = matrix.is_short || number as usize >= number_of_cpus;
             let name = format!("{}-{cpus}-cpus-{number}", kernel.release);
             boots.push(Boot {
                 machine: Machine {
                     kernel: kernel.image.clone(),
                     initramfs: image.clone(),
                     cpus,
-                    plays: if matrix.is_short { PLAYS_SHORT } else { PLAYS },
+                    plays: if is_short { PLAYS_SHORT } else { PLAYS },
                     log: folder.join(format!("{name}.log")),
                 },
                 mark: folder.join(format!("{name}.lived")),
@@ -72,7 +74,7 @@ pub(crate) fn kernels(options: &[&str]) -> Result<()> {
             });
         }
     }
-    let died = boot_all(&boots, &format!("{key} {}", matrix.is_short))?;
+    let died = boot_all(&boots, key)?;
     println!(
         "{} of {} boots lived",
         boots.len() - died.len(),
@@ -94,10 +96,11 @@ struct Boot {
 
 /// Boots all, as many at once as this machine has CPUs, but those that have lived with the same program; the names of
 /// those that died.
-fn boot_all(boots: &[Boot], key: &str) -> Result<Vec<String>> {
+fn boot_all(boots: &[Boot], program: u64) -> Result<Vec<String>> {
+    let key = |boot: &Boot| format!("{program} {}", boot.machine.plays);
     let (mut left, mut done) = (Vec::new(), 0);
     for boot in boots {
-        if fs::read_to_string(&boot.mark).is_ok_and(|mark| mark == key) {
+        if fs::read_to_string(&boot.mark).is_ok_and(|mark| mark == key(boot)) {
             done += 1;
         } else {
             left.push(boot);
@@ -117,7 +120,7 @@ fn boot_all(boots: &[Boot], key: &str) -> Result<Vec<String>> {
             while let Some(boot) = left.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let started = Instant::now();
                 match boot.machine.boot(TIME_MAX, &boot.name)? {
-                    Outcome::Lived => fs::write(&boot.mark, key)?,
+                    Outcome::Lived => fs::write(&boot.mark, key(boot))?,
                     Outcome::Died { last } => {
                         let log = boot.machine.log.display();
                         println!("{}: did not live: {last}; see {log}", boot.name);
