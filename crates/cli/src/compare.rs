@@ -128,6 +128,7 @@ fn compared(arguments: &CompareArguments, threshold: Option<f64>) -> anyhow::Res
                     give the files (*.pps)";
         return Err(WrongArguments(text.to_owned()).into());
     }
+    refuse_one_file_twice(sources)?;
     if design.is_none()
         && arguments.offered.is_empty()
         && let Some((loaded, family, variants)) = of_one_run(sources)?
@@ -135,6 +136,7 @@ fn compared(arguments: &CompareArguments, threshold: Option<f64>) -> anyhow::Res
         return Ok(compare_blocks(&loaded, family, &variants, settings)?);
     }
     let sets = observations(arguments, sources)?;
+    refuse_copies(&sets)?;
     let mut report = if arguments.paired {
         compare_pairs(&sets, design.as_ref(), settings)?
     } else {
@@ -185,6 +187,47 @@ fn refuse_one_alone(
         "{shown}: one {what}; compare needs two or more, the first is the baseline; {instead}"
     );
     Err(WrongArguments(text))
+}
+
+/// A file beside itself: every verdict would be "equivalent", and every condition of a check pass.
+fn refuse_one_file_twice(sources: &[PathBuf]) -> Result<(), WrongArguments> {
+    let mut known: Vec<(PathBuf, &PathBuf)> = Vec::new();
+    for source in sources {
+        // One that cannot be found is refused when it is read.
+        let Ok(canonical) = fs::canonicalize(source) else {
+            continue;
+        };
+        if let Some((_, other)) = known.iter().find(|(known, _)| *known == canonical) {
+            let (source, other) = (source.display(), other.display());
+            let text = format!(
+                "{other} and {source} are one file; comparing a file with itself shows nothing; give another one"
+            );
+            return Err(WrongArguments(text));
+        }
+        known.push((canonical, source));
+    }
+    Ok(())
+}
+
+/// Observations that are copies of others, which agree whatever was measured. Values that are all the same say nothing:
+/// a line's rate is often measured twice.
+fn refuse_copies(sets: &[Observations]) -> Result<(), WrongArguments> {
+    for (number, set) in sets.iter().enumerate() {
+        let varies = set
+            .values_pps
+            .iter()
+            .any(|value| *value != set.values_pps[0]);
+        let mut others = sets[..number].iter();
+        let copy = others.find(|other| varies && other.values_pps == set.values_pps);
+        if let Some(other) = copy {
+            let text = format!(
+                "{} and {} hold the same observations: one is a copy of the other; give another one",
+                other.path, set.path
+            );
+            return Err(WrongArguments(text));
+        }
+    }
+    Ok(())
 }
 
 /// The observations in files, each with what was offered where that was given.

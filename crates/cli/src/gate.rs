@@ -1,6 +1,9 @@
 //! Results held against the conditions of `--fail-on`.
 
+use std::path::Path;
+
 use fwdlab_archive::Loaded;
+use fwdlab_archive::lint::{Finding, Severity, lint_directory};
 use fwdlab_report::{Gate, GateResult, Report};
 
 use crate::exit::{Code, DONE, GOAL_MISSED};
@@ -26,6 +29,20 @@ pub(crate) fn hold(
         });
     }
     Ok(results)
+}
+
+/// How the records of a directory contradict each other; none where they do not. A check that passes on records that
+/// were changed, or half copied, says nothing.
+pub(crate) fn contradiction(directory: &Path) -> Option<String> {
+    let findings = lint_directory(directory).findings;
+    let is_grave = |finding: &&Finding| finding.rule.severity == Severity::Error;
+    let finding = findings.iter().find(is_grave)?;
+    Some(format!(
+        "the records contradict each other: {} ({}); see `fwdlab lint {}`",
+        finding.sentence,
+        finding.rule.code,
+        directory.display()
+    ))
 }
 
 /// The threshold that verdicts have to be made again for, where it is not theirs.

@@ -17,7 +17,14 @@ pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Code> {
     let directory = Results::find(&arguments.results, &arguments.directory)?;
     let mut loaded = Results::load(&directory)?;
     let report = publish(&loaded)?;
-    let results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
+    let mut results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
+    if !results.is_empty()
+        && let Some(contradiction) = gate::contradiction(&directory)
+    {
+        for result in &mut results {
+            result.fail(contradiction.clone());
+        }
+    }
     print(&report, Some(&directory), arguments.form, &results)?;
     Ok(gate::conclude(&results))
 }

@@ -4,8 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fwdlab_archive::{Results, is_imported, load_imported};
-use fwdlab_model::Record;
-use fwdlab_model::imported::{ImportedRun, ImportedVariant};
 use fwdlab_report::Session;
 
 use crate::exit::WrongArguments;
@@ -16,16 +14,11 @@ pub(crate) struct Directories {
     read: Vec<Known>,
 }
 
-/// A directory, and its records, by which a copy of it is known.
+/// A directory, and its sessions, by which a copy of it is known.
 struct Known {
     given: PathBuf,
     canonical: PathBuf,
-    contents: Contents,
-}
-
-enum Contents {
-    Run(Vec<Record>),
-    Import(Vec<ImportedVariant>, Vec<ImportedRun>),
+    sessions: Vec<Session>,
 }
 
 impl Directories {
@@ -58,32 +51,31 @@ impl Directories {
             return Err(WrongArguments(text).into());
         }
         let shown = directory.display().to_string();
-        let (sessions, contents) = if is_imported(directory) {
+        let is_imported = is_imported(directory);
+        let sessions = if is_imported {
             let (results, runs) = load_imported(directory)?;
-            let session = Session::of_import(&shown, &results, &runs);
-            let contents = Contents::Import(results.variants, runs);
-            (session.into_iter().collect::<Vec<_>>(), contents)
+            Vec::from_iter(Session::of_import(&shown, &results, &runs))
         } else {
-            let loaded = Results::load(directory)?;
-            let sessions = Session::of_run(&shown, &loaded);
-            (sessions, Contents::Run(loaded.records))
+            Session::of_run(&shown, &Results::load(directory)?)
         };
         if sessions.is_empty() {
-            let why = match contents {
-                Contents::Run(_) => "no block was measured yet, or none was valid",
-                Contents::Import(..) => "nothing was published in it, and no log gives a value",
+            let why = if is_imported {
+                "nothing was published in it, and no log gives a value"
+            } else {
+                "no block was measured yet, or none was valid"
             };
             let text =
                 format!("{shown}: no observation to compare ({why}); give a directory with some");
             return Err(WrongArguments(text).into());
         }
+        let is_known = |session: &Session| sessions.iter().any(|new| new.is_copy_of(session));
         if let Some(known) = self
             .read
             .iter()
-            .find(|known| known.contents.is_copy_of(&contents))
+            .find(|known| known.sessions.iter().any(is_known))
         {
             let text = format!(
-                "{} and {shown} hold the same records: one is a copy of the other; give another run",
+                "{} and {shown} hold the same session: one is a copy of the other; give another run",
                 known.given.display()
             );
             return Err(WrongArguments(text).into());
@@ -91,21 +83,8 @@ impl Directories {
         self.read.push(Known {
             given: directory.to_owned(),
             canonical,
-            contents,
+            sessions: sessions.clone(),
         });
         Ok(sessions)
-    }
-}
-
-impl Contents {
-    /// Whether both are of the very same measurements.
-    fn is_copy_of(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Run(one), Self::Run(other)) => one == other,
-            (Self::Import(one, runs), Self::Import(other, other_runs)) => {
-                one == other && runs == other_runs
-            }
-            _ => false,
-        }
     }
 }

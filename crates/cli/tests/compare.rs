@@ -237,7 +237,7 @@ fn several_sessions_a_side_are_ranked_and_fewer_than_four_are_refused() {
 fn a_directory_that_was_resumed_is_said_to_hold_several_sessions() {
     let scratch = tempfile::tempdir().unwrap();
     let root = scratch.path();
-    let (resumed, whole) = (run(root, "resumed", 1.0, 9), run(root, "whole", 1.1, 12));
+    let (resumed, whole) = (run(root, "resumed", 1.01, 9), run(root, "whole", 1.1, 12));
     resume(&resumed);
     let said = refused(&[&resumed, &whole]);
     assert!(
@@ -292,9 +292,62 @@ fn a_directory_is_not_compared_with_itself_by_whatever_path() {
     let copied = root.join("copy").to_str().unwrap().to_owned();
     let said = refused(&[&one, &copied]);
     assert!(
-        said.contains("hold the same records: one is a copy of the other"),
+        said.contains("hold the same session: one is a copy of the other"),
         "{said}"
     );
+    // Nor with what was copied of it while it was measured.
+    let trials = root.join("copy/trials.jsonl");
+    let text = fs::read_to_string(&trials).unwrap();
+    let mut lines = text.split_inclusive('\n');
+    let is_block = |line: &&str| line.contains("\"record\":\"block\"");
+    let mut first: Vec<&str> = lines.by_ref().take_while(|line| !is_block(line)).collect();
+    let end = text.split_inclusive('\n').find(is_block).unwrap();
+    first.push(end);
+    fs::write(&trials, first.concat()).unwrap();
+    fs::remove_file(root.join("copy/finished.json")).unwrap();
+    let said = refused(&[&one, &copied]);
+    assert!(said.contains("hold the same session"), "{said}");
+}
+
+/// One typing error in a script, and every condition of a check would pass.
+#[test]
+fn a_file_is_not_compared_with_itself_or_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let write = |name: &str, text: &str| {
+        fs::write(path(name), text).unwrap();
+        path(name)
+    };
+    let one = write("one.pps", "100.5\n101.5\n99\n100\n102\n");
+    let copy = write("copy.pps", "100.5\n101.5\n99\n100\n102\n");
+    std::os::unix::fs::symlink(&one, path("link.pps")).unwrap();
+    let (rate, same_rate) = (write("a.pps", "7\n7\n7\n"), write("b.pps", "7\n7\n7\n"));
+    let compared = |arguments: &[&str]| {
+        let output = fwdlab(&["compare"]).args(arguments).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    for (other, why) in [
+        (one.as_str(), "comparing a file with itself shows nothing"),
+        (
+            &path("link.pps"),
+            "comparing a file with itself shows nothing",
+        ),
+        (
+            &copy,
+            "hold the same observations: one is a copy of the other",
+        ),
+    ] {
+        for option in ["--fail-on=maybe-worse:1%", "--paired"] {
+            let (code, said) = compared(&[option, &one, other]);
+            assert_eq!(code, Some(2), "{said}");
+            assert!(said.contains(why), "{said}");
+        }
+    }
+    let (_, said) = compared(&[&rate, &same_rate]);
+    assert!(!said.contains("a copy of the other"), "{said}");
 }
 
 #[test]
@@ -337,6 +390,8 @@ fn one_alone_and_files_as_sessions_are_told_what_to_do() {
     assert!(said.contains("--methods"), "{said}");
     // Files of two directories are of two sessions, whatever their verdict.
     let files = [&one, &other].map(|directory| format!("{directory}/l2_prepend-0.inet.pps"));
+    // Both are from one folder; two runs never agree to the last digit.
+    fs::write(&files[1], "10300000\n10310000\n10290000\n10305000\n10295000\n").unwrap();
     let said = printed(&compare(&[&files[0], &files[1]]), 0);
     assert!(said.contains("W215"), "{said}");
     // An empty one has no session.

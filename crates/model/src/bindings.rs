@@ -385,6 +385,34 @@ fn image(
     upload(file, lab, read, diagnostics)
 }
 
+/// The first line, from 1, of a ruleset on which nft's word `include` stands, wherever a statement may begin: outside
+/// of quotes and comments.
+fn line_that_includes(ruleset: &str) -> Option<usize> {
+    let (mut line, mut is_quoted, mut is_comment) = (1, false, false);
+    let mut word = String::new();
+    for character in ruleset.chars().chain(['\n']) {
+        let is_of_word = character.is_alphanumeric() || "_-./".contains(character);
+        if is_of_word && !is_quoted && !is_comment {
+            word.push(character);
+            continue;
+        }
+        if word == "include" {
+            return Some(line);
+        }
+        word.clear();
+        match character {
+            '\n' => {
+                line += 1;
+                is_comment = false;
+            }
+            '"' if !is_comment => is_quoted = !is_quoted,
+            '#' if !is_quoted => is_comment = true,
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The text of a ruleset's file, which is all of the ruleset.
 fn ruleset(
     file: &Spanned<String>,
@@ -398,12 +426,43 @@ fn ruleset(
     let path = beside(&lab.source.path, file.get_ref());
     let place = || Some((&lab.source, file.span()));
     let source = open(&path, read, place(), diagnostics)?;
-    let includes = |line: &str| line.trim_start().starts_with("include");
-    if let Some(line) = source.text.lines().position(includes) {
-        let message = format!("{}:{}: includes another file", path.display(), line + 1);
+    if let Some(line) = line_that_includes(&source.text) {
+        let message = format!("{}:{line}: includes another file", path.display());
         diagnostics
             .error(place(), message)
             .with_help("what an include brings would not be in the record; write it into the file");
     }
     Some(source.text.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_that_includes;
+
+    #[test]
+    fn an_include_is_found_wherever_a_statement_may_begin() {
+        for (ruleset, line) in [
+            ("include \"a.nft\"\n", 1),
+            ("table inet f {\n\tinclude \"a.nft\"\n}\n", 2),
+            ("table inet f { include \"a.nft\" }", 1),
+            ("define x = 1; include\t'a.nft'", 1),
+            ("udp dport 1 drop;include\"a.nft\"", 1),
+            ("# one\n\n\"\n\" include", 4),
+            ("include", 1),
+        ] {
+            assert_eq!(line_that_includes(ruleset), Some(line), "{ruleset:?}");
+        }
+    }
+
+    #[test]
+    fn what_only_reads_like_an_include_is_none() {
+        for ruleset in [
+            "",
+            "# include \"a.nft\"\n",
+            "udp dport 1 drop comment \"include nothing\"\n",
+            "chain include_all { }\nchain not-include { }\nchain includes { }\n",
+        ] {
+            assert_eq!(line_that_includes(ruleset), None, "{ruleset:?}");
+        }
+    }
 }

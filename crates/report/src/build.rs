@@ -233,6 +233,24 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             "remove what made the trials invalid and measure again",
         );
     }
+    let planned = loaded.plan.blocks.iter().map(|block| block.number);
+    let is_recorded = |block: &u32| {
+        let mut attempts = loaded.attempts.iter();
+        attempts.any(|attempt| attempt.record.block == *block)
+    };
+    let missing: Vec<u32> = planned.filter(|block| !is_recorded(block)).collect();
+    if progress.is_finished && !missing.is_empty() {
+        let blocks: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        warn(
+            "W224",
+            None,
+            format!(
+                "the run is finished, and trials.jsonl has no record of block {}",
+                blocks.join(", ")
+            ),
+            "bring the records back from a copy; `fwdlab lint` says what else does not agree",
+        );
+    }
     for warning in &loaded.warnings {
         // Its place is a path on the machine that reads, so it is said in other words.
         if let ArchiveWarning::TornLine { bytes, .. } = warning {

@@ -150,6 +150,8 @@ impl Cause<'_> {
                     VARIANT,
                 );
             }
+            "W224" => ("the records of some blocks are missing", None),
+            "W223" => ("nothing was forwarded in some blocks", VARIANT),
             "W206" => (
                 "verdicts that would change if invalid trials were counted",
                 COMPARISON,

@@ -9,15 +9,15 @@ use serde::Serialize;
 
 use crate::compare::CompareReport;
 use crate::format;
-use crate::report::{Effect, Report, VerdictSection};
+use crate::report::{Effect, Progress, Report, VerdictSection, Warning};
 use crate::sentences;
 use crate::text::one_line;
 
 /// A condition that a check fails on.
 ///
 /// Its text is a word, and behind a colon the change that matters, in percent, where it is not that of the
-/// experiment: `worse`, `worse:1%`, `maybe-worse:2.5`. Held against the verdicts at that threshold, and so with
-/// their confidence for all variants together.
+/// experiment: `worse`, `worse:1%`, `maybe-worse:2.5`. It is judged by the verdicts at that threshold, and so
+/// with their confidence for all variants together.
 ///
 /// # Errors
 /// Another word, or a change that no verdict can be asked for.
@@ -77,6 +77,17 @@ pub struct GateFailure {
     pub sentence: String,
 }
 
+impl GateResult {
+    /// Fails it for a reason that goes for all of it.
+    pub fn fail(&mut self, sentence: String) {
+        self.failed = true;
+        self.failures.push(GateFailure {
+            subject: None,
+            sentence,
+        });
+    }
+}
+
 impl Gate {
     /// The change that matters; none where it is the experiment's.
     #[must_use]
@@ -95,11 +106,21 @@ impl Gate {
         }
     }
 
-    /// Holds the verdicts of a run against it.
+    /// Judges a run by its verdicts; one of which blocks are missing fails, whatever the others show.
     ///
     /// Shape: they were made with [`Self::threshold_percent`], where there is one.
     #[must_use]
     pub fn of_report(&self, report: &Report) -> GateResult {
+        if let Some(sentence) = missing_blocks(&report.progress) {
+            return self.of_failures(vec![GateFailure {
+                subject: None,
+                sentence,
+            }]);
+        }
+        let unable = unable(&report.warnings);
+        if !unable.is_empty() {
+            return self.of_failures(unable);
+        }
         let mut outcomes = Vec::new();
         for comparison in &report.comparisons {
             let heading = sentences::heading(report, comparison);
@@ -135,6 +156,10 @@ impl Gate {
                 subject: None,
                 sentence: format!("no verdict: {why}"),
             }]);
+        }
+        let unable = unable(&report.warnings);
+        if !unable.is_empty() {
+            return self.of_failures(unable);
         }
         let rows = report.groups.iter().flat_map(|group| {
             let others = group.rows.iter().skip(1);
@@ -211,6 +236,37 @@ impl Gate {
         };
         fails.then(|| format!("{}: {}", verdict.said(), format::effect(effect)))
     }
+}
+
+/// Why a run is no ground for a judgement; none where all its blocks were measured.
+fn missing_blocks(progress: &Progress) -> Option<String> {
+    let (measured, planned) = (progress.measured_blocks, progress.planned_blocks);
+    let of = format!("{measured} of {planned} blocks were measured");
+    (measured < planned).then(|| {
+        if progress.is_finished {
+            format!("only {of}; the others stayed invalid, or their records are missing")
+        } else {
+            format!("the run is not finished: {of}; `fwdlab run` goes on from there")
+        }
+    })
+}
+
+/// Comparisons that are of too few blocks or sessions to show any difference: whatever is worse in them, no condition
+/// would find it.
+fn unable(warnings: &[Warning]) -> Vec<GateFailure> {
+    const TOO_FEW: [&str; 3] = ["W101", "W102", "W112"];
+    let mut failures: Vec<GateFailure> = Vec::new();
+    for warning in warnings {
+        let subject = warning.subjects.first().cloned();
+        let is_known = failures.iter().any(|failure| failure.subject == subject);
+        if TOO_FEW.contains(&warning.code.as_str()) && !is_known {
+            failures.push(GateFailure {
+                subject,
+                sentence: warning.text.clone(),
+            });
+        }
+    }
+    failures
 }
 
 /// A variant's name for readers, its effect, and what is concluded from it.

@@ -3,7 +3,7 @@
 
 use fwdlab_archive::{Loaded, format_observation};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AddressFamily, Comparison, Reference, VariantName};
+use fwdlab_model::{AddressFamily, Comparison, Reference, TrialRecord, VariantName};
 use fwdlab_stats::ministat::{self, Confidence, Dataset, Dialect, Layout};
 use fwdlab_stats::{
     BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, StatsError,
@@ -193,7 +193,22 @@ impl Judge<'_> {
             &self.settings(),
         )
         .map_err(|source| self.error(source))?;
-        warnings.extend(verdicts.warnings.iter().map(Warning::from));
+        let variants = self.comparison.variants.iter();
+        let named: Vec<_> = variants
+            .map(|variant| self.subject(variant))
+            .zip(&effects)
+            .collect();
+        for mut warning in verdicts.warnings {
+            if let fwdlab_stats::Warning::OutlyingBlock {
+                comparison, block, ..
+            } = &mut warning
+                && let Some((_, effects)) = named.iter().find(|(name, _)| name == comparison)
+            {
+                // Blocks without an effect leave gaps in the numbers.
+                *block = effects.blocks[*block as usize - 1].0;
+            }
+            warnings.push(Warning::from(&warning));
+        }
         // What the verdicts say of the load goes for all variants.
         if !self.is_carried_whole {
             warnings.extend(self.ceiling(scope)?);
@@ -372,34 +387,52 @@ impl Judge<'_> {
             let baseline_slices = evidence::slices(attempt, baseline, self.family, scope);
             // Whole measurements have observations and no slices.
             let effect = if slices.is_empty() && baseline_slices.is_empty() {
-                log_ratio(trial.observation_pps, baseline_trial.observation_pps).map(|ratio| {
-                    BlockEffect {
-                        log_ratio: ratio,
-                        round_log_ratios: vec![ratio],
-                    }
-                })
+                whole_effect(trial, baseline_trial)
             } else {
                 block_effect(&slices, &baseline_slices, self.shortest_counted_s())
             };
             match effect {
                 Ok(effect) => {
+                    if effect.is_of_silence {
+                        let side = if effect.log_ratio < 0.0 {
+                            variant
+                        } else {
+                            baseline
+                        };
+                        warnings.push(self.silence(side, block));
+                    }
                     effects.blocks.push((block, effect.log_ratio));
                     effects.rounds.push(effect.round_log_ratios);
                 }
-                Err(
-                    reason @ (StatsError::NothingForwarded { .. }
-                    | StatsError::NoCommonRound { .. }),
-                ) => warnings.push(Warning {
-                    code: "W205".to_owned(),
-                    subjects: vec![self.subject(variant)],
-                    text: format!("block {block} has no effect and is left out: {reason}"),
-                    remedy: None,
-                    percent: None,
-                }),
+                Err(reason @ (StatsError::NothingForwarded | StatsError::NoCommonRound { .. })) => {
+                    warnings.push(Warning {
+                        code: "W205".to_owned(),
+                        subjects: vec![self.subject(variant)],
+                        text: format!("block {block} has no effect and is left out: {reason}"),
+                        remedy: None,
+                        percent: None,
+                    })
+                }
                 Err(source) => return Err(self.error(source)),
             }
         }
         Ok(effects)
+    }
+
+    fn silence(&self, side: &VariantName, block: u32) -> Warning {
+        Warning {
+            code: "W223".to_owned(),
+            subjects: vec![self.subject(side)],
+            text: format!(
+                "block {block}: nothing was forwarded in most of its slices; it counts as half a frame in each of them, \
+                 so that the block ranks behind every other"
+            ),
+            remedy: Some(
+                "find out whether it fails now and then; a rate says little of a variant that does"
+                    .to_owned(),
+            ),
+            percent: None,
+        }
     }
 
     fn effect(
@@ -675,4 +708,28 @@ fn block_sections(effects: &Effects) -> Vec<BlockEffectSection> {
             percent: percent(log_ratio),
         })
         .collect()
+}
+
+/// The effect of a block of whole measurements, which have no slices; an observation of 0 counts as half a frame, as in
+/// slices.
+fn whole_effect(trial: &TrialRecord, baseline: &TrialRecord) -> Result<BlockEffect, StatsError> {
+    let whole = |trial: &TrialRecord| {
+        let is_silent = trial.observation_pps == 0.0;
+        let above_0 = if is_silent {
+            0.5 / trial.measured_s
+        } else {
+            trial.observation_pps
+        };
+        (is_silent, above_0)
+    };
+    let ((silent, pps), (baseline_silent, baseline_pps)) = (whole(trial), whole(baseline));
+    if silent && baseline_silent {
+        return Err(StatsError::NothingForwarded);
+    }
+    let ratio = log_ratio(pps, baseline_pps)?;
+    Ok(BlockEffect {
+        log_ratio: ratio,
+        round_log_ratios: vec![ratio],
+        is_of_silence: silent || baseline_silent,
+    })
 }

@@ -386,7 +386,11 @@ impl Sides {
             let shift = match shift {
                 Ok(shift) => shift,
                 // Records that do not say what was offered.
-                Err(StatsError::NothingForwarded { .. } | StatsError::NoCommonRound { .. }) => {
+                Err(
+                    StatsError::NothingForwarded
+                    | StatsError::NoRatio { .. }
+                    | StatsError::NoCommonRound { .. },
+                ) => {
                     continue;
                 }
                 Err(error) => return Err(error),

@@ -132,10 +132,15 @@ pub(crate) fn rate_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
         .map(|rate_pps| rate_pps * log_ratio.exp_m1())
 }
 
-/// The cost of a packet is the inverse of its rate, so the log ratio changes its sign.
+/// Below this part of the baseline's rate, a packet's cost is the time that was waited in vain.
+const RATIO_WITH_A_COST: f64 = 1e-3;
+
+/// The cost of a packet is the inverse of its rate, so the log ratio changes its sign. None where hardly a packet came
+/// through.
 pub(crate) fn cost_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
     baseline
         .cost_ns
+        .filter(|_| log_ratio.exp() >= RATIO_WITH_A_COST)
         .map(|cost_ns| cost_ns * (-log_ratio).exp_m1())
 }
 

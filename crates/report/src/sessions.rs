@@ -144,6 +144,27 @@ impl Session {
         })
     }
 
+    /// Whether both are of the very same measurement, as a copy of a directory has it, or one that was copied while the
+    /// run went on: for each variant that both have, the one's observations begin as the other's do. Values that are all
+    /// the same say nothing: a line's rate is often measured twice.
+    #[must_use]
+    pub fn is_copy_of(&self, other: &Self) -> bool {
+        let mut in_common = Vec::new();
+        for variant in &self.variants {
+            let key = Key::of(variant);
+            let Some(of_other) = other.variant(&key) else {
+                continue;
+            };
+            let (one, other) = (&variant.values_pps, &of_other.values_pps);
+            let fewer = one.len().min(other.len());
+            if one[..fewer] != other[..fewer] {
+                return false;
+            }
+            in_common.extend_from_slice(&one[..fewer]);
+        }
+        in_common.iter().any(|value| *value != in_common[0])
+    }
+
     fn variant(&self, key: &Key) -> Option<&SessionVariant> {
         let mut variants = self.variants.iter();
         variants.find(|variant| Key::of(variant) == *key)

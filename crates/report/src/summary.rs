@@ -31,7 +31,8 @@ pub(crate) struct Summary<'a> {
 struct ComparisonSummary<'a> {
     title: Option<&'a str>,
     family: AddressFamily,
-    /// Whether the baseline agrees with itself; none where too little was measured to tell.
+    /// Whether the baseline agrees with itself; none where too little was measured to tell, or its interval is wider
+    /// than the threshold and so shows nothing.
     control_passed: Option<bool>,
     /// The baseline first.
     variants: Vec<VariantSummary<'a>>,
@@ -62,7 +63,10 @@ impl<'a> Summary<'a> {
             ComparisonSummary {
                 title: comparison.title.as_deref(),
                 family: comparison.family,
-                control_passed: control.and_then(|control| control.passed),
+                control_passed: control.and_then(|control| {
+                    let shows_something = |passed: &bool| !(*passed && control.is_too_wide);
+                    control.passed.filter(shows_something)
+                }),
                 variants: comparison
                     .rows
                     .iter()

@@ -58,6 +58,85 @@ fn what_is_shown_to_be_worse_fails_and_what_may_be_only_where_that_is_asked() {
     assert_eq!(failing("maybe-worse", &noisy), ["slower", "faster"]);
 }
 
+/// Some blocks show little, and a few nothing at all; neither is a reason to pass.
+#[test]
+fn a_run_that_could_show_nothing_passes_no_check() {
+    let sentences = |synthetic: Synthetic, is_finished: bool| -> Vec<String> {
+        let mut loaded = synthetic.loaded();
+        loaded.finished = is_finished.then(|| Finished {
+            schema: SCHEMA_VERSION,
+            finished: "2026-11-21T10:00:00Z".to_owned(),
+            accepted_blocks: (1..=3).collect(),
+            given_up_blocks: (4..=8).collect(),
+        });
+        let report = Report::build(&loaded).unwrap();
+        let of = |gate: &str| gate.parse::<Gate>().unwrap().of_report(&report);
+        let failures = of("worse").failures;
+        assert_eq!(of("maybe-worse").failures, failures);
+        assert_eq!(of("different").failures, failures);
+        failures
+            .into_iter()
+            .map(|failure| failure.sentence)
+            .collect()
+    };
+    let of_blocks = |measured_blocks| Synthetic {
+        measured_blocks,
+        ..Synthetic::default()
+    };
+    assert_eq!(
+        sentences(of_blocks(3), false),
+        ["the run is not finished: 3 of 8 blocks were measured; `fwdlab run` goes on from there"]
+    );
+    assert_eq!(
+        sentences(of_blocks(3), true),
+        [
+            "only 3 of 8 blocks were measured; the others stayed invalid, or their records are missing"
+        ]
+    );
+    let short = Synthetic {
+        planned_blocks: 4,
+        ..of_blocks(4)
+    };
+    let failures = sentences(short, true);
+    assert!(!failures.is_empty());
+    for failure in failures {
+        assert_eq!(failure, "need >= 6 blocks for a 95 % interval, have 4");
+    }
+}
+
+/// A variant that forwards nothing in one block of eight is not judged by the other seven alone.
+#[test]
+fn blocks_in_which_nothing_was_forwarded_count() {
+    let mut loaded = Synthetic {
+        variants: vec![("as it was".to_owned(), 0.0), ("stops".to_owned(), 0.0)],
+        block_noise_percent: 0.02,
+        round_noise_percent: 0.02,
+        ..Synthetic::default()
+    }
+    .loaded();
+    let silent = loaded.resolved.variants[1].name.clone();
+    for attempt in &mut loaded.attempts[6..] {
+        for slice in &mut attempt.slices {
+            if slice.variant == silent {
+                slice.forwarded_frames = 0;
+                slice.undisturbed_frames = 0;
+            }
+        }
+    }
+    let report = Report::build(&loaded).unwrap();
+    let row = &report.comparisons[0].rows[1];
+    let effect = row.effect.as_ref().unwrap();
+    assert_eq!(effect.blocks.len(), 8);
+    assert!(effect.interval.as_ref().unwrap().low_percent < -99.0);
+    assert_eq!(row.verdict.as_ref().unwrap().words, "undecided");
+    assert_eq!(failing("maybe-worse", &report), ["stops"]);
+    let warned = report
+        .warnings
+        .iter()
+        .filter(|warning| warning.code == "W223");
+    assert_eq!(warned.count(), 2);
+}
+
 #[test]
 fn of_nothing_no_check_passes() {
     let nothing = Report::build(

@@ -1152,7 +1152,7 @@ fn trials_of_record(loaded: &mut Loaded) -> impl Iterator<Item = &mut TrialRecor
     })
 }
 
-/// A variant that forwards nothing has no effect in percent, and the report says so.
+/// A variant that forwards nothing is the slowest that there is, and the report says so.
 #[test]
 fn a_variant_that_forwards_nothing_is_said_to() {
     let mut loaded = Synthetic::default().loaded();
@@ -1175,9 +1175,14 @@ fn a_variant_that_forwards_nothing_is_said_to() {
         }
     }
     let report = Report::build(&loaded).unwrap();
-    assert!(codes(&report).contains(&"W205"));
-    assert_eq!(report.comparisons[0].rows[1].effect, None);
-    assert_eq!(report.comparisons[0].rows[1].cost_ns, None);
+    assert!(codes(&report).contains(&"W223"));
+    let row = &report.comparisons[0].rows[1];
+    let effect = row.effect.as_ref().unwrap();
+    assert_eq!(row.verdict.as_ref().unwrap().words, "different");
+    assert!(effect.interval.unwrap().high_percent < -99.9);
+    assert_eq!((row.cost_ns, effect.cost_difference_ns), (None, None));
+    let readme = render::readme(&report, "");
+    assert!(readme.contains("-100.0 %"), "{readme}");
     let document = render::trials_svg(&report);
     roxmltree::Document::parse(&document).unwrap();
     for trial in trials_of_record(&mut loaded) {

@@ -50,7 +50,19 @@ impl Count {
     fn forwarding_rate_pps(self) -> f64 {
         self.forwarded_frames as f64 / self.duration_s
     }
+
+    /// The same, with half a frame where there was none.
+    fn rate_above_0_pps(self) -> f64 {
+        (self.forwarded_frames as f64).max(HALF_A_FRAME) / self.duration_s
+    }
 }
+
+/// What a side that forwarded nothing counts as, where its whole block is a ratio without a finite logarithm.
+///
+/// A variant that stops forwarding in some blocks has its worst effect there. Leaving these blocks out would judge it
+/// by the others alone. Half a frame is below all that can be counted, so ranks put the block last, where it belongs,
+/// and every sum over blocks stays finite.
+const HALF_A_FRAME: f64 = 0.5;
 
 /// Takes rounds together, in their order, until every side of them has lasted long enough; what is
 /// left at the end goes to the last. Empty where a side has no time at all.
@@ -146,6 +158,8 @@ pub struct BlockEffect {
     /// round order; finite, so that those in which only one side forwarded are missing here although
     /// the median counts them.
     pub round_log_ratios: Vec<f64>,
+    /// Whether one side forwarded nothing in most rounds, and so counts as half a frame in each of those.
+    pub is_of_silence: bool,
 }
 
 /// The effect of one block: the median over its rounds of the log ratio to the baseline's slice
@@ -153,14 +167,15 @@ pub struct BlockEffect {
 ///
 /// With one round this is the log ratio of the two slices. Rounds of which only one side has a
 /// slice do not count; a round in which one side forwarded nothing counts as an infinite ratio,
-/// which the median bears up to half the rounds. Rounds that counted for less than `shortest_s` are
-/// taken together, as for [`observation`].
+/// which the median bears up to half the rounds. Where one side forwarded nothing in more of them, it
+/// counts as half a frame in each. Rounds that counted for less than `shortest_s` are taken together, as
+/// for [`observation`].
 ///
 /// Shape: at most one slice a round each, any order.
 ///
 /// # Errors
 /// [`StatsError::DuplicateRound`], [`StatsError::SliceDuration`],
-/// [`StatsError::NoCommonRound`], [`StatsError::NothingForwarded`].
+/// [`StatsError::NoCommonRound`]; [`StatsError::NothingForwarded`] where neither side forwarded a frame.
 pub fn block_effect(
     variant: &[Slice],
     baseline: &[Slice],
@@ -178,50 +193,40 @@ pub fn block_effect(
             baseline_slices: baseline.len(),
         });
     }
-    let ratios: Vec<f64> = together
-        .into_iter()
-        .map(|sides| sides.map(Count::forwarding_rate_pps))
-        .map(|[variant_pps, baseline_pps]| (variant_pps / baseline_pps).ln())
-        // 0 / 0: a round that says nothing.
-        .filter(|ratio| !ratio.is_nan())
-        .collect();
-    let log_ratio = median(&ratios).unwrap_or(f64::NAN);
-    if !log_ratio.is_finite() {
-        return Err(StatsError::NothingForwarded {
-            side: side_that_forwarded_nothing(log_ratio),
-        });
+    let log_ratios = |rate_pps: fn(Count) -> f64| -> Vec<f64> {
+        let says_something =
+            |sides: &&[Count; 2]| sides.iter().any(|side| side.forwarded_frames > 0);
+        let rounds = together.iter().filter(says_something);
+        rounds
+            .map(|&[variant, baseline]| (rate_pps(variant) / rate_pps(baseline)).ln())
+            .collect()
+    };
+    let mut ratios = log_ratios(Count::forwarding_rate_pps);
+    let is_of_silence = !median(&ratios).is_some_and(f64::is_finite);
+    if is_of_silence {
+        ratios = log_ratios(Count::rate_above_0_pps);
     }
+    let log_ratio = median(&ratios).ok_or(StatsError::NothingForwarded)?;
     Ok(BlockEffect {
         log_ratio,
         round_log_ratios: ratios
             .into_iter()
             .filter(|ratio| ratio.is_finite())
             .collect(),
+        is_of_silence,
     })
 }
 
-/// The effect of a block of whole measurements: the log ratio of the two observations.
+/// The log ratio of two whole measurements, which have no slices.
 ///
 /// # Errors
-/// [`StatsError::NothingForwarded`].
-pub fn log_ratio(variant_pps: f64, baseline_pps: f64) -> Result<f64, StatsError> {
-    let ratio = (variant_pps / baseline_pps).ln();
+/// [`StatsError::NoRatio`] where it is not finite.
+pub fn log_ratio(variant: f64, baseline: f64) -> Result<f64, StatsError> {
+    let ratio = (variant / baseline).ln();
     if ratio.is_finite() {
         Ok(ratio)
     } else {
-        Err(StatsError::NothingForwarded {
-            side: side_that_forwarded_nothing(ratio),
-        })
-    }
-}
-
-fn side_that_forwarded_nothing(ratio: f64) -> &'static str {
-    if ratio.is_nan() {
-        "both sides"
-    } else if ratio < 0.0 {
-        "the variant"
-    } else {
-        "the baseline"
+        Err(StatsError::NoRatio { variant, baseline })
     }
 }
 
@@ -347,6 +352,28 @@ mod tests {
     }
 
     #[test]
+    fn a_side_that_forwards_nothing_is_the_slowest_that_there_is() {
+        let baseline = [slice(0, 100), slice(1, 100), slice(2, 100)];
+        let silent = [slice(0, 0), slice(1, 0), slice(2, 90)];
+        let effect = block_effect(&silent, &baseline, 0.0).unwrap();
+        assert_eq!(effect.log_ratio, 0.005_f64.ln());
+        assert!(effect.is_of_silence);
+        assert_eq!(effect.round_log_ratios.len(), 3);
+        let one_frame = [slice(0, 1), slice(1, 1), slice(2, 90)];
+        let slowest = block_effect(&one_frame, &baseline, 0.0).unwrap();
+        assert!(effect.log_ratio < slowest.log_ratio && !slowest.is_of_silence);
+        let mirrored = block_effect(&baseline, &silent, 0.0).unwrap();
+        assert_eq!(mirrored.log_ratio, 200.0_f64.ln());
+        // A round in which both were silent says nothing.
+        let one = block_effect(
+            &[slice(0, 0), slice(1, 0)],
+            &[slice(0, 0), slice(1, 100)],
+            0.0,
+        );
+        assert_eq!(one.unwrap().round_log_ratios, [0.005_f64.ln()]);
+    }
+
+    #[test]
     fn impossible_blocks_are_refused() {
         let refusal = |variant: &[Slice], baseline: &[Slice]| {
             block_effect(variant, baseline, 0.0)
@@ -357,8 +384,6 @@ mod tests {
             [
                 refusal(&[slice(0, 1)], &[slice(1, 1)]),
                 refusal(&[], &[]),
-                refusal(&[slice(0, 0)], &[slice(0, 1)]),
-                refusal(&[slice(0, 1)], &[slice(0, 0)]),
                 refusal(&[slice(0, 0)], &[slice(0, 0)]),
                 refusal(&[slice(4, 1), slice(4, 1)], &[slice(4, 1)]),
                 refusal(&[Slice { round: 7, forwarded_frames: 1, duration_s: -1.0 }], &[]),
@@ -367,9 +392,7 @@ mod tests {
             @r#"
 block: no round holds a slice of both (variant 1 slices, baseline 1); leave the block out
 block: no round holds a slice of both (variant 0 slices, baseline 0); leave the block out
-block: no finite ratio to the baseline (the variant forwarded nothing in most rounds); report the zero itself, it has no effect in percent
-block: no finite ratio to the baseline (the baseline forwarded nothing in most rounds); report the zero itself, it has no effect in percent
-block: no finite ratio to the baseline (both sides forwarded nothing in most rounds); report the zero itself, it has no effect in percent
+block: neither side forwarded a frame; leave the block out
 round 4: more than one slice of a variant (2 seen); give one a round
 round 7: slice duration is negative or not a number (-1 s); leave invalid slices out
 "#

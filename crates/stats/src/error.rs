@@ -156,13 +156,16 @@ pub enum StatsError {
         /// Slices of the baseline.
         baseline_slices: usize,
     },
-    /// One side forwarded no frame, so that there is no ratio.
-    #[error(
-        "block: no finite ratio to the baseline ({side} forwarded nothing in most rounds); report the zero itself, it has no effect in percent"
-    )]
-    NothingForwarded {
-        /// `the variant`, `the baseline` or `both sides`.
-        side: &'static str,
+    /// Neither side of a block forwarded a frame.
+    #[error("block: neither side forwarded a frame; leave the block out")]
+    NothingForwarded,
+    /// Two measurements have no ratio with a finite logarithm.
+    #[error("{variant} and {baseline} have no ratio; give measurements above 0")]
+    NoRatio {
+        /// The variant's.
+        variant: f64,
+        /// The baseline's.
+        baseline: f64,
     },
 }
 

@@ -626,7 +626,7 @@ fn warnings(
         let effect = others.remove(index);
         warnings.push(Warning::OutlyingBlock {
             comparison: judged.name.clone(),
-            index,
+            block: u32::try_from(index + 1).unwrap_or(u32::MAX),
             effect,
             estimate: judged.estimate,
             estimate_without: SignedRank::new(&others)?.estimate(),
@@ -879,7 +879,7 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
         );
         assert!(matches!(
             family.warnings[0],
-            Warning::OutlyingBlock { index: 3, .. }
+            Warning::OutlyingBlock { block: 4, .. }
         ));
     }
 

@@ -80,8 +80,8 @@ pub enum Warning {
     OutlyingBlock {
         /// The comparison.
         comparison: String,
-        /// Position among the block effects, from 0.
-        index: usize,
+        /// Number of the block: its position among the effects, from 1, unless the caller numbers them otherwise.
+        block: u32,
         /// Its effect, as a log ratio.
         effect: f64,
         /// The estimate with it, as a log ratio.
@@ -292,14 +292,13 @@ impl Warning {
                 format_size(*half_width)
             ),
             Self::OutlyingBlock {
-                index,
+                block,
                 effect,
                 estimate,
                 estimate_without,
                 ..
             } => format!(
-                "block effect {} ({}) lies far from the others and is kept: the estimate is {}, without it {}",
-                index + 1,
+                "block effect {block} ({}) lies far from the others and is kept: the estimate is {}, without it {}",
                 format_effect(*effect, None),
                 format_effect(*estimate, None),
                 format_effect(*estimate_without, None)
@@ -482,7 +481,7 @@ mod tests {
             },
             Warning::OutlyingBlock {
                 comparison,
-                index: 2,
+                block: 3,
                 effect: -0.3,
                 estimate: -0.02,
                 estimate_without: -0.018,

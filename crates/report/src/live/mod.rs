@@ -259,12 +259,11 @@ impl LiveView {
             }
             (RunState::Running, None) => (measured, Style::Plain),
             (RunState::Finished, _) => {
-                let given_up = planned_blocks.saturating_sub(measured_blocks);
-                let given_up = match given_up {
+                let missing = match planned_blocks.saturating_sub(measured_blocks) {
                     0 => String::new(),
-                    number => format!(", {number} given up"),
+                    number => format!(", {number} not valid"),
                 };
-                (format!("finished: {measured}{given_up}"), Style::Green)
+                (format!("finished: {measured}{missing}"), Style::Green)
             }
             (RunState::Stopped, _) => (format!("stopped: {measured}"), Style::Yellow),
             (RunState::Died, _) => (format!("died: {measured}"), Style::Yellow),
