@@ -391,7 +391,11 @@ fn one_alone_and_files_as_sessions_are_told_what_to_do() {
     // Files of two directories are of two sessions, whatever their verdict.
     let files = [&one, &other].map(|directory| format!("{directory}/l2_prepend-0.inet.pps"));
     // Both are from one folder; two runs never agree to the last digit.
-    fs::write(&files[1], "10300000\n10310000\n10290000\n10305000\n10295000\n").unwrap();
+    fs::write(
+        &files[1],
+        "10300000\n10310000\n10290000\n10305000\n10295000\n",
+    )
+    .unwrap();
     let said = printed(&compare(&[&files[0], &files[1]]), 0);
     assert!(said.contains("W215"), "{said}");
     // An empty one has no session.
