@@ -12,6 +12,7 @@ use crate::experiment::{ExperimentFile, FactorEntry, written};
 use crate::hosts::Hosts;
 use crate::lab_file::LabFile;
 use crate::mechanism::{INTERFACES, Mechanism, devices};
+use crate::placeholder;
 use crate::resolve::{Read, beside, open, read_or_said};
 use crate::resolved::{Apply, Binding, DutInterface, Upload, Values};
 use crate::words::Level;
@@ -431,6 +432,15 @@ fn ruleset(
         diagnostics
             .error(place(), message)
             .with_help("what an include brings would not be in the record; write it into the file");
+    }
+    let rules = placeholder::without_comments(&source.text);
+    for span in placeholder::unknown(&rules, placeholder::OF_INTERFACES) {
+        let written = &rules[span.clone()];
+        let diagnostic = diagnostics.error(
+            Some((&source, span)),
+            format!("unknown placeholder {written}"),
+        );
+        placeholder::explain(diagnostic, written, placeholder::OF_INTERFACES);
     }
     Some(source.text.clone())
 }

@@ -265,7 +265,9 @@ impl Change {
                 whole: command.text.clone(),
             });
         }
-        let is_one_word = same > 0 && commands.iter().all(|command| own(command).len() == 1);
+        // A level takes its place after the interfaces have: in a level, a placeholder would stay one.
+        let is_level = |words: &[String]| matches!(words, [word] if !word.contains('{'));
+        let is_one_word = same > 0 && commands.iter().all(|command| is_level(&own(command)));
         let list = |words: &[String]| {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             format!("[{}]", words.join(", "))

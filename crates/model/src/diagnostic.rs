@@ -200,11 +200,8 @@ fn inside(text: &str, span: &Span) -> Span {
     start..end.max(start)
 }
 
-/// The name among `names` that was probably meant.
-pub(crate) fn nearest<'n>(
-    written: &str,
-    names: impl IntoIterator<Item = &'n str>,
-) -> Option<&'n str> {
+/// The name among `names` that was probably meant: a slip away from what was written.
+pub fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let written = written.to_lowercase();
     names
         .into_iter()

@@ -11,6 +11,7 @@ pub mod imported;
 pub mod knob;
 mod lab_file;
 mod mechanism;
+mod placeholder;
 pub mod plan;
 pub mod profile;
 pub mod record;
@@ -25,7 +26,7 @@ mod variants;
 pub mod words;
 
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
-pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span};
+pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use hosts::{
     DutHost, GeneratorHost, HostTesterKind, Hosts, REBOOT_S_MAX, ReceiverHost, TesterHost,

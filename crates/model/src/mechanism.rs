@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::diagnostic::Span;
+use crate::diagnostic::{Span, suggest};
 use crate::document::{Reading, Table, Value};
 use crate::knob::Knob;
+use crate::placeholder;
 use crate::resolved::{
     Apply, CommandBinding, DutInterface, LEVEL, LabKind, PacketFilter, XdpProgram,
 };
@@ -85,8 +86,6 @@ pub(crate) const INTERFACES: &[(&str, DutInterface)] = &[
     ("dut-in", DutInterface::DutIn),
     ("dut-out", DutInterface::DutOut),
 ];
-/// What stands for the DUT's interfaces in the key of a sysctl of this machine's kernel.
-const PLACEHOLDERS: &[&str] = &["{dut-in}", "{dut-out}"];
 /// How a factor is set, before its rulesets are read.
 #[derive(Debug)]
 pub(crate) enum Mechanism {
@@ -396,10 +395,10 @@ fn command(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<C
         .and_then(|value| apply(reading, value, &table.what("do")));
     let undo = table
         .required(reading, "undo")
-        .and_then(|value| arguments(reading, value, &table.what("undo")));
+        .and_then(|value| program(reading, value, &table.what("undo")));
     let check = table
         .value("check")
-        .and_then(|value| arguments(reading, value, &table.what("check")));
+        .and_then(|value| program(reading, value, &table.what("check")));
     Some(CommandBinding {
         apply: apply?,
         undo: undo?,
@@ -410,10 +409,10 @@ fn command(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<C
 /// The program that sets a level: one for all of them, or a table with one for each.
 fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Apply> {
     if value.get_ref().is_table() {
-        let programs = levels(reading, value, what, arguments);
+        let programs = levels(reading, value, what, program);
         return Some(Apply::ByLevel(programs));
     }
-    let words = arguments(reading, value, what)?;
+    let words = program(reading, value, what)?;
     if !words.iter().any(|word| word.contains(LEVEL)) {
         reading
             .error(
@@ -424,6 +423,20 @@ fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<App
             .with_help("or write a table with a list for each level");
     }
     Some(Apply::Template(words))
+}
+
+/// A program on the DUT and its arguments, in which placeholders may stand.
+fn program(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<String>> {
+    let arguments = arguments(reading, value, what)?;
+    let items = value.get_ref().as_array().into_iter().flatten();
+    for (argument, item) in arguments.iter().zip(items) {
+        for place in placeholder::unknown(argument, placeholder::OF_COMMANDS) {
+            let written = &argument[place];
+            let diagnostic = reading.error(item.span(), format!("unknown placeholder {written}"));
+            placeholder::explain(diagnostic, written, placeholder::OF_COMMANDS);
+        }
+    }
+    Some(arguments)
 }
 
 /// A program and its arguments; no shell sees them.
@@ -469,21 +482,23 @@ fn is_sysctl(reading: &mut Reading<'_>, span: Span, key: &str, kind: LabKind) ->
         parts.iter().find(|part| !is_sysctl_part(part)).map(|part| {
             format!(
                 "{part:?} is not made of letters, digits, `_` and `-`, nor one of {}",
-                PLACEHOLDERS.join(", ")
+                placeholder::OF_INTERFACES.join(", ")
             )
         })
     };
     if let Some(wrong) = &wrong {
-        reading
-            .error(span, format!("{key:?} is not a sysctl that a lab may set"))
-            .with_help(wrong);
+        let diagnostic = reading.error(span, format!("{key:?} is not a sysctl that a lab may set"));
+        diagnostic.with_help(wrong);
+        if let Some(part) = parts.iter().find(|part| in_braces(part).is_some()) {
+            suggest(diagnostic, part, placeholder::OF_INTERFACES.iter().copied());
+        }
     }
     wrong.is_none()
 }
 
 fn is_sysctl_part(part: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    PLACEHOLDERS.contains(&part) || (!part.is_empty() && part.bytes().all(plain))
+    placeholder::OF_INTERFACES.contains(&part) || (!part.is_empty() && part.bytes().all(plain))
 }
 
 /// `module.parameter`, both as they stand below `/sys/module`.
@@ -561,6 +576,8 @@ fn is_freebsd_name(reading: &mut Reading<'_>, span: Span, name: &str, what: &str
         ))
     } else if name.split('.').filter_map(in_braces).count() > 1 {
         Some("one pair of braces is all that a name may have".to_owned())
+    } else if placeholder::unknown(name, &[]).next().is_some() {
+        Some("the DUT's interfaces have no placeholders in a name of FreeBSD".to_owned())
     } else {
         None
     };
@@ -632,6 +649,7 @@ mod tests {
             ("net.../kernel/panic", false),
             ("net/ipv4/ip_forward", false),
             ("net.ipv4.{other}.x", false),
+            ("net.ipv4.conf.{dut-inn}.rp_filter", false),
             ("net.ipv4.conf.a b", false),
         ] {
             let errors = errors(&format!("sysctl = {key:?}"));
@@ -690,6 +708,7 @@ mod tests {
             ("dev.ix.{0,}.x", false),
             ("dev.ix.{0,1}.queue.{0,1}", false),
             ("dev.ix{0,1}.x", false),
+            ("dev.ix.{dut-in}.x", false),
             ("dev.ix.0.x=1", false),
             ("dev.ix.0.x;reboot", false),
             ("dev.ix.$(reboot).x", false),

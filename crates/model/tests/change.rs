@@ -238,6 +238,19 @@ fn conditions_are_written_as_they_were_asked() {
     assert_eq!(resolved.traffic.frame_sizes, asked.frame_sizes.0);
 }
 
+#[test]
+fn commands_that_differ_in_an_interface_have_its_name_put_in() {
+    let commands = [
+        "ip link set {dut-in} mtu 9000",
+        "ip link set {dut-out} mtu 9000",
+    ]
+    .map(command);
+    let mut change = Change::of_commands(&commands, Some(&command("true")), None).unwrap();
+    let text = change.lab_text(NETNS);
+    assert!(text.contains("\"{dut-in}\", \"mtu\""), "{text}");
+    assert!(!text.contains("{level}"), "{text}");
+}
+
 proptest! {
     #[test]
     fn any_words_are_refused_or_read_as_they_were_written(

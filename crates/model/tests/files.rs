@@ -1162,6 +1162,21 @@ fn mechanisms_that_cannot_be() {
 }
 
 #[test]
+fn placeholders_that_do_not_exist_are_refused() {
+    let ruleset = Files::quickstart().with(
+        TEN_RULES,
+        "# {dut-x} is no placeholder\ntable inet t {\n\tset a { elements = { 1.2.3.4, dut-x } }\n\tchain c {\n\
+         \t\tiifname \"{dut-inn}\" drop\n\t\toifname \"{dut-out}\" accept\n\t}\n}\n",
+    );
+    let commands = bound(
+        "[\"fq\", \"none\"]",
+        "command.do = [\"tc\", \"dev\", \"{dut-outt}\", \"{level}\"]\n\
+         command.undo = [\"tc\", \"{dut-eth}\"]\ncommand.check = [\"awk\", \"{print} {levl}\", \"{dut-in}\"]",
+    );
+    assert_snapshot!(format!("{}\n\n{}", ruleset.errors(), commands.errors()));
+}
+
+#[test]
 fn the_resolved_experiment_survives_json() {
     let resolved = Files::quickstart().resolved();
     let json = serde_json::to_string_pretty(&resolved).unwrap();

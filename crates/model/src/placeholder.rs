@@ -1,0 +1,115 @@
+//! Placeholders: words in braces in a ruleset or a command, which stand for what the lab or the level gives.
+
+use std::ops::Range;
+
+use crate::diagnostic::{Diagnostic, nearest, suggest};
+use crate::resolved::LEVEL;
+
+/// They stand for the DUT's interfaces.
+pub(crate) const OF_INTERFACES: &[&str] = &["{dut-in}", "{dut-out}"];
+/// Those in a command.
+pub(crate) const OF_COMMANDS: &[&str] = &[LEVEL, "{dut-in}", "{dut-out}"];
+
+/// Placeholders that do not exist, by their places in a text: what stands in braces without a blank, and either begins
+/// with `dut-` or is a slip away from one of `known`. Everything else in braces is the text's own, like a set of nft.
+pub(crate) fn unknown<'t>(
+    text: &'t str,
+    known: &'t [&'t str],
+) -> impl Iterator<Item = Range<usize>> {
+    text.match_indices('{').filter_map(move |(start, _)| {
+        let is_of_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let inside = &text[start + 1..];
+        let end = inside.find(|c| !is_of_word(c))?;
+        if !inside[end..].starts_with('}') {
+            return None;
+        }
+        let word = &inside[..end];
+        let place = start..start + end + 2;
+        let is_known = known.contains(&&text[place.clone()]);
+        let words = known.iter().map(|known| known.trim_matches(['{', '}']));
+        let is_meant = word.to_lowercase().starts_with("dut-") || nearest(word, words).is_some();
+        (!is_known && is_meant).then_some(place)
+    })
+}
+
+/// The text of a ruleset with its comments blanked out, so that every place stays what it is.
+pub(crate) fn without_comments(text: &str) -> String {
+    let lines = text.split_inclusive('\n').map(|line| {
+        let is_outside = |at: &usize| line[..*at].matches('"').count() % 2 == 0;
+        let mut signs = line.match_indices('#').map(|(at, _)| at);
+        let end = signs.find(is_outside).unwrap_or(line.len());
+        let (rule, comment) = line.split_at(end);
+        let blanks = comment
+            .bytes()
+            .map(|byte| if byte == b'\n' { '\n' } else { ' ' });
+        rule.chars().chain(blanks).collect::<String>()
+    });
+    lines.collect()
+}
+
+/// Says what may stand in the place of a placeholder that does not exist.
+pub(crate) fn explain(diagnostic: &mut Diagnostic, written: &str, known: &[&str]) {
+    suggest(diagnostic, written, known.iter().copied());
+    diagnostic.with_help(if known.contains(&LEVEL) {
+        "{level} stands for the level, {dut-in} and {dut-out} for the DUT's interfaces"
+    } else {
+        "{dut-in} and {dut-out} stand for the DUT's interfaces"
+    });
+    let word = written.trim_matches(['{', '}']);
+    diagnostic.with_help(format!(
+        "braces of another meaning take blanks: {{ {word} }}"
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found<'t>(text: &'t str, known: &'t [&'t str]) -> Vec<&'t str> {
+        unknown(text, known).map(|place| &text[place]).collect()
+    }
+
+    #[test]
+    fn a_slip_in_a_placeholder_is_found_and_the_braces_of_others_are_left_alone() {
+        for (text, slips) in [
+            ("iifname \"{dut-inn}\" drop", &["{dut-inn}"][..]),
+            (
+                "{dut_in} {dutout} {DUT-IN} {dut-x}",
+                &["{dut_in}", "{dutout}", "{DUT-IN}", "{dut-x}"],
+            ),
+            ("devices = { {dut-in}, {dut-ouut} }", &["{dut-ouut}"]),
+            ("{{dut-inn}}", &["{dut-inn}"]),
+            ("{dut-in} {dut-out}", &[]),
+            (
+                "ip saddr { 1.2.3.4, dut-x } tcp dport {80,443} ct state {established}",
+                &[],
+            ),
+            ("chain forward {\n}\n{ dut-x } {dut-x , a} {} {dut-", &[]),
+            ("{level} {leve}", &[]),
+        ] {
+            assert_eq!(found(text, OF_INTERFACES), slips, "{text}");
+        }
+        assert_eq!(
+            found("{print $1} {level} {levl} {dut-in}", OF_COMMANDS),
+            ["{levl}"]
+        );
+    }
+
+    #[test]
+    fn comments_are_blanked_out_where_they_stand() {
+        let text = "a # {dut-x} é\n\"#\" {dut-y} # \"\n";
+        let blanked = without_comments(text);
+        assert_eq!(blanked.len(), text.len());
+        assert_eq!(found(&blanked, OF_INTERFACES), ["{dut-y}"]);
+        assert_eq!(blanked.find("{dut-y}"), text.find("{dut-y}"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_has_its_places(text: String) {
+            for place in unknown(&without_comments(&text), OF_COMMANDS) {
+                assert!(text[place].starts_with('{'));
+            }
+        }
+    }
+}
