@@ -248,7 +248,7 @@ pub enum LabError {
     /// The DUT did not forward every probe frame as it should.
     #[error(
         "variant {variant:?} ({family}): of {sent} probe frames the sink got {forwarded}, {wrong} of \
-         them wrong{kinds}; the DUT does not forward as planned{reasons}, so nothing was measured"
+         them wrong{kinds}; the DUT does not forward as planned{reasons}, so nothing was measured{advice}"
     )]
     Probe {
         /// The variant's label.
@@ -265,6 +265,8 @@ pub enum LabError {
         kinds: String,
         /// Why the DUT's kernel dropped the others, where it says.
         reasons: String,
+        /// What to do, where that is known.
+        advice: String,
     },
     /// A level that the lab file lets through but this lab does not know.
     #[error("factor {factor:?}: level {level:?} is not bound; bind it in the lab file")]
@@ -297,8 +299,8 @@ pub enum LabError {
     },
     /// Another run loads this machine.
     #[error(
-        "another fwdlab{} measures on this machine, and two loads would spoil each other; wait until \
-         it has ended",
+        "another fwdlab{} is already measuring on this machine, and two loads would spoil each other; run again when \
+         it has ended, or wait for it with --wait",
         pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
     )]
     MachineTaken {

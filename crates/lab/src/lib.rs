@@ -20,6 +20,7 @@ mod netlink;
 mod netns;
 mod notify;
 mod placement;
+mod probe;
 mod profiler;
 mod program;
 mod restore;

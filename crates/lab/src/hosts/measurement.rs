@@ -27,6 +27,7 @@ use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::now_utc;
 use crate::counters::{self, Drops};
 use crate::journal::{Changes, Entrance, Journal};
+use crate::probe::FailedProbe;
 use crate::watch::Sample;
 
 /// How long the DUT's counters of drops may be behind: the drivers of some ports read their cards every two seconds.
@@ -242,20 +243,14 @@ impl<'a> Measurement<'a> {
         let reasons = dropped
             .iter()
             .map(|(reason, frames)| format!("{reason}: {frames}"));
-        let reasons = reasons.collect::<Vec<_>>().join(", ");
-        let in_brackets = |text: String| match text.as_str() {
-            "" => text,
-            text => format!(" ({text})"),
-        };
-        Err(LabError::Probe {
-            variant: variant.label.clone(),
-            family: family.to_string(),
+        let failed = FailedProbe {
             sent: sent.offered_frames,
             forwarded: seen.forwarded_frames,
             wrong,
-            kinds: in_brackets(kinds.join(", ")),
-            reasons: in_brackets(reasons),
-        })
+            kinds,
+            reasons: reasons.collect(),
+        };
+        Err(failed.of(self.resolved, family, variant))
     }
 
     /// A load for every slice; only what happens inside slices is measured.

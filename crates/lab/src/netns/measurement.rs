@@ -22,6 +22,7 @@ use crate::drop_reasons::DropReasons;
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
 use crate::journal::{Changes, Entrance, Journal, Undo};
+use crate::probe::FailedProbe;
 use crate::profiler::Place;
 use crate::tester::IngressControl;
 use crate::topology::counting;
@@ -155,10 +156,6 @@ impl<'a> Measurement<'a> {
             return Ok(());
         }
         let reasons = reasons.map(|reasons| reasons.frames()).unwrap_or_default();
-        let in_brackets = |list: String| match list.as_str() {
-            "" => list,
-            list => format!(" ({list})"),
-        };
         let mut kinds: Vec<_> = outcome
             .counts
             .wrong_frames_by_kind()
@@ -172,15 +169,14 @@ impl<'a> Measurement<'a> {
             .iter()
             .map(|(reason, frames)| format!("the DUT's kernel dropped {frames} as {reason}"))
             .collect();
-        Err(LabError::Probe {
-            variant: variant.label.clone(),
-            family: family.family.to_string(),
+        let failed = FailedProbe {
             sent: family.probe_frames.into(),
             forwarded: outcome.counts.forwarded_frames,
             wrong: outcome.counts.wrong_frames(),
-            kinds: in_brackets(kinds.join(", ")),
-            reasons: in_brackets(reasons.join(", ")),
-        })
+            kinds,
+            reasons,
+        };
+        Err(failed.of(&self.resolved, family.family, variant))
     }
 
     /// In what a probe frame differs from what was expected; none where one sent again does not. The sink is off its

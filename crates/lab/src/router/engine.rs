@@ -26,6 +26,7 @@ use crate::block::{BlockLog, LabEvent, MeasuredSlice, as_f64, conservation};
 use crate::clock::{now_utc, sleep_until};
 use crate::counters::{Drops, difference};
 use crate::environment::steal_s;
+use crate::probe::FailedProbe;
 use crate::profiler;
 use crate::watch::watch;
 
@@ -210,19 +211,14 @@ impl<'a> Measurement<'a> {
         if complete && wrong == 0 {
             return Ok(());
         }
-        Err(LabError::Probe {
-            variant: variant.label.clone(),
-            family: family.family.to_string(),
+        let failed = FailedProbe {
             sent: counts.offered_frames(),
             forwarded: counts.forwarded_frames(),
             wrong,
-            kinds: if kinds.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", kinds.join(", "))
-            },
-            reasons: String::new(),
-        })
+            kinds,
+            reasons: Vec::new(),
+        };
+        Err(failed.of(self.resolved, family.family, variant))
     }
 
     /// The tester offers frames through all rounds; only what happens inside slices is measured.

@@ -196,7 +196,9 @@ fn a_variant_that_drops_one_flow_in_a_hundred_is_refused_before_it_is_measured()
         error.to_string(),
         "variant \"one dropped\" (inet): of 2000 probe frames the sink got 1980, 0 of them wrong; \
          the DUT does not forward as planned (the DUT's kernel dropped 20 as NETFILTER_DROP), so \
-         nothing was measured"
+         nothing was measured; the ruleset must accept the lab's frames: IPv4 UDP from 198.18.10.1 to 198.18.10.20, \
+         port 2000, to 198.19.10.1 to 198.19.10.100, port 2000, in at {dut-in}, out at {dut-out}; a rule names these \
+         interfaces so, in braces (docs/two-rulesets.md)"
     );
     assert_eq!(slices, 0);
 }

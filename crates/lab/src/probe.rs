@@ -1,0 +1,96 @@
+//! What a probe that failed says: of which variant, what became of its frames, and what to do.
+
+use std::fmt;
+
+use fwdlab_model::{AddressFamily, Direction, PortRange, Resolved, Traffic, Variant};
+use fwdlab_packet::AddressRange;
+
+use crate::LabError;
+use crate::addresses::frames;
+
+/// In the kernel's name of the reason for a frame that a ruleset has dropped.
+const NETFILTER: &str = "NETFILTER";
+
+/// The frames of a probe, and what became of them.
+pub(crate) struct FailedProbe {
+    pub(crate) sent: u64,
+    pub(crate) forwarded: u64,
+    /// Of those, how many were not as expected.
+    pub(crate) wrong: u64,
+    /// What was wrong with them.
+    pub(crate) kinds: Vec<String>,
+    /// Why the DUT dropped the others, where it says.
+    pub(crate) reasons: Vec<String>,
+}
+
+impl FailedProbe {
+    /// The error of a variant that does not forward as planned.
+    pub(crate) fn of(
+        self,
+        resolved: &Resolved,
+        family: AddressFamily,
+        variant: &Variant,
+    ) -> LabError {
+        let in_brackets = |texts: &[String]| match texts {
+            [] => String::new(),
+            texts => format!(" ({})", texts.join(", ")),
+        };
+        let is_netfilters = self.reasons.iter().any(|reason| reason.contains(NETFILTER));
+        let advice = is_netfilters.then(|| accepted(family, &resolved.traffic));
+        LabError::Probe {
+            variant: label(resolved, variant).to_owned(),
+            family: family.to_string(),
+            sent: self.sent,
+            forwarded: self.forwarded,
+            wrong: self.wrong,
+            kinds: in_brackets(&self.kinds),
+            reasons: in_brackets(&self.reasons),
+            advice: advice.unwrap_or_default(),
+        }
+    }
+}
+
+/// The label of a variant that its user knows: the A/A control is the baseline under another name.
+fn label<'r>(resolved: &'r Resolved, variant: &'r Variant) -> &'r str {
+    let baseline = variant.control_of.as_ref().and_then(|baseline| {
+        let mut variants = resolved.variants.iter();
+        variants.find(|variant| variant.name == *baseline)
+    });
+    &baseline.unwrap_or(variant).label
+}
+
+/// What a ruleset has to accept.
+fn accepted(family: AddressFamily, traffic: &Traffic) -> String {
+    // Traffic that cannot be sent is refused long before.
+    let Ok(frames) = frames(family, traffic) else {
+        return String::new();
+    };
+    let flows = frames.flows();
+    let addresses = |range: AddressRange| {
+        let last = range.address(range.count() - 1);
+        shown(range.first(), last.unwrap_or(range.first()))
+    };
+    let ports = |PortRange { first, last }| shown(first, last);
+    let back = match traffic.direction {
+        Direction::Forward => "",
+        Direction::Both => ", and the same frames the other way",
+    };
+    format!(
+        "; the ruleset must accept the lab's frames: {} UDP from {}, port {}, to {}, port {}, in at {{dut-in}}, out at \
+         {{dut-out}}{back}; a rule names these interfaces so, in braces (docs/two-rulesets.md)",
+        family.protocol(),
+        addresses(flows.sources()),
+        ports(traffic.source_ports),
+        addresses(flows.destinations()),
+        ports(traffic.destination_ports)
+    )
+}
+
+/// A range: its ends, or the one value that it has.
+fn shown<T: fmt::Display + PartialEq>(first: T, last: T) -> String {
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first} to {last}")
+    }
+}
