@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Context as _;
 use fwdlab_archive::give_to_caller;
 use fwdlab_model::{Change, ChangeError, CommandText, Conditions, Files, Resolved, load, load_lab};
-use fwdlab_plan::Overheads;
+use fwdlab_plan::{Overheads, PlanError};
 use fwdlab_report::format::duration;
 use fwdlab_stats::{CONTROL_CONFIDENCE, minimum_blocks};
 
@@ -87,19 +87,44 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
             fit(minutes, &resolved, overheads, conditions.blocks)?;
         written.experiment.1 = change.experiment_text(&lab_named, &conditions);
     }
-    written.keep()?;
     if arguments.write_only {
+        plan::check_rulesets(resolved, &experiment, &written)?;
+        written.keep(arguments.measurement.quiet)?;
         tell(&format!(
             "run it with `fwdlab run {}`, or change it first (docs/experiment-file.md)",
             shlex::try_quote(&experiment.to_string_lossy())?
         ));
         return Ok(DONE);
     }
-    run::run(&RunArguments {
+    let quiet = arguments.measurement.quiet;
+    let made = written.keep(quiet)?;
+    let ended = run::run(&RunArguments {
         experiment,
         lab: None,
         measurement: arguments.measurement,
+    });
+    if !ended.has_results {
+        remove(&made, quiet)?;
+    }
+    ended.outcome.map_err(|error| match error.downcast_ref() {
+        // It is these arguments that the lab cannot do.
+        Some(PlanError::NoComparison { .. }) => WrongArguments(error.to_string()).into(),
+        _ => error,
     })
+}
+
+/// Removes files of a run that has measured nothing, so that they are in nobody's way.
+fn remove(files: &[PathBuf], quiet: bool) -> anyhow::Result<()> {
+    for path in files {
+        fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
+        if !quiet {
+            tell(&format!(
+                "removed, because nothing was measured: {}",
+                path.display()
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What the arguments ask to be changed.
@@ -287,8 +312,9 @@ impl Files for Written {
 }
 
 impl Written {
-    /// Puts both on the disk, or neither. Those that are there already are left alone.
-    fn keep(&self) -> anyhow::Result<()> {
+    /// Puts both on the disk, or neither, and names those that were not there. Those that are there already are left
+    /// alone.
+    fn keep(&self, quiet: bool) -> anyhow::Result<Vec<PathBuf>> {
         let mut new = Vec::new();
         for (path, text) in [&self.lab, &self.experiment] {
             match fs::read_to_string(path) {
@@ -307,10 +333,10 @@ impl Written {
                 }
             }
         }
-        let mut made: Vec<&Path> = Vec::new();
+        let mut made: Vec<PathBuf> = Vec::new();
         for (path, text) in &new {
             let kept = File::create_new(path).and_then(|mut file| {
-                made.push(path);
+                made.push(path.to_path_buf());
                 give_to_caller(&file);
                 file.write_all(text.as_bytes())?;
                 file.sync_all()
@@ -323,10 +349,12 @@ impl Written {
             }
         }
         for (path, _) in [&self.lab, &self.experiment] {
-            let is_new = new.iter().any(|(of, _)| *of == path);
+            let is_new = made.contains(path);
             let state = if is_new { "written" } else { "already there" };
-            tell(&format!("{state}: {}", path.display()));
+            if !quiet {
+                tell(&format!("{state}: {}", path.display()));
+            }
         }
-        Ok(())
+        Ok(made)
     }
 }

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::env;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{
     ArgAction, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand, ValueEnum, ValueHint,
 };
@@ -14,7 +16,7 @@ use clap_complete::Shell;
 use fwdlab_archive::lint::RULES;
 use fwdlab_model::{
     AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FrameSizes, Load, PortRange,
-    THRESHOLD_PERCENT, Tester, change_options, parse_flow_address,
+    THRESHOLD_PERCENT, Tester, change_options, nearest, parse_flow_address,
 };
 use fwdlab_packet::{MacAddress, PacketError};
 use fwdlab_report::Gate;
@@ -58,7 +60,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// The command line's arguments.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let matches = Self::grouped().try_get_matches()?;
+        let matches = Self::grouped().try_get_matches().map_err(advised)?;
         Self::from_arg_matches(&matches)
     }
 
@@ -88,6 +90,72 @@ impl Arguments {
         ));
         command
     }
+}
+
+/// The same error with what to write instead, where a command needs a word that was left out.
+fn advised(mut error: clap::Error) -> clap::Error {
+    let asked = env::args().nth(1).unwrap_or_default();
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let tip = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let written = context(ContextKind::InvalidSubcommand);
+            missing_subcommand(&asked, &written)
+        }
+        ErrorKind::UnknownArgument if asked == "ab" => {
+            let is_value = !context(ContextKind::InvalidArg).starts_with('-');
+            is_value.then(missing_mechanism)
+        }
+        _ => None,
+    };
+    if let Some(tip) = tip {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
+    error
+}
+
+/// The arguments of `ab` with the option that says what they are.
+fn missing_mechanism() -> String {
+    let values = env::args()
+        .skip(2)
+        .take_while(|word| !word.starts_with('-'));
+    let values: Vec<String> = values.collect();
+    format!(
+        "which mechanism? For rulesets: fwdlab ab --nft {} (`fwdlab ab --help` lists all)",
+        values.join(" ")
+    )
+}
+
+/// Which word has to stand between a command and what was written after it.
+fn missing_subcommand(asked: &str, written: &str) -> Option<String> {
+    let command = Arguments::command();
+    let command = command.find_subcommand(asked)?;
+    let names: Vec<&str> = command
+        .get_subcommands()
+        .map(clap::Command::get_name)
+        .collect();
+    // A slip in such a word is named by clap.
+    if nearest(written, names.iter().copied()).is_some() {
+        return None;
+    }
+    let choice = match names[..] {
+        [name] => format!("the word {name}"),
+        _ => format!("one of the words {}", names.join(", ")),
+    };
+    let mut tip = format!(
+        "{asked} takes {choice} first: fwdlab {asked} {} {written}",
+        names[0]
+    );
+    if asked == "export" {
+        tip += "; CSV and JSON come from `fwdlab query` and `fwdlab report --json`";
+    }
+    Some(tip)
 }
 
 #[derive(Debug, Subcommand)]
@@ -126,7 +194,7 @@ pub(crate) enum Command {
     Ls(LsArguments),
     /// Ask any number of results directories what was forwarded, when, where and with what
     Query(QueryArguments),
-    /// Lay results out in the form of others
+    /// Lay results out in the form of others; CSV and JSON come from `query` and `report --json`
     #[command(subcommand, disable_help_subcommand = true)]
     Export(ExportCommand),
     /// Fold, draw and compare profiles that others took
@@ -182,7 +250,7 @@ pub(crate) struct AbArguments {
     /// The lab to measure in; default: this machine's kernel
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
-    /// Measure for at most N minutes; default: 8 blocks of 10 rounds
+    /// Measure for about N minutes; default: 8 blocks of 10 rounds
     #[arg(long, value_name = "N", value_parser = minutes)]
     pub(crate) minutes: Option<f64>,
     /// Name of the files, and of the folder of results; default: what is changed
@@ -239,7 +307,7 @@ impl FromArgMatches for ChangeArguments {
             .ok_or_else(|| {
                 let text = "nothing is changed; say what, for example --sysctl net.ipv4.conf.all.rp_filter=0 \
                             net.ipv4.conf.all.rp_filter=1 (`fwdlab ab --help` lists all)\n";
-                clap::Error::raw(clap::error::ErrorKind::MissingRequiredArgument, text)
+                clap::Error::raw(ErrorKind::MissingRequiredArgument, text)
             })
     }
 
@@ -279,7 +347,10 @@ pub(crate) struct MeasurementArguments {
     pub(crate) form: FormArguments,
     #[command(flatten)]
     pub(crate) gates: GateArguments,
-    /// Print no progress
+    /// Wait while another fwdlab measures on this machine, instead of ending with an error
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Print the report and errors only
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -414,9 +485,13 @@ pub(crate) struct CompareArguments {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("form").args(["json", "sarif", "github"]))]
 pub(crate) struct LintArguments {
-    /// Folders with results directories in them, or results directories
+    /// Folders with results directories in them, or results directories; <experiment>/<label> under --results, or
+    /// <experiment> for its newest
     #[arg(required_unless_present = "explain", value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,
+    /// Where the results directories are that are named by experiment and label
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) results: PathBuf,
     /// Look for these alone: codes, or how they begin, like L102,L6
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = rule_codes)]
     pub(crate) only: Vec<String>,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use fwdlab_archive::{Choice, Results, write_derived};
 use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
-use fwdlab_lab::{BlockOutcome, Lab};
+use fwdlab_lab::{BlockOutcome, Lab, MachineClaim};
 use fwdlab_model::{Environment, LabKind, LabNoise, LoadRegime};
 use fwdlab_plan::PlanRun;
 use fwdlab_report::format::duration;
@@ -49,7 +49,8 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
         let document = json!({ "lab": lab.name, "findings": findings, "noise": noise });
         output::print(&format!("{document:#}\n"))?;
     } else {
-        output::print(&written(&findings, noise.as_ref(), lab.kind))?;
+        let is_switched = has_switch(&lab, &environment);
+        output::print(&written(&findings, noise.as_ref(), is_switched))?;
     }
     Ok(if worst == Some(State::Fatal) {
         GOAL_MISSED
@@ -67,7 +68,7 @@ fn measure(
     arguments: &DoctorArguments,
     interrupts: Interrupts,
 ) -> anyhow::Result<Option<LabNoise>> {
-    let with_ruleset = lab.kind == LabKind::Netns && environment.facts.contains_key("nft");
+    let with_ruleset = has_switch(lab, environment);
     let resolved = control_experiment(lab, regime, arguments.blocks, with_ruleset);
     let state_directory = fwdlab_lab::state_directory()?;
     let mut open_lab = Lab::open(&resolved, &state_directory, interrupts)?;
@@ -84,7 +85,8 @@ fn measure(
         lab_path: arguments.lab.as_deref(),
         environment: environment.clone(),
     };
-    let mut session = Session::begin(&arguments.results, &choice, subject, &open_lab)?;
+    let claim = MachineClaim::acquire(&resolved.lab)?;
+    let mut session = Session::begin(&arguments.results, &choice, subject, &open_lab, claim)?;
     session.settle(&mut open_lab, false)?;
     let mut plan_run = PlanRun::resume(plan, &[]);
     let mut progress = Progress::new(false, FIRST_GUESS, session.results.loaded(), &plan_run);
@@ -132,7 +134,7 @@ fn measure(
     Ok(noise)
 }
 
-fn written(findings: &[Finding], noise: Option<&LabNoise>, kind: LabKind) -> String {
+fn written(findings: &[Finding], noise: Option<&LabNoise>, is_switched: bool) -> String {
     let colour = output::stdout_takes_colour();
     let mark = |state| {
         let (mark, code) = match state {
@@ -161,12 +163,17 @@ fn written(findings: &[Finding], noise: Option<&LabNoise>, kind: LabKind) -> Str
     }
     if let Some(noise) = noise {
         text.push('\n');
-        text.push_str(&noise_written(noise, kind));
+        text.push_str(&noise_written(noise, is_switched));
     }
     text
 }
 
-fn noise_written(noise: &LabNoise, kind: LabKind) -> String {
+/// Whether a ruleset is switched, after which the rate may settle: a router is put together anew for every slice.
+fn has_switch(lab: &fwdlab_model::Lab, environment: &Environment) -> bool {
+    lab.kind == LabKind::Netns && environment.facts.contains_key("nft")
+}
+
+fn noise_written(noise: &LabNoise, is_switched: bool) -> String {
     let spread = fwdlab_stats::Spread::new(&noise.block_effects)
         .ok()
         .flatten();
@@ -177,9 +184,10 @@ fn noise_written(noise: &LabNoise, kind: LabKind) -> String {
     );
     let settle = match noise.settle_ms {
         Some(ms) => format!("; settled after {ms} ms"),
-        // It is put together anew for every slice.
-        None if kind == LabKind::Router || kind.is_remote() => String::new(),
-        None => "; not seen to settle".to_owned(),
+        None if !is_switched => String::new(),
+        None => "\n\x20 100 ms after a switch the rate still moved by more than 2 %: use a quieter machine, or give \
+                 experiments a settle_ms above 100"
+            .to_owned(),
     };
     let generator = match (noise.generator_cost_ns, noise.generator_ceiling_pps) {
         (Some(cost_ns), Some(ceiling_pps)) => format!(

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::Path;
 
 use fwdlab_lab::LabError;
-use fwdlab_model::{Diagnostics, Resolved};
+use fwdlab_model::{Diagnostics, Read, Resolved};
 
 use crate::disk::Disk;
 use crate::output::{self, tell};
@@ -34,6 +34,7 @@ pub(crate) fn placed(
     error: &anyhow::Error,
     experiment: &Path,
     lab: Option<&Path>,
+    read: Read<'_>,
 ) -> Option<Diagnostics> {
     let Some(LabError::Ruleset {
         factor,
@@ -45,7 +46,7 @@ pub(crate) fn placed(
     else {
         return None;
     };
-    let source = fwdlab_model::ruleset_source(experiment, lab, &Disk, factor, level)?;
+    let source = fwdlab_model::ruleset_source(experiment, lab, read, factor, level)?;
     let start = |line: usize| -> usize {
         let lines = source.text.split_inclusive('\n').take(line);
         lines.map(str::len).sum()

@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Ab(arguments) => ab::ab(arguments),
-        Command::Run(arguments) => run::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments).outcome,
         Command::Restore(arguments) => restore::restore(&arguments),
         Command::Plan(arguments) => plan::plan(&arguments),
         Command::Show(arguments) => show::show(&arguments),

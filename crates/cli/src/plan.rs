@@ -4,11 +4,12 @@ use std::path::Path;
 
 use fwdlab_archive::{Loaded, Results};
 use fwdlab_lab::{Asks, Lab, LabError};
-use fwdlab_model::{Environment, Resolved};
+use fwdlab_model::{Environment, Read, Resolved};
 use fwdlab_plan::Overheads;
 use fwdlab_report::{Preview, render};
 
 use crate::args::PlanArguments;
+use crate::disk::Disk;
 use crate::exit::Code;
 use crate::experiment::{self, placed};
 use crate::output;
@@ -26,7 +27,12 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
     let asked = ask_lab(&mut resolved);
     // A run would refuse it as well.
     if let Err(error) = &asked
-        && let Some(refusal) = placed(error, &arguments.experiment, arguments.lab.as_deref())
+        && let Some(refusal) = placed(
+            error,
+            &arguments.experiment,
+            arguments.lab.as_deref(),
+            &Disk,
+        )
     {
         return Err(refusal.into());
     }
@@ -61,6 +67,22 @@ fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Environment> {
         variant.unavailable = reason;
     }
     Ok(lab.environment())
+}
+
+/// Refuses rulesets that nft does not understand, as far as this machine can tell: hosts are not asked.
+pub(crate) fn check_rulesets(
+    mut resolved: Resolved,
+    experiment: &Path,
+    read: Read<'_>,
+) -> anyhow::Result<()> {
+    if resolved.lab.kind.is_remote() {
+        return Ok(());
+    }
+    let asked = ask_lab(&mut resolved);
+    let refusal = asked
+        .err()
+        .and_then(|error| placed(&error, experiment, None, read));
+    refusal.map_or(Ok(()), |refusal| Err(refusal.into()))
 }
 
 /// Why the lab could not be asked.

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
-use fwdlab_lab::{Asks, Lab, Message, TesterChoice};
+use fwdlab_lab::{Asks, Lab, LabError, MachineClaim, Message, TesterChoice};
 use fwdlab_model::{InvalidReason, LabKind, Notify, Resolved, Tester};
 use fwdlab_plan::{ATTEMPTS_MAX, PlanRun, Summary};
 use fwdlab_report::format::duration;
+use fwdlab_sys::Interrupts;
 
-use crate::args::RunArguments;
+use crate::args::{MeasurementArguments, RunArguments};
+use crate::disk::Disk;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
 use crate::experiment::{self, placed};
 use crate::gate;
@@ -22,18 +24,38 @@ use crate::session::{Session, Subject, reason_to_end_early, tell_boot};
 /// As wide as messages are read in a mail or a chat.
 const MESSAGE_COLUMNS: usize = 100;
 
-pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Code> {
-    let (resolved, experiment_source) = experiment::read(
+/// How a run has ended.
+pub(crate) struct Ended {
+    pub(crate) outcome: anyhow::Result<Code>,
+    /// Whether anything was measured; a run that was refused has measured nothing.
+    pub(crate) has_results: bool,
+}
+
+pub(crate) fn run(arguments: &RunArguments) -> Ended {
+    let read = experiment::read(
         &arguments.experiment,
         arguments.lab.as_deref(),
         arguments.measurement.seed,
-    )?;
+    );
+    let (resolved, experiment_source) = match read {
+        Ok(read) => read,
+        Err(error) => {
+            return Ended {
+                outcome: Err(error),
+                has_results: false,
+            };
+        }
+    };
     let told = resolved.lab.notify.clone();
     let question = resolved.question.clone();
     let mut published = None;
-    let ended = measure(arguments, resolved, &experiment_source, &mut published);
-    tell_others(&told, question, &ended, published);
-    ended
+    let outcome = measure(arguments, resolved, &experiment_source, &mut published);
+    let has_results = published.is_some();
+    tell_others(&told, question, &outcome, published);
+    Ended {
+        outcome,
+        has_results,
+    }
 }
 
 /// What is told of a run that has ended, beside how it has.
@@ -57,29 +79,22 @@ fn measure(
     for leftover in lab.leftovers() {
         tell(&leftover.to_string());
     }
-    tell_losses(lab.tester());
-    if let Some(why) = lab.profiles_unavailable() {
-        tell(&format!(
-            "no profiles, so that nothing will say why a rate changed: {why}"
-        ));
-    }
     let unavailable = lab.unavailable(Asks::Run).map_err(|error| {
         let error = error.into();
-        let placed = placed(&error, &arguments.experiment, arguments.lab.as_deref());
+        let lab = arguments.lab.as_deref();
+        let placed = placed(&error, &arguments.experiment, lab, &Disk);
         placed.map_or(error, Into::into)
     })?;
     for (variant, reason) in resolved.variants.iter_mut().zip(unavailable) {
-        if let Some(reason) = &reason {
-            tell(&format!(
-                "not available here, and not run: {}: {reason}",
-                variant.label
-            ));
-        }
         variant.unavailable = reason;
     }
     let plan = fwdlab_plan::build(&resolved)?;
 
     let how = &arguments.measurement;
+    let claim = claim(&resolved, how, interrupts)?;
+    if !how.quiet {
+        tell_limits(&lab, &resolved);
+    }
     let choice = Choice {
         label: how.label.as_deref(),
         new: how.new,
@@ -94,7 +109,7 @@ fn measure(
     };
     // A guess is no reason to refuse a run.
     let guess = overheads_here(&how.results, &resolved).ok().flatten();
-    let mut session = Session::begin(&how.results, &choice, subject, &lab)?;
+    let mut session = Session::begin(&how.results, &choice, subject, &lab, claim)?;
     if !how.quiet {
         tell(&resolved.question);
     }
@@ -157,6 +172,43 @@ fn measure(
     match conclude(&plan_run.summary(), is_whole) {
         DONE => Ok(judged),
         missed => Ok(missed),
+    }
+}
+
+/// The machine, for which another run is waited for where that is asked.
+fn claim(
+    resolved: &Resolved,
+    how: &MeasurementArguments,
+    interrupts: Interrupts,
+) -> Result<MachineClaim, LabError> {
+    if !how.wait {
+        return MachineClaim::acquire(&resolved.lab);
+    }
+    MachineClaim::wait(&resolved.lab, interrupts, &mut |pid| {
+        if !how.quiet {
+            let process = pid.map_or_else(String::new, |pid| format!(" (process {pid})"));
+            tell(&format!(
+                "waiting for another fwdlab{process} that is measuring on this machine; Ctrl-C stops waiting"
+            ));
+        }
+    })
+}
+
+/// Says what this lab cannot do, or not in the best way.
+fn tell_limits(lab: &Lab, resolved: &Resolved) {
+    tell_losses(lab.tester());
+    if let Some(why) = lab.profiles_unavailable() {
+        tell(&format!(
+            "no profiles, so that nothing will say why a rate changed: {why}"
+        ));
+    }
+    for variant in &resolved.variants {
+        if let Some(reason) = &variant.unavailable {
+            tell(&format!(
+                "not available here, and not run: {}: {reason}",
+                variant.label
+            ));
+        }
     }
 }
 

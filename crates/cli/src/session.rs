@@ -37,12 +37,13 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the results directory and claims the machine.
+    /// Opens the results directory, on a machine that is claimed.
     pub(crate) fn begin(
         root: &Path,
         choice: &Choice<'_>,
         subject: Subject<'_>,
         lab: &Lab,
+        claim: MachineClaim,
     ) -> anyhow::Result<Self> {
         let now = jiff::Timestamp::now();
         let environment = subject.environment;
@@ -57,13 +58,6 @@ impl Session {
         for warning in &results.loaded().warnings {
             tell(&format!("warning: {warning}"));
         }
-        let claim = match MachineClaim::acquire(&subject.resolved.lab) {
-            Ok(claim) => claim,
-            Err(error) => {
-                results.remove_if_empty()?;
-                return Err(error.into());
-            }
-        };
         let record = SessionRecord {
             schema: SCHEMA_VERSION,
             session: results.next_session(),
@@ -93,8 +87,10 @@ impl Session {
             tell("finding out how much the baseline forwards at most");
         }
         lab.settle_load(first.as_ref())?;
-        for sentence in lab.load().into_iter().flat_map(fwdlab_report::settled_load) {
-            tell(&sentence);
+        if !quiet {
+            for sentence in lab.load().into_iter().flat_map(fwdlab_report::settled_load) {
+                tell(&sentence);
+            }
         }
         self.record.environment.tester = lab.tester().tester;
         self.record.placement = lab.placement().clone();

@@ -4,9 +4,12 @@
 mod shared;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
-use std::process::Output;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 use shared::{data, fwdlab};
 use testkit::{files_below, text};
@@ -182,15 +185,24 @@ fn a_ruleset_that_nft_does_not_understand_is_told_by_file_and_line_before_anythi
         good.replace("\t\ttype", "\t\tudp dprot 53 drop\n\t\ttype"),
     )
     .unwrap();
-    let arguments = [
-        "--nft",
-        "good.nft",
-        "bad.nft",
-        "--name",
-        "x",
-        "--write-only",
-    ];
-    assert!(ab(path, &arguments).status.success());
+    let arguments = ["--nft", "good.nft", "bad.nft", "--name", "x"];
+    let write_only = [&arguments[..], &["--write-only"]].concat();
+    let bad = fs::read(path.join("bad.nft")).unwrap();
+    let rulesets = files_below(path);
+    for arguments in [&write_only[..], &arguments] {
+        let refused = ab(path, arguments);
+        assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+        assert!(text(&refused).contains("bad.nft:3:3"), "{}", text(&refused));
+        assert_eq!(files_below(path), rulesets, "{}", text(&refused));
+    }
+    // What was there before stays.
+    fs::write(path.join("bad.nft"), good).unwrap();
+    let written = ab(path, &write_only);
+    assert!(written.status.success(), "{}", text(&written));
+    fs::write(path.join("bad.nft"), &bad).unwrap();
+    let again = ab(path, &arguments);
+    assert_eq!(again.status.code(), Some(2), "{}", text(&again));
+    assert!(path.join("x.toml").exists() && path.join("x.lab.toml").exists());
     for command in ["plan", "run"] {
         let output = fwdlab(&[command, "x.toml"])
             .current_dir(path)
@@ -203,4 +215,108 @@ fn a_ruleset_that_nft_does_not_understand_is_told_by_file_and_line_before_anythi
         assert!(!said.contains("/dev/stdin"), "{said}");
         assert!(!path.join("results").exists(), "{command}");
     }
+}
+
+#[test]
+fn a_busy_machine_is_waited_for_where_that_is_asked_and_leaves_no_files_where_not() {
+    testkit::require_root!();
+    let _machine = testkit::own_the_machine();
+    let address = SocketAddr::from_abstract_name("fwdlab-machine").unwrap();
+    let other = UnixListener::bind_addr(&address).unwrap();
+    let own = format!("process {}", std::process::id());
+    let folder = tempfile::tempdir().unwrap();
+    let none: [PathBuf; 0] = [];
+
+    let refused = ab(folder.path(), &RP_FILTER);
+    let said = text(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains(&own) && said.contains("is already measuring"),
+        "{said}"
+    );
+    assert!(said.contains("--wait"), "{said}");
+    assert_eq!(files_below(folder.path()), none, "{said}");
+    // Who wants the report alone is told nothing else.
+    let quiet = ab(folder.path(), &[&RP_FILTER[..], &["--quiet"]].concat());
+    let errors = String::from_utf8(quiet.stderr).unwrap();
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+
+    let waiting = |arguments: &[&str]| {
+        let mut command = fwdlab(&["ab"]);
+        command.args(RP_FILTER).args(arguments);
+        command.current_dir(folder.path()).stderr(Stdio::piped());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let told = lines
+            .find(|line| line.as_ref().unwrap().contains("waiting for"))
+            .unwrap();
+        (child, told.unwrap(), lines)
+    };
+    let (mut child, told, lines) = waiting(&["--wait"]);
+    assert!(told.contains(&own), "{told}");
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+    assert_eq!(files_below(folder.path()), none, "{rest:?}");
+
+    let (mut child, _, lines) = waiting(&["--wait", "--minutes", "0.5"]);
+    drop(other);
+    let began = lines
+        .map(Result::unwrap)
+        .find(|line| line.contains("measuring into"));
+    assert!(began.is_some());
+    let pid = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn what_the_lab_does_not_have_is_a_wrong_argument_and_the_nearest_name_is_told_once() {
+    testkit::require_root!();
+    let folder = tempfile::tempdir().unwrap();
+    let slip = RP_FILTER.map(|word| word.replace("rp_filter", "rp_filer"));
+    let refused = ab(folder.path(), &slip.each_ref().map(String::as_str));
+    let said = text(&refused);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    let told =
+        "no readable sysctl net.ipv4.conf.all.rp_filer; did you mean net.ipv4.conf.all.rp_filter?";
+    assert_eq!(said.matches(told).count(), 1, "{said}");
+    assert_eq!(files_below(folder.path()), [] as [PathBuf; 0], "{said}");
+}
+
+#[test]
+fn a_ruleset_that_drops_the_traffic_is_named_by_its_label_and_told_what_it_must_accept() {
+    testkit::require_root!();
+    testkit::require_tool!("nft");
+    let _machine = testkit::own_the_machine();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, verdict) in [("drops.nft", "drop"), ("accepts.nft", "accept")] {
+        let ruleset = format!(
+            "table inet f {{\n\tchain forward {{\n\t\ttype filter hook forward priority filter; policy {verdict};\n\t}}\n}}\n"
+        );
+        fs::write(folder.path().join(name), ruleset).unwrap();
+    }
+    let refused = ab(folder.path(), &["--nft", "drops.nft", "accepts.nft"]);
+    let said = text(&refused);
+    assert_eq!(refused.status.code(), Some(3), "{said}");
+    assert!(said.contains("variant \"drops.nft\" (inet)"), "{said}");
+    assert!(
+        said.contains("must accept the lab's frames: IPv4 UDP from 198.18.10.1"),
+        "{said}"
+    );
+    assert!(said.contains("in at {dut-in}, out at {dut-out}"), "{said}");
+    assert_eq!(files_below(folder.path()).len(), 2, "{said}");
 }

@@ -154,6 +154,8 @@ fn most_variants(resolved: &Resolved) -> Result<usize, PlanError> {
             unavailable: resolved
                 .variants
                 .iter()
+                // It is the baseline once more.
+                .filter(|variant| variant.control_of.is_none())
                 .filter_map(|variant| Some((variant.label.clone(), variant.unavailable.clone()?)))
                 .collect(),
         })

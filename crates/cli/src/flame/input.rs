@@ -76,6 +76,9 @@ impl Profile {
             Box::new(io::stdin().lock())
         } else {
             let file = File::open(path).map_err(|error| error.to_string())?;
+            if path.is_dir() {
+                return Err("is a folder; give the file of a profile".to_owned());
+            }
             Box::new(BufReader::with_capacity(BUFFER_BYTES, file))
         };
         let begin = input.fill_buf().map_err(|error| error.to_string())?;
