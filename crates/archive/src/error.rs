@@ -220,13 +220,14 @@ pub enum ArchiveError {
         block: u32,
     },
     /// No results have that name.
-    #[error("{name}: no results of that name under {} ({}); give <name>/<label> or a directory",
-        root.display(), present_text(.present))]
+    #[error("{name}: no results of that name under {}; {}", root.display(), present_text(.present, nearest.as_deref()))]
     NotFound {
         /// What was asked for.
         name: String,
         /// Where it was looked for.
         root: PathBuf,
+        /// What was probably meant.
+        nearest: Option<String>,
         /// What there is.
         present: Vec<String>,
     },
@@ -246,6 +247,9 @@ fn remedy(source: &io::Error) -> &'static str {
             "make it writable and run the same command again, it goes on where it stopped, or choose \
              another folder with --results"
         }
+        io::ErrorKind::PermissionDenied => {
+            "check that the path is yours to use; results go to another folder with --results DIR"
+        }
         _ => "check that the path is yours to use",
     }
 }
@@ -257,11 +261,18 @@ fn process_text(pid: Option<u32>) -> String {
     )
 }
 
-fn present_text(present: &[String]) -> String {
+fn present_text(present: &[String], nearest: Option<&str>) -> String {
+    const SHOWN_MAX: usize = 5;
     if present.is_empty() {
-        "there are none".into()
-    } else {
-        format!("there are: {}", present.join(", "))
+        return "there are none; give a results directory, or where they are with --results".into();
+    }
+    let mut shown = present[..present.len().min(SHOWN_MAX)].join(", ");
+    if present.len() > SHOWN_MAX {
+        shown += &format!(" and {} more", present.len() - SHOWN_MAX);
+    }
+    match nearest {
+        Some(nearest) => format!("did you mean {nearest:?}? There are {shown}"),
+        None => format!("there are {shown}; give <name>/<label> or a directory"),
     }
 }
 

@@ -33,6 +33,13 @@ pub(crate) struct ResolvedFile {
 pub(crate) struct Head {
     pub(crate) hash: String,
     pub(crate) started: String,
+    pub(crate) experiment: Experiment,
+}
+
+/// Which experiment it is.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Experiment {
+    name: String,
 }
 
 impl Head {

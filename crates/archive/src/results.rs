@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_model::record::fates;
 use fwdlab_model::{
     BlockRecord, Environment, Plan, ProfileStacks, Record, Resolved, SCHEMA_VERSION, SessionRecord,
-    SliceRecord, TrialRecord,
+    SliceRecord, TrialRecord, nearest,
 };
 use serde::Serialize;
 
@@ -164,7 +164,7 @@ impl Results {
         Loaded::read(dir).map(|(loaded, _)| loaded)
     }
 
-    /// The directory that a user means: a path, `<name>/<label>`, or `<name>` for the newest.
+    /// The directory that a user means: a path, `<name>/<label>`, or `<name>` or its folder for the newest.
     ///
     /// The newest is that of the runs that are finished or are being measured; where there are none, of those that
     /// hold a measurement; and where there are none, of all.
@@ -178,23 +178,22 @@ impl Results {
         {
             return Ok(dir);
         }
-        let newest = visible_entries(&root.join(name))?
-            .into_iter()
-            .filter_map(|dir| Some((Worth::of(&dir), Head::read(&dir).ok()?.started, dir)))
-            .max();
-        if let Some((_, _, dir)) = newest {
-            return Ok(dir);
+        for folder in [root.join(name), PathBuf::from(name)] {
+            if let Some(dir) = newest(&folder)? {
+                return Ok(dir);
+            }
         }
         if Path::new(name).is_dir() {
             return Err(not_results(Path::new(name)));
         }
-        let present = directories(root)?
+        let present: Vec<String> = directories(root)?
             .iter()
             .map(|dir| dir.strip_prefix(root).unwrap_or(dir).display().to_string())
             .collect();
         Err(ArchiveError::NotFound {
             name: name.to_owned(),
             root: root.to_owned(),
+            nearest: meant(name, &present),
             present,
         })
     }
@@ -624,6 +623,37 @@ fn visible_entries(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
             .is_some_and(|name| !name.to_string_lossy().starts_with('.'))
     });
     Ok(paths)
+}
+
+/// The newest run in a folder of runs of one experiment, as [`Results::find`] says.
+fn newest(folder: &Path) -> Result<Option<PathBuf>, ArchiveError> {
+    let runs: Vec<(PathBuf, Head)> = visible_entries(folder)?
+        .into_iter()
+        .filter_map(|dir| {
+            let head = Head::read(&dir).ok()?;
+            Some((dir, head))
+        })
+        .collect();
+    if runs
+        .iter()
+        .any(|(_, head)| head.experiment != runs[0].1.experiment)
+    {
+        return Ok(None);
+    }
+    let newest = runs
+        .into_iter()
+        .map(|(dir, head)| (Worth::of(&dir), head.started, dir))
+        .max();
+    Ok(newest.map(|(_, _, dir)| dir))
+}
+
+/// The experiment or the run that was probably meant, a slip away from what was written or longer than it.
+fn meant(written: &str, runs: &[String]) -> Option<String> {
+    let experiments = runs.iter().filter_map(|run| Some(run.split_once('/')?.0));
+    let names: Vec<&str> = experiments.chain(runs.iter().map(String::as_str)).collect();
+    let longer = || names.iter().copied().find(|name| name.starts_with(written));
+    let nearest = nearest(written, names.iter().copied()).or_else(longer);
+    nearest.map(str::to_owned)
 }
 
 fn newest_unfinished(
@@ -1271,12 +1301,28 @@ mod tests {
             first.dir()
         );
         assert_eq!(find("quickstart").unwrap(), second.dir());
-        let message = find("quickstrat").unwrap_err().to_string();
-        assert!(
-            message.contains("there are: quickstart/6.18.44-20261121T084253Z, quickstart/6.18")
-        );
+        // Its folder, which a shell completes, means the same.
+        let folder = root.path().join("quickstart").display().to_string();
+        assert_eq!(find(&folder).unwrap(), second.dir());
+        assert_eq!(find(&format!("{folder}/")).unwrap(), second.dir());
+        for written in ["quickstrat", "quick"] {
+            let message = find(written).unwrap_err().to_string();
+            assert!(
+                message.contains("did you mean \"quickstart\"? There are quickstart/6.18"),
+                "{message}"
+            );
+        }
         let nowhere = Results::find(&root.path().join("nowhere"), "x").unwrap_err();
         assert!(nowhere.to_string().contains("there are none"), "{nowhere}");
+        for label in ["a", "b", "c", "d", "e"] {
+            Results::open_or_create(root.path(), &run, &with_label(label)).unwrap();
+        }
+        let message = find("else").unwrap_err().to_string();
+        assert!(message.contains(", quickstart/b"), "{message}");
+        assert!(
+            message.contains(" and 2 more; give <name>/<label>"),
+            "{message}"
+        );
     }
 
     /// A file system of its own that can be filled up.

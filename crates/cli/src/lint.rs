@@ -6,6 +6,7 @@ use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use fwdlab_archive::Results;
 use fwdlab_archive::lint::{
     Finding, RULES, Severity, lint_directory, lint_imported, lint_tree, search,
 };
@@ -25,7 +26,12 @@ pub(crate) fn lint(arguments: &LintArguments) -> anyhow::Result<Code> {
     let mut findings = Vec::new();
     let mut published_folders = 0;
     for root in &arguments.directories {
-        let root = as_seen_from_here(root);
+        let root = if root.exists() {
+            root.clone()
+        } else {
+            Results::find(&arguments.results, &root.to_string_lossy())?
+        };
+        let root = as_seen_from_here(&root);
         let found = search(&root)?;
         let own = [found.directories.as_slice(), found.imported.as_slice()].concat();
         let published = lint_published(&root, &own)?;

@@ -57,7 +57,7 @@ fn lab_of_hosts(path: &Path) -> anyhow::Result<(Hosts, LabKind)> {
 
 fn text(leftovers: &[Leftover]) -> String {
     if leftovers.is_empty() {
-        return "nothing was left by runs that are gone\n".into();
+        return "nothing to restore\n".into();
     }
     leftovers
         .iter()

@@ -11,6 +11,7 @@ use fwdlab_model::{
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::Dialect;
 
+use crate::causes::PART_OF_A_PACKET;
 use crate::checks;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
@@ -306,7 +307,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             (
                 format!(
                     "measured without eBPF programs: frames were sent by {} and counted by {}, which \
-                     costs more and is part of every ns/packet",
+                     costs more and is {PART_OF_A_PACKET}, so that the same effect is a smaller part",
                     tester.sender(),
                     tester.sink()
                 ),

@@ -25,6 +25,9 @@ fn without_remedy(warning: &Warning) -> String {
     }
 }
 
+/// In a warning of a tester that costs more than the best: what that makes of every rate.
+pub(crate) const PART_OF_A_PACKET: &str = "part of every ns/packet";
+
 /// All warnings of one code.
 pub(crate) struct Cause<'a> {
     pub(crate) code: &'a str,
@@ -171,6 +174,10 @@ impl Cause<'_> {
                 "the order of the slices was not random; drift reads as an effect",
                 None,
             ),
+            "W213" if self.is_dearer() => (
+                "without eBPF programs a packet costs more: the same effect is a smaller part of it",
+                None,
+            ),
             "W213" => ("frames were not sent and counted by eBPF programs", None),
             "W217" => {
                 let size = self.range(true);
@@ -186,6 +193,12 @@ impl Cause<'_> {
             _ => return (counted(number, "warning"), VARIANT),
         };
         (text.to_owned(), noun)
+    }
+
+    /// Whether what sends and counts is part of every ns/packet.
+    fn is_dearer(&self) -> bool {
+        let mut warnings = self.warnings.iter();
+        warnings.any(|warning| warning.text.contains(PART_OF_A_PACKET))
     }
 
     /// From the smallest to the largest figure of its warnings: `-1.2 to +0.8 %`, or without signs.

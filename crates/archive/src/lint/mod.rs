@@ -23,7 +23,8 @@ mod sample;
 mod tests;
 mod tree;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 pub use directory::{LintedDirectory, lint_directory};
@@ -101,12 +102,8 @@ impl Finding {
             }
             _ => format!("{name}{line} is not of its form: {says}"),
         };
-        Self::new(rule, directory, sentence).with(Evidence {
-            side: Side::Published,
-            path: place.path,
-            line: place.line,
-            says,
-        })
+        let evidence = Evidence::of_line(&place.path, place.line, &says);
+        Self::new(rule, directory, sentence).with(evidence)
     }
 
     pub(crate) fn of_warning(directory: &Path, warning: &ArchiveWarning) -> Option<Self> {
@@ -116,12 +113,8 @@ impl Finding {
         let says = format!("{bytes} bytes without the end of the line");
         let name = name_in(directory, &place.path);
         let sentence = format!("the last line of {name} was cut short and does not count");
-        Some(Self::new(&TORN_LINE, directory, sentence).with(Evidence {
-            side: Side::Published,
-            path: place.path.clone(),
-            line: place.line,
-            says,
-        }))
+        let evidence = Evidence::of_line(&place.path, place.line, &says);
+        Some(Self::new(&TORN_LINE, directory, sentence).with(evidence))
     }
 }
 
@@ -170,6 +163,14 @@ impl Evidence {
         }
     }
 
+    /// The line of a file that is wrong, as it is in the file; where there is no such line to be shown, what is wrong
+    /// with it.
+    pub(crate) fn of_line(path: &Path, line: Option<usize>, wrong: &str) -> Self {
+        let text = line.and_then(|line| line_of(path, line));
+        let line = line.filter(|_| text.is_some());
+        Self::published(path, line, text.unwrap_or_else(|| wrong.to_owned()))
+    }
+
     /// What it is held against.
     #[must_use]
     pub fn derived(path: &Path, line: Option<usize>, says: impl Into<String>) -> Self {
@@ -178,6 +179,21 @@ impl Evidence {
             ..Self::published(path, line, says)
         }
     }
+}
+
+/// A line of a file, as far as it can be shown; none where it is empty or does not read.
+fn line_of(path: &Path, line: usize) -> Option<String> {
+    const SHOWN_BYTES_MAX: u64 = 1000;
+    let mut file = BufReader::new(File::open(path).ok()?);
+    for _ in 1..line {
+        file.skip_until(b'\n').ok()?;
+    }
+    let mut bytes = Vec::new();
+    file.take(SHOWN_BYTES_MAX)
+        .read_until(b'\n', &mut bytes)
+        .ok()?;
+    let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+    (!text.trim().is_empty()).then_some(text)
 }
 
 /// A file as it is called inside its results directory.

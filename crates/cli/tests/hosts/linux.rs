@@ -152,7 +152,7 @@ fn a_killed_run_sends_nothing_more_and_is_put_back_and_continued() {
     assert_as_before(&rig, &before);
     let listed = elsewhere(rig.fwdlab(&["restore", "--list", lab]));
     assert!(
-        text(&listed).contains("nothing was left"),
+        text(&listed).contains("nothing to restore"),
         "{}",
         text(&listed)
     );

@@ -9,10 +9,13 @@ use crate::lint::{Evidence, Finding, HOSTILE_NAME, NOT_OF_ITS_FORM, UNKNOWN_FILE
 use crate::netbenches::{ArchiveFile, ArchiveTree, FileKind, Outcome, Problem};
 
 pub(super) fn lint_files(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
+    let published = published(tree);
     let mut hostile = BTreeSet::new();
     let mut folder = None;
-    for file in &tree.files {
-        if let Outcome::Failed(problem) = &file.outcome {
+    for (index, file) in tree.files.iter().enumerate() {
+        if let Outcome::Failed(problem) = &file.outcome
+            && (names_its_form(file, problem) || published.contains(&index))
+        {
             findings.push(failed(tree, file, problem));
         }
         // What lies in one folder stands together, and a folder's name is one finding, however much lies in it.
@@ -32,6 +35,20 @@ pub(super) fn lint_files(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
     }
 }
 
+/// The files in folders that the archive's form tells from any other folder: by their place, or by runs in them.
+fn published(tree: &ArchiveTree) -> BTreeSet<usize> {
+    let folders = tree.folders.iter();
+    let published =
+        folders.filter(|folder| folder.place.label.is_some() || !folder.groups.is_empty());
+    let members = published.flat_map(|folder| folder.members.iter().copied());
+    members.collect()
+}
+
+/// Whether a file promises something wherever it lies.
+fn names_its_form(file: &ArchiveFile, problem: &Problem) -> bool {
+    problem.is_unreadable || file.kind != FileKind::Unnamed
+}
+
 fn failed(tree: &ArchiveTree, file: &ArchiveFile, problem: &Problem) -> Finding {
     let path = tree.root.join(&file.path);
     let directory = path.parent().unwrap_or(&tree.root);
@@ -46,7 +63,7 @@ fn failed(tree: &ArchiveTree, file: &ArchiveFile, problem: &Problem) -> Finding 
             format!("{name} is no {}: {message}", kind.as_str()),
         ),
     };
-    let evidence = Evidence::published(&path, problem.line, message);
+    let evidence = Evidence::of_line(&path, problem.line, message);
     Finding::new(rule, directory, sentence).with(evidence)
 }
 

@@ -28,10 +28,7 @@ fn a_file_that_cannot_be_read_is_found() {
 fn a_file_that_is_not_of_its_form_is_found_with_its_line() {
     let sample = Sample::sound();
     sample.write("other.pps", "1000\n2000\nmany\n");
-    assert_eq!(
-        sample.found(),
-        ["L902\npublished other.pps:3: not a number; observations stand one a line"]
-    );
+    assert_eq!(sample.found(), ["L902\npublished other.pps:3: many"]);
 }
 
 #[test]
@@ -41,9 +38,31 @@ fn a_file_of_no_known_kind_is_no_error() {
     let found = sample.found();
     assert_eq!(found.len(), 1);
     assert!(
-        found[0].starts_with("L906\npublished notes.txt:1: of no known kind"),
+        found[0].starts_with("L906\npublished notes.txt:1: measured twice"),
         "{found:?}"
     );
+}
+
+#[test]
+fn loose_files_are_judged_only_where_results_are_published() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("ab.toml", "question = \"x\"\n"),
+        ("old.nft", "table inet t {}\n"),
+        ("old.pps", "1000\n1001\n"),
+        ("trials.svg", "<svg/>\n"),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let tree = ArchiveTree::read(folder.path()).unwrap();
+    assert_eq!(tree.folders.len(), 1);
+    assert_eq!(lint_tree(&tree), []);
+    // The log of a run beside them makes it a publication.
+    std::fs::write(folder.path().join("bench.old.1.receiver"), "no log\n").unwrap();
+    let tree = ArchiveTree::read(folder.path()).unwrap();
+    let found = lint_tree(&tree);
+    let unknown = found.iter().filter(|found| found.rule.code == "L906");
+    assert_eq!(unknown.count(), 2, "{found:?}");
 }
 
 #[test]
