@@ -2,6 +2,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use fwdlab_model::AddressFamily;
 use fwdlab_sys::{NoUserNamespace, SysError};
 use fwdlab_traffic::TrafficError;
 
@@ -254,7 +255,7 @@ pub enum LabError {
         /// The variant's label.
         variant: String,
         /// The address family.
-        family: String,
+        family: AddressFamily,
         /// Frames sent.
         sent: u64,
         /// Frames that arrived.
@@ -266,7 +267,7 @@ pub enum LabError {
         /// Why the DUT's kernel dropped the others, where it says.
         reasons: String,
         /// What to do, where that is known.
-        advice: String,
+        advice: Box<str>,
     },
     /// A level that the lab file lets through but this lab does not know.
     #[error("factor {factor:?}: level {level:?} is not bound; bind it in the lab file")]

@@ -98,6 +98,7 @@ fn name(lab: &Lab) -> String {
 }
 
 /// The process that has the machine, by a connection to its socket.
+#[derive(Debug)]
 struct Holder(Option<UnixStream>);
 
 impl Holder {

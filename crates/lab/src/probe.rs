@@ -39,13 +39,13 @@ impl FailedProbe {
         let advice = is_netfilters.then(|| accepted(family, &resolved.traffic));
         LabError::Probe {
             variant: label(resolved, variant).to_owned(),
-            family: family.to_string(),
+            family,
             sent: self.sent,
             forwarded: self.forwarded,
             wrong: self.wrong,
             kinds: in_brackets(&self.kinds),
             reasons: in_brackets(&self.reasons),
-            advice: advice.unwrap_or_default(),
+            advice: advice.unwrap_or_default().into(),
         }
     }
 }

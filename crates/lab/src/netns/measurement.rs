@@ -176,7 +176,7 @@ impl<'a> Measurement<'a> {
             kinds,
             reasons,
         };
-        Err(failed.of(&self.resolved, family.family, variant))
+        Err(failed.of(self.resolved, family.family, variant))
     }
 
     /// In what a probe frame differs from what was expected; none where one sent again does not. The sink is off its
