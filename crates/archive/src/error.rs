@@ -248,7 +248,7 @@ fn remedy(source: &io::Error) -> &'static str {
              another folder with --results"
         }
         io::ErrorKind::PermissionDenied => {
-            "check that the path is yours to use; results go to another folder with --results DIR"
+            "check that the path is yours to use, or give another folder with --results DIR"
         }
         _ => "check that the path is yours to use",
     }

@@ -160,6 +160,7 @@ fn the_quickstart_measures_without_root_and_says_what_is_lost() {
         "pps",
         "ns/packet",
         "W213",
+        "the same effect is a smaller part",
     ] {
         assert!(stdout.contains(expected), "{expected:?} is not in {stdout}");
     }

@@ -175,7 +175,7 @@ impl Cause<'_> {
                 None,
             ),
             "W213" if self.is_dearer() => (
-                "without eBPF programs a packet costs more: the same effect is a smaller part of it",
+                "measured without eBPF programs: the same effect is a smaller part",
                 None,
             ),
             "W213" => ("frames were not sent and counted by eBPF programs", None),
@@ -334,6 +334,21 @@ mod tests {
     }
 
     /// Every code that `docs/warnings.md` has for a run is summed up in words of its own.
+    #[test]
+    fn a_dearer_tester_makes_effects_smaller_and_another_one_does_not() {
+        let mut dearer = warning("W213", "lab", 0.0);
+        dearer.text = format!("frames were sent otherwise, which is {PART_OF_A_PACKET}");
+        for (warning, part) in [(dearer, true), (warning("W213", "lab", 0.0), false)] {
+            let cause = Cause {
+                code: "W213",
+                warnings: vec![&warning],
+            };
+            let (text, _) = cause.summary(None, 74);
+            assert_eq!(text.contains("a smaller part"), part, "{text}");
+            assert!(columns(&format!("W213  {text}")) <= 80, "{text}");
+        }
+    }
+
     #[test]
     fn every_code_has_a_summary() {
         // Of `fwdlab compare` alone, which prints its warnings in full.
