@@ -87,7 +87,7 @@ fn two_rulesets_of_my_own() {
         said += &text(&output);
         assert!(output.status.success(), "{command}\n{said}");
     }
-    let measured = "Impact of new.nft instead of old.nft on IPv4 forwarding";
+    let measured = "Effect of replacing old.nft with new.nft on IPv4 forwarding";
     assert!(said.contains(measured), "{said}");
 }
 

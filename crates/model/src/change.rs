@@ -381,9 +381,9 @@ impl Change {
             .map(|family| family.protocol())
             .collect();
         let question = format!(
-            "Impact of {} instead of {} on {} forwarding",
-            labels[1..].join(" or "),
+            "Effect of replacing {} with {} on {} forwarding",
             labels[0],
+            labels[1..].join(" or "),
             protocols.join(" and ")
         );
         let levels: Vec<String> = self.sides.iter().map(|side| level(&side.level)).collect();

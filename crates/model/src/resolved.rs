@@ -314,7 +314,7 @@ pub struct Design {
     pub seed: u64,
     /// Whether the seed was drawn because the file gave none.
     pub seed_was_drawn: bool,
-    /// The practical threshold d, in percent: smaller effects do not matter to the asker.
+    /// The practical threshold d, in percent: smaller effects are treated as irrelevant.
     pub threshold_percent: f64,
     /// The same of CPU time a packet, in percent.
     #[serde(

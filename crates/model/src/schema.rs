@@ -377,14 +377,14 @@ fn design() -> Value {
                 (
                     "threshold_percent",
                     number(
-                        "Smaller effects do not matter to the asker.",
+                        "Smaller effects are treated as irrelevant.",
                         &experiment::THRESHOLD_PERCENT,
                     ),
                 ),
                 (
                     "cpu_threshold_percent",
                     number(
-                        "Smaller changes of CPU time per packet do not matter to the asker.",
+                        "Smaller changes of CPU time per packet are treated as irrelevant.",
                         &experiment::THRESHOLD_PERCENT,
                     ),
                 ),

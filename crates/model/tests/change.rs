@@ -95,7 +95,7 @@ fn every_mechanism_of_a_lab_of_this_machine_is_written_and_read() {
     assert_eq!(resolved.variants[1].levels[key], Level::Integer(1));
     assert_eq!(
         resolved.question,
-        format!("Impact of {key}=1 instead of {key}=0 on IPv4 forwarding")
+        format!("Effect of replacing {key}=0 with {key}=1 on IPv4 forwarding")
     );
 
     let change = of_words("nft", &["old/rules.nft", "new/rules.nft", "none"]).unwrap();
