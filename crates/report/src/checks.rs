@@ -37,11 +37,13 @@ pub(crate) fn slices(
 
 /// W110 where block effects lie in two groups: `tests` are made at once.
 ///
-/// Shape: `effects` are log ratios with their blocks.
+/// Shape: `effects` are log ratios with their blocks; `has_other_programs` says in which blocks other programs ran
+/// where frames are forwarded.
 pub(crate) fn block_modes(
     subject: String,
     effects: &[(u32, f64)],
     rate_of_block: impl Fn(u32) -> Option<f64>,
+    has_other_programs: impl Fn(u32) -> bool,
     threshold_percent: f64,
     tests: usize,
 ) -> Result<Option<Warning>, StatsError> {
@@ -51,18 +53,28 @@ pub(crate) fn block_modes(
     let Some(modes) = two_modes(&log_ratios, level, distance_min, SEED)? else {
         return Ok(None);
     };
-    let rate_pps = |is_upper: bool| {
-        let blocks = effects
+    let blocks_of = |is_upper: bool| {
+        let of_group = effects
             .iter()
-            .filter(|(_, log_ratio)| (*log_ratio >= modes.upper_from) == is_upper);
-        let rates: Option<Vec<f64>> = blocks.map(|(block, _)| rate_of_block(*block)).collect();
+            .filter(move |(_, log_ratio)| (*log_ratio >= modes.upper_from) == is_upper);
+        of_group.map(|(block, _)| *block)
+    };
+    let rate_pps = |is_upper: bool| {
+        let rates: Option<Vec<f64>> = blocks_of(is_upper).map(&rate_of_block).collect();
         median(&rates?)
     };
+    let other_programs = [false, true].into_iter().any(|group| {
+        let (mut these, others) = (blocks_of(group), blocks_of(!group));
+        let (disturbed, quiet): (Vec<u32>, Vec<u32>) =
+            others.partition(|block| has_other_programs(*block));
+        these.all(&has_other_programs) && disturbed.len() < quiet.len()
+    });
     Ok(Some(modes_warning(
         subject,
         ModalValues::BlockEffects,
         modes,
         rate_pps(false).zip(rate_pps(true)),
+        other_programs,
     )))
 }
 
@@ -79,10 +91,15 @@ pub(crate) fn observation_modes(
     let distance_min =
         median(observations_pps).map_or(0.0, |median| median * threshold_percent / 100.0);
     let modes = two_modes(observations_pps, level, distance_min, SEED)?;
-    Ok(
-        modes
-            .map(|modes| modes_warning(subject.to_owned(), ModalValues::Observations, modes, None)),
-    )
+    Ok(modes.map(|modes| {
+        modes_warning(
+            subject.to_owned(),
+            ModalValues::Observations,
+            modes,
+            None,
+            false,
+        )
+    }))
 }
 
 fn modes_warning(
@@ -90,12 +107,14 @@ fn modes_warning(
     values: ModalValues,
     modes: TwoModes,
     rates_pps: Option<(f64, f64)>,
+    other_programs: bool,
 ) -> Warning {
     Warning::from(&fwdlab_stats::Warning::TwoModes {
         variant,
         values,
         modes,
         rates_pps,
+        other_programs,
     })
 }
 
@@ -322,7 +341,9 @@ impl<'a> Checks<'a> {
         let level = MODES_LEVEL / tests.max(1) as f64;
         let distance_min = (resolved.design.threshold_percent / 100.0).ln_1p();
         let modes = two_modes(&residuals, level, distance_min, SEED)?;
-        Ok(modes.map(|modes| modes_warning(self.subject(name), ModalValues::Slices, modes, None)))
+        Ok(modes.map(|modes| {
+            modes_warning(self.subject(name), ModalValues::Slices, modes, None, false)
+        }))
     }
 
     /// The variant, with its address family where there are several.

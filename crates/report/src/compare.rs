@@ -33,7 +33,7 @@ const UNITS_RATIO: f64 = 100.0;
 pub struct CompareSettings {
     /// Confidence of the verdicts, in percent.
     pub confidence_percent: f64,
-    /// Smaller effects do not matter to the asker, in percent.
+    /// Smaller effects are treated as irrelevant, in percent.
     pub threshold_percent: f64,
     /// Whether to say what every method makes of the observations, too.
     pub with_methods: bool,
@@ -142,7 +142,7 @@ pub struct CompareReport {
     pub basis: Basis,
     /// Confidence of the verdicts, in percent.
     pub confidence_percent: f64,
-    /// Smaller effects do not matter to the asker, in percent.
+    /// Smaller effects are treated as irrelevant, in percent.
     pub threshold_percent: f64,
     /// Why nothing is concluded, and what would help; none where there are verdicts.
     pub no_verdict: Option<String>,
@@ -364,6 +364,7 @@ pub fn compare_pairs(
                 comparison.name.clone(),
                 &pairs,
                 |_| None,
+                |_| false,
                 settings.threshold_percent,
                 others.len(),
             )

@@ -3,7 +3,7 @@
 
 use fwdlab_archive::{Loaded, format_observation};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AddressFamily, Comparison, Reference, TrialRecord, VariantName};
+use fwdlab_model::{AddressFamily, Comparison, ProfileFault, Reference, TrialRecord, VariantName};
 use fwdlab_stats::ministat::{self, Confidence, Dataset, Dialect, Layout};
 use fwdlab_stats::{
     BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, StatsError,
@@ -318,11 +318,24 @@ impl Judge<'_> {
                 let attempt = attempts.find(|attempt| attempt.record.block == block)?;
                 Some(evidence::trial(attempt, variant, self.family)?.observation_pps)
             };
+            // What W220 says of the profiles of the two.
+            let has_other_programs = |block: u32| {
+                let attempt = attempts
+                    .iter()
+                    .find(|attempt| attempt.record.block == block);
+                let both = [variant, &self.comparison.baseline];
+                both.into_iter()
+                    .filter_map(|variant| evidence::trial(attempt?, variant, self.family))
+                    .filter_map(|trial| trial.profile.as_deref())
+                    .flat_map(|profile| &profile.faults)
+                    .any(|fault| matches!(fault, ProfileFault::Foreign { .. }))
+            };
             warnings.extend(
                 checks::block_modes(
                     self.subject(variant),
                     &effects.blocks,
                     rate_of_block,
+                    has_other_programs,
                     resolved.design.threshold_percent,
                     tests,
                 )

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::error::{StatsError, significance};
+use crate::format::percent;
 use crate::hodges_lehmann::Interval;
 use crate::shift_test::ShiftTest as _;
 use crate::signed_rank::{SignedRank, minimum_blocks};
@@ -30,9 +31,15 @@ pub struct ControlVerdict {
 }
 
 impl ControlVerdict {
-    /// Half the interval's length, as a log ratio: effects smaller than this are flagged.
-    pub fn half_width(&self) -> Option<f64> {
-        self.interval.map(|interval| interval.half_width())
+    /// Half the interval's length: effects smaller than this are flagged.
+    ///
+    /// Both are compared in percent, as they are printed: a loss of 17.8 % is -0.196 as a log ratio, and so
+    /// would not be below the half-width of an interval from -18 to +19 %.
+    ///
+    /// Units: percent.
+    pub fn half_width_percent(&self) -> Option<f64> {
+        self.interval
+            .map(|interval| (percent(interval.upper) - percent(interval.lower)) / 2.0)
     }
 
     /// Whether its interval is wider than a practical threshold on both sides of no effect, so that it does not
@@ -41,8 +48,8 @@ impl ControlVerdict {
     ///
     /// Units: `practical_threshold` is a ratio, 0.01 for 1 %.
     pub fn is_wider_than(&self, practical_threshold: f64) -> bool {
-        self.half_width()
-            .is_none_or(|half_width| half_width > practical_threshold.ln_1p())
+        self.half_width_percent()
+            .is_none_or(|half_width| half_width > practical_threshold * 100.0)
     }
 
     /// W103 and W104, where they apply.
@@ -100,7 +107,8 @@ mod tests {
         assert!(control.failed);
         let codes: Vec<&str> = control.warnings().iter().map(Warning::code).collect();
         assert_eq!(codes, ["W104"]);
-        assert!((control.half_width().unwrap() - 0.01).abs() < 1e-15);
+        let half_width = (0.03_f64.exp_m1() - 0.01_f64.exp_m1()) * 50.0;
+        assert!((control.half_width_percent().unwrap() - half_width).abs() < 1e-12);
     }
 
     #[test]
@@ -126,7 +134,7 @@ mod tests {
     #[test]
     fn one_block_bounds_nothing() {
         let control = control_verdict(&[0.5]).unwrap();
-        assert_eq!(control.half_width(), None);
+        assert_eq!(control.half_width_percent(), None);
         assert!(control_verdict(&[]).is_err());
         assert!(control_verdict(&[f64::NAN]).is_err());
     }

@@ -71,7 +71,7 @@ pub(crate) fn format_rate(rate_pps: f64) -> String {
     }
 }
 
-fn decimals_for(half_width_percent: f64) -> usize {
+pub(crate) fn decimals_for(half_width_percent: f64) -> usize {
     if half_width_percent >= 0.995 {
         1
     } else if half_width_percent >= 0.0995 {

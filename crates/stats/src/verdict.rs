@@ -28,6 +28,7 @@ use serde::Serialize;
 use crate::control::ControlVerdict;
 use crate::distribution::t_upper_quantile;
 use crate::error::{StatsError, significance};
+use crate::format::percent;
 use crate::hodges_lehmann::Interval;
 use crate::multiplicity::holm_adjusted;
 use crate::power::{DETECTION_POWER, KnownError};
@@ -325,8 +326,8 @@ pub fn family_verdicts(
         let details = BlockDetails {
             effects: comparison.block_effects.clone(),
             below_control: control
-                .and_then(ControlVerdict::half_width)
-                .is_some_and(|half_width| judged.estimate.abs() < half_width),
+                .and_then(ControlVerdict::half_width_percent)
+                .is_some_and(|half_width| percent(judged.estimate).abs() < half_width),
             spread: Spread::new(&comparison.block_effects)?,
             mean: StudentSample::new(&comparison.block_effects)?.mean,
         };
@@ -599,15 +600,15 @@ fn warnings(
         });
     }
     if let Some(control) = control
-        && let Some(half_width) = control.half_width()
+        && let Some(half_width_percent) = control.half_width_percent()
         && details.below_control
         && judged.verdict.shows_difference()
     {
-        let shrink = half_width / judged.estimate;
+        let shrink = half_width_percent / percent(judged.estimate);
         warnings.push(Warning::EffectBelowControl {
             comparison: judged.name.clone(),
             estimate: judged.estimate,
-            half_width,
+            half_width_percent,
             blocks: whole_blocks(control.block_effects.len() as f64 * shrink * shrink),
         });
     }
@@ -860,6 +861,33 @@ practical threshold: not between 0 and 1 (0); give a ratio, for example 0.01 for
         assert_eq!(flags, [true, true, false]);
         assert_eq!(codes(&family.warnings), ["W105"]);
         assert_eq!(family.warnings[0].subject(), "small");
+    }
+
+    /// As it is printed: -17.8 % is less than 18.4 %, though its logarithm is -0.196.
+    #[test]
+    fn an_effect_and_the_control_are_compared_in_the_percent_that_is_printed() {
+        let control =
+            crate::control_verdict(&[-0.186, 0.181, 0.02, -0.05, 0.11, -0.09, 0.03, -0.01])
+                .unwrap();
+        let half_width = control.half_width_percent().unwrap();
+        let shown = -17.8_f64;
+        let log_ratio = (shown / 100.0).ln_1p();
+        assert!(
+            half_width > 17.8 && half_width < log_ratio.abs() * 100.0,
+            "{half_width}"
+        );
+        let family = family_verdicts(
+            &[comparison("variant", &around(log_ratio, 0.001))],
+            Some(&control),
+            &VerdictSettings::default(),
+        )
+        .unwrap();
+        assert_eq!(codes(&family.warnings), ["W105"]);
+        assert_eq!(
+            family.warnings[0].text(),
+            "the effect (-17.8 %) is smaller than the half-width of the A/A control (18.4 %); about 9 blocks would \
+             bring it down to that"
+        );
     }
 
     #[test]

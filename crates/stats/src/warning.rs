@@ -3,7 +3,8 @@
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::format::{
-    format_confidence, format_effect, format_p, format_rate, format_shift, format_size,
+    decimals_for, format_confidence, format_effect, format_p, format_rate, format_shift,
+    format_size,
 };
 use crate::hodges_lehmann::Interval;
 use crate::modes::TwoModes;
@@ -71,8 +72,8 @@ pub enum Warning {
         comparison: String,
         /// Its estimate, as a log ratio.
         estimate: f64,
-        /// The control's half-width, as a log ratio.
-        half_width: f64,
+        /// The control's half-width, in percent.
+        half_width_percent: f64,
         /// Blocks at which the half-width would be the size of the estimate.
         blocks: u64,
     },
@@ -151,6 +152,8 @@ pub enum Warning {
         /// The median rates of the variant in the lower and the upper group, in frames per second,
         /// where they are known.
         rates_pps: Option<(f64, f64)>,
+        /// Whether other programs are known to have run beside the values of one group, and not beside the other's.
+        other_programs: bool,
     },
     /// W111: observations rise or fall in the order in which they stand.
     ///
@@ -283,13 +286,13 @@ impl Warning {
             ),
             Self::EffectBelowControl {
                 estimate,
-                half_width,
+                half_width_percent,
                 blocks,
                 ..
             } => format!(
-                "the effect ({}) is smaller than the half-width of the A/A control ({}); about {blocks} blocks would bring it down to that",
+                "the effect ({}) is smaller than the half-width of the A/A control ({half_width_percent:.*} %); about {blocks} blocks would bring it down to that",
                 format_effect(*estimate, None),
-                format_size(*half_width)
+                decimals_for(*half_width_percent)
             ),
             Self::OutlyingBlock {
                 block,
@@ -342,8 +345,9 @@ impl Warning {
                 values,
                 modes,
                 rates_pps,
+                other_programs,
                 ..
-            } => two_modes_text(*values, modes, *rates_pps),
+            } => two_modes_text(*values, modes, *rates_pps, *other_programs),
             Self::Trend {
                 have,
                 first,
@@ -379,7 +383,12 @@ fn p_text(p: f64) -> String {
     }
 }
 
-fn two_modes_text(values: ModalValues, modes: &TwoModes, rates_pps: Option<(f64, f64)>) -> String {
+fn two_modes_text(
+    values: ModalValues,
+    modes: &TwoModes,
+    rates_pps: Option<(f64, f64)>,
+    other_programs: bool,
+) -> String {
     let of_group = |value: f64, rate_pps: Option<f64>| {
         let rate = rate_pps.map_or_else(String::new, |rate| format!(" ({})", format_rate(rate)));
         format!("about {}{rate}", format_shift(value))
@@ -411,6 +420,9 @@ fn two_modes_text(values: ModalValues, modes: &TwoModes, rates_pps: Option<(f64,
     );
     let remedy = if values == ModalValues::Slices {
         "something switches while it is measured: look at what changes inside a block (interrupts, power states, queues)"
+            .to_owned()
+    } else if other_programs {
+        "other programs took CPU time in the blocks of one group and hardly in those of the other (W220): stop them, and measure again"
             .to_owned()
     } else {
         let count = modes.lower_count + modes.upper_count;
@@ -476,7 +488,7 @@ mod tests {
             Warning::EffectBelowControl {
                 comparison: comparison.clone(),
                 estimate: -0.004,
-                half_width: 0.0065,
+                half_width_percent: 0.65,
                 blocks: 22,
             },
             Warning::OutlyingBlock {
@@ -520,6 +532,7 @@ mod tests {
                     p: None,
                 },
                 rates_pps: Some((4.31e6, 9.71e6)),
+                other_programs: false,
             },
             Warning::Trend {
                 observations: "before.pps".to_owned(),
