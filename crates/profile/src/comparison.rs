@@ -169,6 +169,20 @@ impl Comparison {
         self.frames.iter().filter(differs)
     }
 
+    /// The frames whose own costs are worth naming, the largest difference first: those that are shown to differ; where
+    /// there are too few blocks to show any difference, those that enough samples were seen of.
+    pub fn notable(&self) -> impl Iterator<Item = &FrameDifference> {
+        let can_show = self.can_show();
+        self.frames.iter().filter(move |frame| {
+            let own = &frame.itself;
+            if can_show {
+                own.is_significant
+            } else {
+                own.p.is_some() && own.difference_ns.abs() > 0.0
+            }
+        })
+    }
+
     /// A frame by its name.
     #[must_use]
     pub fn frame(&self, name: &str) -> Option<&FrameDifference> {

@@ -18,6 +18,8 @@ pub struct FlameBoxes {
     pub width: f64,
     /// Callers before what they call, siblings by their names.
     pub boxes: Vec<FlameBox>,
+    /// Lines below the picture: what no box has room for.
+    pub lines: Vec<String>,
 }
 
 /// A box on the box of its caller.
@@ -56,6 +58,7 @@ impl FlameBoxes {
             legend,
             width,
             boxes: Vec::new(),
+            lines: Vec::new(),
         }
     }
 
@@ -77,6 +80,6 @@ impl FlameBoxes {
                 note: &shown.note,
             });
         }
-        canvas.finish(self.width)
+        canvas.finish(self.width, &self.lines)
     }
 }

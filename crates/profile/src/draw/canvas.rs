@@ -24,6 +24,8 @@ const UNITS: f64 = 1e9;
 /// What fits above a picture, in characters.
 const TITLE_MAX: usize = 80;
 const SUBTITLE_MAX: usize = 160;
+/// From one line below a picture to the next, in pixels.
+const LINE_HEIGHT: usize = 16;
 /// Light, so that black text is readable on it in any viewer.
 const BACKGROUND: Color = Color {
     r: 248,
@@ -97,8 +99,8 @@ impl<'c> Canvas<'c> {
         }
     }
 
-    /// The picture; `whole` is the width of all boxes together.
-    pub(super) fn finish(mut self, whole: f64) -> Result<String, DrawError> {
+    /// The picture, with lines below it; `whole` is the width of all boxes together.
+    pub(super) fn finish(mut self, whole: f64, lines: &[String]) -> Result<String, DrawError> {
         if !(whole > 0.0 && whole.is_finite()) || self.lines.is_empty() {
             return Err(DrawError::Empty);
         }
@@ -116,17 +118,17 @@ impl<'c> Canvas<'c> {
         // Lines from the last to the first, as they are: sorted as text, "a;b" and "a" may have "a!"
         // in between, and a box would be drawn twice.
         options.flame_chart = true;
-        let lines: Vec<String> = self
+        let stacks: Vec<String> = self
             .lines
             .iter()
             .rev()
             .map(|(line, width)| format!("{line} {:.0}", width / whole * UNITS))
             .collect();
         let mut svg = Vec::new();
-        flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)
+        flamegraph::from_lines(&mut options, stacks.iter().map(String::as_str), &mut svg)
             .map_err(failed)?;
         let svg = String::from_utf8(svg).map_err(|error| DrawError::Inferno(error.to_string()))?;
-        Ok(finished(&svg))
+        Ok(with_lines_below(finished(&svg), lines))
     }
 
     /// The caller's subtitle as far as it leaves room for the legend.
@@ -207,6 +209,47 @@ fn finished(svg: &str) -> String {
     }
     // What is to be found need not be looked for.
     finished.replacen("opacity:0.1;", "opacity:0.7;", 1)
+}
+
+/// The picture made higher by lines of text below it.
+fn with_lines_below(svg: String, lines: &[String]) -> String {
+    let height = svg
+        .split_once(" height=\"")
+        .and_then(|(_, rest)| rest.split_once('"')?.0.parse::<usize>().ok());
+    let (Some(height), Some(picture)) = (height, svg.strip_suffix("</svg>")) else {
+        return svg;
+    };
+    if lines.is_empty() {
+        return svg;
+    }
+    let higher = height + lines.len() * LINE_HEIGHT + LINE_HEIGHT / 2;
+    let mut picture = picture
+        .replacen(
+            &format!(" height=\"{height}\""),
+            &format!(" height=\"{higher}\""),
+            1,
+        )
+        .replacen(
+            &format!(" {height}\" xmlns"),
+            &format!(" {higher}\" xmlns"),
+            1,
+        )
+        .replacen(
+            &format!("width=\"100%\" height=\"{height}\""),
+            &format!("width=\"100%\" height=\"{higher}\""),
+            1,
+        );
+    for (line, y) in lines.iter().zip((height..).step_by(LINE_HEIGHT)) {
+        let text = cut(line, SUBTITLE_MAX)
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;");
+        let _ = write!(
+            picture,
+            "<text x=\"10\" y=\"{y}\" xml:space=\"preserve\">{text}</text>"
+        );
+    }
+    picture + "</svg>"
 }
 
 /// A colour between yellow and amber that follows from the name; orange-red is for what costs more.

@@ -37,6 +37,9 @@ const BLUE_GREEN: (Color, Color) = (
     },
 );
 
+/// So many differences stand in words below a picture.
+const NOTABLE_MAX: usize = 5;
+
 /// Draws what the pairs have in both variants, coloured by where they differ.
 ///
 /// A box is as wide as the **mean of both** variants' costs: so new frames and vanished ones are both
@@ -46,7 +49,7 @@ const BLUE_GREEN: (Color, Color) = (
 ///
 /// Colours tell of what a frame costs **itself**, in all its stacks together, because that is what the
 /// comparison judges: orange-red and a `+` where it is shown to cost more, blue-green and a `-` where less,
-/// deeper with size, grey where no difference is shown. On hover stand both costs and the interval, the same with what it calls,
+/// deeper with size, grey where no difference is shown. The largest are listed below. On hover stand both costs and the interval, the same with what it calls,
 /// and what this stack alone costs where there are others.
 ///
 /// Shape: `comparison` is that of `pairs`. The same input gives the same bytes.
@@ -96,6 +99,7 @@ pub fn difference_boxes(
     let whole = &comparison.whole;
     let width = f64::midpoint(whole.baseline_ns, whole.variant_ns);
     let mut boxes = FlameBoxes::new(&counted, words.legend(), width);
+    boxes.lines = words.notable();
     tree.visit(|node| {
         let frame = frames.get(node.name()).copied();
         boxes.boxes.push(FlameBox {
@@ -147,7 +151,7 @@ impl Words<'_> {
     fn legend(&self) -> String {
         if !self.comparison.can_show() {
             return format!(
-                "grey: {} blocks show no difference, {} might; width: mean of both",
+                "grey: too few blocks to show a difference ({}, at least {} are needed); width: mean of both",
                 self.comparison.blocks, self.comparison.blocks_needed
             );
         }
@@ -158,6 +162,28 @@ impl Words<'_> {
             legend += "; one profile each";
         }
         legend
+    }
+
+    /// The largest differences in words: their boxes may be too narrow for their names.
+    fn notable(&self) -> Vec<String> {
+        let named: Vec<&FrameDifference> = self.comparison.notable().take(NOTABLE_MAX).collect();
+        if named.is_empty() {
+            return Vec::new();
+        }
+        let shown = match (self.comparison.can_show(), self.comparison.noise) {
+            (false, _) => "not proven: too few blocks",
+            (true, Noise::Blocks) => "shown to differ",
+            (true, Noise::Samples) => "by samples alone",
+        };
+        let unit = self.unit.suffix();
+        let mut lines = vec![format!(
+            "Largest differences of functions by themselves, {shown}:"
+        )];
+        lines.extend(named.into_iter().map(|frame| {
+            let difference = format!("{:+.1}", frame.itself.difference_ns);
+            format!("{difference:>9}{unit}  {}", frame.frame)
+        }));
+        lines
     }
 
     fn note(&self, frame: &FrameDifference, node: &Visited<'_>) -> String {

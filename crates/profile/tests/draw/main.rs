@@ -307,6 +307,75 @@ fn both_new_and_vanished_frames_are_in_the_picture_of_a_difference() {
     );
 }
 
+/// The lines below the boxes, all of which are inside the picture.
+fn lines_below(svg: &str) -> Vec<String> {
+    let document = Document::parse(svg).unwrap();
+    let height: f64 = document
+        .root_element()
+        .attribute("height")
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(svg.contains(&format!("viewBox=\"0 0 1200 {height}\"")));
+    assert!(svg.contains(&format!(
+        "width=\"100%\" height=\"{height}\" fill=\"url(#background)\""
+    )));
+    let details = document
+        .descendants()
+        .find(|node| node.attribute("id") == Some("details"));
+    let details: f64 = details.unwrap().attribute("y").unwrap().parse().unwrap();
+    let lines = document
+        .root_element()
+        .children()
+        .filter(|node| node.has_tag_name("text") && node.attribute("id").is_none());
+    lines
+        .map(|line| {
+            let y: f64 = line.attribute("y").unwrap().parse().unwrap();
+            assert!(details < y && y < height, "{details} {y} {height}");
+            line.text().unwrap().to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn the_largest_differences_are_listed_where_their_boxes_are_too_narrow_for_names() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let stacks = |samples: [u64; 6]| {
+        let named = names.iter().zip(samples);
+        let text: String = named
+            .map(|(name, samples)| format!("rx;{name}<&> {samples}\n"))
+            .collect();
+        folded(&(text + "rx;rest 100000\n"))
+    };
+    let (off, on) = (
+        stacks([20, 30, 40, 50, 60, 70]),
+        stacks([90, 80, 70, 90, 90, 90]),
+    );
+    let pairs: Vec<_> = (0..8).map(|_| pair(&off, &on, [1000.0; 2])).collect();
+    let comparison = compare_profiles(&pairs, 0.95).unwrap();
+    assert_eq!(comparison.notable().count(), 7);
+    let svg = difference_graph(&pairs, &comparison, CostUnit::NsPerPacket, CAPTION).unwrap();
+    let lines = lines_below(&svg);
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    assert_eq!(
+        lines[0],
+        "Largest differences of functions by themselves, shown to differ:"
+    );
+    assert!(
+        lines[2].ends_with(" ns/packet  a<&>") && lines[2].contains('+'),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn a_picture_without_differences_has_no_lines_below() {
+    let stacks = folded("rx;a 100\n");
+    let pairs = [pair(&stacks, &stacks, [400.0; 2]); 8];
+    let comparison = compare_profiles(&pairs, 0.95).unwrap();
+    let svg = difference_graph(&pairs, &comparison, CostUnit::NsPerPacket, CAPTION).unwrap();
+    assert!(lines_below(&svg).is_empty());
+}
+
 #[test]
 fn what_cannot_be_shown_is_said_in_the_picture() {
     let (off, on) = (folded("rx;a 100\n"), folded("rx;b 100\n"));
@@ -314,8 +383,16 @@ fn what_cannot_be_shown_is_said_in_the_picture() {
     let comparison = compare_profiles(&pairs, 0.95).unwrap();
     let svg = difference_graph(&pairs, &comparison, CostUnit::NsPerPacket, CAPTION).unwrap();
     assert!(
-        svg.contains("grey: 3 blocks show no difference, 6 might"),
+        svg.contains("grey: too few blocks to show a difference (3, at least 6 are needed)"),
         "{svg}"
+    );
+    assert_eq!(
+        lines_below(&svg),
+        [
+            "Largest differences of functions by themselves, not proven: too few blocks:",
+            "   -400.0 ns/packet  a",
+            "   +300.0 ns/packet  b",
+        ]
     );
     assert!(
         box_of(&boxes(&svg), "a (")
