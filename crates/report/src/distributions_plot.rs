@@ -43,12 +43,15 @@ pub(crate) fn distributions_plot(report: &Report) -> String {
     let marks = marks(report);
     let mut y = 40.0;
     let mut descriptions = Vec::new();
+    let mut is_cut = false;
     for &family in &report.traffic.families {
         let rows = rows(report, &marks, family);
-        y = draw_panel(&mut svg, &rows, family, y);
+        let axis = Axis::new(&rows);
+        is_cut |= rows.iter().any(|row| row.is_cut_by(&axis));
+        y = draw_panel(&mut svg, &axis, &rows, family, y);
         descriptions.extend(rows.iter().filter_map(|row| row.description(family)));
     }
-    for line in wrap(&key(report), TICK_FONT, WIDTH - 2.0 * MARGIN, 4) {
+    for line in wrap(&key(report, is_cut), TICK_FONT, WIDTH - 2.0 * MARGIN, 4) {
         svg.text("small muted", Anchor::Start, MARGIN, y, &line);
         y += 15.0;
     }
@@ -110,6 +113,13 @@ impl PlotRow<'_> {
     /// How far a rate is from the row's middle, in percent of it.
     fn percent(&self, pps: f64) -> Option<f64> {
         Some((pps / self.middle_pps? - 1.0) * 100.0)
+    }
+
+    /// Whether one of its trials lies beyond the axis.
+    fn is_cut_by(&self, axis: &Axis) -> bool {
+        let rates = self.trials.iter().map(|trial| trial.forwarding_rate_pps);
+        let mut percents = rates.filter_map(|pps| self.percent(pps));
+        percents.any(|percent| axis.beyond(percent).is_some())
     }
 
     fn description(&self, family: AddressFamily) -> Option<String> {
@@ -193,8 +203,13 @@ impl RowShape {
     };
 }
 
-fn draw_panel(svg: &mut Svg, rows: &[PlotRow<'_>], family: AddressFamily, top: f64) -> f64 {
-    let axis = Axis::new(rows);
+fn draw_panel(
+    svg: &mut Svg,
+    axis: &Axis,
+    rows: &[PlotRow<'_>],
+    family: AddressFamily,
+    top: f64,
+) -> f64 {
     svg.text(
         "strong",
         Anchor::Start,
@@ -230,7 +245,7 @@ fn draw_panel(svg: &mut Svg, rows: &[PlotRow<'_>], family: AddressFamily, top: f
         if is_first_control {
             svg.line("session", (MARGIN, above), (WIDTH - MARGIN, above));
         }
-        draw_row(svg, &axis, row, label, above + shape.height / 2.0, shape);
+        draw_row(svg, axis, row, label, above + shape.height / 2.0, shape);
     }
     let caption = "forwarding rate of a trial, against the variant's own median";
     let middle = f64::midpoint(PLOT_LEFT, PLOT_RIGHT);
@@ -404,15 +419,20 @@ fn swarm(places: &[f64], size: f64, reach: f64) -> Vec<f64> {
     offsets
 }
 
-fn key(report: &Report) -> String {
+fn key(report: &Report, is_cut: bool) -> String {
     let hollow = if report.trials.iter().any(|trial| !trial.counts) {
         " Hollow: block invalid or cut short, not in the box."
     } else {
         ""
     };
+    let beyond = if is_cut {
+        " ◂ or ▸: a trial beyond the end of the axis."
+    } else {
+        ""
+    };
     format!(
         "Dot: a trial. Box: lower quartile, median and upper quartile of the trials that count, with a line \
-         to the smallest and the largest.{hollow}"
+         to the smallest and the largest.{hollow}{beyond}"
     )
 }
 

@@ -6,6 +6,9 @@ use crate::svg::{Scale, Whisker, ticks};
 /// Wider than this, in natural logarithms, the axis is too bent for evenly spaced percentages.
 const STRAIGHT_SPAN_MAX: f64 = 0.6;
 
+/// A narrower band is hidden by the line of zero in its middle.
+const BAND_MIN: f64 = 8.0;
+
 /// The way in which a value leaves the plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beyond {
@@ -63,6 +66,21 @@ impl Axis {
 
     pub(crate) fn pixel(&self, percent: f64) -> f64 {
         self.scale.pixel(logarithm(percent))
+    }
+
+    /// The ends of the threshold's band in pixels, and whether it is drawn wider than it is, so that it can be seen.
+    pub(crate) fn band(&self) -> ((f64, f64), bool) {
+        let left = self.pixel(-self.threshold_percent);
+        let right = self.pixel(self.threshold_percent);
+        let is_widened = right - left < BAND_MIN;
+        let middle = f64::midpoint(left, right);
+        let (left, right) = if is_widened {
+            (middle - BAND_MIN / 2.0, middle + BAND_MIN / 2.0)
+        } else {
+            (left, right)
+        };
+        let (first, last) = self.scale.pixels;
+        ((left.max(first), right.min(last)), is_widened)
     }
 
     pub(crate) fn middle(&self) -> f64 {

@@ -152,14 +152,14 @@ impl Plot<'_> {
         let caption = "change of the forwarding rate (logarithmic axis)";
         svg.text("small muted", Anchor::Middle, axis.middle(), y, caption);
         y += 22.0;
-        for line in wrap(&self.key(), 11.0, WIDTH - 2.0 * MARGIN, 3) {
+        for line in wrap(&self.key(&axis), 11.0, WIDTH - 2.0 * MARGIN, 3) {
             svg.text("small muted", Anchor::Start, MARGIN, y, &line);
             y += 15.0;
         }
         svg.finish(y + 3.0, &self.heading, &self.description())
     }
 
-    fn key(&self) -> String {
+    fn key(&self, axis: &Axis) -> String {
         let mut variants: Vec<String> = Vec::new();
         let mut control = String::new();
         for row in &self.rows {
@@ -188,9 +188,22 @@ impl Plot<'_> {
                 format!("Mark: ratio of the geometric means, with its {interval}.")
             }
         };
+        let blocks = self.rows.iter().filter_map(|row| row.row.effect.as_ref());
+        let mut blocks = blocks.flat_map(|effect| &effect.blocks);
+        let beyond = if blocks.any(|block| axis.place(block.percent).is_err()) {
+            " ◂ or ▸: a block beyond the end of the axis."
+        } else {
+            ""
+        };
+        let (_, is_widened) = axis.band();
         format!(
-            "{marks} Band: ±{} %, the threshold below which a change does not matter.",
-            format::short(self.threshold_percent, 3)
+            "{marks}{beyond} Band: ±{} %{}: changes inside it are treated as irrelevant.",
+            format::short(self.threshold_percent, 3),
+            if is_widened {
+                " (drawn wider, to be seen)"
+            } else {
+                ""
+            }
         )
     }
 
@@ -307,10 +320,7 @@ fn edge(axis: &Axis, beyond: Beyond) -> (f64, &'static str) {
 }
 
 fn draw_behind(axis: &Axis, svg: &mut Svg, top: f64, bottom: f64) {
-    let (left, right) = (
-        axis.pixel(-axis.threshold_percent).max(axis.scale.pixels.0),
-        axis.pixel(axis.threshold_percent).min(axis.scale.pixels.1),
-    );
+    let ((left, right), _) = axis.band();
     svg.rect("threshold", left, top, right - left, bottom - top);
     let (marks, decimals) = axis.marks();
     for percent in marks {

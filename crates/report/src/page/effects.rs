@@ -85,6 +85,7 @@ fn of_comparison(report: &Report, index: usize, comparison: &ComparisonSection) 
         @if let Some(heading) = &heading {
             h3 { (heading) }
         }
+        p.sideways.muted { "Scroll the table sideways for intervals, p and rates →" }
         div.scroll tabindex="0" role="region" aria-label={ "Effects: " (caption) } {
             table.effects data-axis={ (low) " " (high) } data-pixels={ (PIXELS.0) " " (PIXELS.1) " " (WIDTH) } {
                 caption.hidden { (caption) }
@@ -110,7 +111,9 @@ fn of_comparison(report: &Report, index: usize, comparison: &ComparisonSection) 
         p.muted {
             "Large mark: Hodges-Lehmann estimate over the blocks, with its interval; small marks: single blocks; \
              band: ±" (figure("/design/threshold_percent", &format::short(report.design.threshold_percent, 3)))
-            " %, the threshold below which a change does not matter. Logarithmic axis. "
+            " %, the threshold"
+            @if axis.band().1 { " (drawn wider, to be seen)" }
+            ". Logarithmic axis. "
             (sentences::reading(report, comparison))
         }
         @if !comparison.references.is_empty() {
@@ -240,10 +243,7 @@ fn inside(x: f64) -> (f64, &'static str) {
 fn plot(report: &Report, axis: &Axis, row: &Row, effect: &Effect) -> Markup {
     let class = judged(row, mark_of(report, row)).class();
     let (left, right) = axis.scale.pixels;
-    let band = (
-        axis.pixel(-axis.threshold_percent).max(left),
-        axis.pixel(axis.threshold_percent).min(right),
-    );
+    let (band, _) = axis.band();
     let from = effect
         .interval
         .and_then(|ends| axis.place(ends.low_percent).ok());
