@@ -61,6 +61,9 @@ pub(crate) fn conclude(results: &[GateResult]) -> Code {
             tell(&format!("fails on {}: {failure}", result.condition));
         }
     }
+    for caution in fwdlab_report::cautions(results) {
+        tell(&format!("note: {caution}"));
+    }
     if results.iter().any(|result| result.failed) {
         GOAL_MISSED
     } else {

@@ -281,11 +281,16 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         .flat_map(|session| &session.environment.noise_sources)
         .collect();
     for source in noise {
+        let remedy = if source.contains("virtual machine") {
+            "measure on bare metal, or rely on the intervals, which include this noise"
+        } else {
+            "remove it and measure again, or rely on the intervals, which include this noise"
+        };
         warn(
             "W203",
             Some("lab".to_owned()),
             text::one_line(source),
-            "take it away, or rely on the intervals, which include it",
+            remedy,
         );
     }
     if let Some(tester) = tester_of(loaded).filter(|tester| !tester.losses().is_empty()) {

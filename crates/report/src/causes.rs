@@ -1,11 +1,9 @@
 //! Warnings summed up by their cause: a line for each code, with counts and ranges.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use fwdlab_model::ProfileFault;
-
-use crate::format::{counted, signed};
-use crate::profiles::ProfilesSection;
+use crate::format::{counted, percent_range};
+use crate::profiles::{ProfilesSection, left_out};
 use crate::report::{Report, Warning};
 use crate::text::columns;
 
@@ -189,7 +187,13 @@ impl Cause<'_> {
                 "no profiles, though asked for: nothing says why a rate changed",
                 None,
             ),
-            "W220" => return (profiles_left_out(profiles, room), None),
+            "W220" => {
+                let left_out = profiles.map(|section| left_out(section, " profiles", room));
+                return (
+                    left_out.unwrap_or_else(|| "profiles left out".to_owned()),
+                    None,
+                );
+            }
             _ => return (counted(number, "warning"), VARIANT),
         };
         (text.to_owned(), noun)
@@ -204,107 +208,10 @@ impl Cause<'_> {
     /// From the smallest to the largest figure of its warnings: `-1.2 to +0.8 %`, or without signs.
     fn range(&self, with_sign: bool) -> String {
         let sizes = self.warnings.iter().filter_map(|warning| warning.percent);
-        range(
+        percent_range(
             sizes.map(|size| if with_sign { size } else { size.abs() }),
             with_sign,
         )
-    }
-}
-
-/// The smallest and the largest of some percentages; the one where they read alike.
-fn range(percents: impl Iterator<Item = f64>, with_sign: bool) -> String {
-    let (low, high) = percents.fold(
-        (f64::INFINITY, f64::NEG_INFINITY),
-        |(low, high), percent| (low.min(percent), high.max(percent)),
-    );
-    if low > high {
-        return "an unknown amount".to_owned();
-    }
-    let decimals = match low.abs().max(high.abs()) {
-        size if size >= 9.95 => 0,
-        size if size >= 0.995 => 1,
-        size if size >= 0.0995 => 2,
-        _ => 3,
-    };
-    let text = |percent: f64| {
-        if with_sign {
-            signed(percent, decimals)
-        } else {
-            format!("{percent:.decimals$}")
-        }
-    };
-    let (low, high) = (text(low), text(high));
-    if low == high {
-        format!("{low} %")
-    } else {
-        format!("{low} to {high} %")
-    }
-}
-
-/// How many profiles are left out, and why: `12 of 24 profiles left out, 20 to 54 % other programs`. Of several
-/// reasons the most frequent comes first, with ranges where they fit in `room` columns.
-fn profiles_left_out(profiles: Option<&ProfilesSection>, room: usize) -> String {
-    let Some(section) = profiles else {
-        return "profiles left out".to_owned();
-    };
-    let mut ratios_by_reason: BTreeMap<&str, Vec<Option<f64>>> = BTreeMap::new();
-    for fault in section
-        .rejected
-        .iter()
-        .flat_map(|rejected| &rejected.faults)
-    {
-        let (reason, ratio) = reason(fault);
-        ratios_by_reason.entry(reason).or_default().push(ratio);
-    }
-    let left_out = section.rejected.len();
-    let taken: usize = section
-        .variants
-        .iter()
-        .map(|variant| variant.blocks as usize)
-        .sum();
-    let head = format!(
-        "{left_out} of {} left out",
-        counted((taken + left_out) as u64, "profile")
-    );
-    let ratios = |ratios: &[Option<f64>]| {
-        let ratios: Option<Vec<f64>> = ratios.iter().copied().collect();
-        ratios.map(|ratios| range(ratios.into_iter().map(|ratio| ratio * 100.0), false))
-    };
-    let mut reasons: Vec<(&str, Vec<Option<f64>>)> = ratios_by_reason.into_iter().collect();
-    reasons.sort_by_key(|(_, of_reason)| std::cmp::Reverse(of_reason.len()));
-    match &reasons[..] {
-        [] => head,
-        [(reason, of_reason)] => match ratios(of_reason) {
-            Some(ratios) => format!("{head}, {ratios} {reason}"),
-            None => format!("{head}: {reason}"),
-        },
-        reasons => {
-            let text = |with_ranges: bool| {
-                let counts = reasons.iter().map(|(reason, of_reason)| {
-                    let range = ratios(of_reason).filter(|_| with_ranges);
-                    let range = range.map_or_else(String::new, |range| format!(" ({range})"));
-                    format!("{} {reason}{range}", of_reason.len())
-                });
-                format!("{head}: {}", counts.collect::<Vec<_>>().join(", "))
-            };
-            Some(text(true))
-                .filter(|text| columns(text) <= room)
-                .unwrap_or_else(|| text(false))
-        }
-    }
-}
-
-/// Why a profile does not show the load, in the fewest words, and how much of it.
-fn reason(fault: &ProfileFault) -> (&'static str, Option<f64>) {
-    match *fault {
-        ProfileFault::FewSamples { .. } => ("few samples", None),
-        ProfileFault::MissingCpu { .. } => ("a CPU not sampled", None),
-        ProfileFault::Lost { ratio, .. } => ("lost samples", Some(ratio)),
-        ProfileFault::Outside { .. } => ("not of the slices", None),
-        ProfileFault::Idle { ratio, .. } => ("idle CPU", Some(ratio)),
-        ProfileFault::Foreign { ratio, .. } => ("other programs", Some(ratio)),
-        ProfileFault::NoForwarding => ("nothing that forwards", None),
-        ProfileFault::NotTaken { .. } => ("not taken", None),
     }
 }
 
@@ -321,16 +228,6 @@ mod tests {
             remedy: Some("do something about it".to_owned()),
             percent: Some(percent),
         }
-    }
-
-    #[test]
-    fn a_range_has_as_many_decimals_as_its_size_deserves() {
-        let of = |percents: &[f64], with_sign| range(percents.iter().copied(), with_sign);
-        assert_eq!(of(&[20.4, 53.9, 31.0], false), "20 to 54 %");
-        assert_eq!(of(&[0.31, 0.9], false), "0.31 to 0.90 %");
-        assert_eq!(of(&[1.26, 1.31], false), "1.3 %");
-        assert!(of(&[-1.2, 0.8], true).ends_with("to +0.8 %"));
-        assert_eq!(of(&[], false), "an unknown amount");
     }
 
     /// Every code that `docs/warnings.md` has for a run is summed up in words of its own.

@@ -2,13 +2,17 @@
 
 use std::fmt::Write as _;
 
+use crate::causes;
 use crate::compare::CompareReport;
 use crate::format;
-use crate::gate::GateResult;
+use crate::gate::{GateResult, cautions};
 use crate::readme::warning_item;
-use crate::report::{Report, Row, Warning};
+use crate::report::{Report, Row};
 use crate::sentences;
 use crate::text;
+
+/// As much of a warning's cause as is read in a folded list.
+const CAUSE_COLUMNS: usize = 160;
 
 /// Draws up the comment on a run, with what became of its gates.
 pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
@@ -23,15 +27,18 @@ pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
         let rows = comparison.rows.iter();
         comment.table(rows.map(|row| (report.label(&row.variant), row)));
         for row in &comparison.rows {
-            if let Some(found) = report.profile_difference(comparison, &row.variant) {
+            if let Some(why) = report.why(comparison, &row.variant) {
                 let label = text::markdown(report.label(&row.variant));
-                comment.line(&format!("- **{label}**: {}", found.sentence));
+                comment.line(&format!("- **{label}**: {why}"));
             }
         }
         if let Some(control) = &comparison.control {
             comment.line(&format!("- A/A control: {}", control.sentence));
         }
         comment.line("");
+    }
+    if let Some(unused) = report.no_profile_used() {
+        comment.paragraph(&format!("Why: {unused}"));
     }
     let lab = &report.lab;
     let mut conditions = vec![
@@ -40,10 +47,11 @@ pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
             lab.cpus, lab.cpu_model, lab.kernel, lab.start
         ),
         format!(
-            "{} of {}, {}; lab {}; seed {}; fwdlab {}",
+            "{} of {}, {}; lab: {} ({}); seed {}; fwdlab {}",
             sentences::blocks(report),
             format::counted(report.design.rounds.into(), "round"),
             report.traffic.regime,
+            sentences::lab_kind(lab.kind),
             lab.name,
             report.design.seed,
             lab.fwdlab
@@ -54,7 +62,20 @@ pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
         ),
     ];
     conditions.extend(sentences::disturbed_time(report));
-    comment.folded(&conditions, &report.warnings);
+    let mut warnings: Vec<String> = causes::causes(report)
+        .iter()
+        .map(|cause| {
+            let line = cause.line(report.profiles.as_ref(), CAUSE_COLUMNS);
+            let (code, text) = (text::markdown(cause.code), text::markdown(&line.text));
+            format!("- **{code}** {text}")
+        })
+        .collect();
+    if !warnings.is_empty() {
+        warnings.push(
+            "- In full: the README.md of the results, or `fwdlab show DIR --warnings`".to_owned(),
+        );
+    }
+    comment.folded(&conditions, report.warnings.len(), &warnings);
     comment.text
 }
 
@@ -81,14 +102,15 @@ pub(crate) fn of_comparison(report: &CompareReport, conditions: &[GateResult]) -
             report.confidence_percent,
         ));
     }
-    comment.folded(&conditions, &report.warnings);
+    let warnings: Vec<String> = report.warnings.iter().map(warning_item).collect();
+    comment.folded(&conditions, warnings.len(), &warnings);
     comment.text
 }
 
 /// What the verdicts are asked to hold.
 fn verdicts(threshold_percent: f64, confidence_percent: f64) -> String {
     format!(
-        "a change of less than {} % does not matter; verdicts hold at {} % confidence for all variants of a comparison \
+        "changes below {} % are treated as irrelevant; verdicts hold at {} % confidence for all variants of a comparison \
          together",
         format::short(threshold_percent, 3),
         format::short(confidence_percent, 2)
@@ -115,6 +137,9 @@ impl Comment {
                 let failure = text::markdown(&failure.to_string());
                 comment.line(&format!("- **Fails on {condition}**: {failure}"));
             }
+        }
+        for caution in cautions(conditions) {
+            comment.line(&format!("- **Note**: {}", text::markdown(caution)));
         }
         if !conditions.is_empty() {
             comment.line("");
@@ -157,13 +182,15 @@ impl Comment {
         self.line("");
     }
 
-    /// What is read by whoever doubts: where it was measured, how, and what to beware of.
-    fn folded(&mut self, conditions: &[String], warnings: &[Warning]) {
-        let summary = match warnings.len() {
+    /// What a sceptic asks for: where it was measured, how, and what to beware of.
+    ///
+    /// Shape: `warnings` are items of a list that stand for `warning_count` warnings.
+    fn folded(&mut self, conditions: &[String], warning_count: usize, warnings: &[String]) {
+        let summary = match warning_count {
             0 => "How it was measured".to_owned(),
-            warnings => format!(
+            count => format!(
                 "How it was measured, and {}",
-                format::counted(warnings as u64, "warning")
+                format::counted(count as u64, "warning")
             ),
         };
         // Markdown goes on only behind an empty line.
@@ -172,7 +199,7 @@ impl Comment {
             self.line(&format!("- {}", text::markdown(condition)));
         }
         for warning in warnings {
-            self.line(&warning_item(warning));
+            self.line(warning);
         }
         self.line("");
         self.line("</details>");

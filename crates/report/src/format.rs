@@ -79,6 +79,16 @@ pub fn signed(value: f64, decimals: usize) -> String {
     }
 }
 
+/// A standard deviation in percent, of which another may have been subtracted: what is left may be nothing.
+#[must_use]
+pub fn deviation(percent: f64) -> String {
+    if percent < 0.005 {
+        "not distinguishable from 0".to_owned()
+    } else {
+        format!("{} %", short(percent, 2))
+    }
+}
+
 /// A part of a whole in percent: three significant digits, `0.0123 %`; nothing of it is `0 %`.
 #[must_use]
 pub fn part(percent: f64) -> String {
@@ -233,9 +243,56 @@ fn unsigned_zero(text: String) -> String {
     }
 }
 
+/// The smallest and the largest of some percentages; the one where they read alike.
+pub(crate) fn percent_range(percents: impl Iterator<Item = f64>, with_sign: bool) -> String {
+    let (low, high) = percents.fold(
+        (f64::INFINITY, f64::NEG_INFINITY),
+        |(low, high), percent| (low.min(percent), high.max(percent)),
+    );
+    if low > high {
+        return "an unknown amount".to_owned();
+    }
+    let decimals = match low.abs().max(high.abs()) {
+        size if size >= 9.95 => 0,
+        size if size >= 0.995 => 1,
+        size if size >= 0.0995 => 2,
+        _ => 3,
+    };
+    let text = |percent: f64| {
+        if with_sign {
+            signed(percent, decimals)
+        } else {
+            format!("{percent:.decimals$}")
+        }
+    };
+    let (low, high) = (text(low), text(high));
+    if low == high {
+        format!("{low} %")
+    } else {
+        format!("{low} to {high} %")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deviation_of_nothing_is_not_said_to_be_zero() {
+        assert_eq!(deviation(0.0), "not distinguishable from 0");
+        assert_eq!(deviation(0.0049), "not distinguishable from 0");
+        assert_eq!(deviation(0.3), "0.3 %");
+    }
+
+    #[test]
+    fn a_range_has_as_many_decimals_as_its_size_deserves() {
+        let of = |percents: &[f64], with_sign| percent_range(percents.iter().copied(), with_sign);
+        assert_eq!(of(&[20.4, 53.9, 31.0], false), "20 to 54 %");
+        assert_eq!(of(&[0.31, 0.9], false), "0.31 to 0.90 %");
+        assert_eq!(of(&[1.26, 1.31], false), "1.3 %");
+        assert!(of(&[-1.2, 0.8], true).ends_with("to +0.8 %"));
+        assert_eq!(of(&[], false), "an unknown amount");
+    }
 
     #[test]
     fn rates_have_three_digits_and_the_right_unit() {

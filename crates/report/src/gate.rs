@@ -66,6 +66,8 @@ pub struct GateResult {
     pub failed: bool,
     /// On what, a sentence each.
     pub failures: Vec<GateFailure>,
+    /// A/A controls that put the outcome in doubt, a sentence each.
+    pub cautions: Vec<String>,
 }
 
 /// What a check fails on.
@@ -122,6 +124,7 @@ impl Gate {
             return self.of_failures(unable);
         }
         let mut outcomes = Vec::new();
+        let mut cautions = Vec::new();
         for comparison in &report.comparisons {
             let heading = sentences::heading(report, comparison);
             let named = |variant| subject(report.label(variant), heading.as_deref());
@@ -143,9 +146,19 @@ impl Gate {
                         row.verdict.as_ref(),
                     )
                 }));
+                // The control is of forwarding rates.
+                let control = comparison.control.as_ref();
+                let doubt = control.and_then(|control| {
+                    sentences::control_in_doubt(control, report.design.threshold_percent)
+                });
+                let of = heading.map_or_else(String::new, |of| format!(" ({})", one_line(&of)));
+                cautions.extend(doubt.map(|doubt| format!("the A/A control{of} {doubt}")));
             }
         }
-        self.of_outcomes(outcomes)
+        GateResult {
+            cautions,
+            ..self.of_outcomes(outcomes)
+        }
     }
 
     /// Holds the verdicts of a comparison against it, as [`Self::of_report`]; one without any fails.
@@ -206,6 +219,7 @@ impl Gate {
             condition: self.to_string(),
             failed: !failures.is_empty(),
             failures,
+            cautions: Vec::new(),
         }
     }
 
@@ -271,6 +285,17 @@ fn unable(warnings: &[Warning]) -> Vec<GateFailure> {
 
 /// A variant's name for readers, its effect, and what is concluded from it.
 type Outcome<'a> = (String, Option<&'a Effect>, Option<&'a VerdictSection>);
+
+/// What is in doubt whatever became of the conditions, each once.
+pub fn cautions(results: &[GateResult]) -> Vec<&str> {
+    let mut cautions: Vec<&str> = Vec::new();
+    for caution in results.iter().flat_map(|result| &result.cautions) {
+        if !cautions.contains(&caution.as_str()) {
+            cautions.push(caution);
+        }
+    }
+    cautions
+}
 
 fn subject(label: &str, heading: Option<&str>) -> String {
     let label = one_line(label);

@@ -51,7 +51,7 @@ pub use cpu_time::CpuTimeRow;
 pub use error::ReportError;
 pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection, VarianceRow};
 pub use findings::FINDINGS_SCHEMA_VERSION;
-pub use gate::{Gate, GateFailure, GateResult};
+pub use gate::{Gate, GateFailure, GateResult, cautions};
 pub use imported::{IMPORTED_REPORT_SCHEMA_VERSION, ImportedReport, JudgedBlock, VariantSummary};
 pub use lint::{lint_imported_report, lint_report};
 pub use live::{BlockUnderWay, Frame, LiveView, Moment, Reader, RunState, block_outcome};

@@ -1,6 +1,6 @@
 //! `README.md` of a run, in the form in which such results are published.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime, Tester};
@@ -362,7 +362,7 @@ impl Page<'_> {
                     format::count(loss.forwarded_frames),
                     format::count(loss.dropped_frames),
                     percent.map_or_else(|| "–".to_owned(), format::part),
-                    by_reason(&loss.drops).join(", "),
+                    sentences::by_reason(&loss.drops, text::markdown),
                 ]
             })
             .collect();
@@ -391,7 +391,7 @@ impl Page<'_> {
             .filter(|loss| !loss.kernel_drop_reasons.is_empty())
             .map(|loss| {
                 let label = text::markdown(report.label(&loss.variant));
-                let reasons = by_reason(&loss.kernel_drop_reasons).join(", ");
+                let reasons = sentences::by_reason(&loss.kernel_drop_reasons, text::markdown);
                 format!("- {label}, {}: {reasons}", loss.family.protocol())
             })
             .collect();
@@ -519,8 +519,13 @@ impl Page<'_> {
             };
             self.line(&format!("- **{label}**{family}: {}", difference.sentence));
         }
-        self.line("");
-        self.source(&["/profiles/differences"]);
+        if let Some(unused) = &section.unused {
+            self.paragraph(&format!("- {unused}"));
+            self.source(&["/profiles/unused"]);
+        } else {
+            self.line("");
+            self.source(&["/profiles/differences"]);
+        }
         self.paragraph(&profiles::taken(section));
         if let Some(overhead) = &section.overhead {
             self.paragraph(&profiles::overhead(overhead, &report.design));
@@ -761,9 +766,8 @@ impl Page<'_> {
                 let effect = row.effect.as_ref()?;
                 let missing = || "–".to_owned();
                 let noise = |part: fn(&crate::report::NoiseSection) -> f64| {
-                    effect.noise.as_ref().map_or_else(missing, |noise| {
-                        format!("{} %", format::short(part(noise), 2))
-                    })
+                    let noise = effect.noise.as_ref();
+                    noise.map_or_else(missing, |noise| format::deviation(part(noise)))
                 };
                 let size = effect.size_interval.map_or_else(missing, |ends| {
                     let decimals = format::effect_decimals(effect.half_width_percent());
@@ -809,7 +813,8 @@ impl Page<'_> {
         self.paragraph(
             "The p is corrected for the comparisons made at once (the control's is its own). The \
              effect is the Hodges-Lehmann estimate over the blocks' effects, the mean stands \
-             beside it.",
+             beside it. The SD between blocks is what set-ups add to the noise of their rounds: it is not \
+             distinguishable from 0 where the rounds alone make block effects differ as much as they do.",
         );
         self.paragraph(sentences::METHODS);
         let rows: Vec<Vec<String>> = comparison
@@ -924,13 +929,12 @@ impl Page<'_> {
             .iter()
             .filter_map(|(family, slices)| {
                 let noise = slices.rate_noise?;
-                let percent = |percent: f64| format!("{} %", format::short(percent, 2));
                 Some(format!(
                     "- {}: {} between blocks, {} between rounds, {} of a slice",
                     family.protocol(),
-                    percent(noise.between_blocks_percent),
-                    percent(noise.between_rounds_percent),
-                    percent(noise.between_slices_percent),
+                    format::deviation(noise.between_blocks_percent),
+                    format::deviation(noise.between_rounds_percent),
+                    format::deviation(noise.between_slices_percent),
                 ))
             })
             .collect();
@@ -971,9 +975,7 @@ impl Page<'_> {
             return;
         }
         self.paragraph("## Where the frames went");
-        self.paragraph(
-            "From the generator's start to its end in every block, settling and warm-up included.",
-        );
+        self.paragraph(&sentences::conservation(report));
         let flows = report.flows.in_all_directions;
         let rows: Vec<Vec<String>> = report
             .conservation
@@ -1198,38 +1200,24 @@ pub(crate) fn warning_item(warning: &Warning) -> String {
     )
 }
 
-/// Each reason with its number of frames, where there are any.
-fn by_reason(frames: &BTreeMap<String, u64>) -> Vec<String> {
-    frames
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(reason, count)| format!("{} {}", text::markdown(reason), format::count(*count)))
-        .collect()
-}
-
 fn conservation_row(
     family: AddressFamily,
     frames: &Conservation,
     totals: ConservationTotals,
     flows: u32,
 ) -> Vec<String> {
-    let reasons = by_reason(&frames.drops);
-    let with_reasons = |total: u64, reasons: &[String]| {
-        if reasons.is_empty() {
-            format::count(total)
-        } else {
-            format!("{} ({})", format::count(total), reasons.join(", "))
-        }
-    };
-    let wrong_reasons = by_reason(&frames.verification.wrong_frames);
     vec![
         family.protocol().to_owned(),
         format::count(frames.offered_frames),
         format::count(frames.forwarded_frames),
-        with_reasons(totals.dropped_frames, &reasons),
+        sentences::with_reasons(totals.dropped_frames, &frames.drops, text::markdown),
         format::signed_count(frames.unaccounted_frames),
         format::count(frames.verification.checked_frames),
-        with_reasons(totals.wrong_frames, &wrong_reasons),
+        sentences::with_reasons(
+            totals.wrong_frames,
+            &frames.verification.wrong_frames,
+            text::markdown,
+        ),
         match frames.verification.checked_frames {
             0 => "not checked".to_owned(),
             _ => format!("{} of {flows}", frames.verification.flows_seen),

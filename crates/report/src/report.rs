@@ -119,6 +119,32 @@ impl Report {
                 && &found.variant == variant
         })
     }
+
+    /// What the profiles say of a variant, in Markdown: which functions differ, or that no block has a profile of it
+    /// and its baseline. None where no profiles were taken, and where none could be used at all.
+    #[must_use]
+    pub fn why(&self, comparison: &ComparisonSection, variant: &VariantName) -> Option<&str> {
+        if let Some(found) = self.profile_difference(comparison, variant) {
+            return Some(&found.sentence);
+        }
+        let is_compared = comparison
+            .rows
+            .iter()
+            .skip(1)
+            .any(|row| &row.variant == variant && row.effect.is_some());
+        let has_others = self
+            .profiles
+            .as_ref()
+            .is_some_and(|found| !found.differences.is_empty());
+        (is_compared && has_others)
+            .then_some("no block has a usable profile of both variants (W220)")
+    }
+
+    /// That no profile could be used, and why; none where some could, or none were taken.
+    #[must_use]
+    pub fn no_profile_used(&self) -> Option<&str> {
+        self.profiles.as_ref()?.unused.as_deref()
+    }
 }
 
 /// How far a run is.
@@ -189,7 +215,7 @@ pub struct DesignSection {
     pub seed: u64,
     /// Whether the seed was drawn because the file gave none.
     pub seed_was_drawn: bool,
-    /// Smaller effects do not matter to the asker, in percent.
+    /// Smaller effects are treated as irrelevant, in percent.
     pub threshold_percent: f64,
     /// The same of CPU time a packet, in percent.
     #[serde(default = "usual_cpu_threshold")]

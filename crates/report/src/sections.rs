@@ -164,20 +164,11 @@ pub(crate) fn control_sentence(
         format::effect(effect)
     );
     match (passed, below_percent) {
-        (Some(true), Some(threshold_percent)) => {
-            let width = effect.half_width_percent().map_or_else(
-                || "no bound at all".to_owned(),
-                |half_width| {
-                    let decimals = format::effect_decimals(Some(half_width));
-                    format!("±{half_width:.decimals$} %")
-                },
-            );
-            format!(
-                "{seen}: the interval is too wide for the control to show anything ({width}, against a threshold of \
-                 {} %); more blocks or a quieter machine would narrow it",
-                format::short(threshold_percent, 3)
-            )
-        }
+        (Some(true), Some(threshold_percent)) => format!(
+            "{seen}: the interval is too wide for the control to show anything ({}); more blocks or a quieter machine \
+             would narrow it",
+            sentences::half_width_against(effect, threshold_percent)
+        ),
         (Some(true), None) => format!("{seen}: no difference at the 1 % level, as it must be"),
         (Some(false), _) => format!(
             "{seen}: a difference at the 1 % level where there is none, so this lab can show \

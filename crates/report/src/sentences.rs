@@ -1,12 +1,14 @@
 //! Sentences that more than one renderer shows; none of them holds a name that others chose.
 
+use std::collections::BTreeMap;
+
 use fwdlab_model::{
     Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, Tester, Traffic, VariantName,
 };
 
 use crate::factorial::{FactorialRow, FactorialSection};
 use crate::format;
-use crate::report::{ComparisonSection, Effect, MethodSection, Report};
+use crate::report::{ComparisonSection, ControlSection, Effect, MethodSection, Report};
 use crate::sessions::RerunsSection;
 use crate::text;
 
@@ -65,6 +67,37 @@ pub(crate) fn finding(words: &str, effect: &Effect, notes: &[String]) -> String 
     finding
 }
 
+/// `±1.7 %, against a threshold of 1 %`.
+pub(crate) fn half_width_against(effect: &Effect, threshold_percent: f64) -> String {
+    let width = effect.half_width_percent().map_or_else(
+        || "no bound at all".to_owned(),
+        |half_width| {
+            let decimals = format::effect_decimals(Some(half_width));
+            format!("±{half_width:.decimals$} %")
+        },
+    );
+    format!(
+        "{width}, against a threshold of {} %",
+        format::short(threshold_percent, 3)
+    )
+}
+
+/// Why a control does not support the verdicts beside it; none where it does.
+pub(crate) fn control_in_doubt(control: &ControlSection, threshold_percent: f64) -> Option<String> {
+    let effect = control.row.effect.as_ref()?;
+    match control.passed {
+        Some(false) => Some(format!(
+            "differs from its baseline by {}: this lab can show such effects falsely",
+            format::effect(effect)
+        )),
+        _ if control.is_too_wide => Some(format!(
+            "is too wide to show anything ({})",
+            half_width_against(effect, threshold_percent)
+        )),
+        _ => None,
+    }
+}
+
 /// Why nothing is found of a DUT that carried all of its load.
 pub(crate) fn not_limited(words: &str) -> String {
     format!(
@@ -88,7 +121,7 @@ pub(crate) fn cpu_time(comparison: &ComparisonSection, variant: &VariantName) ->
 pub(crate) fn cpu_time_reading(report: &Report) -> String {
     format!(
         "CPU time is the busy time of all the DUT's CPUs per forwarded packet, interrupts included; a change of less \
-         than {} % does not matter to the asker.",
+         than {} % is treated as irrelevant.",
         format::short(report.design.cpu_threshold_percent, 3)
     )
 }
@@ -120,7 +153,7 @@ pub(crate) fn reading(report: &Report, comparison: &ComparisonSection) -> String
         ),
     };
     format!(
-        "A change of less than {} % does not matter to the asker; the words hold at {} % \
+        "Changes below {} % are treated as irrelevant; the words hold at {} % \
          confidence.{correction} The effect compares each variant with the \
          baseline inside every block, and the differences in pps and ns/packet are what it makes of \
          the baseline's; the table's forwarding rates and ns/packet are medians over the blocks, \
@@ -355,6 +388,46 @@ pub(crate) const OFFERED_LOAD: &str = "What was offered to each variant beside w
      effects over the blocks' ratios of offered load, both as logarithms. A slope of one is a rate that \
      follows the offered load, one of zero a rate that does not care. No verdict rests on this.";
 
+/// What the table of all frames counts.
+pub(crate) fn conservation(report: &Report) -> String {
+    let mut reasons = report
+        .conservation
+        .values()
+        .flat_map(|frames| &frames.drops);
+    let has_control =
+        reasons.any(|(reason, frames)| reason.contains("drop-at-ingress control") && *frames > 0);
+    let control = if has_control {
+        " The drop-at-ingress control drops its frames on purpose: it measures what the generator costs by itself."
+    } else {
+        ""
+    };
+    format!(
+        "From the generator's start to its end in every block, settling and warm-up included.{control}"
+    )
+}
+
+/// A number of frames, with that of each reason where there are any: `7 900 687 (drop-at-ingress control 7 900 687)`.
+///
+/// Shape: `inert` makes a reason's name fit for where it is shown.
+pub(crate) fn with_reasons(
+    total: u64,
+    frames: &BTreeMap<String, u64>,
+    inert: fn(&str) -> String,
+) -> String {
+    match by_reason(frames, inert) {
+        reasons if reasons.is_empty() => format::count(total),
+        reasons => format!("{} ({reasons})", format::count(total)),
+    }
+}
+
+/// Each reason with its number of frames, where there are any.
+pub(crate) fn by_reason(frames: &BTreeMap<String, u64>, inert: fn(&str) -> String) -> String {
+    let counted = (frames.iter())
+        .filter(|(_, count)| **count > 0)
+        .map(|(reason, count)| format!("{} {}", inert(reason), format::count(*count)));
+    counted.collect::<Vec<_>>().join(", ")
+}
+
 /// How the lab settled the load, where it measured what the machine can do: one sentence a family, and
 /// why the regime is not the one that was asked for.
 #[must_use]
@@ -421,6 +494,16 @@ pub(crate) fn kernel(kind: LabKind, version: &str) -> String {
     }
 }
 
+/// What kind of lab it is, in few words.
+pub(crate) fn lab_kind(kind: LabKind) -> &'static str {
+    match kind {
+        LabKind::Netns => "this machine's kernel, in network namespaces",
+        LabKind::Router => "the reference router, in memory",
+        LabKind::LinuxSsh => "a Linux host, by ssh",
+        LabKind::FreebsdSsh => "a FreeBSD host, by ssh",
+    }
+}
+
 /// What must not be concluded.
 pub(crate) fn limits(report: &Report) -> Vec<String> {
     match report.lab.kind {
@@ -462,8 +545,6 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use fwdlab_model::AddressFamily;
 
     use super::*;

@@ -96,7 +96,8 @@ fn variant<'a>(
 ) -> VariantSummary<'a> {
     let effect = row.effect.as_ref();
     let interval = effect.and_then(|effect| effect.interval);
-    let why = report.profile_difference(comparison, &row.variant);
+    let why = report.why(comparison, &row.variant);
+    let is_compared = row.verdict.is_some();
     VariantSummary {
         variant: &row.variant,
         label: report.label(&row.variant),
@@ -110,6 +111,6 @@ fn variant<'a>(
             .cpu_time
             .iter()
             .find(|of| of.variant == row.variant),
-        why: why.map(|found| found.sentence.as_str()),
+        why: why.or(report.no_profile_used().filter(|_| is_compared)),
     }
 }

@@ -12,7 +12,6 @@ use crate::format;
 use crate::imported::{ImportedReport, VariantSummary};
 use crate::labels::shortened;
 use crate::offered_load::OfferedLoadRow;
-use crate::profiles::ProfileDifference;
 use crate::report::{
     ComparisonSection, ControlSection, Effect, ReferenceRow, Report, Row, VerdictSection, Warning,
 };
@@ -40,6 +39,10 @@ pub(crate) fn terminal(
     for comparison in &report.comparisons {
         screen.line("");
         screen.comparison(&Shown::of_report(report, comparison));
+    }
+    if let Some(unused) = report.no_profile_used() {
+        screen.line("");
+        screen.wrapped("", &format!("Why: {unused}"), Style::Dim);
     }
     if let Some(disturbed) = sentences::disturbed_time(report) {
         screen.line("");
@@ -193,7 +196,7 @@ struct Shown<'a> {
     /// What a packet takes of the DUT's CPUs with each row, where that was measured.
     cpu_time: Vec<Option<String>>,
     /// What profiles say of each row, where any were taken.
-    profiles: Vec<Option<&'a ProfileDifference>>,
+    why: Vec<Option<&'a str>>,
 }
 
 impl<'a> Shown<'a> {
@@ -218,10 +221,10 @@ impl<'a> Shown<'a> {
                 .iter()
                 .map(|row| sentences::cpu_time(comparison, &row.variant))
                 .collect(),
-            profiles: comparison
+            why: comparison
                 .rows
                 .iter()
-                .map(|row| report.profile_difference(comparison, &row.variant))
+                .map(|row| report.why(comparison, &row.variant))
                 .collect(),
         }
     }
@@ -246,7 +249,7 @@ impl<'a> Shown<'a> {
                 .filter(|_| !group.ministat.is_empty()),
             offered_load: &group.offered_load,
             cpu_time: Vec::new(),
-            profiles: Vec::new(),
+            why: Vec::new(),
         }
     }
 }
@@ -360,8 +363,8 @@ impl Screen {
             if let Some(Some(time)) = shown.cpu_time.get(index) {
                 self.wrapped("    ", time, Style::Plain);
             }
-            if let Some(Some(found)) = shown.profiles.get(index) {
-                let sentence = format!("why: {}", found.sentence.replace('`', ""));
+            if let Some(Some(why)) = shown.why.get(index) {
+                let sentence = format!("why: {}", why.replace('`', ""));
                 self.wrapped("    ", &sentence, Style::Dim);
             }
             let offered_load = shown.offered_load.iter();

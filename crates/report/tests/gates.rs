@@ -227,6 +227,36 @@ fn a_pull_request_is_told_what_was_passed() {
     assert!(comment.contains("- Passes `worse`\n"), "{comment}");
 }
 
+#[test]
+fn an_outcome_beside_a_control_that_is_too_wide_says_so_once() {
+    let noisy = report(&[("the same", 0.0)], 20.0);
+    let control = noisy.comparisons[0].control.as_ref().unwrap();
+    assert!(control.is_too_wide && control.passed == Some(true));
+    let half_width = control
+        .row
+        .effect
+        .as_ref()
+        .unwrap()
+        .half_width_percent()
+        .unwrap();
+    let caution = format!(
+        "the A/A control is too wide to show anything (±{half_width:.1} %, against a threshold of 1 %)"
+    );
+    let results = ["worse", "different"].map(|gate| held(gate, &noisy));
+    assert_eq!(fwdlab_report::cautions(&results), [&caution]);
+    let comment = render::comment(&noisy, &results);
+    assert_eq!(
+        comment.matches(&format!("- **Note**: {caution}\n")).count(),
+        1,
+        "{comment}"
+    );
+    let summary = render::summary(&noisy, &results).unwrap();
+    assert!(summary.contains(&caution), "{summary}");
+
+    let quiet = report(&[("the same", 0.0)], 0.05);
+    assert!(held("worse", &quiet).cautions.is_empty());
+}
+
 fn held(gate: &str, report: &Report) -> GateResult {
     gate.parse::<Gate>().unwrap().of_report(report)
 }

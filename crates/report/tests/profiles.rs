@@ -6,6 +6,7 @@ mod synthetic;
 
 use std::path::Path;
 
+use fwdlab_archive::Loaded;
 use fwdlab_model::{AddressFamily, ProfileFault};
 use fwdlab_report::{Report, render};
 use profiled::{profiled, with_rules};
@@ -173,6 +174,183 @@ fn a_terminal_has_a_line_for_each_cause_and_all_warnings_when_asked() {
     // What is nowhere published is not summed up: nothing could show it in full.
     let unpublished = render::terminal(&report, None, 80, false);
     assert_eq!(lines_of(&unpublished, "W220").len(), 12);
+}
+
+/// A run in which other programs took part in the profiles of all blocks behind the first `undisturbed`.
+fn profiled_in(undisturbed: u32) -> Loaded {
+    let mut loaded = profiled(Synthetic::default().loaded(), with_rules);
+    let trials = loaded.attempts.iter_mut().flat_map(|of| &mut of.trials);
+    for trial in trials.filter(|trial| trial.block > undisturbed) {
+        trial.profile.as_mut().unwrap().faults = vec![ProfileFault::Foreign {
+            ratio: 0.46 + f64::from(trial.block) / 100.0,
+            bound: 0.2,
+        }];
+    }
+    loaded
+}
+
+#[test]
+fn too_few_profiles_name_the_largest_differences_as_not_proven() {
+    let loaded = profiled_in(4);
+    let report = Report::build(&loaded).unwrap();
+    let of_rules = |of: &&fwdlab_report::ProfileDifference| of.variant.as_str().contains("rules");
+    let section = report.profiles.as_ref().unwrap();
+    let rules = section.differences.iter().find(of_rules).unwrap();
+    let (said, largest) = rules.sentence.split_once("; ").unwrap();
+    assert_eq!(
+        said,
+        "4 blocks with profiles cannot show which functions differ, at least 6 are needed"
+    );
+    assert!(
+        largest.starts_with("the largest differences, not proven: +")
+            && largest.contains(" ns/packet in `nft_do_chain`, "),
+        "{largest}"
+    );
+    assert!(rules.frames.is_empty() && rules.frames_different == 0);
+
+    // The graph of it says which blocks it is of, and why its figures are not those of the verdicts.
+    let files = render::derived_files(&report, &loaded).unwrap();
+    let svg = &files[&rules.flame_graph];
+    let rows = &report.comparisons[0].rows;
+    let cost = |row: usize| fwdlab_report::format::cost(rows[row].cost_ns.unwrap());
+    let basis = format!(
+        "These ns/packet are means over the 4 of 8 blocks with a usable profile; those of the results table, {} -> {}, \
+         are medians over all 8 blocks.",
+        cost(0),
+        cost(1)
+    );
+    assert!(
+        svg.contains(" ns/packet in 4 of 8 blocks | grey: too few blocks"),
+        "{svg}"
+    );
+    assert!(
+        svg.contains(&basis.replace("->", "-&gt;")),
+        "{basis}\n{svg}"
+    );
+    assert!(svg.contains("by themselves, not proven: too few blocks:"));
+    assert!(
+        files["report.html"].contains(&format!("\"basis\":\"{basis}\"")),
+        "{basis}"
+    );
+}
+
+#[test]
+fn a_run_whose_profiles_are_all_left_out_says_so_once_and_why() {
+    let loaded = profiled_in(0);
+    let report = Report::build(&loaded).unwrap();
+    let unused = "no profile could be used: 40 of 40 left out, 47 to 54 % other programs (W220)";
+    assert_eq!(report.no_profile_used(), Some(unused));
+    let terminal = render::terminal(&report, None, 200, false);
+    let page = &render::derived_files(&report, &loaded).unwrap()["report.html"];
+    for (text, line) in [
+        (&terminal, format!("\nWhy: {unused}\n")),
+        (&render::comment(&report, &[]), format!("\nWhy: {unused}\n")),
+        (
+            &render::readme(&report, "derived/"),
+            format!("\n- {unused}\n"),
+        ),
+        (page, format!(">{unused}<")),
+    ] {
+        assert!(text.contains(&line), "{line}\n{text}");
+    }
+    let summary = render::summary(&report, &[]).unwrap();
+    assert_eq!(summary.matches(unused).count(), 3, "{summary}");
+
+    // One that lacks the profiles of a single variant says it of that one.
+    let mut loaded = profiled_in(8);
+    let name = loaded.resolved.variants[1].name.clone();
+    for attempt in &mut loaded.attempts {
+        let mut trials = attempt.trials.iter_mut();
+        let trial = trials.find(|trial| trial.variant == name).unwrap();
+        trial.profile.as_mut().unwrap().faults = vec![ProfileFault::NoForwarding];
+    }
+    let report = Report::build(&loaded).unwrap();
+    assert_eq!(report.no_profile_used(), None);
+    let comparison = &report.comparisons[0];
+    assert_eq!(
+        report.why(comparison, &name),
+        Some("no block has a usable profile of both variants (W220)")
+    );
+    assert_eq!(report.why(comparison, &comparison.rows[0].variant), None);
+}
+
+#[test]
+fn a_pull_request_has_a_line_for_each_cause_and_the_kind_of_lab() {
+    let report = disturbed();
+    let comment = render::comment(&report, &[]);
+    let of = |code: &str| {
+        let lines = comment
+            .lines()
+            .filter(|line| line.starts_with(&format!("- **{code}**")));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        of("W220"),
+        ["- **W220** 12 of 40 profiles left out, 20 to 54 % other programs"]
+    );
+    assert_eq!(of("W106").len(), 1, "{comment}");
+    let count = report.warnings.len();
+    assert!(
+        comment.contains(&format!("and {count} warnings</summary>")),
+        "{comment}"
+    );
+    assert!(
+        comment.contains("`fwdlab show DIR --warnings`"),
+        "{comment}"
+    );
+    let lab = format!(
+        "lab: this machine's kernel, in network namespaces ({})",
+        report.lab.name
+    );
+    assert!(comment.contains(&lab), "{comment}");
+}
+
+#[test]
+fn groups_of_blocks_that_other_programs_explain_are_put_down_to_them() {
+    let mut loaded = profiled(Synthetic::default().loaded(), with_rules);
+    let name = loaded.resolved.variants[1].name.clone();
+    for attempt in &mut loaded.attempts {
+        if ![3, 6, 7].contains(&attempt.record.block) {
+            continue;
+        }
+        for slice in attempt
+            .slices
+            .iter_mut()
+            .filter(|slice| slice.variant == name)
+        {
+            slice.forwarded_frames /= 2;
+            slice.undisturbed_frames /= 2;
+        }
+        let mut trials = attempt.trials.iter_mut();
+        let trial = trials.find(|trial| trial.variant == name).unwrap();
+        trial.profile.as_mut().unwrap().faults = vec![ProfileFault::Foreign {
+            ratio: 0.5,
+            bound: 0.2,
+        }];
+    }
+    let text = |loaded: &Loaded| {
+        let report = Report::build(loaded).unwrap();
+        let mut warnings = report.warnings.into_iter();
+        warnings
+            .find(|warning| warning.code == "W110")
+            .unwrap()
+            .text
+    };
+    let put_down = text(&loaded);
+    assert!(
+        put_down.contains("other programs took CPU time in the blocks of one group"),
+        "{put_down}"
+    );
+    assert!(!put_down.contains("hash seeds"), "{put_down}");
+
+    // Where they ran in the other blocks, too, they explain nothing.
+    for trial in loaded.attempts.iter_mut().flat_map(|of| &mut of.trials) {
+        trial.profile.as_mut().unwrap().faults = vec![ProfileFault::Foreign {
+            ratio: 0.5,
+            bound: 0.2,
+        }];
+    }
+    assert!(text(&loaded).contains("hash seeds"));
 }
 
 #[test]

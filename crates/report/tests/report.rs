@@ -1252,6 +1252,71 @@ fn a_terminal_of_eighty_columns_holds_every_line() {
     assert!(render::terminal(&report, Some(Path::new("README.md")), 80, true).contains("\x1b[1m"));
 }
 
+/// Frames that are meant to be dropped are told from those that are lost.
+#[test]
+fn a_page_and_a_readme_say_why_frames_were_dropped() {
+    let mut loaded = Synthetic::default().loaded();
+    for attempt in &mut loaded.attempts {
+        for frames in attempt.record.conservation.values_mut() {
+            frames.drops = [("drop-at-ingress control".to_owned(), 1000)].into();
+        }
+    }
+    let report = Report::build(&loaded).unwrap();
+    let page = &render::derived_files(&report, &loaded).unwrap()["report.html"];
+    for text in [page, &render::readme(&report, "")] {
+        for words in [
+            "8000 (drop-at-ingress control 8000)",
+            "The drop-at-ingress control drops its frames on purpose",
+        ] {
+            assert!(text.contains(words), "{words}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn remedies_of_noise_fit_its_source() {
+    let mut loaded = Synthetic::default().loaded();
+    loaded.sessions[0].environment.noise_sources = vec![
+        "this is a virtual machine: other guests share its cores, caches and memory".to_owned(),
+        "SMT is on: the sibling of the load CPU shares its core".to_owned(),
+    ];
+    let report = Report::build(&loaded).unwrap();
+    let of = |word: &str| {
+        let mut warnings = report.warnings.iter();
+        let warning =
+            warnings.find(|warning| warning.code == "W203" && warning.text.contains(word));
+        warning.unwrap().remedy.clone().unwrap()
+    };
+    assert!(
+        of("virtual machine").starts_with("measure on bare metal, or"),
+        "{}",
+        of("virtual machine")
+    );
+    assert!(of("SMT").starts_with("remove it"), "{}", of("SMT"));
+}
+
+/// Beside an effect of many times the threshold its band is drawn as wide as can be seen, and said to be.
+#[test]
+fn the_band_of_the_threshold_is_seen_at_any_scale() {
+    let band = |effect: f64| {
+        let report = report_of(&Synthetic {
+            variants: vec![("as it was".to_owned(), 0.0), ("other".to_owned(), effect)],
+            ..Synthetic::default()
+        });
+        let svg = render::effects_svg(&report, &report.comparisons[0]);
+        let document = roxmltree::Document::parse(&svg).unwrap();
+        let band = document
+            .descendants()
+            .find(|node| node.attribute("class") == Some("threshold"));
+        let width: f64 = band.unwrap().attribute("width").unwrap().parse().unwrap();
+        (width, svg.contains("(drawn"))
+    };
+    let (narrow, is_said) = band(5000.0);
+    assert!(narrow >= 7.9 && is_said, "{narrow}");
+    let (true_width, is_said) = band(1.0);
+    assert!(true_width > 50.0 && !is_said, "{true_width}");
+}
+
 /// Two hundred long names, a variant far above the others, and one trial far from its own.
 #[test]
 fn distributions_of_many_variants_stay_within_their_picture() {
@@ -1294,7 +1359,8 @@ fn distributions_of_many_variants_stay_within_their_picture() {
         .filter_map(|node| node.last_child()?.text())
         .collect();
     assert!(names.len() > 200, "{}", names.len());
-    assert_eq!(svg.matches('▸').count(), 1);
+    assert_eq!(svg.matches('▸').count(), 2);
+    assert!(svg.contains("◂ or ▸: a"));
     assert!(svg.len() < 1_000_000, "{}", svg.len());
 }
 

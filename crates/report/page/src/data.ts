@@ -63,6 +63,8 @@ export interface BlockSlices {
 export interface FlameBoxes {
   title: string;
   subtitle: string;
+  /** Why its ns/packet are not those of the verdicts. */
+  basis: string;
   unit: string;
   legend: string;
   width: number;

@@ -36,9 +36,10 @@ export function flameGraphs(tip: Tip): void {
   const reset = byId<HTMLButtonElement>("flame-reset");
   const found = byId<HTMLOutputElement>("flame-found");
   const words = byId("flame-words");
+  const basisWords = byId("flame-basis");
   const holder = byId("flame-graph");
   const status = byId("flame-status");
-  if (!choice || !search || !reset || !found || !words || !holder || !status) {
+  if (!choice || !search || !reset || !found || !words || !basisWords || !holder || !status) {
     return;
   }
   const graphs = new Map<string, Graph | null>();
@@ -172,8 +173,9 @@ export function flameGraphs(tip: Tip): void {
     if (!graph) {
       return;
     }
-    const { title, subtitle, legend, unit } = graph.boxes;
+    const { title, subtitle, basis, legend, unit } = graph.boxes;
     words.textContent = [subtitle, legend].filter((words) => words !== "").join(" | ") || unit;
+    basisWords.textContent = basis;
     picture.setAttribute("aria-label", `Flame graph: ${title}`);
     zoom(graph.root);
     activate(null);

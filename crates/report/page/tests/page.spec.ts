@@ -199,6 +199,25 @@ test("the flame graph that opens is the first difference, with signs before what
   await expect(page.getByRole("treeitem", { name: /^\+ nft_do_chain: / })).toHaveAccessibleName(/, \+[\d.]+ ± [\d.]+, more/);
 });
 
+test("a flame graph says which blocks it is of, and why its figures are not those of the results", async ({ page }) => {
+  await page.goto(address("profiled"));
+  await expect(page.locator("#flame-words")).toContainText(" ns/packet in all 8 blocks");
+  await expect(page.locator("#flame-basis")).toHaveText(
+    /^These ns\/packet are means over all 8 blocks; those of the results table, [\d.]+ -> [\d.]+, are medians over all 8 blocks\.$/,
+  );
+});
+
+test("a table that is wider than a phone says that it scrolls", async ({ page }) => {
+  await page.goto(address("default"));
+  const hint = page.getByText("Scroll the table sideways");
+  await page.setViewportSize({ width: 1200, height: 800 });
+  await expect(hint).toBeHidden();
+  await page.setViewportSize({ width: 500, height: 800 });
+  await expect(hint).toBeVisible();
+  const table = page.getByRole("region", { name: "Effects: All variants" });
+  expect(await table.evaluate((region) => region.scrollWidth - region.clientWidth)).toBeGreaterThan(50);
+});
+
 test("flame graphs are chosen, zoomed and searched", async ({ page }) => {
   await page.goto(address("profiled"));
   const graph = page.locator("#flame-graph");
@@ -209,7 +228,7 @@ test("flame graphs are chosen, zoomed and searched", async ({ page }) => {
   await expect(page.locator("#flame-status")).toContainText("nft_do_chain");
   // Its callers and itself.
   await expect(boxes).toHaveCount(4);
-  await page.getByRole("button", { name: "Whole" }).click();
+  await page.getByRole("button", { name: "Reset zoom" }).click();
   await expect(boxes).toHaveCount(5);
 
   const search = page.getByLabel("Search");

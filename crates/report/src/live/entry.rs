@@ -147,7 +147,7 @@ impl Entries<'_> {
     }
 
     /// The newest values as heights, oldest first. The whole height is what they span, but at least
-    /// what matters to the asker, so that noise does not look like news.
+    /// the threshold, so that noise does not look like news.
     fn sparkline(&self, logarithms: &[f64]) -> String {
         let span_min = logarithm(self.report.design.threshold_percent);
         let newest = &logarithms[logarithms.len().saturating_sub(SPARKLINE_BLOCKS_MAX)..];

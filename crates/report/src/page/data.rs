@@ -111,6 +111,8 @@ impl<'a> BlockSlices<'a> {
 struct Boxes<'a> {
     title: &'a str,
     subtitle: &'a str,
+    /// Why its ns/packet are not those of the verdicts.
+    basis: &'a str,
     unit: &'a str,
     legend: &'a str,
     width: f64,
@@ -156,6 +158,7 @@ impl<'a> Boxes<'a> {
         let mut these = Self {
             title: &graph.title,
             subtitle: &graph.subtitle,
+            basis: &graph.basis,
             unit: &boxes.unit,
             legend: &boxes.legend,
             width: boxes.width,

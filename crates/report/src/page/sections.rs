@@ -11,6 +11,7 @@ use crate::profiles::{self, CostSection, FlameGraph, ProfileDifference};
 use crate::readme;
 use crate::report::{ComparisonSection, Report, Warning};
 use crate::sentences;
+use crate::text;
 
 /// The verdict sentences.
 pub(super) fn findings(report: &Report) -> Markup {
@@ -52,8 +53,8 @@ fn verdicts(report: &Report, index: usize, comparison: &ComparisonSection) -> Ma
                         @if let Some(time) = sentences::cpu_time(comparison, &of.variant) {
                             span.because { (figure(&format!("/comparisons/{index}/cpu_time"), &time)) }
                         }
-                        @if let Some(found) = report.profile_difference(comparison, &of.variant) {
-                            span.because { (prose(&found.sentence)) }
+                        @if let Some(why) = report.why(comparison, &of.variant) {
+                            span.because { (prose(why)) }
                         }
                     }
                 }
@@ -63,6 +64,9 @@ fn verdicts(report: &Report, index: usize, comparison: &ComparisonSection) -> Ma
                         (figure(&format!("/comparisons/{index}/control/sentence"), &control.sentence))
                     }
                 }
+            }
+            @if let Some(unused) = report.no_profile_used() {
+                p.muted { "Why: " (figure("/profiles/unused", unused)) }
             }
         }
     }
@@ -241,6 +245,9 @@ pub(super) fn why(report: &Report, graphs: &[FlameGraph]) -> Markup {
                         }
                     }
                 }
+                @if let Some(unused) = &section.unused {
+                    p { (figure("/profiles/unused", unused)) }
+                }
                 p.muted { (profiles::taken(section)) }
                 @if let Some(overhead) = &section.overhead {
                     p.muted { (profiles::overhead(overhead, &report.design)) }
@@ -259,10 +266,11 @@ pub(super) fn why(report: &Report, graphs: &[FlameGraph]) -> Markup {
                             }
                             label for="flame-search" { "Search" }
                             input id="flame-search" type="search" placeholder="function, or /regular expression/" autocomplete="off" spellcheck="false";
-                            button id="flame-reset" type="button" { "Whole" }
+                            button id="flame-reset" type="button" { "Reset zoom" }
                             output id="flame-found" for="flame-search" aria-live="polite" {}
                         }
                         p id="flame-words" .muted {}
+                        p id="flame-basis" .muted {}
                         div id="flame-graph" {}
                         p id="flame-status" role="status" { }
                         p.muted {
@@ -417,7 +425,7 @@ pub(super) fn environment(report: &Report) -> Markup {
             }
             @if !lab.facts.is_empty() {
                 details {
-                    summary { (format::counted(lab.facts.len() as u64, "fact")) " of the machine" }
+                    summary { "Machine details (" (lab.facts.len()) ")" }
                     dl {
                         @for (name, value) in &lab.facts {
                             dt { (name) } dd { (value) }
@@ -527,6 +535,9 @@ pub(super) fn frames(report: &Report) -> Markup {
         section id="frames" aria-labelledby="frames-heading" {
             h2 id="frames-heading" { "Where the frames went" }
             @if !report.conservation.is_empty() {
+                p.muted { (sentences::conservation(report)) }
+            }
+            @if !report.conservation.is_empty() {
                 div.scroll tabindex="0" role="region" aria-label="Where the frames went" {
                     table {
                         thead { tr {
@@ -538,7 +549,9 @@ pub(super) fn frames(report: &Report) -> Markup {
                         tbody {
                             @for (family, frames) in &report.conservation {
                                 @let at = format!("/conservation/{family}");
-                                @let sum = |of: &std::collections::BTreeMap<String, u64>| format::count(of.values().sum());
+                                @let sum = |of: &std::collections::BTreeMap<String, u64>| {
+                                    sentences::with_reasons(of.values().sum(), of, text::one_line)
+                                };
                                 tr data-record=(at) {
                                     th scope="row" { (family.protocol()) }
                                     td.number { (figure(&format!("{at}/offered_frames"), &format::count(frames.offered_frames))) }

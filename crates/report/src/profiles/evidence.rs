@@ -6,7 +6,7 @@ use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::{AddressFamily, LabKind, LoadRegime, ProfileRecord, TrialRecord, VariantName};
 use fwdlab_profile::{Folded, ProfilePair, Profiled};
 
-use super::{RejectedProfile, as_f64};
+use super::{RejectedProfile, as_f64, number};
 use crate::evidence::{Scope, attempts};
 
 /// A profile of a trial.
@@ -46,6 +46,11 @@ impl<'a> Profiles<'a> {
             }
         }
         Self { taken, attempts }
+    }
+
+    /// How many blocks count.
+    pub(super) fn measured_blocks(&self) -> u32 {
+        number(self.attempts.len())
     }
 
     /// Whether no trial has a profile that is there, or was rejected.

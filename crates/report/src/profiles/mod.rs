@@ -17,10 +17,13 @@ use crate::text;
 use evidence::Profiles;
 
 pub(crate) use pictures::{FlameGraph, flame_graphs};
-pub(crate) use sentences::{overhead, signed, taken};
+pub(crate) use sentences::{left_out, overhead, signed, taken};
 
 /// So many functions are listed that differ; a report that lists more is not read.
 const FRAMES_MAX: usize = 12;
+
+/// So many functions are named in a sentence; the others stand in the table.
+const NAMED_MAX: usize = 3;
 
 /// The profiles of a run, and what they say of its effects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +44,9 @@ pub struct ProfilesSection {
     pub differences: Vec<ProfileDifference>,
     /// Profiles that do not show the load, of the blocks that count.
     pub rejected: Vec<RejectedProfile>,
+    /// That no two variants could be compared, and why, in words; none where some could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unused: Option<String>,
 }
 
 /// What sampling does to the forwarding rate: of slices with samples against those of the same trials without.
@@ -231,12 +237,13 @@ pub(crate) fn section(
             for variant in compared(loaded, comparison) {
                 let baseline = &comparison.baseline;
                 let compared = evidence.comparison(baseline, variant, family);
-                differences
-                    .extend(compared.map(|of| difference(loaded, of, baseline, variant, family)));
+                let of =
+                    |compared| difference(loaded, profiles, compared, baseline, variant, family);
+                differences.extend(compared.map(of));
             }
         }
     }
-    let section = ProfilesSection {
+    let mut section = ProfilesSection {
         every: profiling.every,
         event: text::one_line(&first.event),
         frequency_hz: first.frequency_hz,
@@ -245,7 +252,9 @@ pub(crate) fn section(
         variants: variants(loaded, profiles),
         differences,
         rejected: profiles.rejected(),
+        unused: None,
     };
+    section.unused = sentences::unused(&section);
     let warnings = warnings(&section, loaded);
     (Some(section), warnings)
 }
@@ -294,19 +303,13 @@ fn variants(loaded: &Loaded, profiles: &Profiles<'_>) -> Vec<ProfileSection> {
 
 fn difference(
     loaded: &Loaded,
+    profiles: &Profiles<'_>,
     compared: &fwdlab_profile::Comparison,
     baseline: &VariantName,
     variant: &VariantName,
     family: AddressFamily,
 ) -> ProfileDifference {
-    let mut frames: Vec<FrameSection> = compared
-        .significant()
-        .map(|frame| FrameSection {
-            frame: text::one_line(&frame.frame),
-            itself: frame.itself.into(),
-            with_callees: frame.with_callees.into(),
-        })
-        .collect();
+    let mut frames: Vec<FrameSection> = compared.significant().map(frame_section).collect();
     // What differs by itself explains; what calls it only passes that on.
     frames.sort_by(|one, other| {
         let key = |frame: &FrameSection| {
@@ -330,12 +333,26 @@ fn difference(
         reading: None,
         flame_graph: format!("difference-{baseline}-{variant}-{family}.svg"),
     };
-    found.sentence = sentences::difference(&found);
+    let notable: Vec<FrameSection> = compared
+        .notable()
+        .take(NAMED_MAX)
+        .map(frame_section)
+        .collect();
+    found.sentence = sentences::difference(&found, &notable);
     found.frames.truncate(FRAMES_MAX);
     let confidence_percent = loaded.resolved.design.confidence_percent;
     let is_shown = !found.frames.is_empty();
-    found.reading = is_shown.then(|| sentences::others(&found, confidence_percent));
+    let measured = profiles.measured_blocks();
+    found.reading = is_shown.then(|| sentences::others(&found, measured, confidence_percent));
     found
+}
+
+fn frame_section(frame: &fwdlab_profile::FrameDifference) -> FrameSection {
+    FrameSection {
+        frame: text::one_line(&frame.frame),
+        itself: frame.itself.into(),
+        with_callees: frame.with_callees.into(),
+    }
 }
 
 /// Every block gives one figure: its trials are not independent.

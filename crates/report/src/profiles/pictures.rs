@@ -1,10 +1,10 @@
 //! Flame graphs of every variant, and of every variant with its baseline.
 
-use fwdlab_model::AddressFamily;
+use fwdlab_model::{AddressFamily, VariantName};
 use fwdlab_profile::{Caption, CostUnit, FlameBoxes, Folded, Width, difference_boxes, flame_boxes};
 
 use super::evidence::Profiles;
-use super::{ProfileDifference, ProfileEvidence, ProfileSection, ProfilesSection};
+use super::{ProfileDifference, ProfileEvidence, ProfileSection, ProfilesSection, sentences};
 use crate::format;
 use crate::report::Report;
 use crate::text;
@@ -18,6 +18,8 @@ pub(crate) struct FlameGraph {
     pub(crate) title: String,
     /// What it rests on.
     pub(crate) subtitle: String,
+    /// Why its ns/packet are not those of the verdicts.
+    pub(crate) basis: String,
     pub(crate) boxes: FlameBoxes,
 }
 
@@ -65,14 +67,19 @@ fn of_variant(
         format::short(variant.cost_ns, 1),
         format::count(variant.samples),
         section.event,
-        format::counted(variant.blocks.into(), "block"),
+        sentences::of_blocks(variant.blocks, report.progress.measured_blocks),
     );
+    let cost = cost_ns(report, &variant.variant, variant.family);
+    let basis = sentences::basis(report, variant.blocks, &[cost]);
+    let mut boxes = flame_boxes(&together.merged(), Width::NsPerPacket(variant.cost_ns));
+    boxes.lines.push(basis.clone());
     FlameGraph {
         file: variant.flame_graph.clone(),
         family: variant.family,
         title: text::one_line(report.label(&variant.variant)),
         subtitle,
-        boxes: flame_boxes(&together.merged(), Width::NsPerPacket(variant.cost_ns)),
+        basis,
+        boxes,
     }
 }
 
@@ -87,10 +94,15 @@ fn of_difference(
         .profiles
         .pairs(baseline, variant, difference.family);
     let subtitle = format!(
-        "{} -> {} ns/packet",
+        "{} -> {} ns/packet in {}",
         format::short(difference.packet.baseline_ns, 1),
-        format::short(difference.packet.variant_ns, 1)
+        format::short(difference.packet.variant_ns, 1),
+        sentences::of_blocks(difference.blocks, report.progress.measured_blocks),
     );
+    let costs = [baseline, variant].map(|variant| cost_ns(report, variant, difference.family));
+    let basis = sentences::basis(report, difference.blocks, &costs);
+    let mut boxes = difference_boxes(&pairs, comparison, CostUnit::NsPerPacket);
+    boxes.lines.push(basis.clone());
     Some(FlameGraph {
         file: difference.flame_graph.clone(),
         family: difference.family,
@@ -100,6 +112,19 @@ fn of_difference(
             text::one_line(report.label(baseline)),
         ),
         subtitle,
-        boxes: difference_boxes(&pairs, comparison, CostUnit::NsPerPacket),
+        basis,
+        boxes,
     })
+}
+
+/// What a packet costs in a variant by the tables of the report, of its first comparison that has it.
+fn cost_ns(report: &Report, variant: &VariantName, family: AddressFamily) -> Option<f64> {
+    let comparisons = (report.comparisons.iter()).filter(|of| of.family == family);
+    comparisons
+        .flat_map(|of| {
+            let control = of.control.iter().map(|control| &control.row);
+            of.rows.iter().chain(control)
+        })
+        .find(|row| &row.variant == variant)?
+        .cost_ns
 }

@@ -392,7 +392,9 @@ fn session(number: u32) -> SessionRecord {
                 ("clock source".to_owned(), "tsc".to_owned()),
                 ("hypervisor".to_owned(), "kvm".to_owned()),
             ]),
-            noise_sources: vec!["the machine is a virtual one".to_owned()],
+            noise_sources: vec![
+                "this is a virtual machine: other guests share its cores".to_owned(),
+            ],
             tester: Tester::Ebpf,
         },
         placement: Placement {
