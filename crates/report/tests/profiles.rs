@@ -256,6 +256,17 @@ fn a_run_whose_profiles_are_all_left_out_says_so_once_and_why() {
     let summary = render::summary(&report, &[]).unwrap();
     assert_eq!(summary.matches(unused).count(), 3, "{summary}");
 
+    // Where there is nothing to compare, nothing is missing.
+    let mut alone = profiled_in(8);
+    for comparison in &mut alone.resolved.comparisons {
+        comparison.variants.clear();
+    }
+    alone
+        .resolved
+        .variants
+        .retain(|variant| variant.control_of.is_none());
+    assert_eq!(Report::build(&alone).unwrap().no_profile_used(), None);
+
     // One that lacks the profiles of a single variant says it of that one.
     let mut loaded = profiled_in(8);
     let name = loaded.resolved.variants[1].name.clone();

@@ -173,7 +173,7 @@ impl Words<'_> {
         let shown = match (self.comparison.can_show(), self.comparison.noise) {
             (false, _) => "not proven: too few blocks",
             (true, Noise::Blocks) => "shown to differ",
-            (true, Noise::Samples) => "by samples alone",
+            (true, Noise::Samples) => "shown to differ by samples alone",
         };
         let unit = self.unit.suffix();
         let mut lines = vec![format!(

@@ -254,7 +254,10 @@ pub(crate) fn section(
         rejected: profiles.rejected(),
         unused: None,
     };
-    section.unused = sentences::unused(&section);
+    let mut comparisons = resolved.comparisons.iter();
+    if comparisons.any(|of| compared(loaded, of).next().is_some()) {
+        section.unused = sentences::unused(&section);
+    }
     let warnings = warnings(&section, loaded);
     (Some(section), warnings)
 }
