@@ -11,6 +11,7 @@ use std::process::{Child, Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fwdlab_model::InvalidReason;
 use shared::{
     Host, assert_complete, block_records, cases, directories, finish, has_a_block, leftovers,
     records, storm, wait_for_child,
@@ -24,6 +25,14 @@ const BLOCKS: usize = 6;
 /// The one that is killed, often: two variants, three blocks of one round.
 const KILLED: &str = "smallest";
 const KILLED_BLOCKS: usize = 3;
+
+/// The one that is stopped and continued: the same with long slices.
+const STOPPED: &str = "long-slices";
+const STOPPED_SLICE_S: f64 = 0.4;
+
+/// Runs of a soak that are stopped twice each.
+const STOPPED_RUNS: usize = 30;
+const STOPPED_SAMPLE: usize = 4;
 
 /// Kills of a soak; the ordinary tests take a sample of them.
 const KILLS: usize = 200;
@@ -142,6 +151,48 @@ fn kill_and_go_on(after: Duration, host: &Host) -> String {
     assert_eq!(leftovers(), Vec::<String>::new(), "{moment}");
     host.assert_unchanged(&moment);
     phase
+}
+
+/// Ctrl-Z, a frozen cgroup, a paused virtual machine: time in which nothing was read is no time of a measurement.
+#[test]
+fn no_accepted_slice_holds_a_time_in_which_the_run_was_stopped() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "ip");
+    let stop = Duration::from_millis(300);
+    let stalled = std::cell::Cell::new(0);
+    storm("stop", &cases(STOPPED_RUNS, STOPPED_SAMPLE), |number| {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut child = shared::run_command(STOPPED, scratch.path())
+            .spawn()
+            .unwrap();
+        let is_running = |child: &mut Child| child.try_wait().unwrap().is_none();
+        for part in [moment(2 * number), moment(2 * number + 1)] {
+            sleep(Duration::from_secs_f64(0.5 + 1.5 * part));
+            if is_running(&mut child) {
+                signal(&child, "-STOP");
+                sleep(stop);
+                signal(&child, "-CONT");
+            }
+        }
+        let output = finish(child);
+        assert!(output.status.success(), "{}", text(&output));
+        let directory = directories(scratch.path(), STOPPED).pop().unwrap();
+        let loaded = fwdlab_archive::Results::load(&directory).unwrap();
+        let longest_s = STOPPED_SLICE_S + fwdlab_model::record::stall_bound_s(STOPPED_SLICE_S);
+        for slice in loaded.accepted().iter().flat_map(|attempt| &attempt.slices) {
+            assert!(slice.time_s < longest_s, "{} s", slice.time_s);
+        }
+        let reasons = loaded.trials().flat_map(|(trial, _)| &trial.invalid);
+        let is_stall = |reason: &&InvalidReason| matches!(reason, InvalidReason::Stalled { .. });
+        match reasons.filter(is_stall).count() {
+            0 => "between slices".into(),
+            found => {
+                stalled.set(stalled.get() + found);
+                "in a slice, which is invalid".into()
+            }
+        }
+    });
+    assert!(stalled.get() > 0, "no stop met a slice");
 }
 
 #[test]

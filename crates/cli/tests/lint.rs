@@ -96,21 +96,6 @@ fn drop_a_line(path: &Path) {
     fs::write(path, rest.collect::<String>()).unwrap();
 }
 
-/// A check does not pass on records that contradict each other.
-fn assert_fails_any_condition(directory: &Path) {
-    let output = fwdlab(&["report", "--fail-on", "worse:50%,different:50%"])
-        .arg(directory)
-        .output()
-        .unwrap();
-    let said = text(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    let failed = said
-        .matches("the records contradict each other: block 2")
-        .count();
-    assert_eq!(failed, 2, "{said}");
-    assert!(said.contains("(L106); see `fwdlab lint "), "{said}");
-}
-
 #[test]
 fn a_run_is_sound_and_every_change_to_it_is_found() {
     let scratch = tempfile::tempdir().unwrap();
@@ -177,7 +162,6 @@ fn a_run_is_sound_and_every_change_to_it_is_found() {
         if *code == "L106" {
             // The report rests on the slices, too.
             found.retain(|code| !["L108", "L302", "L601"].contains(&code.as_str()));
-            assert_fails_any_condition(&copied);
         }
         assert_eq!(found, BTreeSet::from([(*code).to_owned()]));
         fs::remove_dir_all(&copied).unwrap();

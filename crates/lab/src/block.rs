@@ -2,7 +2,7 @@
 //! what it leaves behind.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fwdlab_model::{
     AddressFamily, BlockRecord, Conservation, CpuTimes, CpuUse, LoadRegime, PlannedBlock,
@@ -10,11 +10,13 @@ use fwdlab_model::{
     VariantName, Verification,
 };
 
+use fwdlab_sys::BootTime;
+
 use crate::counters::Drops;
 use crate::interference::{counted, rate_basis, tell_undisturbed};
 use crate::profiler::Profiler;
 use crate::validity::{self, AskedLoad, TrialEvidence};
-use crate::watch::Sample;
+use crate::watch::{Sample, gaps, longest_gap};
 
 /// A CPU that is busy for less of its time is not shown.
 const AT_WORK_RATIO_MIN: f64 = 0.1;
@@ -95,7 +97,7 @@ pub(crate) struct MeasuredSlice<'a> {
 
 /// What is noted of a block while it runs.
 pub(crate) struct BlockLog {
-    pub(crate) started: Instant,
+    pub(crate) started: BootTime,
     slices: Vec<SliceRecord>,
     /// Those of each slice.
     samples: Vec<Vec<Sample>>,
@@ -120,7 +122,7 @@ impl BlockLog {
     /// Of a block whose set-up begins now.
     pub(crate) fn new(resolved: &Resolved, regime: LoadRegime) -> Self {
         Self {
-            started: Instant::now(),
+            started: BootTime::now(),
             slices: Vec::new(),
             samples: Vec::new(),
             evidence: BTreeMap::new(),
@@ -208,6 +210,19 @@ impl BlockLog {
         self.generator_cost_ns.extend(cost_ns);
     }
 
+    /// Notes how long nothing was read inside slices. How often it is read depends on the lab, so that the usual time
+    /// is the block's own.
+    fn note_stalls(&mut self) {
+        let all = self.samples.iter().flat_map(|samples| gaps(samples));
+        let usual_s = median(all.map(|gap| gap.as_secs_f64()));
+        for (slice, samples) in self.slices.iter().zip(&self.samples) {
+            let longest_s = longest_gap(samples).as_secs_f64() - usual_s;
+            let of_trial = (slice.family, slice.variant.clone());
+            let evidence = self.evidence.entry(of_trial).or_default();
+            evidence.longest_stall_s = evidence.longest_stall_s.max(longest_s);
+        }
+    }
+
     /// The block's records, each trial judged.
     ///
     /// Shape: every planned family has ended.
@@ -219,6 +234,7 @@ impl BlockLog {
         start: BlockStart,
     ) -> BlockOutcome {
         let undisturbed_loop_ns = tell_undisturbed(&mut self.slices, &self.samples);
+        self.note_stalls();
         let block = BlockRecord {
             schema: SCHEMA_VERSION,
             session: start.session,
@@ -346,6 +362,7 @@ fn trials(
                 &trial,
                 &evidence,
                 usual_calibration_ns,
+                f64::from(resolved.design.slice_ms) / 1e3,
                 asked,
             ));
             trials.push(trial);

@@ -93,9 +93,10 @@ fn slices_of<'a>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use fwdlab_model::FamilyOrder;
+    use fwdlab_sys::BootTime;
 
     use super::*;
 
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn the_reference_is_that_of_the_whole_block() {
-        let start = Instant::now();
+        let start = BootTime::now();
         let samples = |loops_ns: [u64; 4]| -> Vec<Sample> {
             (0_u32..)
                 .zip(loops_ns)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::block::as_f64;
+use fwdlab_model::record::stall_bound_s;
 use fwdlab_model::{
     AddressFamily, Conservation, CpuTimes, InvalidReason, LoadRegime, Resolved, TrialRecord,
 };
@@ -71,6 +72,8 @@ pub(crate) struct TrialEvidence {
     pub(crate) dut_cpus: BTreeMap<u32, CpuTimes>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
+    /// The longest time beyond the usual in which nothing was read inside a slice, in seconds.
+    pub(crate) longest_stall_s: f64,
 }
 
 /// What speaks against all trials of a family in a block.
@@ -118,11 +121,16 @@ pub(crate) fn of_trial(
     trial: &TrialRecord,
     evidence: &TrialEvidence,
     usual_calibration_ns: f64,
+    slice_s: f64,
     asked: &AskedLoad,
 ) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
     if let Some(what) = &evidence.settings_moved {
         reasons.push(InvalidReason::SettingsMoved { what: what.clone() });
+    }
+    let (longest_s, bound_s) = (evidence.longest_stall_s, stall_bound_s(slice_s));
+    if longest_s > bound_s {
+        reasons.push(InvalidReason::Stalled { longest_s, bound_s });
     }
     let steal_ratio = trial.steal_s / trial.measured_s;
     if steal_ratio > STEAL_RATIO_MAX {
@@ -206,7 +214,7 @@ mod tests {
         let mut trial = trial();
         trial.observation_pps = 0.0;
         assert_eq!(
-            of_trial(&trial, &TrialEvidence::default(), 100.0, &paced()),
+            of_trial(&trial, &TrialEvidence::default(), 100.0, 1.0, &paced()),
             []
         );
     }
@@ -215,20 +223,21 @@ mod tests {
     fn each_evidence_is_named() {
         let evidence = TrialEvidence {
             settings_moved: Some("x".into()),
+            longest_stall_s: 0.11,
             ..TrialEvidence::default()
         };
         let mut trial = trial();
         trial.steal_s = 0.5;
         trial.calibration_ns = 200.0;
         trial.offered_frames = 98_000;
-        assert_eq!(of_trial(&trial, &evidence, 100.0, &paced()).len(), 4);
+        assert_eq!(of_trial(&trial, &evidence, 100.0, 1.0, &paced()).len(), 5);
     }
 
     #[test]
     fn an_overload_that_drops_nothing_shows_the_generator_and_not_the_dut() {
         let overload = asked(LoadRegime::Overload, None);
         let judge = |trial: &TrialRecord, asked: &AskedLoad| {
-            of_trial(trial, &TrialEvidence::default(), 100.0, asked)
+            of_trial(trial, &TrialEvidence::default(), 100.0, 1.0, asked)
         };
         let mut trial = trial();
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);

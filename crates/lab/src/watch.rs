@@ -5,12 +5,16 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fwdlab_model::record::stall_bound_s;
+use fwdlab_sys::BootTime;
+
 use crate::LabError;
+use crate::block::as_f64;
 
 /// Time from one sample to the next. What disturbs a core on a shared host comes and goes within some
 /// milliseconds; a sample, with all that a change of threads brings, costs the load about 25
 /// microseconds.
-const SAMPLE_EVERY: Duration = Duration::from_millis(2);
+pub(crate) const SAMPLE_EVERY: Duration = Duration::from_millis(2);
 
 /// Steps of the calibration loop: about two microseconds, long enough that a clock which counts tens of
 /// nanoseconds tells a hundredth of it.
@@ -23,7 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// One look at the load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
-    pub(crate) at: Instant,
+    /// On a clock that goes on while this machine is suspended.
+    pub(crate) at: BootTime,
     pub(crate) forwarded_frames: u64,
     pub(crate) loop_ns: u64,
 }
@@ -89,7 +94,7 @@ pub(crate) fn watch<E: Send>(
             while last < end {
                 // A sample that comes late does not make the next one late.
                 let due = start + SAMPLE_EVERY * ticks(last - start).saturating_add(1);
-                sleep(due.min(end).saturating_duration_since(Instant::now()));
+                sleep(due.min(end) - BootTime::now());
                 let sample = sample(&forwarded_frames)?;
                 last = sample.at;
                 samples.push(sample);
@@ -106,6 +111,41 @@ pub(crate) fn watch<E: Send>(
     })
 }
 
+/// How long a frame takes, in nanoseconds, over about `length`; measured again where something stood still meanwhile.
+///
+/// # Errors
+/// Those of `frames`, which tells how many there were so far.
+pub(crate) fn cost_ns(
+    length: Duration,
+    frames: impl Fn() -> Result<u64, LabError>,
+) -> Result<f64, LabError> {
+    const ATTEMPTS_MAX: u32 = 3;
+    let late_max = Duration::from_secs_f64(stall_bound_s(length.as_secs_f64()));
+    let mut cost_ns = f64::NAN;
+    for _ in 0..ATTEMPTS_MAX {
+        let (start, before) = (BootTime::now(), frames()?);
+        sleep(length);
+        let (counted, time) = (frames()? - before, start.elapsed());
+        cost_ns = time.as_secs_f64() * 1e9 / as_f64(counted.max(1));
+        if time <= length + late_max {
+            break;
+        }
+    }
+    Ok(cost_ns)
+}
+
+/// The longest time from one sample to the next.
+///
+/// Shape: at least two samples.
+pub(crate) fn longest_gap(samples: &[Sample]) -> Duration {
+    gaps(samples).max().unwrap_or_default()
+}
+
+/// The times from each sample to the next.
+pub(crate) fn gaps(samples: &[Sample]) -> impl Iterator<Item = Duration> + '_ {
+    samples.windows(2).map(|pair| pair[1].at - pair[0].at)
+}
+
 /// Whole sample times in a time.
 fn ticks(time: Duration) -> u32 {
     u32::try_from(time.as_nanos() / SAMPLE_EVERY.as_nanos()).unwrap_or(u32::MAX)
@@ -114,9 +154,9 @@ fn ticks(time: Duration) -> u32 {
 /// The clock is read on both sides of the counter, so that a pause of this thread in between moves the
 /// sample by half of it only.
 fn sample(frames: impl Fn() -> Result<u64, LabError>) -> Result<Sample, LabError> {
-    let before = Instant::now();
+    let before = BootTime::now();
     let forwarded_frames = frames()?;
-    let after = Instant::now();
+    let after = BootTime::now();
     Ok(Sample {
         at: before + (after - before) / 2,
         forwarded_frames,

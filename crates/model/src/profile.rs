@@ -159,6 +159,13 @@ pub enum ProfileFault {
     },
     /// No sample was taken in a function that forwards.
     NoForwarding,
+    /// Nothing was read for longer than the stated bound: this process or the machine stood still.
+    Stalled {
+        /// The longest such time, in seconds.
+        longest_s: f64,
+        /// The bound.
+        bound_s: f64,
+    },
     /// It could not be taken.
     NotTaken {
         /// What was said.
@@ -199,6 +206,10 @@ impl fmt::Display for ProfileFault {
                 bound * 100.0
             ),
             Self::NoForwarding => f.write_str("no sample was taken in a function that forwards"),
+            Self::Stalled { longest_s, bound_s } => write!(
+                f,
+                "nothing was read for {longest_s:.3} s (bound {bound_s:.3} s); was fwdlab stopped, or the machine paused?"
+            ),
             Self::NotTaken { why } => write!(f, "it could not be taken: {why}"),
         }
     }

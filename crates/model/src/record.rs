@@ -164,6 +164,13 @@ pub enum InvalidReason {
         /// The bound.
         bound: f64,
     },
+    /// Nothing was read for longer than the stated bound in a slice: this process or the machine stood still.
+    Stalled {
+        /// The longest such time, in seconds.
+        longest_s: f64,
+        /// The bound.
+        bound_s: f64,
+    },
     /// The tester sent less than the intended load.
     LoadShort {
         /// Offered / intended.
@@ -210,6 +217,11 @@ impl std::fmt::Display for InvalidReason {
             Self::Calibration { ratio, bound } => write!(
                 f,
                 "the calibration loop took {ratio:.2} times its usual time (bound {bound:.2})"
+            ),
+            Self::Stalled { longest_s, bound_s } => write!(
+                f,
+                "nothing was read for {longest_s:.3} s in a slice (bound {bound_s:.3} s); was fwdlab stopped, or \
+                 the machine paused or suspended?"
             ),
             Self::LoadShort { ratio, bound } => write!(
                 f,
@@ -391,6 +403,16 @@ pub struct SliceRecord {
     pub steal_s: f64,
     /// Time to switch to this variant, before the settle window, in seconds.
     pub switch_s: f64,
+}
+
+/// How much later than usual a sample may come in a slice of `slice_s` seconds, in seconds.
+///
+/// Time in which nothing is read counts as measured, and the load stands still in it too where it is this process that
+/// was stopped. Schedulers make a sample late by some milliseconds; of 10 000 slices on a busy machine of two CPUs one
+/// ended more than 10 ms late. Longer slices bear more.
+#[must_use]
+pub fn stall_bound_s(slice_s: f64) -> f64 {
+    0.02 + 0.05 * slice_s
 }
 
 /// A trial of which less was undisturbed says nothing about the undisturbed rate.

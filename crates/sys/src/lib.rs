@@ -2,6 +2,7 @@
 // Unsafe is allowed in this crate and in no other; every block says why it is sound.
 
 mod af_xdp;
+mod boot_time;
 mod cpu;
 mod cycle_counter;
 mod descriptor_ring;
@@ -28,6 +29,7 @@ mod user_namespace;
 mod xdp_slot;
 
 pub use af_xdp::XdpSocket;
+pub use boot_time::BootTime;
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use cycle_counter::cycle_counter;
 pub use descriptor_ring::{DeviceRing, DriverRing, descriptor_ring};

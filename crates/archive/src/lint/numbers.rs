@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use fwdlab_model::{RateBasis, SliceRecord, TrialRecord};
+use fwdlab_model::record::stall_bound_s;
+use fwdlab_model::{RateBasis, SliceRecord, Tester, TrialRecord};
 use fwdlab_stats::{Slice, median, observation};
 
 use crate::fit;
@@ -11,7 +12,7 @@ use crate::layout;
 use crate::load::{Attempt, Loaded};
 
 use super::lines::Lines;
-use super::{Evidence, FRAMES_DO_NOT_ADD_UP, Finding, TRIAL_NOT_OF_SLICES};
+use super::{Evidence, FRAMES_DO_NOT_ADD_UP, Finding, SLICE_STALLED, TRIAL_NOT_OF_SLICES};
 
 /// Sums of the same numbers in another order may differ by so much.
 const ROUNDING: f64 = 1e-9;
@@ -21,9 +22,46 @@ pub(super) fn lint_numbers(loaded: &Loaded, findings: &mut Vec<Finding>) {
     for attempt in &loaded.attempts {
         for trial in &attempt.trials {
             findings.extend(lint_trial(loaded, attempt, trial, &lines));
+            findings.extend(lint_stalls(loaded, attempt, trial));
         }
         lint_conservation(loaded, attempt, &lines, findings);
     }
+}
+
+/// A trial that counts although something stood still in one of its slices, as older versions let it.
+fn lint_stalls(loaded: &Loaded, attempt: &Attempt, trial: &TrialRecord) -> Option<Finding> {
+    // The reports of pkt-gen say where its windows end.
+    if !trial.invalid.is_empty() || attempt.record.tester == Some(Tester::PktGen) {
+        return None;
+    }
+    let planned_s = f64::from(loaded.resolved.design.slice_ms) / 1e3;
+    let is_stalled = |slice: &SliceRecord| {
+        slice.variant == trial.variant
+            && slice.family == trial.family
+            && slice.time_s > planned_s + stall_bound_s(planned_s)
+    };
+    let (row, slice) = (2..)
+        .zip(&attempt.slices)
+        .find(|(_, slice)| is_stalled(slice))?;
+    let sentence = format!(
+        "block {}, {} {}: round {} lasted {:.3} s instead of {planned_s:.3} s, and its trial counts",
+        trial.block, trial.variant, trial.family, slice.round, slice.time_s
+    );
+    let slices = layout::slices(&loaded.dir, trial.block, trial.attempt);
+    let resolved = loaded.dir.join(layout::RESOLVED);
+    Some(
+        Finding::new(&SLICE_STALLED, &loaded.dir, sentence)
+            .with(Evidence::published(
+                &slices,
+                Some(row),
+                format!("time_s {}", slice.time_s),
+            ))
+            .with(Evidence::derived(
+                &resolved,
+                None,
+                format!("\"slice_ms\": {}", loaded.resolved.design.slice_ms),
+            )),
+    )
 }
 
 /// A figure of a trial under its key, as it is recorded and as its slices give it.

@@ -333,6 +333,38 @@ fn invalid_trials_of_one_variant_alone_are_found() {
 }
 
 #[test]
+fn a_slice_that_stood_still_is_a_finding_where_its_trial_counts() {
+    let stalled = |is_invalid: bool| {
+        let (codes, findings) = found(&|dir: &Path| {
+            edit_lines(&dir.join("blocks/1.csv"), |lines| {
+                let mut cells: Vec<&str> = lines[2].split(',').collect();
+                cells[5] = "5.004";
+                lines[2] = cells.join(",");
+            });
+            if is_invalid {
+                edit(&dir.join("trials.jsonl"), |text| {
+                    text.replace(
+                        "\"invalid\":[]",
+                        r#""invalid":[{"reason":"stalled","longest_s":4.9,"bound_s":0.025}]"#,
+                    )
+                });
+            }
+        });
+        assert!(codes.contains(&"L106"), "{findings:?}");
+        findings
+            .into_iter()
+            .find(|finding| finding.rule.code == "L411")
+    };
+    let finding = stalled(false).unwrap();
+    assert!(
+        finding.sentence.contains("lasted 5.004 s instead of"),
+        "{finding:?}"
+    );
+    assert_eq!(finding.evidence[0].line, Some(3));
+    assert_eq!(stalled(true), None);
+}
+
+#[test]
 fn what_does_not_read_is_a_finding_with_its_line() {
     for (code, line, change) in [
         (

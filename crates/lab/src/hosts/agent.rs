@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
+use fwdlab_sys::BootTime;
 use fwdlab_traffic::{
     CountingProgram, Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad,
     InterfaceSink, Link, Pace, TrafficError, Way, XdpProgram, is_card, refuse_default_route,
@@ -310,8 +311,8 @@ impl Agent {
         };
         // The clock is read on both sides of the counter, so that a pause in between moves the sample by half of it
         // only.
-        let count = || -> Result<(Instant, u64), String> {
-            let before = Instant::now();
+        let count = || -> Result<(BootTime, u64), String> {
+            let before = BootTime::now();
             let forwarded_frames = self.forwarded()?;
             Ok((before + before.elapsed() / 2, forwarded_frames))
         };

@@ -1,8 +1,7 @@
 //! A load that was sent, and what became of it.
 
-use std::time::Instant;
-
 use fwdlab_model::NOT_TRANSMITTED;
+use fwdlab_sys::BootTime;
 
 use super::protocol::Counted;
 use super::tester::Sent;
@@ -17,7 +16,7 @@ const DROPS_MISSING_RATIO: f64 = 1e-4;
 
 /// What became of a load.
 pub(super) struct Load {
-    pub(super) started: Instant,
+    pub(super) started: BootTime,
     /// At the sink, at least two.
     pub(super) counted: Vec<Counted>,
     /// From the first to the last of them.

@@ -11,7 +11,7 @@ use fwdlab_model::{
     AddressFamily, LoadRegime, PlannedBlock, ProfileEvery, Resolved, Tester, Variant, VariantName,
     Verification,
 };
-use fwdlab_sys::Interrupts;
+use fwdlab_sys::{BootTime, Interrupts};
 
 use super::Link;
 use super::boot::Booter;
@@ -412,7 +412,7 @@ impl<'a> Measurement<'a> {
             pps,
             traffic.burst_frames,
         )?;
-        let started = Instant::now();
+        let started = BootTime::now();
         let (counted, offered_frames) = tester.measure(settle_ms, length_ms)?;
         let sent = tester.stop()?;
         let forwarded = tester.count()?.forwarded_frames;

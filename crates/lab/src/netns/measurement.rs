@@ -15,7 +15,7 @@ use fwdlab_traffic::{
 
 use super::probe::{send_probe, show_probe};
 use super::quiet::Load;
-use crate::block::{BlockLog, LabEvent, MeasuredSlice, as_f64, conservation};
+use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::{now_utc, settled, sleep_until};
 use crate::counters::{Drops, difference, drops};
 use crate::drop_reasons::DropReasons;
@@ -26,7 +26,7 @@ use crate::probe::FailedProbe;
 use crate::profiler::Place;
 use crate::tester::IngressControl;
 use crate::topology::counting;
-use crate::watch::watch;
+use crate::watch::{cost_ns, watch};
 use crate::{LabError, Topology};
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
@@ -315,15 +315,13 @@ impl<'a> Measurement<'a> {
             .begin(&self.topology, direction, &load.sender)?;
         load.sender.release();
         sleep(settle);
-        let start = Instant::now();
-        let frames_before = load.sender.offered_frames()?;
-        sleep(Duration::from_millis(CONTROL_MS));
-        let frames = load.sender.offered_frames()? - frames_before;
-        let time_ns = start.elapsed().as_secs_f64() * 1e9;
+        let cost_ns = cost_ns(Duration::from_millis(CONTROL_MS), || {
+            Ok(load.sender.offered_frames()?)
+        })?;
         load.hold(&mut self.topology, sink)?;
         self.control.end(&load.sender)?;
         load.sender.release();
-        Ok(time_ns / as_f64(frames.max(1)))
+        Ok(cost_ns)
     }
 
     #[expect(

@@ -7,6 +7,7 @@ mod symbols;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use fwdlab_model::record::stall_bound_s;
 use fwdlab_model::{
     AddressFamily, LoadRegime, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
     VariantName,
@@ -21,7 +22,7 @@ pub(crate) use self::symbols::Symbols;
 
 use self::judge::faults;
 use crate::LabError;
-use crate::watch::Watch;
+use crate::watch::{SAMPLE_EVERY, Watch, longest_gap};
 
 /// How often a profile is taken until it shows the load.
 const ATTEMPTS_MAX: u32 = 3;
@@ -90,8 +91,18 @@ impl Profiler {
             time_s: (last.at - first.at).as_secs_f64(),
             forwarded_frames: last.forwarded_frames - first.forwarded_frames,
         };
+        let longest_s = longest_gap(&watch.samples)
+            .saturating_sub(SAMPLE_EVERY)
+            .as_secs_f64();
+        let bound_s = stall_bound_s(self.slice().as_secs_f64());
+        let stall = ProfileFault::Stalled { longest_s, bound_s };
         let slice = samplers.take(&mut self.symbols, load, OfCpus::All);
-        self.add(family, variant, slice)
+        self.add_unless(
+            family,
+            variant,
+            slice,
+            (longest_s > bound_s).then_some(stall),
+        )
     }
 
     /// Adds a slice to the profile of its trial, and says whether it is to be taken again, because it does not
@@ -102,8 +113,19 @@ impl Profiler {
         variant: &VariantName,
         slice: ProfileSlice,
     ) -> bool {
+        self.add_unless(family, variant, slice, None)
+    }
+
+    fn add_unless(
+        &mut self,
+        family: AddressFamily,
+        variant: &VariantName,
+        slice: ProfileSlice,
+        fault: Option<ProfileFault>,
+    ) -> bool {
         let ProfileSlice { mut record, stacks } = slice;
         record.faults = faults(&record, &stacks, self.regime);
+        record.faults.extend(fault);
         self.accumulate(family, variant, record, stacks)
     }
 

@@ -22,13 +22,13 @@ use super::tester::{Dropping, Family, Passing, TesterCounts, rates_pps, wire};
 use super::threads::{Offer, Place, Running, Tester};
 use crate::LabError;
 use crate::addresses::{TESTER_IN_MAC, frames, frames_back};
-use crate::block::{BlockLog, LabEvent, MeasuredSlice, as_f64, conservation};
+use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::{now_utc, sleep_until};
 use crate::counters::{Drops, difference};
 use crate::environment::steal_s;
 use crate::probe::FailedProbe;
 use crate::profiler;
-use crate::watch::watch;
+use crate::watch::{cost_ns, watch};
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
 const CONTROL: Duration = Duration::from_millis(100);
@@ -420,12 +420,9 @@ impl<'a> Measurement<'a> {
         let counts = TesterCounts::of(&tester);
         let running = Running::start(place, Offer::Taken, tester, vec![Dropping(wire)]);
         sleep(Duration::from_millis(self.resolved.design.settle_ms.into()));
-        let (start, before) = (Instant::now(), counts.offered_frames());
-        sleep(CONTROL);
-        let frames = counts.offered_frames() - before;
-        let time_ns = start.elapsed().as_secs_f64() * 1e9;
+        let cost_ns = cost_ns(CONTROL, || Ok(counts.offered_frames()))?;
         running.stop()?;
-        Ok(time_ns / as_f64(frames.max(1)))
+        Ok(cost_ns)
     }
 
     fn put_to_work(

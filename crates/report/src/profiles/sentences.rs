@@ -176,6 +176,7 @@ fn reason(fault: &ProfileFault) -> (&'static str, Option<f64>) {
         ProfileFault::Idle { ratio, .. } => ("idle CPU", Some(ratio)),
         ProfileFault::Foreign { ratio, .. } => ("other programs", Some(ratio)),
         ProfileFault::NoForwarding => ("nothing that forwards", None),
+        ProfileFault::Stalled { .. } => ("a stall", None),
         ProfileFault::NotTaken { .. } => ("not taken", None),
     }
 }
