@@ -216,7 +216,7 @@ fn refuse_copies(sets: &[Observations]) -> Result<(), WrongArguments> {
         let varies = set
             .values_pps
             .iter()
-            .any(|value| *value != set.values_pps[0]);
+            .any(|value| value.total_cmp(&set.values_pps[0]).is_ne());
         let mut others = sets[..number].iter();
         let copy = others.find(|other| varies && other.values_pps == set.values_pps);
         if let Some(other) = copy {

@@ -320,7 +320,7 @@ fn a_file_is_not_compared_with_itself_or_a_copy() {
     };
     let one = write("one.pps", "100.5\n101.5\n99\n100\n102\n");
     let copy = write("copy.pps", "100.5\n101.5\n99\n100\n102\n");
-    std::os::unix::fs::symlink(&one, path("link.pps")).unwrap();
+    symlink(&one, path("link.pps")).unwrap();
     let (rate, same_rate) = (write("a.pps", "7\n7\n7\n"), write("b.pps", "7\n7\n7\n"));
     let compared = |arguments: &[&str]| {
         let output = fwdlab(&["compare"]).args(arguments).output().unwrap();

@@ -162,7 +162,9 @@ impl Session {
             }
             in_common.extend_from_slice(&one[..fewer]);
         }
-        in_common.iter().any(|value| *value != in_common[0])
+        in_common
+            .iter()
+            .any(|value| value.total_cmp(&in_common[0]).is_ne())
     }
 
     fn variant(&self, key: &Key) -> Option<&SessionVariant> {
