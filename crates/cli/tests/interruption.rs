@@ -236,12 +236,9 @@ fn a_second_run_on_a_live_directory_is_refused() {
         !directories(scratch.path(), EXPERIMENT).is_empty()
     });
     let second = finish(run_command(scratch.path()).spawn().unwrap());
-    assert_eq!(second.status.code(), Some(2), "{}", text(&second));
-    assert!(
-        text(&second).contains(&child.id().to_string()),
-        "{}",
-        text(&second)
-    );
+    assert_eq!(second.status.code(), Some(3), "{}", text(&second));
+    let holder = format!("(process {}) is already measuring", child.id());
+    assert!(text(&second).contains(&holder), "{}", text(&second));
     let first = finish(child);
     assert!(first.status.success(), "{}", text(&first));
     let directories = directories(scratch.path(), EXPERIMENT);
