@@ -335,7 +335,7 @@ fn invalid_trials_of_one_variant_alone_are_found() {
 #[test]
 fn a_slice_that_stood_still_is_a_finding_where_its_trial_counts() {
     let stalled = |is_invalid: bool| {
-        let (codes, findings) = found(&|dir: &Path| {
+        let (codes, findings) = found(|dir: &Path| {
             edit_lines(&dir.join("blocks/1.csv"), |lines| {
                 let mut cells: Vec<&str> = lines[2].split(',').collect();
                 cells[5] = "5.004";
