@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
@@ -17,6 +18,9 @@ use crate::exit::{Code, DONE, WrongArguments};
 use crate::output::tell;
 use crate::plan;
 use crate::run;
+
+/// Who may read a new file, but for what the user's mask takes.
+const MODE: u32 = 0o666;
 
 /// What an experiment has by itself.
 const ROUNDS: u32 = 10;
@@ -71,6 +75,10 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
     let mut written = Written {
         experiment: (experiment.clone(), String::new()),
         lab: (lab.clone(), lab_text),
+        lab_mode: match &arguments.lab {
+            None => MODE,
+            Some(path) => fs::metadata(path)?.mode() & 0o777,
+        },
     };
     written.experiment.1 = change.experiment_text(&lab_named, &conditions);
     let resolved = load(&experiment, None, &written, 0)
@@ -133,11 +141,17 @@ fn remove(files: &[PathBuf], quiet: bool) -> anyhow::Result<()> {
 fn change(arguments: &AbArguments, folder: &Path) -> Result<Change, AbError> {
     let asked = &arguments.change;
     if asked.mechanism != "command" {
+        let of_commands = [("--undo", &arguments.undo), ("--check", &arguments.check)];
+        if let Some((option, _)) = of_commands.iter().find(|(_, text)| text.is_some()) {
+            let mechanism = asked.mechanism;
+            return Err(AbError::OfCommands { option, mechanism });
+        }
         let file = |path: &str| {
             beside(folder, Path::new(path))
                 .to_string_lossy()
                 .into_owned()
         };
+        refuse_one_file_twice(&asked.words)?;
         return Ok(Change::of_words(asked.mechanism, &asked.words, file)?);
     }
     let commands = asked.words.iter().map(|text| command("--command", text));
@@ -160,6 +174,15 @@ fn change(arguments: &AbArguments, folder: &Path) -> Result<Change, AbError> {
 enum AbError {
     #[error(transparent)]
     Change(#[from] ChangeError),
+    #[error(
+        "{option} belongs to --command; fwdlab itself undoes and checks --{mechanism}, so leave it out"
+    )]
+    OfCommands {
+        option: &'static str,
+        mechanism: &'static str,
+    },
+    #[error("{one} and {other} are one file; give variants that differ")]
+    OneFile { one: String, other: String },
     #[error("{option}: {text:?} names no program")]
     NoWords { option: &'static str, text: String },
     #[error("{option}: {text:?} has an unclosed quote or a trailing backslash")]
@@ -173,6 +196,24 @@ enum AbError {
         text: String,
         word: String,
     },
+}
+
+/// A file by two paths: its variants would not differ. Words that are no files have no path to compare.
+fn refuse_one_file_twice(words: &[String]) -> Result<(), AbError> {
+    let mut known: Vec<(PathBuf, &String)> = Vec::new();
+    for word in words {
+        let Ok(canonical) = fs::canonicalize(word) else {
+            continue;
+        };
+        if let Some((_, one)) = known.iter().find(|(known, _)| *known == canonical) {
+            return Err(AbError::OneFile {
+                one: (*one).clone(),
+                other: word.clone(),
+            });
+        }
+        known.push((canonical, word));
+    }
+    Ok(())
 }
 
 fn wrong(error: AbError) -> WrongArguments {
@@ -295,6 +336,8 @@ fn fit(
 struct Written {
     experiment: (PathBuf, String),
     lab: (PathBuf, String),
+    /// Who may read the lab file: a copy of one that names a secret is as secret.
+    lab_mode: u32,
 }
 
 impl Files for Written {
@@ -335,7 +378,16 @@ impl Written {
         }
         let mut made: Vec<PathBuf> = Vec::new();
         for (path, text) in &new {
-            let kept = File::create_new(path).and_then(|mut file| {
+            let mode = if *path == &self.lab.0 {
+                self.lab_mode
+            } else {
+                MODE
+            };
+            let create = |path: &Path| {
+                let mut options = File::options();
+                options.write(true).create_new(true).mode(mode).open(path)
+            };
+            let kept = create(path).and_then(|mut file| {
                 made.push(path.to_path_buf());
                 give_to_caller(&file);
                 file.write_all(text.as_bytes())?;

@@ -751,7 +751,7 @@ fn minutes(text: &str) -> Result<f64, String> {
     let is_time = |minutes: &f64| *minutes > 0.0 && *minutes * 60.0 <= TIME_S_MAX;
     minutes
         .filter(is_time)
-        .ok_or_else(|| "expected a number of minutes greater than 0".to_owned())
+        .ok_or_else(|| "expected a number of minutes, more than 0 and at most a year".to_owned())
 }
 
 fn flows(text: &str) -> Result<(u32, u32), String> {

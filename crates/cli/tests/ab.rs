@@ -6,7 +6,7 @@ mod shared;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -72,6 +72,9 @@ fn a_lab_elsewhere_keeps_its_files_and_finds_the_rulesets() {
         "kind = \"netns\"\n# mine\n",
     )
     .unwrap();
+    // It may name a webhook, which is a secret.
+    let private = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(path.join("bench/labs/mine.toml"), private).unwrap();
     fs::write(path.join("rules/a.nft"), "table inet a {}\n").unwrap();
     fs::write(path.join("rules/b.nft"), "table inet b {}\n").unwrap();
     let written = ab(
@@ -88,7 +91,10 @@ fn a_lab_elsewhere_keeps_its_files_and_finds_the_rulesets() {
         ],
     );
     assert!(written.status.success(), "{}", text(&written));
-    let lab = fs::read_to_string(path.join("bench/labs/x.lab.toml")).unwrap();
+    let lab = path.join("bench/labs/x.lab.toml");
+    let mode = fs::metadata(&lab).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let lab = fs::read_to_string(lab).unwrap();
     assert!(lab.contains("# mine"), "{lab}");
     assert!(lab.contains("\"a.nft\" = \"../../rules/a.nft\""), "{lab}");
     let mut planned = fwdlab(&["plan", "x.toml"]);

@@ -129,6 +129,19 @@ pub enum LabError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// An interface does not take a value of a file in sysfs.
+    #[error(
+        "{path:?} does not take {value:?} ({source}); where another interface does, name it in the binding: interfaces \
+         = [\"dut-in\"]"
+    )]
+    SysfsValue {
+        /// The file.
+        path: PathBuf,
+        /// What was written.
+        value: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// A journal of changes could not be used.
     #[error(
         "{what} the undo journal {path:?}: {error}; nothing is changed without it: make that folder \

@@ -14,6 +14,8 @@ use crate::words::{AddressFamily, Level, safe_name};
 
 /// The word for no ruleset and no image.
 const NONE: &str = "none";
+/// The DUT's interfaces.
+const INTERFACES: [&str; 2] = ["dut-in", "dut-out"];
 /// Sources of the flows at most, as an experiment has by itself.
 const SOURCES_MAX: u32 = 20;
 
@@ -186,12 +188,12 @@ impl Change {
                     });
                 }
                 names[0].clone_into(&mut factor);
-                let name = quoted(names[0]);
                 binding = Some(match levels {
                     Levels::ValuesOf(key) | Levels::SwitchOf(key) => {
-                        format!("{{ {key} = {name} }}")
+                        let (interfaces, name) = of_interface(names[0]);
+                        format!("{{ {key} = {}{interfaces} }}", quoted(name))
                     }
-                    _ => name,
+                    _ => quoted(names[0]),
                 });
             }
             Levels::Files => {
@@ -308,11 +310,12 @@ impl Change {
         .checked()
     }
 
-    /// Refuses levels that read the same.
+    /// Refuses levels that read the same, and those that are the same file or command.
     fn checked(self) -> Result<Self, ChangeError> {
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut meant) = (BTreeSet::new(), BTreeSet::new());
         for side in &self.sides {
-            if !seen.insert(side.level.to_string()) {
+            let is_meant_twice = side.meaning.iter().any(|meaning| !meant.insert(meaning));
+            if is_meant_twice || !seen.insert(side.level.to_string()) {
                 return Err(ChangeError::Twice {
                     mechanism: self.mechanism,
                     word: side.label.clone(),
@@ -406,6 +409,17 @@ impl Change {
         text.push('\n');
         text += &conditions.text();
         text
+    }
+}
+
+/// The end of the binding's table, and the name alone, where it is that of one interface: `dut-in:threaded`.
+fn of_interface(name: &str) -> (String, &str) {
+    let interface = name
+        .split_once(':')
+        .filter(|(interface, name)| INTERFACES.contains(interface) && !name.is_empty());
+    match interface {
+        Some((interface, name)) => (format!(", interfaces = [{}]", quoted(interface)), name),
+        None => (String::new(), name),
     }
 }
 

@@ -286,3 +286,43 @@ proptest! {
         prop_assert!(sources <= 20);
     }
 }
+
+#[test]
+fn a_setting_of_one_interface_is_that_of_no_other() {
+    for (mechanism, words, binding) in [
+        (
+            "sysfs",
+            ["dut-in:threaded=0", "dut-in:threaded=1"],
+            r#"sysfs = { file = "threaded", interfaces = ["dut-in"] }"#,
+        ),
+        (
+            "ethtool",
+            ["dut-out:tx-checksumming=on", "dut-out:tx-checksumming=off"],
+            r#"ethtool = { feature = "tx-checksumming", interfaces = ["dut-out"] }"#,
+        ),
+        (
+            "sysfs",
+            ["queues/rx-0/rps_cpus=0", "queues/rx-0/rps_cpus=1"],
+            r#"sysfs = { file = "queues/rx-0/rps_cpus" }"#,
+        ),
+    ] {
+        let mut change = of_words(mechanism, &words).unwrap();
+        let lab = change.lab_text(NETNS);
+        assert!(lab.contains(binding), "{lab}");
+        written(change, NETNS, &conditions(), &[]);
+    }
+}
+
+#[test]
+fn one_command_in_two_spellings_is_given_twice() {
+    let command = |text: &str| CommandText {
+        text: text.to_owned(),
+        words: text.split_whitespace().map(str::to_owned).collect(),
+    };
+    let twice = Change::of_commands(
+        &[command("tc qdisc  show"), command("tc qdisc show")],
+        Some(&command("true")),
+        None,
+    );
+    assert!(matches!(twice, Err(ChangeError::Twice { .. })), "{twice:?}");
+}

@@ -98,8 +98,15 @@ impl Mechanism for Sysfs {
         };
         let value = self.values.value(level);
         for interface in &self.interfaces {
-            site.topology
-                .write_dut_sysfs(interface, &self.file, &value)?;
+            let written = site.topology.write_dut_sysfs(interface, &self.file, &value);
+            written.map_err(|error| match error {
+                LabError::File { path, source, .. } => LabError::SysfsValue {
+                    path,
+                    value: value.clone(),
+                    source,
+                },
+                error => error,
+            })?;
         }
         if self.file == THREADED && value == "1" {
             // Left to the scheduler, the threads would forward where they happen to wake up.
