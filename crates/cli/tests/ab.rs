@@ -242,7 +242,7 @@ fn a_busy_machine_is_waited_for_where_that_is_asked_and_leaves_no_files_where_no
     );
     assert!(said.contains("--wait"), "{said}");
     assert_eq!(files_below(folder.path()), none, "{said}");
-    // Who wants the report alone is told nothing else.
+    // With --quiet, only the report is printed.
     let quiet = ab(folder.path(), &[&RP_FILTER[..], &["--quiet"]].concat());
     let errors = String::from_utf8(quiet.stderr).unwrap();
     assert_eq!(errors.lines().count(), 1, "{errors}");

@@ -41,8 +41,8 @@ impl MachineClaim {
         }
     }
 
-    /// Claims the machine as [`MachineClaim::acquire`] does, and waits while other processes have it; `on_wait` is told
-    /// of each of them, by its number where it says.
+    /// Claims the machine as [`MachineClaim::acquire`] does, and waits while other processes have it; `on_wait` gets
+    /// the number of each of them, where it is known.
     ///
     /// # Errors
     /// `Interrupted` where the user asks to stop meanwhile.
@@ -80,7 +80,7 @@ impl MachineClaim {
             let address = SocketAddr::from_abstract_name(name)?;
             match UnixListener::bind_addr(&address) {
                 Ok(socket) => Ok(Ok(Self { _socket: socket })),
-                // Whoever has it may have gone in this moment.
+                // Its holder may be gone by now.
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     Ok(Err(Holder(UnixStream::connect_addr(&address).ok())))
                 }
@@ -163,7 +163,7 @@ mod tests {
         let mut waited_for = Vec::new();
         let mut on_wait = |pid| {
             waited_for.push(pid);
-            // It goes only after the other has been told of it.
+            // The holder goes only once the other waits for it.
             claim.lock().unwrap().take();
         };
         MachineClaim::wait_for_name(&name, interrupts, &mut on_wait).unwrap();

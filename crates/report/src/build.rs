@@ -234,14 +234,15 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             "remove what made the trials invalid and measure again",
         );
     }
-    let planned = loaded.plan.blocks.iter().map(|block| block.number);
     let is_recorded = |block: &u32| {
         let mut attempts = loaded.attempts.iter();
         attempts.any(|attempt| attempt.record.block == *block)
     };
-    let missing: Vec<u32> = planned.filter(|block| !is_recorded(block)).collect();
-    if progress.is_finished && !missing.is_empty() {
-        let blocks: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let finished = loaded.finished.iter();
+    let measured = finished.flat_map(|run| run.accepted_blocks.iter().chain(&run.given_up_blocks));
+    let missing = measured.filter(|block| !is_recorded(block));
+    let blocks: Vec<String> = missing.map(ToString::to_string).collect();
+    if !blocks.is_empty() {
         warn(
             "W224",
             None,

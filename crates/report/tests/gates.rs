@@ -104,6 +104,32 @@ fn a_run_that_could_show_nothing_passes_no_check() {
     }
 }
 
+/// A run that ended early has no records of its last blocks, and misses none; one whose records were cut does.
+#[test]
+fn records_that_a_finished_run_had_are_missed() {
+    let missing = |accepted_blocks: Vec<u32>| {
+        let mut loaded = Synthetic {
+            measured_blocks: 6,
+            ..Synthetic::default()
+        }
+        .loaded();
+        loaded.finished = Some(Finished {
+            schema: SCHEMA_VERSION,
+            finished: "2026-11-21T10:00:00Z".to_owned(),
+            accepted_blocks,
+            given_up_blocks: Vec::new(),
+        });
+        let warnings = Report::build(&loaded).unwrap().warnings;
+        let warning = warnings.into_iter().find(|warning| warning.code == "W224");
+        warning.map(|warning| warning.text)
+    };
+    assert_eq!(missing((1..=6).collect()), None);
+    assert_eq!(
+        missing((1..=8).collect()).unwrap(),
+        "the run is finished, and trials.jsonl has no record of block 7, 8"
+    );
+}
+
 /// A variant that forwards nothing in one block of eight is not judged by the other seven alone.
 #[test]
 fn blocks_in_which_nothing_was_forwarded_count() {

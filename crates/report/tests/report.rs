@@ -1252,7 +1252,7 @@ fn a_terminal_of_eighty_columns_holds_every_line() {
     assert!(render::terminal(&report, Some(Path::new("README.md")), 80, true).contains("\x1b[1m"));
 }
 
-/// Frames that are meant to be dropped are told from those that are lost.
+/// Frames that are meant to be dropped are distinguished from those that are lost.
 #[test]
 fn a_page_and_a_readme_say_why_frames_were_dropped() {
     let mut loaded = Synthetic::default().loaded();

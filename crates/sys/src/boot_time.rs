@@ -7,8 +7,8 @@ use nix::time::{ClockId, clock_gettime};
 
 /// A moment on the clock of the time since boot.
 ///
-/// [`std::time::Instant`] stands still while the machine is suspended: whoever looks at it before and after does not
-/// see that nothing ran in between.
+/// [`std::time::Instant`] stops while the machine is suspended, so that readings before and after do not show that
+/// nothing ran in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootTime(Duration);
 

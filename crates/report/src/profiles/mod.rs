@@ -22,7 +22,7 @@ pub(crate) use sentences::{left_out, overhead, signed, taken};
 /// So many functions are listed that differ; a report that lists more is not read.
 const FRAMES_MAX: usize = 12;
 
-/// So many functions are named in a sentence; the others stand in the table.
+/// So many functions are named in a sentence; the table has the others.
 const NAMED_MAX: usize = 3;
 
 /// The profiles of a run, and what they say of its effects.
