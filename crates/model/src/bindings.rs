@@ -389,27 +389,21 @@ fn image(
 /// The first line, from 1, of a ruleset on which nft's word `include` stands, wherever a statement may begin: outside
 /// of quotes and comments.
 fn line_that_includes(ruleset: &str) -> Option<usize> {
-    let (mut line, mut is_quoted, mut is_comment) = (1, false, false);
-    let mut word = String::new();
-    for character in ruleset.chars().chain(['\n']) {
-        let is_of_word = character.is_alphanumeric() || "_-./".contains(character);
-        if is_of_word && !is_quoted && !is_comment {
-            word.push(character);
-            continue;
+    let is_of_word = |character: char| character.is_alphanumeric() || "_-./".contains(character);
+    let includes = |line: &str| {
+        line.split(|character| !is_of_word(character))
+            .any(|word| word == "include")
+    };
+    let mut line = 1;
+    for (number, piece) in placeholder::without_comments(ruleset)
+        .split('"')
+        .enumerate()
+    {
+        let is_quoted = number % 2 == 1;
+        if !is_quoted && let Some(behind) = piece.split('\n').position(includes) {
+            return Some(line + behind);
         }
-        if word == "include" {
-            return Some(line);
-        }
-        word.clear();
-        match character {
-            '\n' => {
-                line += 1;
-                is_comment = false;
-            }
-            '"' if !is_comment => is_quoted = !is_quoted,
-            '#' if !is_quoted => is_comment = true,
-            _ => {}
-        }
+        line += piece.matches('\n').count();
     }
     None
 }
@@ -458,6 +452,7 @@ mod tests {
             ("define x = 1; include\t'a.nft'", 1),
             ("udp dport 1 drop;include\"a.nft\"", 1),
             ("# one\n\n\"\n\" include", 4),
+            ("comment \"a\n#b\"; include \"a.nft\"", 2),
             ("include", 1),
         ] {
             assert_eq!(line_that_includes(ruleset), Some(line), "{ruleset:?}");

@@ -1,5 +1,6 @@
 //! Placeholders: words in braces in a ruleset or a command, which stand for what the lab or the level gives.
 
+use std::iter::repeat_n;
 use std::ops::Range;
 
 use crate::diagnostic::{Diagnostic, nearest, suggest};
@@ -32,19 +33,25 @@ pub(crate) fn unknown<'t>(
     })
 }
 
-/// The text of a ruleset with its comments blanked out, so that every place stays what it is.
+/// The text of a ruleset with its comments blanked out, so that every place stays what it is. Text in quotes may go over
+/// several lines, and has no comments.
 pub(crate) fn without_comments(text: &str) -> String {
-    let lines = text.split_inclusive('\n').map(|line| {
-        let is_outside = |at: &usize| line[..*at].matches('"').count() % 2 == 0;
-        let mut signs = line.match_indices('#').map(|(at, _)| at);
-        let end = signs.find(is_outside).unwrap_or(line.len());
-        let (rule, comment) = line.split_at(end);
-        let blanks = comment
-            .bytes()
-            .map(|byte| if byte == b'\n' { '\n' } else { ' ' });
-        rule.chars().chain(blanks).collect::<String>()
-    });
-    lines.collect()
+    let (mut is_quoted, mut is_comment) = (false, false);
+    let mut blanked = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => is_comment = false,
+            '"' if !is_comment => is_quoted = !is_quoted,
+            '#' if !is_quoted => is_comment = true,
+            _ => {}
+        }
+        if is_comment {
+            blanked.extend(repeat_n(' ', character.len_utf8()));
+        } else {
+            blanked.push(character);
+        }
+    }
+    blanked
 }
 
 /// Says what may stand in the place of a placeholder that does not exist.
@@ -97,7 +104,7 @@ mod tests {
 
     #[test]
     fn comments_are_blanked_out_where_they_stand() {
-        let text = "a # {dut-x} é\n\"#\" {dut-y} # \"\n";
+        let text = "a # {dut-x} é\n\"\n#\" {dut-y} # \"\n";
         let blanked = without_comments(text);
         assert_eq!(blanked.len(), text.len());
         assert_eq!(found(&blanked, OF_INTERFACES), ["{dut-y}"]);
