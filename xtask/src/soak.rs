@@ -28,12 +28,18 @@ struct Storm {
     cases: &'static str,
 }
 
-const STORMS: [Storm; 8] = [
+const STORMS: [Storm; 9] = [
     Storm {
         option: "--kills",
         program: "interruption",
         test: "a_run_killed_at_any_moment_goes_on_to_the_same_plan",
         cases: "1..200",
+    },
+    Storm {
+        option: "--stops",
+        program: "interruption",
+        test: "no_accepted_slice_holds_a_time_in_which_the_run_was_stopped",
+        cases: "1..30",
     },
     Storm {
         option: "--effects",
@@ -79,7 +85,7 @@ const STORMS: [Storm; 8] = [
     },
 ];
 
-/// Kills runs at seeded moments, on this machine and on hosts, lets single effects of a run and single operations
+/// Kills and stops runs at seeded moments, on this machine and on hosts, lets single effects of a run and single operations
 /// on a host fail, of runs, of such that boot, and of restores, has hosts be silent for a minute, and counts how
 /// often profiles are right, and boots the matrix of kernels; or judges mutants of the router, or tests what the feature `parquet` builds.
 ///
@@ -127,7 +133,7 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let storm = STORMS.iter().find(|storm| storm.option == pair[0]);
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
-                "soak: {}: give --kills RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence RANGE, where a range is A..B, both included, \
+                "soak: {}: give --kills RANGE, --stops RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence RANGE, where a range is A..B, both included, \
                  A.. or B alone for 1..B; or --kernels BOOTS; or --mutations alone, or with part of a mutation's name; or \
                  --parquet",
                 pair.join(" ")
@@ -169,6 +175,7 @@ mod tests {
             cases(&[]),
             [
                 "--kills 1..200",
+                "--stops 1..30",
                 "--effects 1..",
                 "--profiles 1..100",
                 "--operations 1..",
