@@ -9,7 +9,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use shared::{data, fwdlab};
 use testkit::{files_below, text};
@@ -63,6 +63,7 @@ fn what_is_written_can_be_planned_and_is_left_alone_the_next_time() {
 
 #[test]
 fn a_lab_elsewhere_keeps_its_files_and_finds_the_rulesets() {
+    testkit::require_tool!("nft");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fs::create_dir_all(path.join("bench/labs")).unwrap();
@@ -260,14 +261,7 @@ fn a_busy_machine_is_waited_for_where_that_is_asked_and_leaves_no_files_where_no
     };
     let (mut child, told, lines) = waiting(&["--wait"]);
     assert!(told.contains(&own), "{told}");
-    let pid = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    testkit::signal(child.id(), "-INT");
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     assert_eq!(files_below(folder.path()), none, "{rest:?}");
@@ -278,14 +272,7 @@ fn a_busy_machine_is_waited_for_where_that_is_asked_and_leaves_no_files_where_no
         .map(Result::unwrap)
         .find(|line| line.contains("measuring into"));
     assert!(began.is_some());
-    let pid = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    testkit::signal(child.id(), "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 

@@ -159,6 +159,7 @@ fn what_cannot_be_driven_is_refused_before_anything_is_done() {
 
 #[test]
 fn every_ready_experiment_can_be_planned_and_takes_about_a_minute() {
+    testkit::require_tool!("nft");
     let scratch = tempfile::tempdir().unwrap();
     let files = ready();
     assert!(!files.is_empty());

@@ -178,9 +178,7 @@ impl Running {
     }
 
     fn signal(&mut self, signal: &str) {
-        let id = self.child().id().to_string();
-        let status = Command::new("kill").args([signal, &id]).status().unwrap();
-        assert!(status.success());
+        testkit::signal(self.child().id(), signal);
     }
 
     fn wait(mut self) -> Output {

@@ -48,11 +48,7 @@ fn run_to_its_end(results: &Path) -> Output {
 
 /// A signal to a run that still lives.
 fn signal(child: &Child, signal: &str) {
-    let status = Command::new("kill")
-        .args([signal, &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
+    testkit::signal(child.id(), signal);
 }
 
 /// The moment of the n-th kill, as a part of a run; the same in every run of this test.

@@ -196,8 +196,7 @@ fn watching_ends_with_the_watcher_and_not_the_run() {
     let run = wait_for_child("a block is measured", run, || {
         has_a_block(scratch.path(), EXPERIMENT)
     });
-    let pid = watch.id().to_string();
-    testkit::succeed(Command::new("kill").args(["-INT", &pid]));
+    testkit::signal(watch.id(), "-INT");
     let watch = finish(watch);
     assert_eq!(watch.status.code(), Some(130), "{}", text(&watch));
     let run = finish(run);
@@ -233,8 +232,7 @@ fn a_run_that_was_killed_is_told_from_one_that_was_stopped() {
     }
 
     let stopped = begin();
-    let pid = stopped.id().to_string();
-    testkit::succeed(Command::new("kill").args(["-INT", &pid]));
+    testkit::signal(stopped.id(), "-INT");
     finish(stopped);
     let shown = text(&show(&directory));
     assert!(shown.contains("stopped: "), "{shown}");

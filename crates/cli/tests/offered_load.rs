@@ -66,6 +66,7 @@ fn reports_say_what_was_offered_under_overload() {
 #[test]
 fn a_load_that_cannot_be_offered_ends_the_run_and_says_what_works() {
     testkit::require_root!();
+    testkit::require_tool!("nft");
     let _machine = testkit::own_the_machine();
     let scratch = tempfile::tempdir().unwrap();
     // No CPU sends so many frames.

@@ -244,8 +244,7 @@ mod tests {
         let output = run(&["sh", "-c", "sleep 5 & echo $!"], "").unwrap();
         let pid: u32 = output.trim().parse().unwrap();
         assert!(Path::new(&format!("/proc/{pid}")).exists());
-        let ended = Command::new("kill").arg(pid.to_string()).status().unwrap();
-        assert!(ended.success());
+        testkit::signal(pid, "-TERM");
     }
 
     #[test]

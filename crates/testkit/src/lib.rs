@@ -175,6 +175,15 @@ pub fn succeed(command: &mut Command) -> Output {
     output
 }
 
+/// Sends a signal (`-INT`) to a process that lives, by the shell: not every machine has the program `kill`.
+///
+/// # Panics
+/// Where there is no such process.
+pub fn signal(pid: u32, signal: &str) {
+    let script = "kill \"$0\" \"$1\"";
+    succeed(Command::new("sh").args(["-c", script, signal, &pid.to_string()]));
+}
+
 /// What a command said and how it ended, for messages.
 #[must_use]
 pub fn text(output: &Output) -> String {

@@ -462,8 +462,7 @@ fn a_load_whose_run_stands_still_ends_by_itself() {
     // More than probes: the load of a slice.
     let child = shared::wait_for_child("a load", child, || rig.sent_frames() > frames + 5000);
     // The program has taken the place of the one that entered its namespace.
-    let signal =
-        |name: &str| testkit::succeed(Command::new("kill").args([name, &child.id().to_string()]));
+    let signal = |name: &str| testkit::signal(child.id(), name);
     signal("-STOP");
     testkit::wait_until("the load ends by itself", || {
         let frames = rig.sent_frames();

@@ -278,8 +278,7 @@ fn kernels_and_packet_filters_are_set_and_put_back_on_an_older_system() {
     let before = rig.dut();
     let _reboots = rig.lab.serve_reboots(Some(Duration::from_millis(300)));
     let child = rig.begin("a block begins", || rig.lab.reboots(Host::Dut) > 2);
-    let pid = child.id().to_string();
-    testkit::succeed(Command::new("kill").args(["-INT", &pid]));
+    testkit::signal(child.id(), "-INT");
     let output = shared::finish(child);
     assert_eq!(output.status.code(), Some(130), "{}", text(&output));
     assert_as_before(&rig, &before);
