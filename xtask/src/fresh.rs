@@ -11,96 +11,18 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{self, command, output};
 
-/// What a machine has that has Rust, a C linker and git: these, what comes with them, a shell and the coreutils.
-const PROGRAMS: [&str; 85] = [
-    // Rust, the linker with its binutils, git and the shell.
-    "cargo",
-    "rustc",
-    "rustup",
-    "cc",
-    "gcc",
-    "ld",
-    "as",
-    "ar",
-    "nm",
-    "objcopy",
-    "objdump",
-    "ranlib",
-    "readelf",
-    "strip",
-    "git",
-    "sh",
-    "bash",
-    "sed",
-    "grep", //
-    // Coreutils.
-    "base64",
-    "basename",
-    "cat",
-    "chgrp",
-    "chmod",
-    "chown",
-    "cksum",
-    "comm",
-    "cp",
-    "cut",
-    "date",
-    "dd",
-    "df",
-    "dirname",
-    "du",
-    "echo",
-    "env",
-    "expr",
-    "false",
-    "fold",
-    "head",
-    "id",
-    "install",
-    "link",
-    "ln",
-    "ls",
-    "md5sum",
-    "mkdir",
-    "mkfifo",
-    "mknod",
-    "mktemp",
-    "mv",
-    "nice",
-    "nohup",
-    "nproc",
-    "od",
-    "paste",
-    "printf",
-    "pwd",
-    "readlink",
-    "realpath",
-    "rm",
-    "rmdir",
-    "seq",
-    "sha256sum",
-    "sleep",
-    "sort",
-    "split",
-    "stat",
-    "stty",
-    "sync",
-    "tail",
-    "tee",
-    "test",
-    "timeout",
-    "touch",
-    "tr",
-    "true",
-    "truncate",
-    "tty",
-    "uname",
-    "uniq",
-    "unlink",
-    "wc",
-    "whoami",
-    "yes",
-];
+/// What comes with Rust, a C linker and git, and a shell.
+const TOOLS: &str = "cargo rustc rustup cc gcc ld as ar nm objcopy objdump ranlib readelf strip git sh bash sed grep";
+
+/// What every machine has.
+const COREUTILS: &str = "base64 basename cat chgrp chmod chown cksum comm cp cut date dd df dirname du echo env expr false \
+    fold head id install link ln ls md5sum mkdir mkfifo mknod mktemp mv nice nohup nproc od paste printf \
+    pwd readlink realpath rm rmdir seq sha256sum sleep sort split stat stty sync tail tee test timeout \
+    touch tr true truncate tty uname uniq unlink wc whoami yes";
+
+fn programs() -> impl Iterator<Item = &'static str> {
+    TOOLS.split_whitespace().chain(COREUTILS.split_whitespace())
+}
 
 /// Plays it: the README's first command, or with `--tests` its second.
 ///
@@ -117,25 +39,22 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         bail!("fresh: it plays root and an ordinary user, so it needs root");
     }
     let folder = tempfile::tempdir()?;
-    let programs = folder.path().join("bin");
-    fs::create_dir(&programs)?;
-    for name in PROGRAMS {
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin)?;
+    for name in programs() {
         // Not every machine has rustup.
         if let Some(program) = found(name) {
-            symlink(program, programs.join(name))?;
+            symlink(program, bin.join(name))?;
         }
+    }
+    if is_of_tests {
+        // In this checkout, where they are built: a clone elsewhere would build them all again.
+        let mut cargo = fresh(&["cargo"], &bin)?;
+        cargo.args(["xtask", "test"]);
+        return command::run(cargo.current_dir(command::repository()));
     }
     let clone = folder.path().join("fwdlab");
     command::run(command("git", ["clone", "--quiet", "--no-hardlinks", "."]).arg(&clone))?;
-
-    if is_of_tests {
-        let mut cargo = fresh(&["cargo"], &programs)?;
-        cargo.args(["xtask", "test"]).current_dir(&clone).env(
-            "CARGO_TARGET_DIR",
-            command::repository().join("target/fresh"),
-        );
-        return command::run(&mut cargo);
-    }
 
     println!("== as root");
     let words = [
@@ -145,7 +64,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         "run",
         "experiments/quickstart.toml",
     ];
-    let mut cargo = fresh(&["cargo"], &programs)?;
+    let mut cargo = fresh(&["cargo"], &bin)?;
     cargo
         .args(words)
         .current_dir(&clone)
@@ -178,7 +97,7 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
         "--regid=65534",
         "--clear-groups",
     ];
-    let mut ordinary = fresh(&user, &programs)?;
+    let mut ordinary = fresh(&user, &bin)?;
     ordinary
         .arg(&program)
         .args(["run", "experiments/quickstart.toml"])
@@ -188,11 +107,11 @@ pub(crate) fn run(options: &[&str]) -> Result<()> {
     judge(&clone, &["strict reverse path filter", "1000 routes"])
 }
 
-/// A command of the fresh machine, where the administrator's programs are hidden too: fwdlab looks there
-/// whatever the `PATH` says.
+/// A command of the fresh machine, where the administrator's programs are hidden too, because fwdlab looks there
+/// whatever the `PATH` says, and the data beside the repository.
 fn fresh(words: &[&str], programs: &Path) -> Result<Command> {
-    const HIDDEN: &str =
-        "for folder in /usr/sbin /sbin; do \"$0\" -t tmpfs none $folder || exit; done; exec \"$@\"";
+    const HIDDEN: &str = "for folder in /usr/sbin /sbin ../shared; do [ ! -d $folder ] || \"$0\" -t tmpfs none $folder || \
+                          exit; done; exec \"$@\"";
     let needed = |name: &str| found(name).with_context(|| format!("fresh: no {name}"));
     let mut command = Command::new(needed("unshare")?);
     command
@@ -269,7 +188,7 @@ mod tests {
     #[test]
     fn a_fresh_machine_has_no_other_programs() {
         for name in ["nft", "ip", "ethtool", "clang", "perf"] {
-            assert!(!PROGRAMS.contains(&name));
+            assert!(programs().all(|program| program != name));
         }
     }
 }

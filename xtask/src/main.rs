@@ -44,7 +44,7 @@ cargo xtask <chore>
                 and a test has to fail for each;
                 --parquet instead: what only that feature builds
   fresh         the README's first command on a machine that has nothing but Rust, a C linker and git;
-                --tests: its second one there, which takes a quarter of an hour
+                --tests: its second one, in this checkout, which takes some minutes
   kernels [6.1 | 6.12 | newest] [--cpus N] [--boots N] [--short]
                 boot Debian's kernels in an emulated machine and have fwdlab run in them
   tidy          crate edges, dead links, stray words and files

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::archive::shared;
 use super::command::{Outcome, outcome};
 
 /// Runs every case below `folder` and returns how many there were.
@@ -38,7 +37,6 @@ fn committed_cases_come_out_byte_for_byte() {
 
 #[test]
 fn shared_cases_come_out_byte_for_byte() {
-    if let Some(folder) = shared("oracle/ministat") {
-        assert_eq!(check_all(&folder), 80);
-    }
+    let folder = testkit::require_shared!("oracle/ministat");
+    assert_eq!(check_all(&folder), 80);
 }

@@ -10,8 +10,6 @@ use fwdlab_stats::ministat::{
     published_blocks,
 };
 
-use super::archive::shared;
-
 /// Blocks that no dialect gives byte for byte, though it gives all their numbers.
 const PASTED_WRONGLY: &[&str] = &[
     // A label is pasted right behind the last line.
@@ -20,9 +18,7 @@ const PASTED_WRONGLY: &[&str] = &[
 
 #[test]
 fn blocks_come_out_byte_for_byte_in_the_dialects_they_agree_with() {
-    let Some(archive) = shared("corpus/netbenches") else {
-        return;
-    };
+    let archive = testkit::require_shared!("corpus/netbenches");
     let mut paths = Vec::new();
     collect_pages(&archive, &mut paths);
     let mut without_datasets = 0;
@@ -161,9 +157,7 @@ const WITH_LOGS: [&str; 3] = [
 
 #[test]
 fn the_oldest_datasets_are_medians_in_the_oldest_dialect() {
-    let Some(archive) = shared("corpus/netbenches") else {
-        return;
-    };
+    let archive = testkit::require_shared!("corpus/netbenches");
     let mut datasets_by_dialects: BTreeMap<Vec<Dialect>, usize> = BTreeMap::new();
     for folder in WITH_LOGS.map(|folder| archive.join(folder)) {
         for (name, published) in datasets(&folder) {

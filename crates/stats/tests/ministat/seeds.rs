@@ -4,8 +4,6 @@ use std::fs;
 
 use fwdlab_stats::ministat::{Dataset, Layout, Report, parse_points};
 
-use super::archive::shared;
-
 /// A dataset: the path of its `.pps` file below the archive's results folder of
 /// its seed, and the figures in it, in the order they were measured.
 type Figures = (&'static str, &'static str, [f64; 5]);
@@ -255,9 +253,7 @@ fn figures_give_the_published_blocks() {
 
 #[test]
 fn the_published_blocks_are_those_expected_here() {
-    let Some(folder) = shared("seeds") else {
-        return;
-    };
+    let folder = testkit::require_shared!("seeds");
     let mut count = 0;
     for block in &BLOCKS {
         let seed = fs::read_to_string(folder.join(block.seed)).unwrap();
@@ -282,9 +278,7 @@ fn the_published_blocks_are_those_expected_here() {
 
 #[test]
 fn the_archive_holds_these_figures() {
-    let Some(folder) = shared("corpus/netbenches") else {
-        return;
-    };
+    let folder = testkit::require_shared!("corpus/netbenches");
     for (results, name, figures) in BLOCKS.iter().flat_map(|block| block.datasets) {
         let text = fs::read(folder.join(results).join(format!("{name}.pps"))).unwrap();
         assert_eq!(parse_points(&text, 1, b" \t").unwrap(), figures, "{name}");

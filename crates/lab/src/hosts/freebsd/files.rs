@@ -235,6 +235,7 @@ mod tests {
     /// What the scripts do where a root can be read only: `mount` writes down what it is told.
     #[test]
     fn a_root_is_writable_for_the_moment_only() {
+        testkit::require_tool!("awk");
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let mount = folder.path().join("mount");
