@@ -69,6 +69,7 @@ const PACKAGES: &[(Sign, &str, &str)] = &[
         "curl",
         "posts to a webhook that a run has ended",
     ),
+    (Program("awk"), "mawk", "scripts for FreeBSD hosts use it"),
     (Program("tcpdump"), "tcpdump", "captures what tests look at"),
     (Program("tshark"), "tshark", "judges captured frames"),
     (
