@@ -13,7 +13,7 @@ use fwdlab_report::format::duration;
 use fwdlab_stats::{CONTROL_CONFIDENCE, minimum_blocks};
 
 use crate::args::{AbArguments, RunArguments};
-use crate::disk::Disk;
+use crate::disk::{Disk, one_file_twice};
 use crate::exit::{Code, DONE, WrongArguments};
 use crate::output::tell;
 use crate::plan;
@@ -151,7 +151,10 @@ fn change(arguments: &AbArguments, folder: &Path) -> Result<Change, AbError> {
                 .to_string_lossy()
                 .into_owned()
         };
-        refuse_one_file_twice(&asked.words)?;
+        if let Some((one, other)) = one_file_twice(&asked.words) {
+            let (one, other) = (one.clone(), other.clone());
+            return Err(AbError::OneFile { one, other });
+        }
         return Ok(Change::of_words(asked.mechanism, &asked.words, file)?);
     }
     let commands = asked.words.iter().map(|text| command("--command", text));
@@ -196,24 +199,6 @@ enum AbError {
         text: String,
         word: String,
     },
-}
-
-/// A file by two paths: its variants would not differ. Words that are no files have no path to compare.
-fn refuse_one_file_twice(words: &[String]) -> Result<(), AbError> {
-    let mut known: Vec<(PathBuf, &String)> = Vec::new();
-    for word in words {
-        let Ok(canonical) = fs::canonicalize(word) else {
-            continue;
-        };
-        if let Some((_, one)) = known.iter().find(|(known, _)| *known == canonical) {
-            return Err(AbError::OneFile {
-                one: (*one).clone(),
-                other: word.clone(),
-            });
-        }
-        known.push((canonical, word));
-    }
-    Ok(())
 }
 
 fn wrong(error: AbError) -> WrongArguments {

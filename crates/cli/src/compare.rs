@@ -14,6 +14,7 @@ use fwdlab_report::{
 use crate::args::CompareArguments;
 use crate::dataset::{self, Column};
 use crate::design;
+use crate::disk::one_file_twice;
 use crate::exit::{Code, WrongArguments};
 use crate::gate;
 use crate::output;
@@ -128,7 +129,14 @@ fn compared(arguments: &CompareArguments, threshold: Option<f64>) -> anyhow::Res
                     give the files (*.pps)";
         return Err(WrongArguments(text.to_owned()).into());
     }
-    refuse_one_file_twice(sources)?;
+    // Every verdict would be "equivalent", and every condition of a check pass.
+    if let Some((one, other)) = one_file_twice(sources) {
+        let (one, other) = (one.display(), other.display());
+        let text = format!(
+            "{one} and {other} are one file; comparing a file with itself shows nothing; give another one"
+        );
+        return Err(WrongArguments(text).into());
+    }
     if design.is_none()
         && arguments.offered.is_empty()
         && let Some((loaded, family, variants)) = of_one_run(sources)?
@@ -187,26 +195,6 @@ fn refuse_one_alone(
         "{shown}: one {what}; compare needs two or more, the first is the baseline; {instead}"
     );
     Err(WrongArguments(text))
-}
-
-/// A file beside itself: every verdict would be "equivalent", and every condition of a check pass.
-fn refuse_one_file_twice(sources: &[PathBuf]) -> Result<(), WrongArguments> {
-    let mut known: Vec<(PathBuf, &PathBuf)> = Vec::new();
-    for source in sources {
-        // One that cannot be found is refused when it is read.
-        let Ok(canonical) = fs::canonicalize(source) else {
-            continue;
-        };
-        if let Some((_, other)) = known.iter().find(|(known, _)| *known == canonical) {
-            let (source, other) = (source.display(), other.display());
-            let text = format!(
-                "{other} and {source} are one file; comparing a file with itself shows nothing; give another one"
-            );
-            return Err(WrongArguments(text));
-        }
-        known.push((canonical, source));
-    }
-    Ok(())
 }
 
 /// Observations that are copies of others, which agree whatever was measured. Values that are all the same say nothing:

@@ -45,6 +45,21 @@ impl Files for Disk {
     }
 }
 
+/// The first two paths that are one file. What is no file, or cannot be found, has no path to compare.
+pub(crate) fn one_file_twice<P: AsRef<Path>>(paths: &[P]) -> Option<(&P, &P)> {
+    let mut known: Vec<(PathBuf, &P)> = Vec::new();
+    for path in paths {
+        let Ok(canonical) = fs::canonicalize(path) else {
+            continue;
+        };
+        if let Some((_, one)) = known.iter().find(|(known, _)| *known == canonical) {
+            return Some((one, path));
+        }
+        known.push((canonical, path));
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
