@@ -6,7 +6,7 @@ use fwdlab_model::record::Fate;
 use fwdlab_model::{AddressFamily, Comparison, ProfileFault, Reference, TrialRecord, VariantName};
 use fwdlab_stats::ministat::{self, Confidence, Dataset, Dialect, Layout};
 use fwdlab_stats::{
-    BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, StatsError,
+    BlockEffect, ComparisonEffects, ComparisonVerdict, ControlVerdict, HALF_A_FRAME, StatsError,
     VariantObservations, VerdictSettings, block_effect, block_methods, ceiling_warnings,
     control_verdict, family_verdicts, log_ratio, median, percent, variance_components,
 };
@@ -729,7 +729,7 @@ fn whole_effect(trial: &TrialRecord, baseline: &TrialRecord) -> Result<BlockEffe
     let whole = |trial: &TrialRecord| {
         let is_silent = trial.observation_pps == 0.0;
         let above_0 = if is_silent {
-            0.5 / trial.measured_s
+            HALF_A_FRAME / trial.measured_s
         } else {
             trial.observation_pps
         };

@@ -62,7 +62,7 @@ impl Count {
 /// A variant that stops forwarding in some blocks has its worst effect there. Leaving these blocks out would judge it
 /// by the others alone. Half a frame is below all that can be counted, so ranks put the block last, where it belongs,
 /// and every sum over blocks stays finite.
-const HALF_A_FRAME: f64 = 0.5;
+pub const HALF_A_FRAME: f64 = 0.5;
 
 /// Takes rounds together, in their order, until every side of them has lasted long enough; what is
 /// left at the end goes to the last. Empty where a side has no time at all.

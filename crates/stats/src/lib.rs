@@ -48,7 +48,9 @@ mod verdict;
 mod warning;
 
 pub use autocorrelation::lag_1_autocorrelation;
-pub use block_effect::{BlockEffect, Observation, Slice, block_effect, log_ratio, observation};
+pub use block_effect::{
+    BlockEffect, HALF_A_FRAME, Observation, Slice, block_effect, log_ratio, observation,
+};
 pub use bootstrap::bca_interval;
 pub use ceiling::{VariantObservations, ceiling_warnings};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
