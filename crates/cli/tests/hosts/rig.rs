@@ -99,7 +99,7 @@ impl Rig {
     }
 
     /// Proves that a run came to its end: all of so many blocks were measured. On a busy machine some may be invalid,
-    /// for a load that fell short and nothing else.
+    /// for a load that fell short or a slice that stood still, and nothing else.
     pub(crate) fn assert_measured(&self, output: &Output, blocks: usize) {
         let said = text(output);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
@@ -111,7 +111,8 @@ impl Rig {
             .collect();
         assert!(measured.into_iter().eq(1..=blocks as u64), "{said}");
         for reason in invalid_reasons(&records) {
-            assert_eq!(reason["reason"], "load-short", "{said}");
+            let is_of_the_machine = ["load-short", "stalled"].contains(&reason["reason"].as_str().unwrap());
+            assert!(is_of_the_machine, "{reason}: {said}");
         }
         for name in ["finished.json", "README.md"] {
             assert!(directory.join(name).is_file(), "no {name}: {said}");
