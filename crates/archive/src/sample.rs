@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    AddressFamily, BlockRecord, Comparison, Conservation, CpuSamples, Design, Environment,
-    FamilyOrder, InvalidReason, Lab, Order, Placement, Plan, PlannedBlock, ProfileFault,
-    ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord,
-    Traffic, TrialRecord, Variant, VariantName,
+    AccountSource, AddressFamily, BlockRecord, Comparison, Conservation, CpuSamples, Design,
+    Environment, FamilyOrder, InvalidReason, Lab, Order, Placement, Plan, PlannedBlock,
+    ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION, SessionRecord,
+    SliceRecord, Traffic, TrialRecord, Variant, VariantName,
 };
 
 use crate::results::NewRun;
@@ -170,6 +170,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
                     calibration_ns: 100_000,
                     steal_s: 0.0,
                     switch_s: 0.003,
+                    competing_s: Some(0.0005),
                 })
         })
         .collect();
@@ -194,6 +195,8 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             undisturbed_s: 0.18,
             observation_pps: 1_200_000.0 + f64::from(block * 10 + position) / 3.0,
             pooled_pps: 1_200_000.1,
+            competing_s: Some(0.001),
+            competitors: Vec::new(),
             steal_s: 0.0,
             calibration_ns: 1e5,
             profile: Some(Box::new(profile())),
@@ -218,6 +221,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
         conservation: BTreeMap::from([(order.family, Conservation::default())]),
         generator_cost_ns: BTreeMap::from([(order.family, 81.25)]),
         undisturbed_loop_ns: 690.0,
+        cpu_account: Some(AccountSource::Scheduler),
         rate_basis: BTreeMap::from([(order.family, RateBasis::Undisturbed)]),
         differing_facts: BTreeMap::new(),
         tester: None,

@@ -13,7 +13,10 @@ use crate::error::{ArchiveError, Place};
 
 /// The first row of a slices file: the names of its columns.
 pub const SLICES_HEADER: &str = "family,round,position,variant,start_s,time_s,offered_frames,\
-forwarded_frames,undisturbed_s,undisturbed_frames,dropped_frames,calibration_ns,steal_s,switch_s";
+forwarded_frames,undisturbed_s,undisturbed_frames,dropped_frames,calibration_ns,steal_s,switch_s,competing_s";
+
+/// The columns that older directories lack, with the comma before them.
+const LACKING: &str = ",competing_s";
 
 /// Slices as the text of their file.
 ///
@@ -25,7 +28,7 @@ pub fn format_slices(slices: &[SliceRecord]) -> String {
     for slice in slices {
         writeln!(
             text,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             slice.family,
             slice.round,
             slice.position,
@@ -39,7 +42,10 @@ pub fn format_slices(slices: &[SliceRecord]) -> String {
             slice.dropped_frames,
             slice.calibration_ns,
             slice.steal_s,
-            slice.switch_s
+            slice.switch_s,
+            slice
+                .competing_s
+                .map_or_else(String::new, |time_s| time_s.to_string())
         )
         .expect("writing to memory does not fail");
     }
@@ -52,24 +58,27 @@ pub fn format_slices(slices: &[SliceRecord]) -> String {
 /// [`ArchiveError::Damaged`] with the line.
 pub fn parse_slices(path: &Path, text: &str) -> Result<Vec<SliceRecord>, ArchiveError> {
     let mut lines = text.lines();
-    if lines.next() != Some(SLICES_HEADER) {
+    let header = lines.next().unwrap_or_default();
+    let headers = [Some(SLICES_HEADER), SLICES_HEADER.strip_suffix(LACKING)];
+    let Some(header) = headers.into_iter().flatten().find(|known| *known == header) else {
         return Err(ArchiveError::damaged(
             Place::line(path, 1),
             format!("the columns are not {SLICES_HEADER:?}"),
         ));
-    }
+    };
     lines
         .enumerate()
         .map(|(index, line)| {
-            parse_row(line)
+            parse_row(header, line)
                 .map_err(|what| ArchiveError::damaged(Place::line(path, index + 2), what))
         })
         .collect()
 }
 
-fn parse_row(row: &str) -> Result<SliceRecord, String> {
+/// A row below a header, which is known.
+fn parse_row(header: &'static str, row: &str) -> Result<SliceRecord, String> {
     let mut cells = Cells {
-        names: SLICES_HEADER.split(','),
+        names: header.split(','),
         cells: row.split(','),
     };
     let slice = SliceRecord {
@@ -87,6 +96,11 @@ fn parse_row(row: &str) -> Result<SliceRecord, String> {
         calibration_ns: cells.number()?,
         steal_s: cells.seconds()?,
         switch_s: cells.seconds()?,
+        competing_s: if header == SLICES_HEADER {
+            cells.seconds_if_known()?
+        } else {
+            None
+        },
     };
     match cells.cells.next() {
         Some(cell) => Err(format!("a cell too many ({cell:?})")),
@@ -113,6 +127,15 @@ impl<'a> Cells<'a> {
         let (name, cell) = self.next()?;
         cell.parse()
             .map_err(|_| format!("{name}: not a number of its kind ({cell:?})"))
+    }
+
+    /// None of an empty cell.
+    fn seconds_if_known(&mut self) -> Result<Option<f64>, String> {
+        if self.cells.clone().next() == Some("") {
+            self.next()?;
+            return Ok(None);
+        }
+        self.seconds().map(Some)
     }
 
     fn seconds(&mut self) -> Result<f64, String> {
@@ -142,7 +165,7 @@ mod tests {
         (
             (any::<bool>(), any::<u32>(), any::<u32>(), ".{0,12}"),
             (finite(), finite(), any::<u64>(), any::<u64>()),
-            (finite(), any::<u64>()),
+            (finite(), any::<u64>(), prop::option::of(finite())),
             (any::<u64>(), any::<u64>(), finite(), finite()),
         )
             .prop_map(|(place, counts, undisturbed, rest)| SliceRecord {
@@ -164,23 +187,35 @@ mod tests {
                 calibration_ns: rest.1,
                 steal_s: rest.2,
                 switch_s: rest.3,
+                competing_s: undisturbed.2,
             })
     }
 
     #[test]
     fn a_wrong_cell_is_named_with_its_line() {
-        let good = "inet,1,0,none,0.1,0.1,10,9,0.09,8,1,1000,0,0.01";
+        let good = "inet,1,0,none,0.1,0.1,10,9,0.09,8,1,1000,0,0.01,";
         for (row, what) in [
             ("", "family: unknown variant ``"),
             ("inet,1", "position: there is no such cell"),
-            ("inet,1,0,../x,0,0,0,0,0,0,0,0,0,0", "variant: variant name"),
+            (
+                "inet,1,0,../x,0,0,0,0,0,0,0,0,0,0,0",
+                "variant: variant name",
+            ),
             (
                 "inet,1,0,none,NaN,0,0,0,0,0,0,0,0,0",
                 "start_s: not a number",
             ),
+            (
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,x",
+                "competing_s: not a number",
+            ),
+            (
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0",
+                "competing_s: there is no such cell",
+            ),
             ("inet,-1,0,none,0,0,0,0,0,0,0,0,0,0", "round: not a number"),
             (
-                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,7",
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,0.5,7",
                 "a cell too many (\"7\")",
             ),
         ] {
@@ -191,6 +226,13 @@ mod tests {
             assert!(message.contains(what), "{message}");
         }
         assert!(parse_slices(Path::new("x"), "").is_err());
+        // A directory from before somebody looked at competitors.
+        let header = SLICES_HEADER.strip_suffix(LACKING).unwrap();
+        let row = good.strip_suffix(',').unwrap();
+        let slices = parse_slices(Path::new("x"), &format!("{header}\n{row}\n")).unwrap();
+        assert_eq!(slices[0].competing_s, None);
+        let error = parse_slices(Path::new("x"), &format!("{header}\n{good}\n")).unwrap_err();
+        assert!(error.to_string().contains("a cell too many"), "{error}");
         assert!(parse_slices(Path::new("x"), "family,round\n").is_err());
     }
 

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fwdlab_model::{
-    AddressFamily, BlockRecord, Conservation, CpuTimes, CpuUse, LoadRegime, PlannedBlock,
-    ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord,
-    VariantName, Verification,
+    AccountSource, AddressFamily, BlockRecord, Conservation, CpuTimes, CpuUse, LoadRegime,
+    PlannedBlock, ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, Tester,
+    TrialRecord, VariantName, Verification,
 };
 
 use fwdlab_sys::BootTime;
 
 use crate::counters::Drops;
+use crate::cpu_account::{Taken, competitors};
 use crate::interference::{counted, rate_basis, tell_undisturbed};
 use crate::profiler::Profiler;
 use crate::validity::{self, AskedLoad, TrialEvidence};
@@ -93,6 +94,8 @@ pub(crate) struct MeasuredSlice<'a> {
     pub(crate) dut_cpus: BTreeMap<u32, CpuTimes>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
+    /// Who took time of the load's CPUs inside it; none where nobody could tell.
+    pub(crate) takers: Option<Taken>,
 }
 
 /// What is noted of a block while it runs.
@@ -107,6 +110,8 @@ pub(crate) struct BlockLog {
     conservation: BTreeMap<AddressFamily, Conservation>,
     generator_cost_ns: BTreeMap<AddressFamily, f64>,
     pub(crate) profiler: Option<Profiler>,
+    /// From where it is known who else had the load's CPUs.
+    pub(crate) cpu_account: Option<AccountSource>,
 }
 
 /// Which block it is, and how it began.
@@ -132,6 +137,7 @@ impl BlockLog {
             profiler: resolved
                 .profiling
                 .map(|profiling| Profiler::new(profiling, regime)),
+            cpu_account: None,
         }
     }
 
@@ -163,6 +169,7 @@ impl BlockLog {
             calibration_ns: loops_ns.min().unwrap_or_default(),
             steal_s: slice.steal_s,
             switch_s: slice.switch.as_secs_f64(),
+            competing_s: (slice.takers.as_ref()).map(|takers| competing_s(takers, &samples)),
         };
         let evidence = self.evidence_of(slice.family, slice.variant);
         if evidence.start.is_empty() {
@@ -176,6 +183,9 @@ impl BlockLog {
         }
         for (cpu, times) in slice.dut_cpus {
             *evidence.dut_cpus.entry(cpu).or_default() += times;
+        }
+        for (who, time) in slice.takers.into_iter().flatten() {
+            *evidence.takers.entry(who).or_default() += time;
         }
         evidence.settings_moved = evidence.settings_moved.take().or(slice.settings_moved);
         self.samples.push(samples);
@@ -247,6 +257,7 @@ impl BlockLog {
             conservation: self.conservation,
             generator_cost_ns: self.generator_cost_ns,
             undisturbed_loop_ns,
+            cpu_account: self.cpu_account,
             rate_basis: rate_basis(planned, &self.slices),
             differing_facts: BTreeMap::new(),
             tester: None,
@@ -271,6 +282,18 @@ impl BlockLog {
             slices: self.slices,
             profiles,
         }
+    }
+}
+
+/// How long others had the load's CPUs in a slice: as its samples tell, or, where those do not, as the sum over whoever
+/// it was.
+fn competing_s(takers: &Taken, samples: &[Sample]) -> f64 {
+    let (start, end) = (samples[0], samples[samples.len() - 1]);
+    let sampled = end.taken.saturating_sub(start.taken);
+    if sampled.is_zero() {
+        takers.values().sum::<Duration>().as_secs_f64()
+    } else {
+        sampled.as_secs_f64()
     }
 }
 
@@ -353,6 +376,8 @@ fn trials(
                     observation.median_forwarding_rate_pps
                 }),
                 pooled_pps: as_f64(forwarded_frames) / measured_s,
+                competing_s: own.iter().map(|slice| slice.competing_s).sum(),
+                competitors: competitors(&evidence.takers, measured_s),
                 steal_s: own.iter().map(|slice| slice.steal_s).sum(),
                 calibration_ns: median(own.iter().map(|slice| as_f64(slice.calibration_ns))),
                 profile: None,
@@ -363,6 +388,7 @@ fn trials(
                 &evidence,
                 usual_calibration_ns,
                 f64::from(resolved.design.slice_ms) / 1e3,
+                basis,
                 asked,
             ));
             trials.push(trial);

@@ -25,6 +25,7 @@ pub(crate) fn tell_undisturbed(slices: &mut [SliceRecord], samples: &[Vec<Sample
                 at_s: (sample.at - samples[0].at).as_secs_f64(),
                 forwarded_frames: sample.forwarded_frames,
                 loop_ns: sample.loop_ns,
+                competing_s: sample.taken.as_secs_f64(),
             })
             .collect();
         let part = fwdlab_stats::undisturbed(&samples, undisturbed_loop_ns);
@@ -118,6 +119,7 @@ mod tests {
             calibration_ns: 700,
             steal_s: 0.0,
             switch_s: 0.0,
+            competing_s: None,
         }
     }
 
@@ -131,6 +133,7 @@ mod tests {
                     at: start + Duration::from_millis(50) * number,
                     forwarded_frames: u64::from(number) * 7,
                     loop_ns,
+                    taken: Duration::ZERO,
                 })
                 .collect()
         };

@@ -5,6 +5,7 @@ mod addresses;
 mod block;
 mod clock;
 mod counters;
+mod cpu_account;
 pub mod doctor;
 mod drop_reasons;
 mod dut;
@@ -47,4 +48,4 @@ pub use restore::{
 pub use router::RouterLab;
 pub use tester::TesterChoice;
 pub use topology::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT, Topology};
-pub use validity::{CALIBRATION_RATIO_MAX, LOAD_RATIO_MIN, STEAL_RATIO_MAX};
+pub use validity::{CALIBRATION_RATIO_MAX, COMPETING_RATIO_MAX, LOAD_RATIO_MIN, STEAL_RATIO_MAX};

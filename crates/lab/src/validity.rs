@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::block::as_f64;
+use crate::cpu_account::Taken;
 use fwdlab_model::record::stall_bound_s;
 use fwdlab_model::{
-    AddressFamily, Conservation, CpuTimes, InvalidReason, LoadRegime, Resolved, TrialRecord,
+    AddressFamily, Competitor, Conservation, CpuTimes, InvalidReason, LoadRegime, RateBasis,
+    Resolved, TrialRecord,
 };
 
 /// More of the load CPU than this taken by the hypervisor makes a trial invalid.
@@ -15,6 +17,10 @@ pub const STEAL_RATIO_MAX: f64 = 0.25;
 /// invalid. Loops on shared machines vary by a fifth from moment to moment; this is the mark of
 /// another machine speed altogether.
 pub const CALIBRATION_RATIO_MAX: f64 = 1.5;
+
+/// Others that had more than this part of the load's CPUs, in the time on which the forwarding rate rests, make a trial
+/// invalid.
+pub const COMPETING_RATIO_MAX: f64 = 0.25;
 
 /// A paced generator that offers less than this part of the intended load makes a trial invalid.
 pub const LOAD_RATIO_MIN: f64 = 0.99;
@@ -72,6 +78,8 @@ pub(crate) struct TrialEvidence {
     pub(crate) dut_cpus: BTreeMap<u32, CpuTimes>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
+    /// Who took time of the load's CPUs.
+    pub(crate) takers: Taken,
     /// The longest time beyond the usual in which nothing was read inside a slice, in seconds.
     pub(crate) longest_stall_s: f64,
 }
@@ -122,6 +130,7 @@ pub(crate) fn of_trial(
     evidence: &TrialEvidence,
     usual_calibration_ns: f64,
     slice_s: f64,
+    basis: RateBasis,
     asked: &AskedLoad,
 ) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
@@ -137,6 +146,18 @@ pub(crate) fn of_trial(
         reasons.push(InvalidReason::Stolen {
             ratio: steal_ratio,
             bound: STEAL_RATIO_MAX,
+        });
+    }
+    let competing_ratio = match basis {
+        RateBasis::AllTime => trial.competing_s.unwrap_or_default() / trial.measured_s,
+        // Their time is left out of it.
+        RateBasis::Undisturbed => 0.0,
+    };
+    if competing_ratio > COMPETING_RATIO_MAX {
+        reasons.push(InvalidReason::Competition {
+            ratio: competing_ratio,
+            bound: COMPETING_RATIO_MAX,
+            by: names(&trial.competitors),
         });
     }
     let calibration_ratio = trial.calibration_ns / usual_calibration_ns;
@@ -164,6 +185,22 @@ pub(crate) fn of_trial(
     reasons
 }
 
+/// The names of the greatest competitors.
+fn names(competitors: &[Competitor]) -> String {
+    const NAMED_MAX: usize = 3;
+    let mut names: Vec<&str> = Vec::new();
+    for competitor in competitors {
+        if !names.contains(&competitor.name.as_str()) {
+            names.push(&competitor.name);
+        }
+    }
+    match names.len() {
+        0 => "others".to_owned(),
+        1..=NAMED_MAX => names.join(", "),
+        _ => format!("{} and others", names[..NAMED_MAX].join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,6 +226,8 @@ mod tests {
             undisturbed_s: 1.0,
             observation_pps: 1e5,
             pooled_pps: 1e5,
+            competing_s: None,
+            competitors: Vec::new(),
             steal_s: 0.0,
             calibration_ns: 100.0,
             profile: None,
@@ -214,7 +253,14 @@ mod tests {
         let mut trial = trial();
         trial.observation_pps = 0.0;
         assert_eq!(
-            of_trial(&trial, &TrialEvidence::default(), 100.0, 1.0, &paced()),
+            of_trial(
+                &trial,
+                &TrialEvidence::default(),
+                100.0,
+                1.0,
+                RateBasis::Undisturbed,
+                &paced()
+            ),
             []
         );
     }
@@ -230,14 +276,29 @@ mod tests {
         trial.steal_s = 0.5;
         trial.calibration_ns = 200.0;
         trial.offered_frames = 98_000;
-        assert_eq!(of_trial(&trial, &evidence, 100.0, 1.0, &paced()).len(), 5);
+        trial.competing_s = Some(0.3);
+        trial.competitors = ["cargo", "rustc", "cargo"]
+            .map(|name| Competitor {
+                cpu: 0,
+                name: name.to_owned(),
+                time_s: 0.1,
+            })
+            .into();
+        let judge = |basis| of_trial(&trial, &evidence, 100.0, 1.0, basis, &paced());
+        let reasons = judge(RateBasis::AllTime);
+        assert_eq!(reasons.len(), 6);
+        assert!(reasons.iter().any(|reason| reason.to_string()
+            == "cargo, rustc had 30 % of the load's CPU time (bound 25 %)"));
+        // What is left out of the rate does not speak against it.
+        assert_eq!(judge(RateBasis::Undisturbed).len(), 5);
     }
 
     #[test]
     fn an_overload_that_drops_nothing_shows_the_generator_and_not_the_dut() {
         let overload = asked(LoadRegime::Overload, None);
         let judge = |trial: &TrialRecord, asked: &AskedLoad| {
-            of_trial(trial, &TrialEvidence::default(), 100.0, 1.0, asked)
+            let evidence = TrialEvidence::default();
+            of_trial(trial, &evidence, 100.0, 1.0, RateBasis::AllTime, asked)
         };
         let mut trial = trial();
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);

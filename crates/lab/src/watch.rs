@@ -10,6 +10,7 @@ use fwdlab_sys::BootTime;
 
 use crate::LabError;
 use crate::block::as_f64;
+use crate::cpu_account::{CpuAccount, Taken};
 
 /// Time from one sample to the next. What disturbs a core on a shared host comes and goes within some
 /// milliseconds; a sample, with all that a change of threads brings, costs the load about 25
@@ -31,6 +32,8 @@ pub(crate) struct Sample {
     pub(crate) at: BootTime,
     pub(crate) forwarded_frames: u64,
     pub(crate) loop_ns: u64,
+    /// Time that others took of the load's CPUs so far; only differences within a watch mean anything.
+    pub(crate) taken: Duration,
 }
 
 /// What was seen of the load for a while.
@@ -39,6 +42,8 @@ pub(crate) struct Watch<E> {
     pub(crate) samples: Vec<Sample>,
     /// What was read at the edges.
     pub(crate) edges: [E; 2],
+    /// Who took time of the load's CPUs between them.
+    pub(crate) takers: Taken,
     /// The thread that looked.
     pub(crate) thread: u32,
 }
@@ -69,7 +74,8 @@ pub(crate) fn prove_cpu_is_free(cpu: u32) -> Result<(), LabError> {
 ///
 /// The samples are taken by a thread on the load CPU that goes, where it may, before every ordinary
 /// thread: the load stands still meanwhile, so that the loop's time is that of the loop alone, and
-/// what keeps the load from its CPU keeps the samples from it too.
+/// what keeps the load from its CPU keeps the samples from it too, but for programs before which the
+/// thread goes: of those, `account` tells.
 ///
 /// # Errors
 /// Those of `forwarded_frames`, which tells how many there were so far, and of `edge`, which reads what else
@@ -77,6 +83,7 @@ pub(crate) fn prove_cpu_is_free(cpu: u32) -> Result<(), LabError> {
 pub(crate) fn watch<E: Send>(
     cpu: u32,
     length: Duration,
+    account: &CpuAccount,
     forwarded_frames: impl Fn() -> Result<u64, LabError> + Send,
     edge: impl Fn() -> Result<E, LabError> + Send,
 ) -> Result<Watch<E>, LabError> {
@@ -86,7 +93,8 @@ pub(crate) fn watch<E: Send>(
             // Where it may not, it takes its turn with the load.
             let _ = fwdlab_sys::prefer_this_thread();
             let mut samples = Vec::new();
-            let first = sample(&forwarded_frames)?;
+            let reading = account.read();
+            let first = sample(account, &forwarded_frames)?;
             let before = edge()?;
             let (start, end) = (first.at, first.at + length);
             let mut last = first.at;
@@ -95,13 +103,15 @@ pub(crate) fn watch<E: Send>(
                 // A sample that comes late does not make the next one late.
                 let due = start + SAMPLE_EVERY * ticks(last - start).saturating_add(1);
                 sleep(due.min(end) - BootTime::now());
-                let sample = sample(&forwarded_frames)?;
+                let sample = sample(account, &forwarded_frames)?;
                 last = sample.at;
                 samples.push(sample);
             }
+            let after = edge()?;
             Ok(Watch {
                 samples,
-                edges: [before, edge()?],
+                edges: [before, after],
+                takers: account.taken_since(&reading),
                 thread: fwdlab_sys::this_thread(),
             })
         });
@@ -153,13 +163,17 @@ fn ticks(time: Duration) -> u32 {
 
 /// The clock is read on both sides of the counter, so that a pause of this thread in between moves the
 /// sample by half of it only.
-fn sample(frames: impl Fn() -> Result<u64, LabError>) -> Result<Sample, LabError> {
+fn sample(
+    account: &CpuAccount,
+    frames: impl Fn() -> Result<u64, LabError>,
+) -> Result<Sample, LabError> {
     let before = BootTime::now();
     let forwarded_frames = frames()?;
     let after = BootTime::now();
     Ok(Sample {
         at: before + (after - before) / 2,
         forwarded_frames,
+        taken: account.taken(),
         loop_ns: loop_ns(),
     })
 }
@@ -202,6 +216,7 @@ mod tests {
         let watch = watch(
             cpu,
             length,
+            &CpuAccount::None,
             || Ok(frames.fetch_add(1, Ordering::Relaxed)),
             || Ok(frames.load(Ordering::Relaxed)),
         )
@@ -226,7 +241,13 @@ mod tests {
     fn an_error_ends_the_watch() {
         let cpu = fwdlab_sys::online_cpus().unwrap()[0];
         let stop = || Err(LabError::Interrupted);
-        let result = watch(cpu, Duration::from_secs(3600), stop, stop);
+        let result = watch(
+            cpu,
+            Duration::from_secs(3600),
+            &CpuAccount::None,
+            stop,
+            stop,
+        );
         assert!(matches!(result, Err(LabError::Interrupted)));
     }
 

@@ -99,6 +99,13 @@ pub struct TrialRecord {
     pub observation_pps: f64,
     /// All forwarded frames / all slice time, disturbed or not.
     pub pooled_pps: f64,
+    /// Time that others took of the load's CPUs during its slices, in seconds: other programs, threads of the kernel
+    /// that do not serve frames, other devices. None where nobody could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub competing_s: Option<f64>,
+    /// Who took it: those that took a thousandth of its time or more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub competitors: Vec<Competitor>,
     /// CPU time that the hypervisor took from the load CPU during its slices, in seconds.
     pub steal_s: f64,
     /// Median over its slices of the calibration loop's shortest time, in nanoseconds.
@@ -127,6 +134,27 @@ impl TrialRecord {
     pub fn belongs_to(&self, block: &BlockRecord) -> bool {
         (self.session, self.block, self.attempt) == (block.session, block.block, block.attempt)
     }
+}
+
+/// A program, a thread of the kernel or a device that had a CPU of the load beside it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Competitor {
+    /// The CPU.
+    pub cpu: u32,
+    /// What it is called.
+    pub name: String,
+    /// How long it had the CPU, in seconds.
+    pub time_s: f64,
+}
+
+/// From where it is known who had the load's CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccountSource {
+    /// The kernel's scheduler, switch by switch.
+    Scheduler,
+    /// The CPU time of threads and processes: how much was taken, and probably by whom.
+    Clocks,
 }
 
 /// Evidence against a trial that does not use its forwarding rate.
@@ -170,6 +198,15 @@ pub enum InvalidReason {
         longest_s: f64,
         /// The bound.
         bound_s: f64,
+    },
+    /// Others had more of the load's CPUs in the time that counts than the stated bound.
+    Competition {
+        /// Part of that time.
+        ratio: f64,
+        /// The bound.
+        bound: f64,
+        /// Who, the greatest first.
+        by: String,
     },
     /// The tester sent less than the intended load.
     LoadShort {
@@ -223,6 +260,12 @@ impl std::fmt::Display for InvalidReason {
                 "nothing was read for {longest_s:.3} s in a slice (bound {bound_s:.3} s); was fwdlab stopped, or \
                  the machine paused or suspended?"
             ),
+            Self::Competition { ratio, bound, by } => write!(
+                f,
+                "{by} had {:.0} % of the load's CPU time (bound {:.0} %)",
+                ratio * 100.0,
+                bound * 100.0
+            ),
             Self::LoadShort { ratio, bound } => write!(
                 f,
                 "offered {:.2} % of the intended load (bound {:.2} %)",
@@ -268,6 +311,9 @@ pub struct BlockRecord {
     pub generator_cost_ns: BTreeMap<AddressFamily, f64>,
     /// The calibration loop's time where nothing disturbs it, in nanoseconds.
     pub undisturbed_loop_ns: f64,
+    /// From where it is known who else had the load's CPUs; none where nobody could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_account: Option<AccountSource>,
     /// Which part of the slices the observations rest on, by family.
     pub rate_basis: BTreeMap<AddressFamily, RateBasis>,
     /// Of a lab of hosts: everything that was found to differ between the variants on the DUT, by variant and
@@ -403,6 +449,8 @@ pub struct SliceRecord {
     pub steal_s: f64,
     /// Time to switch to this variant, before the settle window, in seconds.
     pub switch_s: f64,
+    /// Time that others took of the load's CPUs, in seconds; none where nobody could tell.
+    pub competing_s: Option<f64>,
 }
 
 /// How much later than usual a sample may come in a slice of `slice_s` seconds, in seconds.
@@ -733,6 +781,8 @@ mod tests {
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,
+            competing_s: None,
+            competitors: Vec::new(),
             steal_s: 0.0,
             calibration_ns: 1.0,
             profile: None,
@@ -756,6 +806,7 @@ mod tests {
             conservation: BTreeMap::new(),
             generator_cost_ns: BTreeMap::new(),
             undisturbed_loop_ns: 1.0,
+            cpu_account: None,
             rate_basis: BTreeMap::new(),
             differing_facts: BTreeMap::new(),
             tester: None,

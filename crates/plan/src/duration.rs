@@ -174,6 +174,7 @@ mod tests {
             conservation: BTreeMap::new(),
             generator_cost_ns: BTreeMap::new(),
             undisturbed_loop_ns: 0.0,
+            cpu_account: None,
             rate_basis: BTreeMap::new(),
             differing_facts: BTreeMap::new(),
             tester: None,

@@ -13,6 +13,7 @@ use fwdlab_stats::ministat::Dialect;
 
 use crate::causes::PART_OF_A_PACKET;
 use crate::checks;
+use crate::competition;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::judge::judge;
@@ -348,10 +349,19 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             );
         }
     }
+    warnings.extend(competition::warnings(loaded));
+    let mut warn = |code: &str, text: String, remedy: &str| {
+        warnings.push(Warning {
+            code: code.to_owned(),
+            subjects: Vec::new(),
+            text,
+            remedy: Some(remedy.to_owned()),
+            percent: None,
+        });
+    };
     if loaded.resolved.design.order == Order::InSequence {
         warn(
             "W212",
-            None,
             "the order of the slices was not random: what drifts inside a round, or lingers from one \
              variant to the next, falls on the same variant every time and reads as its effect, and no \
              check can tell it from that"
@@ -367,7 +377,6 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
     if !has_control {
         warn(
             "W207",
-            None,
             "there is no A/A control, so nothing shows how large an effect this lab finds where \
              there is none"
                 .to_owned(),

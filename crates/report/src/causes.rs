@@ -151,6 +151,14 @@ impl Cause<'_> {
                     VARIANT,
                 );
             }
+            "W225" => {
+                let size = self.range(false);
+                return (
+                    format!("others had the load's CPU for {size} of the time"),
+                    Some("program or device"),
+                );
+            }
+            "W226" => ("observations of 0 although frames were forwarded", VARIANT),
             "W224" => ("the records of some blocks are missing", None),
             "W223" => ("nothing was forwarded in some blocks", VARIANT),
             "W206" => (

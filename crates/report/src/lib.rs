@@ -12,6 +12,7 @@ mod checks;
 mod colours;
 mod comment;
 mod compare;
+mod competition;
 mod cpu_time;
 mod distributions_plot;
 mod effect_axis;

@@ -4,6 +4,9 @@
 //! host, takes part of the core away for milliseconds at a time. A short loop that keeps the core's
 //! arithmetic units busy then takes longer, by a half and more. The loop knows nothing of the frames,
 //! so that leaving out what it calls disturbed favours no forwarding rate.
+//!
+//! Where another program has the load CPU, the loop runs at full speed, as the thread that runs it goes
+//! before both. Time that others took is told by the scheduler, which knows no frames either.
 
 /// The undisturbed time of the loop is the one that one of so many loops undercuts: not the very
 /// fastest, which a clock's error may have shortened.
@@ -11,6 +14,9 @@ const LOOPS_PER_FASTER_ONE: usize = 100;
 
 /// A loop that takes longer than this times its undisturbed time was disturbed.
 pub const DISTURBED_RATIO: f64 = 1.02;
+
+/// Others that took more of the time between two samples than this part of it disturbed the load.
+pub const COMPETING_RATIO: f64 = 0.01;
 
 /// A disturbed sample speaks against this many samples on both its sides: what disturbs comes in bursts
 /// that may fall between two samples, and leaves cold caches behind.
@@ -27,6 +33,10 @@ pub struct Sample {
     pub forwarded_frames: u64,
     /// How long the calibration loop took then.
     pub loop_ns: u64,
+    /// Time that others took of the load's CPUs.
+    ///
+    /// Units: seconds since any fixed moment; 0 in all samples where nobody could tell.
+    pub competing_s: f64,
 }
 
 /// What was left undisturbed of a slice.
@@ -50,7 +60,8 @@ pub fn undisturbed_loop_ns(loops_ns: &[u64]) -> Option<f64> {
         .map(|&time| time as f64)
 }
 
-/// The part of a slice that lies between samples that were undisturbed, as were those next to them.
+/// The part of a slice that lies between samples that were undisturbed, as were those next to them, and in which nobody
+/// else had the load's CPUs.
 ///
 /// Shape: samples in the order of their time, the first and the last at the slice's edges.
 #[must_use]
@@ -60,11 +71,14 @@ pub fn undisturbed(samples: &[Sample], undisturbed_loop_ns: f64) -> Undisturbed 
     for end in 1..samples.len() {
         let first = end.saturating_sub(1 + GUARD_SAMPLES);
         let around = &samples[first..samples.len().min(end + 1 + GUARD_SAMPLES)];
-        if around
-            .iter()
-            .all(|sample| sample.loop_ns as f64 <= longest_ns)
+        let (start, end) = (samples[end - 1], samples[end]);
+        let competing_max_s = (end.at_s - start.at_s) * COMPETING_RATIO;
+        let is_alone = end.competing_s - start.competing_s <= competing_max_s;
+        if is_alone
+            && around
+                .iter()
+                .all(|sample| sample.loop_ns as f64 <= longest_ns)
         {
-            let (start, end) = (samples[end - 1], samples[end]);
             sum.forwarded_frames += end.forwarded_frames - start.forwarded_frames;
             sum.duration_s += end.at_s - start.at_s;
         }
@@ -89,6 +103,7 @@ mod tests {
                 at_s: f64::from(number),
                 forwarded_frames: u64::from(number) * 1000,
                 loop_ns,
+                competing_s: 0.0,
             })
             .collect()
     }
@@ -120,6 +135,17 @@ mod tests {
         assert_eq!(frames(&[1000, 1500, 1000]), 0);
         assert_eq!(frames(&[1000]), 0);
         assert_eq!(frames(&[]), 0);
+    }
+
+    #[test]
+    fn time_that_others_took_is_left_out() {
+        let mut samples = samples(&[1000; 6]);
+        for (sample, competing_s) in samples.iter_mut().zip([0.0, 0.0, 0.5, 0.51, 0.53, 0.53]) {
+            sample.competing_s = competing_s;
+        }
+        // From 1 to 2 half of the time, from 3 to 4 two hundredths of it.
+        let part = undisturbed(&samples, 1000.0);
+        assert_eq!((part.forwarded_frames, part.duration_s), (3000, 3.0));
     }
 
     proptest! {

@@ -72,7 +72,9 @@ pub use generator::Generator;
 pub use hodges_lehmann::Interval;
 pub use imbalance::imbalance_p;
 pub use independent::{IndependentObservations, independent_verdicts};
-pub use interference::{DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns};
+pub use interference::{
+    COMPETING_RATIO, DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns,
+};
 pub use logarithms::logarithms;
 pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues, smallest_rank_p};
 pub use max_t::{max_t_permutation, max_t_sign_flip};

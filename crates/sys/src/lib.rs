@@ -4,6 +4,7 @@
 mod af_xdp;
 mod boot_time;
 mod cpu;
+mod cpu_time;
 mod cycle_counter;
 mod descriptor_ring;
 mod detached_mount;
@@ -31,6 +32,9 @@ mod xdp_slot;
 pub use af_xdp::XdpSocket;
 pub use boot_time::BootTime;
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
+pub use cpu_time::{
+    process_cpu_time, process_ids, process_name_and_cpus, thread_cpu_time, threads_kept_on,
+};
 pub use cycle_counter::cycle_counter;
 pub use descriptor_ring::{DeviceRing, DriverRing, descriptor_ring};
 pub use detached_mount::{Sysfs, tracepoint_format};

@@ -10,6 +10,7 @@ use fwdlab_sys::Interrupts;
 
 use super::finding::Finding;
 use super::noise::control_experiment;
+use crate::cpu_account::CpuAccount;
 use crate::environment::{cpu_ticks, text};
 use crate::hosts::examine_hosts;
 use crate::placement::{load_unavailable, placement};
@@ -415,7 +416,7 @@ fn watched(cpu: u32) -> Result<Vec<Finding>, LabError> {
 /// How much of the load CPU's core something else has while nothing is measured.
 fn disturbance(cpu: u32) -> Result<Finding, LabError> {
     let none = || Ok(0);
-    let samples = watch::watch(cpu, WATCH, none, none)?.samples;
+    let samples = watch::watch(cpu, WATCH, &CpuAccount::None, none, none)?.samples;
     let loops_ns: Vec<u64> = samples.iter().map(|sample| sample.loop_ns).collect();
     let undisturbed_ns = fwdlab_stats::undisturbed_loop_ns(&loops_ns).unwrap_or_default();
     let slow = |ns: &&u64| **ns as f64 > undisturbed_ns * fwdlab_stats::DISTURBED_RATIO;

@@ -367,6 +367,7 @@ impl<'a> Measurement<'a> {
             forwarded_frames: counted.forwarded_frames,
             // No loop runs on the DUT, whose time is its own.
             loop_ns: 0,
+            taken: Duration::ZERO,
         });
         let stolen_ratio = cpus.as_ref().map_or(0.0, CpuWatch::stolen_ratio);
         Ok(SentSlice {
@@ -379,6 +380,8 @@ impl<'a> Measurement<'a> {
                 switch: Duration::ZERO,
                 samples: samples.collect(),
                 offered_frames: load.offered_frames,
+                // Who else runs there is not asked of a host.
+                takers: None,
                 steal_s: stolen_ratio * load.time_s(),
                 dropped: load.dropped,
                 dut_events: BTreeMap::new(),

@@ -18,6 +18,7 @@ use super::quiet::Load;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::{now_utc, settled, sleep_until};
 use crate::counters::{Drops, difference, drops};
+use crate::cpu_account::CpuAccount;
 use crate::drop_reasons::DropReasons;
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
@@ -35,6 +36,12 @@ const CONTROL_MS: u64 = 100;
 /// How long the kernel is listened to for its reasons to drop frames.
 const DROP_REASONS_MS: u64 = 50;
 
+/// The CPUs on which frames are sent and forwarded.
+fn load_cpus(placement: &Placement) -> Vec<u32> {
+    let cpus = [Some(placement.load_cpu), placement.dut_cpu];
+    cpus.into_iter().flatten().collect()
+}
+
 /// Everything that lives as long as a block.
 pub(super) struct Measurement<'a> {
     resolved: &'a Resolved,
@@ -47,6 +54,7 @@ pub(super) struct Measurement<'a> {
     port: SenderPort,
     dut: Dut,
     control: IngressControl,
+    account: CpuAccount,
     pub(super) log: BlockLog,
 }
 
@@ -68,7 +76,10 @@ impl<'a> Measurement<'a> {
         journal: &'a mut Journal,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let log = BlockLog::new(resolved, resolved.traffic.regime);
+        let keeps_busy = resolved.traffic.regime == LoadRegime::SelfClocked;
+        let account = CpuAccount::open(&load_cpus(placement), keeps_busy);
+        let mut log = BlockLog::new(resolved, resolved.traffic.regime);
+        log.cpu_account = account.source();
         let changes = Changes(journal);
         for role in ["tester", "dut"] {
             let name = NetworkNamespace::name_of(role)?;
@@ -98,6 +109,7 @@ impl<'a> Measurement<'a> {
             port,
             dut: Dut::new(resolved, placement, tester)?,
             control: IngressControl::new(tester)?,
+            account,
             log,
         };
         if let Some(cpu) = placement.dut_cpu {
@@ -349,11 +361,16 @@ impl<'a> Measurement<'a> {
         let drops_before = self.drops(family)?;
         let cpu = self.placement.forwarding_cpu();
         let steal_before_s = steal_s(cpu);
+        let namespaces = [self.topology.tester(), self.topology.dut()];
+        let [tester, dut] = namespaces.map(NetworkNamespace::number);
+        self.account
+            .prepare(&load_cpus(self.placement), [tester?, dut?]);
 
         let length = Duration::from_millis(self.resolved.design.slice_ms.into());
         let watch = watch(
             cpu,
             length,
+            &self.account,
             || Ok(sink.forwarded_frames()?),
             || Ok(load.sender.offered_frames()?),
         )?;
@@ -383,6 +400,7 @@ impl<'a> Measurement<'a> {
             dut_events: BTreeMap::new(),
             dut_cpus: BTreeMap::new(),
             settings_moved: moved,
+            takers: self.account.source().map(|_| watch.takers),
         })
     }
 
@@ -403,6 +421,7 @@ impl<'a> Measurement<'a> {
             let watch = watch(
                 cpu,
                 profiler.slice(),
+                &CpuAccount::None,
                 || Ok(sink.forwarded_frames()?),
                 || window.at_edge(),
             )?;

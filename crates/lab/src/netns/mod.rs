@@ -14,6 +14,7 @@ use fwdlab_sys::Interrupts;
 use self::measurement::{Family, Measurement};
 use crate::block::{BlockOutcome, BlockStart, LabEvent, as_f64};
 use crate::clock::now_utc;
+use crate::cpu_account::CpuAccount;
 use crate::dut::Dut;
 use crate::journal::Journal;
 use crate::placement::{load_unavailable, placement};
@@ -247,8 +248,14 @@ impl NetnsLab {
             let forwarded = || Ok(sink.forwarded_frames()?);
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {
-                let samples =
-                    watch(self.placement.load_cpu, SETTLING_STEP, forwarded, forwarded)?.samples;
+                let samples = watch(
+                    self.placement.load_cpu,
+                    SETTLING_STEP,
+                    &CpuAccount::None,
+                    forwarded,
+                    forwarded,
+                )?
+                .samples;
                 let (start, end) = (samples[0], samples[samples.len() - 1]);
                 let frames = end.forwarded_frames - start.forwarded_frames;
                 rates_pps.push(as_f64(frames) / (end.at - start.at).as_secs_f64());

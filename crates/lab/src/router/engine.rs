@@ -1,6 +1,6 @@
 //! One block on the reference router, from its first probe frame to its last slice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -25,6 +25,7 @@ use crate::addresses::{TESTER_IN_MAC, frames, frames_back};
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::{now_utc, sleep_until};
 use crate::counters::{Drops, difference};
+use crate::cpu_account::CpuAccount;
 use crate::environment::steal_s;
 use crate::probe::FailedProbe;
 use crate::profiler;
@@ -62,7 +63,19 @@ pub(super) struct Measurement<'a> {
         reason = "a buffer changes hands by its box, and never moves"
     )]
     buffers: Vec<Box<Buffer>>,
+    account: CpuAccount,
     pub(super) log: BlockLog,
+}
+
+/// The account of all CPUs on which tester and router work for any variant.
+fn account(arrangements: &Arrangements) -> CpuAccount {
+    let places = arrangements.values().map(|arrangement| &arrangement.place);
+    let cpus: BTreeSet<u32> = places.clone().flat_map(Place::cpus).collect();
+    // In turns, one thread is never without work.
+    let keeps_busy = places
+        .clone()
+        .all(|place| matches!(place, Place::Inline { .. }));
+    CpuAccount::open(&cpus.into_iter().collect::<Vec<_>>(), keeps_busy)
 }
 
 /// A router at work for one variant.
@@ -118,7 +131,9 @@ impl<'a> Measurement<'a> {
         regime: LoadRegime,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let log = BlockLog::new(resolved, regime);
+        let mut log = BlockLog::new(resolved, regime);
+        let account = account(arrangements);
+        log.cpu_account = account.source();
         let mut networks = BTreeMap::new();
         for variant in &resolved.variants {
             if variant.unavailable.is_none() {
@@ -134,6 +149,7 @@ impl<'a> Measurement<'a> {
             arrangements,
             networks,
             buffers: Vec::new(),
+            account,
             log,
         })
     }
@@ -250,14 +266,17 @@ impl<'a> Measurement<'a> {
                     is_warm = true;
                 }
                 sleep_until(switched + Duration::from_millis(design.settle_ms.into()));
-                let cpu = self.arrangements[name].place.watched_cpu();
+                let place = &self.arrangements[name].place;
+                let cpu = place.watched_cpu();
                 let steal_before_s = steal_s(cpu);
+                self.account.prepare(&place.cpus(), [0, 0]);
                 let watch = {
                     let length = Duration::from_millis(design.slice_ms.into());
                     let feeding = Feeding::start(&at_work.harvester, length);
                     let watch = watch(
                         cpu,
                         length,
+                        &self.account,
                         || Ok(counts.forwarded_frames()),
                         || Ok(Edge::read(&counts, &at_work)),
                     )?;
@@ -280,6 +299,7 @@ impl<'a> Measurement<'a> {
                     dut_events: difference(&events(before), &events(after)),
                     dut_cpus: BTreeMap::new(),
                     settings_moved: None,
+                    takers: self.account.source().map(|_| watch.takers),
                 };
                 on_event(LabEvent::Slice(self.log.add_slice(slice)));
                 if self.log.profiles(ProfileEvery::Trial) {
@@ -355,6 +375,7 @@ impl<'a> Measurement<'a> {
             let watch = watch(
                 place.watched_cpu(),
                 profiler.slice(),
+                &CpuAccount::None,
                 || Ok(counts.forwarded_frames()),
                 || window.at_edge(),
             )?;
@@ -545,6 +566,16 @@ impl Place {
         match self {
             Self::Inline { cpu } => vec![*cpu],
             Self::Beside { workers, .. } => workers.clone(),
+        }
+    }
+
+    /// All of its CPUs.
+    pub(super) fn cpus(&self) -> Vec<u32> {
+        match self {
+            Self::Inline { cpu } => vec![*cpu],
+            Self::Beside { tester, workers } => {
+                std::iter::once(tester).chain(workers).copied().collect()
+            }
         }
     }
 

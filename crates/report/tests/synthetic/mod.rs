@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::fates;
 use fwdlab_model::{
-    AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design, Environment, Factor,
-    FamilyOrder, InvalidReason, Lab, Level, Order, Placement, Plan, PlannedBlock, RateBasis,
-    Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, Traffic, TrialRecord,
-    Variant, VariantName, Verification,
+    AccountSource, AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design,
+    Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Order, Placement, Plan,
+    PlannedBlock, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester,
+    Traffic, TrialRecord, Variant, VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -261,6 +261,7 @@ impl Synthetic {
                         calibration_ns: 700,
                         steal_s: 0.0,
                         switch_s: 0.004,
+                        competing_s: Some(0.0),
                     });
                 }
                 rates.sort_by(f64::total_cmp);
@@ -296,6 +297,8 @@ impl Synthetic {
                         rates[rates.len() / 2],
                     ),
                     pooled_pps: forwarded_frames as f64 / (0.1 * f64::from(self.rounds)),
+                    competing_s: Some(0.0),
+                    competitors: Vec::new(),
                     steal_s: 0.0,
                     calibration_ns: 700.0,
                     profile: None,
@@ -325,6 +328,7 @@ impl Synthetic {
             set_up_s: 0.4,
             took_s: None,
             switch_s: 0.004,
+            cpu_account: Some(AccountSource::Scheduler),
             conservation,
             generator_cost_ns: self
                 .families

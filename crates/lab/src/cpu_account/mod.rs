@@ -1,0 +1,342 @@
+//! Who else had the CPUs of the load, and for how long: other programs, threads of the kernel that do not serve frames,
+//! other devices' interrupts and polls.
+//!
+//! The calibration loop does not see them, as the thread that runs it goes before them.
+
+mod clocks;
+mod scheduler;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fwdlab_model::{AccountSource, Competitor};
+
+use self::clocks::{Clocks, ProcessTimes};
+use self::scheduler::Scheduler;
+
+/// A trial names so many competitors of each of its CPUs.
+const NAMED_MAX: usize = 8;
+
+/// One that took a smaller part of a trial's time is not named.
+const NAMED_RATIO_MIN: f64 = 0.001;
+
+/// Time that others took, by CPU and by what they are called.
+pub(crate) type Taken = BTreeMap<(u32, String), Duration>;
+
+/// The account of some CPUs.
+pub(crate) enum CpuAccount {
+    /// The kernel's scheduler tells each switch.
+    Scheduler(Scheduler),
+    /// The clocks of processes tell what each of them used.
+    Clocks(Clocks),
+    /// There is none.
+    None,
+}
+
+/// What each competitor had taken at a moment.
+pub(crate) enum Reading {
+    Scheduler(Taken),
+    Clocks(ProcessTimes),
+    None,
+}
+
+impl CpuAccount {
+    /// The best account that this process may have of these CPUs.
+    ///
+    /// `keeps_busy` says that the load never sleeps: only then is time in which it did not run known to be somebody
+    /// else's where the scheduler does not say.
+    pub(crate) fn open(cpus: &[u32], keeps_busy: bool) -> Self {
+        Scheduler::open(cpus).map_or_else(
+            || Self::Clocks(Clocks::open(cpus, keeps_busy)),
+            Self::Scheduler,
+        )
+    }
+
+    /// Where it is from; none where there is none.
+    pub(crate) fn source(&self) -> Option<AccountSource> {
+        match self {
+            Self::Scheduler(_) => Some(AccountSource::Scheduler),
+            Self::Clocks(_) => Some(AccountSource::Clocks),
+            Self::None => None,
+        }
+    }
+
+    /// Prepares for a slice in which the load is on some of the CPUs. Programs and devices in these network namespaces,
+    /// by their numbers, work for it, and so do threads that have come with its variant.
+    pub(crate) fn prepare(&mut self, cpus: &[u32], namespaces: [u64; 2]) {
+        match self {
+            Self::Scheduler(scheduler) => scheduler.prepare(cpus, namespaces),
+            Self::Clocks(clocks) => clocks.prepare(cpus),
+            Self::None => {}
+        }
+    }
+
+    /// Time that others took of the load's CPUs so far; only differences within a slice mean anything.
+    pub(crate) fn taken(&self) -> Duration {
+        match self {
+            Self::Scheduler(scheduler) => scheduler.taken(),
+            Self::Clocks(clocks) => clocks.taken(),
+            Self::None => Duration::ZERO,
+        }
+    }
+
+    /// What each took so far.
+    pub(crate) fn read(&self) -> Reading {
+        match self {
+            Self::Scheduler(scheduler) => Reading::Scheduler(scheduler.by_name()),
+            Self::Clocks(clocks) => Reading::Clocks(clocks.processes()),
+            Self::None => Reading::None,
+        }
+    }
+
+    /// Who took how much since a reading.
+    ///
+    /// Shape: the reading is of this account.
+    pub(crate) fn taken_since(&self, before: &Reading) -> Taken {
+        match (self, before) {
+            (Self::Scheduler(scheduler), Reading::Scheduler(before)) => {
+                taken_between(before, &scheduler.by_name())
+            }
+            (Self::Clocks(clocks), Reading::Clocks(before)) => clocks.taken_since(before),
+            _ => Taken::new(),
+        }
+    }
+}
+
+/// What was taken between two sums.
+fn taken_between(before: &Taken, after: &Taken) -> Taken {
+    let since = |(who, &time): (&(u32, String), &Duration)| {
+        let time = time.saturating_sub(before.get(who).copied().unwrap_or_default());
+        (!time.is_zero()).then(|| (who.clone(), time))
+    };
+    after.iter().filter_map(since).collect()
+}
+
+/// Those who took most of a time, for a record: by CPU, the greatest first, without the small ones.
+pub(crate) fn competitors(taken: &Taken, measured_s: f64) -> Vec<Competitor> {
+    let mut by_cpu: BTreeMap<u32, Vec<Competitor>> = BTreeMap::new();
+    for ((cpu, name), time) in taken {
+        let time_s = time.as_secs_f64();
+        if time_s >= measured_s * NAMED_RATIO_MIN {
+            by_cpu.entry(*cpu).or_default().push(Competitor {
+                cpu: *cpu,
+                name: name.clone(),
+                // Microseconds are more than any clock here is good for.
+                time_s: (time_s * 1e6).round() / 1e6,
+            });
+        }
+    }
+    for all in by_cpu.values_mut() {
+        all.sort_by(|one, other| other.time_s.total_cmp(&one.time_s));
+        all.truncate(NAMED_MAX);
+    }
+    by_cpu.into_values().flatten().collect()
+}
+
+/// A program's name for records and terminals: a program may call itself anything.
+fn printable(name: &str) -> String {
+    let shown = |character: char| {
+        if character.is_control() {
+            '?'
+        } else {
+            character
+        }
+    };
+    name.chars().map(shown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+    use std::process::{Child, ChildStdout, Command, Stdio};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
+    use super::*;
+
+    fn taken(of: &[(u32, &str, u64)]) -> Taken {
+        let times = of.iter();
+        times
+            .map(|&(cpu, name, ms)| ((cpu, name.to_owned()), Duration::from_millis(ms)))
+            .collect()
+    }
+
+    #[test]
+    fn what_was_taken_is_the_difference_of_two_sums() {
+        let before = taken(&[(0, "cargo", 10), (0, "sshd", 3)]);
+        let after = taken(&[(0, "cargo", 25), (0, "sshd", 3), (1, "cargo", 7)]);
+        assert_eq!(
+            taken_between(&before, &after),
+            taken(&[(0, "cargo", 15), (1, "cargo", 7)])
+        );
+        assert_eq!(taken_between(&after, &before), Taken::new());
+    }
+
+    #[test]
+    fn the_greatest_competitors_of_each_cpu_are_named() {
+        let mut of = vec![(0, "cargo", 150), (1, "rustc", 400), (0, "sshd", 200)];
+        let many: Vec<String> = (10..30).map(|number| format!("program {number}")).collect();
+        of.extend(many.iter().map(|name| (1, name.as_str(), 5)));
+        of.push((0, "too small", 0));
+        let competitors = competitors(&taken(&of), 1.0);
+        let named: Vec<_> = competitors
+            .iter()
+            .map(|one| (one.cpu, one.name.as_str(), one.time_s))
+            .collect();
+        assert_eq!(
+            named[..3],
+            [(0, "sshd", 0.2), (0, "cargo", 0.15), (1, "rustc", 0.4)]
+        );
+        assert_eq!(named.len(), 2 + NAMED_MAX);
+    }
+
+    #[test]
+    fn names_are_fit_to_be_printed() {
+        assert_eq!(printable("a\u{1b}[2Jb\n"), "a?[2Jb?");
+    }
+
+    /// A process that, once it is told to, asks for a part of a CPU and then says how much CPU time it got.
+    struct Burner {
+        child: Child,
+        output: BufReader<ChildStdout>,
+    }
+
+    /// What a burner is called.
+    const BURNER: &str = "burner";
+
+    /// Set for a burner: the CPU and the part.
+    const ASKED: &str = "FWDLAB_TEST_BURNER";
+
+    const TURN: Duration = Duration::from_millis(10);
+    const TURNS: u32 = 60;
+
+    impl Burner {
+        /// This test program under another name, which [`burn_if_asked`] then makes a burner.
+        fn start(folder: &Path, test: &str, cpu: u32, part: f64) -> Self {
+            let program = folder.join(BURNER);
+            if !program.exists() {
+                symlink(std::env::current_exe().unwrap(), &program).unwrap();
+            }
+            let mut child = Command::new(program)
+                .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+                .env(ASKED, format!("{cpu} {part}"))
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let output = BufReader::new(child.stdout.take().unwrap());
+            Self { child, output }
+        }
+
+        fn go(&mut self) {
+            let mut input = self.child.stdin.as_ref().unwrap();
+            input.write_all(b"go\n").unwrap();
+        }
+
+        /// The number on its next line that has this word.
+        fn next(&mut self, word: &str) -> f64 {
+            let mut line = String::new();
+            while self.output.read_line(&mut line).unwrap() > 0 {
+                if let Some((_, number)) = line.split_once(word) {
+                    return number.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            panic!("the burner ended");
+        }
+    }
+
+    impl Drop for Burner {
+        fn drop(&mut self) {
+            // Its input ends, and so does it.
+            drop(self.child.stdin.take());
+            let _ = self.child.wait();
+        }
+    }
+
+    fn burn_if_asked() -> bool {
+        let Ok(asked) = std::env::var(ASKED) else {
+            return false;
+        };
+        let (cpu, part) = asked.split_once(' ').unwrap();
+        let part: f64 = part.parse().unwrap();
+        fwdlab_sys::pin_this_thread(cpu.parse().unwrap()).unwrap();
+        let this = fwdlab_sys::this_thread();
+        let used = || fwdlab_sys::thread_cpu_time(this).unwrap();
+        println!("ready 0");
+        let _ = std::io::stdin().read_line(&mut String::new());
+        let begun = used();
+        for _ in 0..TURNS {
+            let (turn, before) = (Instant::now(), used());
+            while used() - before < TURN.mul_f64(part) {
+                std::hint::spin_loop();
+            }
+            std::thread::sleep(TURN.saturating_sub(turn.elapsed()));
+        }
+        println!("used {}", (used() - begun).as_secs_f64());
+        let _ = std::io::stdin().read_line(&mut String::new());
+        true
+    }
+
+    /// What an account says of a burner beside a busy thread of this process, beside what it says itself.
+    fn account_for_burners(test: &str, open: impl Fn(u32) -> CpuAccount) {
+        let cpu = *fwdlab_sys::online_cpus().unwrap().last().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for part in [0.1, 0.3, 0.6] {
+            let stop = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    fwdlab_sys::pin_this_thread(cpu).unwrap();
+                    while !stop.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+                let mut burner = Burner::start(folder.path(), test, cpu, part);
+                burner.next("ready");
+                let mut account = open(cpu);
+                account.prepare(&[cpu], [0, 0]);
+                let (before, start) = (account.read(), Instant::now());
+                burner.go();
+                let used_s = burner.next("used");
+                let (takers, window_s) = (account.taken_since(&before), start.elapsed());
+                stop.store(true, Ordering::Relaxed);
+                let own = fs::read_to_string("/proc/self/comm").unwrap();
+                assert!(
+                    !takers.contains_key(&(cpu, own.trim().to_owned())),
+                    "{takers:?}"
+                );
+                let told = takers.get(&(cpu, BURNER.to_owned())).copied();
+                let told_s = told.unwrap_or_default().as_secs_f64();
+                let difference = (told_s - used_s) / window_s.as_secs_f64();
+                assert!(
+                    difference.abs() < 0.03,
+                    "{part}: {used_s} s used, {takers:?}"
+                );
+            });
+        }
+    }
+
+    #[test]
+    fn the_scheduler_tells_how_long_a_program_had_the_cpu() {
+        if burn_if_asked() {
+            return;
+        }
+        let test = "cpu_account::tests::the_scheduler_tells_how_long_a_program_had_the_cpu";
+        if Scheduler::open(&[0]).is_none() {
+            testkit::skip!("this process may not ask the kernel's scheduler");
+        }
+        account_for_burners(test, |cpu| CpuAccount::open(&[cpu], true));
+    }
+
+    #[test]
+    fn the_clocks_tell_how_long_a_program_had_the_cpu() {
+        if burn_if_asked() {
+            return;
+        }
+        let test = "cpu_account::tests::the_clocks_tell_how_long_a_program_had_the_cpu";
+        account_for_burners(test, |cpu| CpuAccount::Clocks(Clocks::open(&[cpu], true)));
+    }
+}
