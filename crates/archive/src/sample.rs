@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    AccountSource, AddressFamily, BlockRecord, Comparison, Conservation, CpuSamples, Design,
-    Environment, FamilyOrder, InvalidReason, Lab, Order, Placement, Plan, PlannedBlock,
+    AccountSource, AddressFamily, BlockRecord, Comparison, Conservation, Contention, CpuSamples,
+    Design, Environment, FamilyOrder, InvalidReason, Lab, Order, Placement, Plan, PlannedBlock,
     ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION, SessionRecord,
     SliceRecord, Traffic, TrialRecord, Variant, VariantName,
 };
@@ -170,7 +170,11 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
                     calibration_ns: 100_000,
                     steal_s: 0.0,
                     switch_s: 0.003,
-                    competing_s: Some(0.0005),
+                    contention: Some(Contention {
+                        competing_s: 0.0005,
+                        alone_s: 0.098,
+                        alone_frames: 117_000,
+                    }),
                 })
         })
         .collect();

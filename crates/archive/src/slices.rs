@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::str::FromStr;
 
-use fwdlab_model::{AddressFamily, SliceRecord, VariantName};
+use fwdlab_model::{AddressFamily, Contention, SliceRecord, VariantName};
 use serde::Deserialize;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error as WordError, StrDeserializer};
@@ -13,10 +13,11 @@ use crate::error::{ArchiveError, Place};
 
 /// The first row of a slices file: the names of its columns.
 pub const SLICES_HEADER: &str = "family,round,position,variant,start_s,time_s,offered_frames,\
-forwarded_frames,undisturbed_s,undisturbed_frames,dropped_frames,calibration_ns,steal_s,switch_s,competing_s";
+forwarded_frames,undisturbed_s,undisturbed_frames,dropped_frames,calibration_ns,steal_s,switch_s,competing_s,\
+alone_s,alone_frames";
 
 /// The columns that older directories lack, with the comma before them.
-const LACKING: &str = ",competing_s";
+const LACKING: &str = ",competing_s,alone_s,alone_frames";
 
 /// Slices as the text of their file.
 ///
@@ -43,13 +44,19 @@ pub fn format_slices(slices: &[SliceRecord]) -> String {
             slice.calibration_ns,
             slice.steal_s,
             slice.switch_s,
-            slice
-                .competing_s
-                .map_or_else(String::new, |time_s| time_s.to_string())
+            format_contention(slice.contention)
         )
         .expect("writing to memory does not fail");
     }
     text
+}
+
+/// Three cells, all empty where nobody could tell.
+fn format_contention(contention: Option<Contention>) -> String {
+    contention.map_or_else(
+        || ",,".to_owned(),
+        |of| format!("{},{},{}", of.competing_s, of.alone_s, of.alone_frames),
+    )
 }
 
 /// The slices of a file's text; `path` is for the errors.
@@ -96,11 +103,7 @@ fn parse_row(header: &'static str, row: &str) -> Result<SliceRecord, String> {
         calibration_ns: cells.number()?,
         steal_s: cells.seconds()?,
         switch_s: cells.seconds()?,
-        competing_s: if header == SLICES_HEADER {
-            cells.seconds_if_known()?
-        } else {
-            None
-        },
+        contention: cells.contention()?,
     };
     match cells.cells.next() {
         Some(cell) => Err(format!("a cell too many ({cell:?})")),
@@ -129,13 +132,20 @@ impl<'a> Cells<'a> {
             .map_err(|_| format!("{name}: not a number of its kind ({cell:?})"))
     }
 
-    /// None of an empty cell.
-    fn seconds_if_known(&mut self) -> Result<Option<f64>, String> {
-        if self.cells.clone().next() == Some("") {
-            self.next()?;
+    /// None where its cells are empty, or where the header does not have them.
+    fn contention(&mut self) -> Result<Option<Contention>, String> {
+        if self.names.clone().next().is_none() {
             return Ok(None);
         }
-        self.seconds().map(Some)
+        if self.cells.clone().eq(["", "", ""]) {
+            self.cells.by_ref().take(3).for_each(drop);
+            return Ok(None);
+        }
+        Ok(Some(Contention {
+            competing_s: self.seconds()?,
+            alone_s: self.seconds()?,
+            alone_frames: self.number()?,
+        }))
     }
 
     fn seconds(&mut self) -> Result<f64, String> {
@@ -165,7 +175,11 @@ mod tests {
         (
             (any::<bool>(), any::<u32>(), any::<u32>(), ".{0,12}"),
             (finite(), finite(), any::<u64>(), any::<u64>()),
-            (finite(), any::<u64>(), prop::option::of(finite())),
+            (
+                finite(),
+                any::<u64>(),
+                prop::option::of((finite(), finite(), any::<u64>())),
+            ),
             (any::<u64>(), any::<u64>(), finite(), finite()),
         )
             .prop_map(|(place, counts, undisturbed, rest)| SliceRecord {
@@ -187,18 +201,22 @@ mod tests {
                 calibration_ns: rest.1,
                 steal_s: rest.2,
                 switch_s: rest.3,
-                competing_s: undisturbed.2,
+                contention: undisturbed.2.map(|of| Contention {
+                    competing_s: of.0,
+                    alone_s: of.1,
+                    alone_frames: of.2,
+                }),
             })
     }
 
     #[test]
     fn a_wrong_cell_is_named_with_its_line() {
-        let good = "inet,1,0,none,0.1,0.1,10,9,0.09,8,1,1000,0,0.01,";
+        let good = "inet,1,0,none,0.1,0.1,10,9,0.09,8,1,1000,0,0.01,,,";
         for (row, what) in [
             ("", "family: unknown variant ``"),
             ("inet,1", "position: there is no such cell"),
             (
-                "inet,1,0,../x,0,0,0,0,0,0,0,0,0,0,0",
+                "inet,1,0,../x,0,0,0,0,0,0,0,0,0,0,0,0,0",
                 "variant: variant name",
             ),
             (
@@ -206,7 +224,11 @@ mod tests {
                 "start_s: not a number",
             ),
             (
-                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,x",
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,0.1,,",
+                "alone_s: not a number",
+            ),
+            (
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,x,1,1",
                 "competing_s: not a number",
             ),
             (
@@ -215,7 +237,7 @@ mod tests {
             ),
             ("inet,-1,0,none,0,0,0,0,0,0,0,0,0,0", "round: not a number"),
             (
-                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,0.5,7",
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,0.5,0.5,3,7",
                 "a cell too many (\"7\")",
             ),
         ] {
@@ -228,9 +250,9 @@ mod tests {
         assert!(parse_slices(Path::new("x"), "").is_err());
         // A directory from before somebody looked at competitors.
         let header = SLICES_HEADER.strip_suffix(LACKING).unwrap();
-        let row = good.strip_suffix(',').unwrap();
+        let row = good.strip_suffix(",,,").unwrap();
         let slices = parse_slices(Path::new("x"), &format!("{header}\n{row}\n")).unwrap();
-        assert_eq!(slices[0].competing_s, None);
+        assert_eq!(slices[0].contention, None);
         let error = parse_slices(Path::new("x"), &format!("{header}\n{good}\n")).unwrap_err();
         assert!(error.to_string().contains("a cell too many"), "{error}");
         assert!(parse_slices(Path::new("x"), "family,round\n").is_err());

@@ -16,8 +16,18 @@ struct Scratch {
     folder: tempfile::TempDir,
 }
 
+/// Starts, in its session and in one of their own, two programs that go on writing a second file.
+const LEAVES_WRITERS: &str = "w='while :; do echo stray > \\\"$0.stray\\\"; sleep 0.02; done'; \
+                              sh -c \\\"$w\\\" \\\"$0\\\" & setsid sh -c \\\"$w\\\" \\\"$0\\\" & \
+                              until [ -e \\\"$0.stray\\\" ]; do sleep 0.01; done";
+
 impl Scratch {
     fn new() -> Self {
+        Self::with(":")
+    }
+
+    /// The program runs more commands before it writes its file.
+    fn with(more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Self { folder };
         let mark = scratch.mark().display().to_string();
@@ -28,8 +38,8 @@ impl Scratch {
             warm_up_ms = 20\ncontrol = false\n";
         let lab = format!(
             "kind = \"netns\"\n[bind.mark]\ncommand = {{ \
-             do = [\"sh\", \"-c\", \"echo \\\"$1\\\" > \\\"$0\\\"\", \"{mark}\", \"{{level}}\"], \
-             undo = [\"rm\", \"-f\", \"{mark}\"], check = [\"cat\", \"{mark}\"] }}\n"
+             do = [\"sh\", \"-c\", \"{more}; echo \\\"$1\\\" > \\\"$0\\\"\", \"{mark}\", \"{{level}}\"], \
+             undo = [\"rm\", \"-f\", \"{mark}\", \"{mark}.stray\"], check = [\"cat\", \"{mark}\"] }}\n"
         );
         fs::write(scratch.path("experiment.toml"), experiment).unwrap();
         fs::write(scratch.path("lab.toml"), lab).unwrap();
@@ -107,6 +117,26 @@ fn restore_puts_back_what_a_killed_run_changed_on_the_host() {
 
     let again = stdout(&succeed(&mut scratch.fwdlab(&["restore"])));
     assert!(!again.contains(&pid.to_string()), "{again}");
+}
+
+/// What a program leaves running would change the host again behind the undo.
+#[test]
+fn what_a_program_left_running_ends_before_its_change_is_put_back() {
+    testkit::require_root!();
+    testkit::require_tool!("sh", "rm", "cat", "sleep", "setsid");
+    let scratch = Scratch::with(LEAVES_WRITERS);
+    let stray = scratch.path("mark.stray");
+    let prove_ended = |when: &str| {
+        assert!(!stray.exists(), "{when}");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(!stray.exists(), "{when}: somebody still writes");
+    };
+    scratch.kill_a_run();
+    assert!(stray.exists());
+    succeed(&mut scratch.fwdlab(&["restore"]));
+    prove_ended("a killed run");
+    succeed(&mut scratch.fwdlab(&["run", "experiment.toml"]));
+    prove_ended("a run to its end");
 }
 
 #[test]

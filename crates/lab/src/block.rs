@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fwdlab_model::{
-    AccountSource, AddressFamily, BlockRecord, Conservation, CpuTimes, CpuUse, LoadRegime,
-    PlannedBlock, ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord, Tester,
-    TrialRecord, VariantName, Verification,
+    AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, CpuUse,
+    LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord,
+    Tester, TrialRecord, VariantName, Verification,
 };
 
 use fwdlab_sys::BootTime;
@@ -101,6 +101,7 @@ pub(crate) struct MeasuredSlice<'a> {
 /// What is noted of a block while it runs.
 pub(crate) struct BlockLog {
     pub(crate) started: BootTime,
+    regime: LoadRegime,
     slices: Vec<SliceRecord>,
     /// Those of each slice.
     samples: Vec<Vec<Sample>>,
@@ -128,6 +129,7 @@ impl BlockLog {
     pub(crate) fn new(resolved: &Resolved, regime: LoadRegime) -> Self {
         Self {
             started: BootTime::now(),
+            regime,
             slices: Vec::new(),
             samples: Vec::new(),
             evidence: BTreeMap::new(),
@@ -169,7 +171,11 @@ impl BlockLog {
             calibration_ns: loops_ns.min().unwrap_or_default(),
             steal_s: slice.steal_s,
             switch_s: slice.switch.as_secs_f64(),
-            competing_s: (slice.takers.as_ref()).map(|takers| competing_s(takers, &samples)),
+            contention: (slice.takers.as_ref()).map(|takers| Contention {
+                competing_s: competing_s(takers, &samples),
+                alone_s: time_s,
+                alone_frames: forwarded_frames,
+            }),
         };
         let evidence = self.evidence_of(slice.family, slice.variant);
         if evidence.start.is_empty() {
@@ -243,7 +249,7 @@ impl BlockLog {
         planned: &PlannedBlock,
         start: BlockStart,
     ) -> BlockOutcome {
-        let undisturbed_loop_ns = tell_undisturbed(&mut self.slices, &self.samples);
+        let undisturbed_loop_ns = tell_undisturbed(&mut self.slices, &self.samples, self.regime);
         self.note_stalls();
         let block = BlockRecord {
             schema: SCHEMA_VERSION,
@@ -283,6 +289,13 @@ impl BlockLog {
             profiles,
         }
     }
+}
+
+/// For which part of a trial's slices the load had its CPUs for itself; none where nobody could tell.
+fn alone_ratio(slices: &[&SliceRecord]) -> Option<f64> {
+    let alone = slices.iter().map(|slice| Some(slice.contention?.alone_s));
+    let alone_s: f64 = alone.sum::<Option<f64>>()?;
+    Some(alone_s / slices.iter().map(|slice| slice.time_s).sum::<f64>())
 }
 
 /// How long others had the load's CPUs in a slice: as its samples tell, or, where those do not, as the sum over whoever
@@ -376,7 +389,10 @@ fn trials(
                     observation.median_forwarding_rate_pps
                 }),
                 pooled_pps: as_f64(forwarded_frames) / measured_s,
-                competing_s: own.iter().map(|slice| slice.competing_s).sum(),
+                competing_s: own
+                    .iter()
+                    .map(|slice| Some(slice.contention?.competing_s))
+                    .sum(),
                 competitors: competitors(&evidence.takers, measured_s),
                 steal_s: own.iter().map(|slice| slice.steal_s).sum(),
                 calibration_ns: median(own.iter().map(|slice| as_f64(slice.calibration_ns))),
@@ -388,7 +404,7 @@ fn trials(
                 &evidence,
                 usual_calibration_ns,
                 f64::from(resolved.design.slice_ms) / 1e3,
-                basis,
+                alone_ratio(&own),
                 asked,
             ));
             trials.push(trial);

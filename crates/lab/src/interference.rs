@@ -3,15 +3,22 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::record::UNDISTURBED_RATIO_MIN;
-use fwdlab_model::{AddressFamily, PlannedBlock, RateBasis, SliceRecord, VariantName};
+use fwdlab_model::{AddressFamily, LoadRegime, PlannedBlock, RateBasis, SliceRecord, VariantName};
 
 use crate::watch::Sample;
 
-/// Writes into a block's slices what was left undisturbed of them, and tells the calibration loop's
-/// undisturbed time.
+/// Writes into a block's slices what was left undisturbed of them, and in what the load had its CPUs for itself; tells the
+/// calibration loop's undisturbed time.
+///
+/// A load with a pace makes up for what others delay, so that leaving out their time would leave out time without frames:
+/// there nothing is left out for others' sake.
 ///
 /// Shape: the samples of each slice, in the slices' order.
-pub(crate) fn tell_undisturbed(slices: &mut [SliceRecord], samples: &[Vec<Sample>]) -> f64 {
+pub(crate) fn tell_undisturbed(
+    slices: &mut [SliceRecord],
+    samples: &[Vec<Sample>],
+    regime: LoadRegime,
+) -> f64 {
     let loops_ns: Vec<u64> = samples
         .iter()
         .flatten()
@@ -25,36 +32,51 @@ pub(crate) fn tell_undisturbed(slices: &mut [SliceRecord], samples: &[Vec<Sample
                 at_s: (sample.at - samples[0].at).as_secs_f64(),
                 forwarded_frames: sample.forwarded_frames,
                 loop_ns: sample.loop_ns,
-                competing_s: sample.taken.as_secs_f64(),
+                competing_s: match regime {
+                    LoadRegime::Paced => 0.0,
+                    LoadRegime::SelfClocked | LoadRegime::Overload => sample.taken.as_secs_f64(),
+                },
             })
             .collect();
         let part = fwdlab_stats::undisturbed(&samples, undisturbed_loop_ns);
         slice.undisturbed_s = part.duration_s;
         slice.undisturbed_frames = part.forwarded_frames;
+        if let Some(contention) = &mut slice.contention {
+            let alone = fwdlab_stats::alone(&samples);
+            contention.alone_s = alone.duration_s;
+            contention.alone_frames = alone.forwarded_frames;
+        }
     }
     undisturbed_loop_ns
 }
 
-/// On what each family's rates rest: on what was left undisturbed, where every trial has enough of it.
+/// On what each family's rates rest: on what was left undisturbed, where every trial has enough of it; else on the time
+/// in which the load had its CPUs for itself, where that is known.
 pub(crate) fn rate_basis(
     planned: &PlannedBlock,
     slices: &[SliceRecord],
 ) -> BTreeMap<AddressFamily, RateBasis> {
-    let has_enough = |family, name: &VariantName| {
-        let (mut undisturbed_s, mut time_s) = (0.0, 0.0);
+    let has_enough = |family, name: &VariantName, basis| {
+        let (mut counted_s, mut time_s) = (0.0, 0.0);
         for slice in slices_of(slices, family, name) {
-            undisturbed_s += slice.undisturbed_s;
+            counted_s += slice.counted(basis).1;
             time_s += slice.time_s;
         }
-        undisturbed_s > 0.0 && undisturbed_s >= time_s * UNDISTURBED_RATIO_MIN
+        counted_s > 0.0 && counted_s >= time_s * UNDISTURBED_RATIO_MIN
     };
+    let is_known = slices.iter().all(|slice| slice.contention.is_some());
     planned
         .families
         .iter()
         .map(|order| {
-            let mut variants = order.rounds[0].iter();
-            let basis = if variants.all(|name| has_enough(order.family, name)) {
+            let all_have_enough = |basis| {
+                let mut variants = order.rounds[0].iter();
+                variants.all(|name| has_enough(order.family, name, basis))
+            };
+            let basis = if all_have_enough(RateBasis::Undisturbed) {
                 RateBasis::Undisturbed
+            } else if is_known && all_have_enough(RateBasis::Alone) {
+                RateBasis::Alone
             } else {
                 RateBasis::AllTime
             };
@@ -96,7 +118,7 @@ fn slices_of<'a>(
 mod tests {
     use std::time::Duration;
 
-    use fwdlab_model::FamilyOrder;
+    use fwdlab_model::{Contention, FamilyOrder};
     use fwdlab_sys::BootTime;
 
     use super::*;
@@ -119,7 +141,7 @@ mod tests {
             calibration_ns: 700,
             steal_s: 0.0,
             switch_s: 0.0,
-            competing_s: None,
+            contention: None,
         }
     }
 
@@ -139,7 +161,7 @@ mod tests {
         };
         let mut slices = [slice("a", 1), slice("b", 1)];
         let samples = [samples([700, 710, 710, 1100]), samples([1100; 4])];
-        let loop_ns = tell_undisturbed(&mut slices, &samples);
+        let loop_ns = tell_undisturbed(&mut slices, &samples, LoadRegime::SelfClocked);
         assert!((loop_ns - 700.0).abs() < f64::EPSILON);
         assert_eq!(slices[0].undisturbed_frames, 7);
         assert!((slices[0].undisturbed_s - 0.05).abs() < 1e-9);
@@ -173,6 +195,19 @@ mod tests {
             RateBasis::Undisturbed
         );
         slices[5].undisturbed_s = 0.014;
+        assert_eq!(rate_basis(&planned, &slices)[&FAMILY], RateBasis::AllTime);
+        // Where it is known who else had the CPUs, their time is left out all the same.
+        for slice in &mut slices {
+            slice.contention = Some(Contention {
+                competing_s: 0.05,
+                alone_s: 0.05,
+                alone_frames: 0,
+            });
+        }
+        assert_eq!(rate_basis(&planned, &slices)[&FAMILY], RateBasis::Alone);
+        for slice in &mut slices[..3] {
+            slice.contention = Some(Contention::default());
+        }
         assert_eq!(rate_basis(&planned, &slices)[&FAMILY], RateBasis::AllTime);
     }
 }

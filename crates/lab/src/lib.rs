@@ -48,4 +48,4 @@ pub use restore::{
 pub use router::RouterLab;
 pub use tester::TesterChoice;
 pub use topology::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT, Topology};
-pub use validity::{CALIBRATION_RATIO_MAX, COMPETING_RATIO_MAX, LOAD_RATIO_MIN, STEAL_RATIO_MAX};
+pub use validity::{CALIBRATION_RATIO_MAX, LOAD_RATIO_MIN, STEAL_RATIO_MAX};

@@ -10,6 +10,8 @@ use std::process::{Child, Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fwdlab_sys::Descendants;
+
 use crate::LabError;
 
 /// How long a program may run.
@@ -17,12 +19,14 @@ const TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What becomes of a program whose starter is killed.
 #[derive(Clone, Copy)]
-enum Orphan {
+enum Orphan<'a> {
     /// It ends by itself. Such a program is started without a fork of this whole process, and a ruleset
     /// is switched by one under load.
     Ends,
     /// The kernel ends it too.
     IsEnded,
+    /// The kernel ends it too, and whoever restores ends these.
+    EndsWith(&'a Descendants),
 }
 
 /// Runs a short program in the calling thread's namespace, with a text on its standard input, and
@@ -34,12 +38,24 @@ pub(crate) fn run(arguments: &[impl AsRef<str>], input: &str) -> Result<String, 
     run_within(TIME_MAX, arguments, input, Orphan::Ends)
 }
 
-/// Runs a program as [`run`] does, without input; the kernel ends it if this process is killed.
+/// Runs a program as [`run`] does, without input; the kernel ends it if this process is killed, and what it started ends
+/// with it where it takes too long.
 ///
 /// # Errors
 /// As of [`run`].
 pub(crate) fn run_bound(arguments: &[impl AsRef<str>]) -> Result<String, LabError> {
     run_within(TIME_MAX, arguments, "", Orphan::IsEnded)
+}
+
+/// The same as the first of some descendants, which stay when it has ended.
+///
+/// # Errors
+/// As of [`run`].
+pub(crate) fn run_first_of(
+    descendants: &Descendants,
+    arguments: &[impl AsRef<str>],
+) -> Result<String, LabError> {
+    run_within(TIME_MAX, arguments, "", Orphan::EndsWith(descendants))
 }
 
 /// What a program that ended in time left behind.
@@ -66,7 +82,7 @@ fn run_within(
     time_max: Duration,
     arguments: &[impl AsRef<str>],
     input: &str,
-    orphan: Orphan,
+    orphan: Orphan<'_>,
 ) -> Result<String, LabError> {
     let words: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
     let output = output_within(time_max, &words, input, orphan)?;
@@ -84,7 +100,7 @@ fn output_within(
     time_max: Duration,
     arguments: &[impl AsRef<OsStr>],
     input: &str,
-    orphan: Orphan,
+    orphan: Orphan<'_>,
 ) -> Result<Output, LabError> {
     let failed = |status: String, stderr: String| {
         let words = arguments
@@ -116,7 +132,10 @@ fn output_within(
         .stderr(stderr.try_clone().map_err(cannot_start)?);
     // A Ctrl-C at the terminal is for this process alone.
     command.process_group(0);
-    if matches!(orphan, Orphan::IsEnded) {
+    if let Orphan::EndsWith(descendants) = orphan {
+        descendants.begin_with(&mut command);
+    }
+    if !matches!(orphan, Orphan::Ends) {
         fwdlab_sys::bind_to_this_thread(&mut command);
     }
     let mut child = command.spawn().map_err(cannot_start)?;
@@ -130,6 +149,9 @@ fn output_within(
             let ending = fwdlab_sys::kill_process_group(child.id());
             let _ = child.wait();
             ending?;
+            if let Orphan::EndsWith(descendants) = orphan {
+                descendants.end()?;
+            }
             let status = format!("it took longer than {} s and was ended", time_max.as_secs());
             Err(failed(status, last_lines(&text(&mut stderr))))
         }

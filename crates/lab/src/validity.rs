@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::block::as_f64;
 use crate::cpu_account::Taken;
-use fwdlab_model::record::stall_bound_s;
+use fwdlab_model::record::{UNDISTURBED_RATIO_MIN, stall_bound_s};
 use fwdlab_model::{
-    AddressFamily, Competitor, Conservation, CpuTimes, InvalidReason, LoadRegime, RateBasis,
-    Resolved, TrialRecord,
+    AddressFamily, Competitor, Conservation, CpuTimes, InvalidReason, LoadRegime, Resolved,
+    TrialRecord,
 };
 
 /// More of the load CPU than this taken by the hypervisor makes a trial invalid.
@@ -17,10 +17,6 @@ pub const STEAL_RATIO_MAX: f64 = 0.25;
 /// invalid. Loops on shared machines vary by a fifth from moment to moment; this is the mark of
 /// another machine speed altogether.
 pub const CALIBRATION_RATIO_MAX: f64 = 1.5;
-
-/// Others that had more than this part of the load's CPUs, in the time on which the forwarding rate rests, make a trial
-/// invalid.
-pub const COMPETING_RATIO_MAX: f64 = 0.25;
 
 /// A paced generator that offers less than this part of the intended load makes a trial invalid.
 pub const LOAD_RATIO_MIN: f64 = 0.99;
@@ -130,7 +126,7 @@ pub(crate) fn of_trial(
     evidence: &TrialEvidence,
     usual_calibration_ns: f64,
     slice_s: f64,
-    basis: RateBasis,
+    alone_ratio: Option<f64>,
     asked: &AskedLoad,
 ) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
@@ -148,15 +144,10 @@ pub(crate) fn of_trial(
             bound: STEAL_RATIO_MAX,
         });
     }
-    let competing_ratio = match basis {
-        RateBasis::AllTime => trial.competing_s.unwrap_or_default() / trial.measured_s,
-        // Their time is left out of it.
-        RateBasis::Undisturbed => 0.0,
-    };
-    if competing_ratio > COMPETING_RATIO_MAX {
+    if let Some(alone_ratio) = alone_ratio.filter(|ratio| *ratio < UNDISTURBED_RATIO_MIN) {
         reasons.push(InvalidReason::Competition {
-            ratio: competing_ratio,
-            bound: COMPETING_RATIO_MAX,
+            alone_ratio,
+            bound: UNDISTURBED_RATIO_MIN,
             by: names(&trial.competitors),
         });
     }
@@ -258,7 +249,7 @@ mod tests {
                 &TrialEvidence::default(),
                 100.0,
                 1.0,
-                RateBasis::Undisturbed,
+                Some(UNDISTURBED_RATIO_MIN),
                 &paced()
             ),
             []
@@ -284,13 +275,14 @@ mod tests {
                 time_s: 0.1,
             })
             .into();
-        let judge = |basis| of_trial(&trial, &evidence, 100.0, 1.0, basis, &paced());
-        let reasons = judge(RateBasis::AllTime);
+        let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, &paced());
+        let reasons = judge(Some(0.03));
         assert_eq!(reasons.len(), 6);
         assert!(reasons.iter().any(|reason| reason.to_string()
-            == "cargo, rustc had 30 % of the load's CPU time (bound 25 %)"));
-        // What is left out of the rate does not speak against it.
-        assert_eq!(judge(RateBasis::Undisturbed).len(), 5);
+            == "the load had its CPU for itself for 3.0 % of the time (bound 5.0 %), beside cargo, rustc"));
+        // Where there is enough of it, and where nobody could tell.
+        assert_eq!(judge(Some(0.06)).len(), 5);
+        assert_eq!(judge(None).len(), 5);
     }
 
     #[test]
@@ -298,7 +290,7 @@ mod tests {
         let overload = asked(LoadRegime::Overload, None);
         let judge = |trial: &TrialRecord, asked: &AskedLoad| {
             let evidence = TrialEvidence::default();
-            of_trial(trial, &evidence, 100.0, 1.0, RateBasis::AllTime, asked)
+            of_trial(trial, &evidence, 100.0, 1.0, None, asked)
         };
         let mut trial = trial();
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);

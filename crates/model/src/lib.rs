@@ -38,10 +38,10 @@ pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
 };
 pub use record::{
-    AccountSource, BlockRecord, Competitor, Conservation, CpuTimes, CpuUse, Environment,
-    FamilyLoad, InvalidReason, LabNoise, LoadRecord, NOT_TRANSMITTED, Placement, QueuePlacement,
-    RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, TrialRecord,
-    Verification,
+    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuTimes, CpuUse,
+    Environment, FamilyLoad, InvalidReason, LabNoise, LoadRecord, NOT_TRANSMITTED, Placement,
+    QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester,
+    TrialRecord, Verification,
 };
 pub use resolve::{Files, Loaded, Read, load, load_lab, ruleset_source};
 pub use resolved::{

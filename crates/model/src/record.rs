@@ -199,10 +199,10 @@ pub enum InvalidReason {
         /// The bound.
         bound_s: f64,
     },
-    /// Others had more of the load's CPUs in the time that counts than the stated bound.
+    /// The load had its CPUs for itself for less of the time than the stated bound.
     Competition {
-        /// Part of that time.
-        ratio: f64,
+        /// Part of the measured time.
+        alone_ratio: f64,
         /// The bound.
         bound: f64,
         /// Who, the greatest first.
@@ -260,10 +260,14 @@ impl std::fmt::Display for InvalidReason {
                 "nothing was read for {longest_s:.3} s in a slice (bound {bound_s:.3} s); was fwdlab stopped, or \
                  the machine paused or suspended?"
             ),
-            Self::Competition { ratio, bound, by } => write!(
+            Self::Competition {
+                alone_ratio,
+                bound,
+                by,
+            } => write!(
                 f,
-                "{by} had {:.0} % of the load's CPU time (bound {:.0} %)",
-                ratio * 100.0,
+                "the load had its CPU for itself for {:.1} % of the time (bound {:.1} %), beside {by}",
+                alone_ratio * 100.0,
                 bound * 100.0
             ),
             Self::LoadShort { ratio, bound } => write!(
@@ -332,7 +336,9 @@ pub struct BlockRecord {
 pub enum RateBasis {
     /// What was left undisturbed.
     Undisturbed,
-    /// All of the time, because too little of it was undisturbed.
+    /// The time in which the load had its CPUs for itself, because too little of it was undisturbed.
+    Alone,
+    /// All of the time, because nobody could tell who else had the load's CPUs, or others had them nearly always.
     AllTime,
 }
 
@@ -449,8 +455,20 @@ pub struct SliceRecord {
     pub steal_s: f64,
     /// Time to switch to this variant, before the settle window, in seconds.
     pub switch_s: f64,
-    /// Time that others took of the load's CPUs, in seconds; none where nobody could tell.
-    pub competing_s: Option<f64>,
+    /// What others took of the load's CPUs; none where nobody could tell.
+    pub contention: Option<Contention>,
+}
+
+/// What others took of the load's CPUs in a slice, and what was left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Contention {
+    /// Time that others took, in seconds.
+    pub competing_s: f64,
+    /// The part of the slice in which the load had its CPUs for itself, in seconds. Under a pace all of it: frames that
+    /// others delayed are made up for.
+    pub alone_s: f64,
+    /// Frames that reached the sink in that part.
+    pub alone_frames: u64,
 }
 
 /// How much later than usual a sample may come in a slice of `slice_s` seconds, in seconds.
@@ -463,16 +481,22 @@ pub fn stall_bound_s(slice_s: f64) -> f64 {
     0.02 + 0.05 * slice_s
 }
 
-/// A trial of which less was undisturbed says nothing about the undisturbed rate.
+/// A trial of which less was undisturbed says nothing about the undisturbed rate; one that had the load's CPUs for itself
+/// for less says nothing at all.
 pub const UNDISTURBED_RATIO_MIN: f64 = 0.05;
 
 impl SliceRecord {
     /// Frames forwarded, and seconds that it took, on which its forwarding rate rests; 0 of both where
-    /// that is to be undisturbed time and there was none.
+    /// that is to be time of a kind of which there was none.
     #[must_use]
     pub fn counted(&self, basis: RateBasis) -> (u64, f64) {
         match basis {
             RateBasis::AllTime => (self.forwarded_frames, self.time_s),
+            RateBasis::Alone => self
+                .contention
+                .map_or((self.forwarded_frames, self.time_s), |contention| {
+                    (contention.alone_frames, contention.alone_s)
+                }),
             RateBasis::Undisturbed => (self.undisturbed_frames, self.undisturbed_s),
         }
     }

@@ -658,7 +658,9 @@ fn disturbance(loaded: &Loaded) -> BTreeMap<AddressFamily, DisturbanceSection> {
         let ratio = evidence::disturbed_ratio(loaded, family).filter(|ratio| *ratio > 0.0)?;
         let blocks_over_all_time = evidence::attempts(loaded, Scope::Accepted)
             .into_iter()
-            .filter(|attempt| attempt.record.rate_basis.get(&family) == Some(&RateBasis::AllTime))
+            .filter(|attempt| {
+                attempt.record.rate_basis.get(&family) != Some(&RateBasis::Undisturbed)
+            })
             .map(|attempt| attempt.record.block)
             .collect();
         let section = DisturbanceSection {

@@ -39,9 +39,9 @@ pub struct Sample {
     pub competing_s: f64,
 }
 
-/// What was left undisturbed of a slice.
+/// A part of a slice: what was left undisturbed of it, for example.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Undisturbed {
+pub struct SlicePart {
     /// Frames that reached the sink in it.
     pub forwarded_frames: u64,
     /// How long it was.
@@ -65,16 +65,14 @@ pub fn undisturbed_loop_ns(loops_ns: &[u64]) -> Option<f64> {
 ///
 /// Shape: samples in the order of their time, the first and the last at the slice's edges.
 #[must_use]
-pub fn undisturbed(samples: &[Sample], undisturbed_loop_ns: f64) -> Undisturbed {
+pub fn undisturbed(samples: &[Sample], undisturbed_loop_ns: f64) -> SlicePart {
     let longest_ns = undisturbed_loop_ns * DISTURBED_RATIO;
-    let mut sum = Undisturbed::default();
+    let mut sum = SlicePart::default();
     for end in 1..samples.len() {
         let first = end.saturating_sub(1 + GUARD_SAMPLES);
         let around = &samples[first..samples.len().min(end + 1 + GUARD_SAMPLES)];
         let (start, end) = (samples[end - 1], samples[end]);
-        let competing_max_s = (end.at_s - start.at_s) * COMPETING_RATIO;
-        let is_alone = end.competing_s - start.competing_s <= competing_max_s;
-        if is_alone
+        if is_alone(start, end)
             && around
                 .iter()
                 .all(|sample| sample.loop_ns as f64 <= longest_ns)
@@ -84,6 +82,23 @@ pub fn undisturbed(samples: &[Sample], undisturbed_loop_ns: f64) -> Undisturbed 
         }
     }
     sum
+}
+
+/// The part of a slice in which nobody else had the load's CPUs.
+///
+/// Shape: samples in the order of their time, the first and the last at the slice's edges.
+#[must_use]
+pub fn alone(samples: &[Sample]) -> SlicePart {
+    let mut sum = SlicePart::default();
+    for pair in samples.windows(2).filter(|pair| is_alone(pair[0], pair[1])) {
+        sum.forwarded_frames += pair[1].forwarded_frames - pair[0].forwarded_frames;
+        sum.duration_s += pair[1].at_s - pair[0].at_s;
+    }
+    sum
+}
+
+fn is_alone(start: Sample, end: Sample) -> bool {
+    end.competing_s - start.competing_s <= (end.at_s - start.at_s) * COMPETING_RATIO
 }
 
 #[cfg(test)]
@@ -146,6 +161,11 @@ mod tests {
         // From 1 to 2 half of the time, from 3 to 4 two hundredths of it.
         let part = undisturbed(&samples, 1000.0);
         assert_eq!((part.forwarded_frames, part.duration_s), (3000, 3.0));
+        assert_eq!(alone(&samples), part);
+        // The loop does not decide who else was there.
+        samples[5].loop_ns = 1500;
+        assert_eq!(alone(&samples), part);
+        assert_eq!(undisturbed(&samples, 1000.0).forwarded_frames, 2000);
     }
 
     proptest! {

@@ -73,7 +73,7 @@ pub use hodges_lehmann::Interval;
 pub use imbalance::imbalance_p;
 pub use independent::{IndependentObservations, independent_verdicts};
 pub use interference::{
-    COMPETING_RATIO, DISTURBED_RATIO, Sample, Undisturbed, undisturbed, undisturbed_loop_ns,
+    COMPETING_RATIO, DISTURBED_RATIO, Sample, SlicePart, alone, undisturbed, undisturbed_loop_ns,
 };
 pub use logarithms::logarithms;
 pub use mann_whitney::{EXACT_PAIRS_MAX, MannWhitney, SidedPValues, smallest_rank_p};

@@ -6,6 +6,7 @@ mod boot_time;
 mod cpu;
 mod cpu_time;
 mod cycle_counter;
+mod descendants;
 mod descriptor_ring;
 mod detached_mount;
 mod error;
@@ -36,6 +37,7 @@ pub use cpu_time::{
     process_cpu_time, process_ids, process_name_and_cpus, thread_cpu_time, threads_kept_on,
 };
 pub use cycle_counter::cycle_counter;
+pub use descendants::Descendants;
 pub use descriptor_ring::{DeviceRing, DriverRing, descriptor_ring};
 pub use detached_mount::{Sysfs, tracepoint_format};
 pub use error::SysError;

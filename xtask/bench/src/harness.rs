@@ -230,7 +230,7 @@ mod tests {
             calibration_ns: 0,
             steal_s: 0.0,
             switch_s: 0.01,
-            competing_s: None,
+            contention: None,
         };
         let gaps = gaps_ms(&[slice(1.0), slice(1.165), slice(1.335)]);
         assert_eq!(gaps.len(), 2);

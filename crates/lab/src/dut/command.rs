@@ -1,9 +1,10 @@
 //! The user's own programs: one sets a level, one takes it back, one may tell it.
 
 use fwdlab_model::{CommandBinding, Level, Variant};
+use fwdlab_sys::Descendants;
 
 use super::{Mechanism, Site, moved};
-use crate::journal::{ChangeId, Undo};
+use crate::journal::{ChangeId, Started, Undo};
 use crate::{LabError, Topology, program};
 
 /// The programs of one factor.
@@ -58,16 +59,19 @@ impl Mechanism for Programs {
             site.journal.undo(change)?;
             self.standing = None;
         }
+        let started = Descendants::marked(&site.journal.mark());
         let change = site.journal.announce(
             format!("factor {:?} at level {:?}", self.factor, level.to_string()),
             Undo::Run {
                 namespace: site.topology.dut().name().to_owned(),
                 arguments: self.binding.undo(level),
+                started: Some(Started::of(&started)),
             },
         )?;
         self.standing = Some((level.clone(), change));
         let apply = self.binding.apply(level);
-        site.topology.dut().run(|| program::run_bound(&apply))??;
+        let run = || program::run_first_of(&started, &apply);
+        site.topology.dut().run(run)??;
         Ok(())
     }
 

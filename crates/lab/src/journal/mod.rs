@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_sys::{NamespaceEntrance, NetworkNamespace, Process};
+use fwdlab_sys::{Descendants, NamespaceEntrance, NetworkNamespace, Process};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::copy::{FoundCopy, JournalCopy, controller, copies};
@@ -80,6 +80,9 @@ pub enum Undo {
         namespace: String,
         /// Program and arguments.
         arguments: Vec<String>,
+        /// What the program that made the change has started, and is ended before. Older journals do not know it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        started: Option<Started>,
     },
     /// Runs a program on a host that is reached by ssh.
     OnHost {
@@ -138,6 +141,30 @@ pub enum Undo {
         /// What it was.
         value: String,
     },
+}
+
+/// How to find what a program has started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// The mark of the descendants.
+    mark: String,
+    /// The folder of their control group, where they have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    group: Option<PathBuf>,
+}
+
+impl Started {
+    /// Those descendants, for the journal.
+    pub(crate) fn of(descendants: &Descendants) -> Self {
+        Self {
+            mark: descendants.mark().to_owned(),
+            group: descendants.group().map(Path::to_owned),
+        }
+    }
+
+    fn end(&self) -> Result<(), LabError> {
+        Ok(Descendants::written_down(&self.mark, self.group.as_deref()).end()?)
+    }
 }
 
 impl Undo {
@@ -238,7 +265,10 @@ impl Undo {
             Self::Run {
                 namespace,
                 arguments,
+                started,
             } => {
+                // It could change what is put back.
+                started.as_ref().map_or(Ok(()), Started::end)?;
                 let run = || program::run_bound(arguments).map(|_| ());
                 // One of a process in a user namespace has no place where its name would lead to it.
                 let entrance = dut.and_then(Entrance::namespace);
@@ -471,6 +501,12 @@ impl Journal {
             copy.append(&lines)?;
         }
         Ok(ids)
+    }
+
+    /// A mark for what the next change starts, which nothing else on this machine has.
+    pub(crate) fn mark(&self) -> String {
+        let Process { pid, start_time } = self.process;
+        format!("fwdlab-{pid}-{start_time}-{}", self.announced + 1)
     }
 
     /// The next change of this process.
@@ -818,6 +854,7 @@ mod tests {
         let run = Undo::Run {
             namespace: "fwdlab-7-9-dut".into(),
             arguments: vec!["rm".into(), "a file".into()],
+            started: None,
         };
         let line = serde_json::to_string(&Line::Change(change(1, run.clone()))).unwrap();
         assert_eq!(

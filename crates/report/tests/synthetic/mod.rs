@@ -261,7 +261,7 @@ impl Synthetic {
                         calibration_ns: 700,
                         steal_s: 0.0,
                         switch_s: 0.004,
-                        competing_s: Some(0.0),
+                        contention: None,
                     });
                 }
                 rates.sort_by(f64::total_cmp);

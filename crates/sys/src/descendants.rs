@@ -1,0 +1,361 @@
+//! Everything that a program starts, and that these start, so that it can be ended as a whole.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::SysError;
+use crate::cpu_time::process_ids;
+
+/// The variable of the environment that marks descendants.
+const MARK: &str = "FWDLAB_STARTED";
+
+/// How long processes may take to end once they are killed: one that waits for a disk ends when that answers.
+const ENDING_MAX: Duration = Duration::from_secs(5);
+
+/// The descendants of a program: those in a control group of their own where there can be one, else those whose
+/// environment has their mark.
+///
+/// Out of a control group only root's programs come. A mark is inherited by whatever does not clear its environment, those
+/// included that leave their session (`setsid`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descendants {
+    mark: String,
+    group: Option<PathBuf>,
+}
+
+impl Descendants {
+    /// Those of a program that is to be started, under a mark that nothing else has on this machine. Nothing is made yet,
+    /// so that both can be written down first.
+    #[must_use]
+    pub fn marked(mark: &str) -> Self {
+        Self {
+            mark: mark.to_owned(),
+            group: own_group().map(|own| own.join(mark)),
+        }
+    }
+
+    /// Those that were written down.
+    #[must_use]
+    pub fn written_down(mark: &str, group: Option<&Path>) -> Self {
+        Self {
+            mark: mark.to_owned(),
+            group: group.map(Path::to_owned),
+        }
+    }
+
+    /// Their mark.
+    #[must_use]
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// The folder of their control group.
+    #[must_use]
+    pub fn group(&self) -> Option<&Path> {
+        self.group.as_deref()
+    }
+
+    /// Has a command start as the first of them.
+    ///
+    /// The command is started by a fork of this whole process, which takes longer the more memory it has.
+    pub fn begin_with(&self, command: &mut Command) {
+        command.env(MARK, &self.mark);
+        let Some(group) = &self.group else {
+            return;
+        };
+        // Without the right to make or to join it, the mark is all there is.
+        let joined = fs::create_dir(group).or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Ok(()),
+            _ => Err(error),
+        });
+        let members = joined.and_then(|()| {
+            let members = group.join("cgroup.procs");
+            OpenOptions::new().write(true).open(members)
+        });
+        let Ok(members) = members else {
+            return;
+        };
+        // SAFETY: between fork and exec it makes one system call on a descriptor that it owns, and touches no memory but
+        // its own.
+        unsafe {
+            command.pre_exec(move || {
+                // 0 is whoever writes; where that is refused, the mark is all there is.
+                libc::write(members.as_raw_fd(), c"0".as_ptr().cast(), 1);
+                Ok(())
+            });
+        }
+    }
+
+    /// Ends all of them, and returns once they are gone; none is no error.
+    ///
+    /// # Errors
+    /// Where some do not end, or may not be ended.
+    pub fn end(&self) -> Result<(), SysError> {
+        let failed = |error| SysError::new(format!("ending what {} started", self.mark), error);
+        if let Some(group) = self.group.as_deref().filter(|group| group.is_dir()) {
+            return end_group(group).map_err(failed);
+        }
+        let deadline = Instant::now() + ENDING_MAX;
+        while self.kill_marked().map_err(failed)? > 0 {
+            if Instant::now() > deadline {
+                return Err(failed(io::ErrorKind::TimedOut.into()));
+            }
+            sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    /// Kills those that have the mark now; how many there were.
+    fn kill_marked(&self) -> io::Result<usize> {
+        let wanted = format!("{MARK}={}", self.mark).into_bytes();
+        let this = std::process::id();
+        let mut killed = 0;
+        for process in process_ids().into_iter().filter(|&process| process != this) {
+            // By its descriptor, because its number may be another's by the time it is killed.
+            let Ok(held) = hold(process) else {
+                continue;
+            };
+            // Of another user's process it cannot be read, and so none of these is.
+            let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            if environment
+                .split(|&byte| byte == 0)
+                .any(|entry| entry == wanted)
+            {
+                kill(&held)?;
+                killed += 1;
+            }
+        }
+        Ok(killed)
+    }
+}
+
+/// Holds on to a process.
+fn hold(process: u32) -> io::Result<OwnedFd> {
+    // SAFETY: a plain system call; what it returns is a new descriptor, owned by nobody else.
+    unsafe {
+        let held = libc::syscall(libc::SYS_pidfd_open, process, 0);
+        let held = i32::try_from(held).map_err(|_| io::ErrorKind::InvalidData)?;
+        if held < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(held))
+    }
+}
+
+fn kill(held: &OwnedFd) -> io::Result<()> {
+    let none: *const libc::siginfo_t = std::ptr::null();
+    // SAFETY: a plain system call on a descriptor that is open; without further information about the signal.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            held.as_raw_fd(),
+            libc::SIGKILL,
+            none,
+            0,
+        )
+    };
+    match io::Error::last_os_error() {
+        // It has ended by itself.
+        error if result < 0 && error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        error if result < 0 => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Kills all members of a control group and of those below it, waits until they are gone, and removes it.
+fn end_group(group: &Path) -> io::Result<()> {
+    let deadline = Instant::now() + ENDING_MAX;
+    let kill_all = OpenOptions::new()
+        .write(true)
+        .open(group.join("cgroup.kill"));
+    // Kernels before 5.14 have no such file.
+    let kills_all = match kill_all.and_then(|mut file| file.write_all(b"1")) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error),
+    };
+    loop {
+        if !kills_all {
+            kill_members(group)?;
+        }
+        match remove_group(group) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            // Some are not yet gone.
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                if Instant::now() > deadline {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        sleep(Duration::from_millis(1));
+    }
+}
+
+fn kill_members(group: &Path) -> io::Result<()> {
+    for below in groups_below(group) {
+        kill_members(&below)?;
+    }
+    let members = fs::read_to_string(group.join("cgroup.procs"))?;
+    for process in members.lines().filter_map(|line| line.parse().ok()) {
+        if let Ok(held) = hold(process) {
+            kill(&held)?;
+        }
+    }
+    Ok(())
+}
+
+fn remove_group(group: &Path) -> io::Result<()> {
+    for below in groups_below(group) {
+        remove_group(&below)?;
+    }
+    fs::remove_dir(group)
+}
+
+fn groups_below(group: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).collect()
+}
+
+/// The folder of the control group (version 2) that this process is in; none where the machine shows none.
+fn own_group() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    group_of(&mounts, &groups)
+}
+
+fn group_of(mounts: &str, groups: &str) -> Option<PathBuf> {
+    let own = Path::new(groups.lines().find_map(|line| line.strip_prefix("0::"))?);
+    mounts.lines().find_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        if after.split(' ').next()? != "cgroup2" {
+            return None;
+        }
+        let mut fields = before.split(' ').skip(3);
+        let (root, at) = (fields.next()?, fields.next()?);
+        // What is mounted may be a part of the tree, and this process somewhere else in it.
+        Some(Path::new(at).join(own.strip_prefix(root).ok()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Seek as _};
+    use std::process::Stdio;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Starts a shell that starts, out of its session too, programs that would run for an hour; tells their numbers.
+    fn start(descendants: &Descendants) -> Vec<u32> {
+        let script =
+            "sleep 3600 & echo $!; setsid sleep 3600 & echo $!; (sleep 3600 & echo $!) & wait $!";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::null());
+        descendants.begin_with(&mut command);
+        // A pipe would stay open as long as they run.
+        let mut output = crate::memory_file().unwrap();
+        command.stdout(output.try_clone().unwrap());
+        assert!(command.status().unwrap().success());
+        let mut text = String::new();
+        output.rewind().unwrap();
+        output.read_to_string(&mut text).unwrap();
+        let started: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(started.len(), 3, "{text}");
+        started
+    }
+
+    fn is_alive(process: u32) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
+        state.is_some_and(|state| state != "Z" && state != "X")
+    }
+
+    fn prove_ended(descendants: &Descendants) {
+        let started = start(descendants);
+        assert!(
+            started.iter().all(|&process| is_alive(process)),
+            "{started:?}"
+        );
+        descendants.end().unwrap();
+        assert!(
+            !started.iter().any(|&process| is_alive(process)),
+            "{started:?}"
+        );
+        // Once more is as good as once.
+        descendants.end().unwrap();
+    }
+
+    #[test]
+    fn descendants_end_as_a_whole_by_their_mark() {
+        testkit::require_tool!("sleep", "setsid");
+        let mark = format!("fwdlab-test-{}-mark", std::process::id());
+        let others = Descendants::written_down(&format!("{mark}-other"), None);
+        let untouched = start(&others);
+        prove_ended(&Descendants::written_down(&mark, None));
+        assert!(untouched.iter().all(|&process| is_alive(process)));
+        others.end().unwrap();
+    }
+
+    #[test]
+    fn descendants_end_as_a_whole_with_their_group() {
+        testkit::require_tool!("sleep", "setsid");
+        let descendants = Descendants::marked(&format!("fwdlab-test-{}-group", std::process::id()));
+        prove_ended(&descendants);
+        // Where there is no right to make a group, the mark has done it.
+        assert!(descendants.group().is_none_or(|group| !group.exists()));
+    }
+
+    #[test]
+    fn a_group_ends_member_by_member_on_older_kernels() {
+        testkit::require_tool!("sleep", "setsid");
+        let descendants = Descendants::marked(&format!("fwdlab-test-{}-older", std::process::id()));
+        let started = start(&descendants);
+        let Some(group) = descendants.group().filter(|group| group.is_dir()) else {
+            return descendants.end().unwrap();
+        };
+        while started.iter().any(|&process| is_alive(process)) {
+            kill_members(group).unwrap();
+        }
+        descendants.end().unwrap();
+    }
+
+    #[test]
+    fn the_group_is_found_where_it_is_mounted() {
+        let mounts = "22 1 0:21 / /proc rw,nosuid - proc proc rw\n\
+                      30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
+        let of = |mounts, groups| group_of(mounts, groups);
+        let group = of(mounts, "12:cpu:/x\n0::/user.slice/session-1.scope\n");
+        let expected = "/sys/fs/cgroup/user.slice/session-1.scope";
+        assert_eq!(group.as_deref(), Some(Path::new(expected)));
+        assert_eq!(
+            of(mounts, "0::/\n").as_deref(),
+            Some(Path::new("/sys/fs/cgroup/"))
+        );
+        let part = "30 22 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup rw\n";
+        assert_eq!(
+            of(part, "0::/docker/1/a\n").as_deref(),
+            Some(Path::new("/sys/fs/cgroup/a"))
+        );
+        assert_eq!(of(part, "0::/elsewhere\n"), None);
+        assert_eq!(of("", "0::/\n"), None);
+        assert_eq!(of(mounts, "1:cpu:/x\n"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_group_or_none(mounts: String, groups: String) {
+            group_of(&mounts, &groups);
+            group_of(&format!("1 2 3 / /x - cgroup2 {mounts}"), &format!("0::{groups}"));
+        }
+    }
+}
