@@ -37,7 +37,7 @@ cargo xtask <chore>
                 profiles of 100 pairs that are alike and of 100 that are not;
                 single operations on hosts failing, of runs and of restores, runs on hosts killed,
                 hosts silent for a minute;
-                --kills RANGE, --stops RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --restores RANGE,
+                --kills RANGE, --stops RANGE, --competition RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --restores RANGE,
                 --host-kills RANGE, --silence RANGE for one of them or a part of it;
                 --kernels BOOTS for the matrix of kernels, each booted so often;
                 --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,

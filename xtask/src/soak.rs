@@ -28,7 +28,7 @@ struct Storm {
     cases: &'static str,
 }
 
-const STORMS: [Storm; 9] = [
+const STORMS: [Storm; 10] = [
     Storm {
         option: "--kills",
         program: "interruption",
@@ -40,6 +40,12 @@ const STORMS: [Storm; 9] = [
         program: "interruption",
         test: "no_accepted_slice_holds_a_time_in_which_the_run_was_stopped",
         cases: "1..30",
+    },
+    Storm {
+        option: "--competition",
+        program: "competition",
+        test: "spells_of_another_program_are_no_effect",
+        cases: "1..10",
     },
     Storm {
         option: "--effects",

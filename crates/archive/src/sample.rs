@@ -221,6 +221,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
         start: "2026-11-21T08:42:59Z".into(),
         set_up_s: 0.7,
         took_s: None,
+        clock_step_s: None,
         switch_s: 0.003,
         conservation: BTreeMap::from([(order.family, Conservation::default())]),
         generator_cost_ns: BTreeMap::from([(order.family, 81.25)]),

@@ -307,6 +307,10 @@ pub struct BlockRecord {
     /// else. None where nobody looked at the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_s: Option<f64>,
+    /// By how much the wall clock was set during it, in seconds, forward where positive; no time of a measurement is taken
+    /// from that clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_step_s: Option<f64>,
     /// Median time to switch from one variant to another, before the settle window, in seconds.
     pub switch_s: f64,
     /// Conservation of frames from the generator's start to its end, by family.
@@ -826,6 +830,7 @@ mod tests {
             start: "2026-11-21T08:42:53Z".into(),
             set_up_s: 1.0,
             took_s: None,
+            clock_step_s: None,
             switch_s: 0.001,
             conservation: BTreeMap::new(),
             generator_cost_ns: BTreeMap::new(),

@@ -170,6 +170,7 @@ mod tests {
             start: String::new(),
             set_up_s,
             took_s,
+            clock_step_s: None,
             switch_s,
             conservation: BTreeMap::new(),
             generator_cost_ns: BTreeMap::new(),

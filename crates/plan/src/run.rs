@@ -311,6 +311,7 @@ mod tests {
             start: String::new(),
             set_up_s: 1.0,
             took_s: None,
+            clock_step_s: None,
             switch_s: 0.0,
             conservation: BTreeMap::new(),
             generator_cost_ns: BTreeMap::new(),

@@ -350,6 +350,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         }
     }
     warnings.extend(competition::warnings(loaded));
+    warnings.extend(clock_steps(loaded));
     let mut warn = |code: &str, text: String, remedy: &str| {
         warnings.push(Warning {
             code: code.to_owned(),
@@ -384,6 +385,25 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         );
     }
     warnings
+}
+
+/// The blocks in which the wall clock was set.
+fn clock_steps(loaded: &Loaded) -> Option<Warning> {
+    let steps = loaded.attempts.iter().filter_map(|attempt| {
+        let step_s = attempt.record.clock_step_s?;
+        Some(format!("{step_s:+.1} s in block {}", attempt.record.block))
+    });
+    let steps: Vec<String> = steps.collect();
+    (!steps.is_empty()).then(|| Warning {
+        code: "W227".to_owned(),
+        subjects: Vec::new(),
+        text: format!(
+            "the machine's clock was set while it was measured ({}): times of day in the records do not tell their order",
+            steps.join(", ")
+        ),
+        remedy: Some("nothing: no rate and no length of a slice is taken from that clock".to_owned()),
+        percent: None,
+    })
 }
 
 /// How frames were sent and counted; the same in all sessions, or they could not go on. Between hosts it shows in the

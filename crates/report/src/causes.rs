@@ -159,6 +159,7 @@ impl Cause<'_> {
                 );
             }
             "W226" => ("observations of 0 although frames were forwarded", VARIANT),
+            "W227" => ("the machine's clock was set while it was measured", None),
             "W224" => ("the records of some blocks are missing", None),
             "W223" => ("nothing was forwarded in some blocks", VARIANT),
             "W206" => (

@@ -54,8 +54,8 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
         code: "W225".to_owned(),
         subjects: vec![text::one_line(name)],
         text: format!(
-            "had {}{:.1} % of the measured time on CPU {cpu}, which is the load's (up to {:.0} % of a trial, {}); \
-             undisturbed time leaves it out",
+            "had {}{:.1} % of the measured time on CPU {cpu}, which is the load's (up to {:.0} % of a trial, in {}); \
+             that time is left out of the rates",
             if is_guess { "probably " } else { "" },
             share.time_s / measured_s * 100.0,
             share.greatest_ratio * 100.0,

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 pub use ssh_lab::{Host, Reboots, SshLab};
 
+pub mod burner;
 pub mod ssh_lab;
 
 /// No wait in a test may take longer than this, whatever else the machine does.

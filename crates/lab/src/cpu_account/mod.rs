@@ -1,5 +1,5 @@
 //! Who else had the CPUs of the load, and for how long: other programs, threads of the kernel that do not serve frames,
-//! other devices' interrupts and polls.
+//! other devices' interrupts.
 //!
 //! The calibration loop does not see them, as the thread that runs it goes before them.
 
@@ -26,7 +26,7 @@ pub(crate) type Taken = BTreeMap<(u32, String), Duration>;
 /// The account of some CPUs.
 pub(crate) enum CpuAccount {
     /// The kernel's scheduler tells each switch.
-    Scheduler(Scheduler),
+    Scheduler(Box<Scheduler>),
     /// The clocks of processes tell what each of them used.
     Clocks(Clocks),
     /// There is none.
@@ -46,10 +46,10 @@ impl CpuAccount {
     /// `keeps_busy` says that the load never sleeps: only then is time in which it did not run known to be somebody
     /// else's where the scheduler does not say.
     pub(crate) fn open(cpus: &[u32], keeps_busy: bool) -> Self {
-        Scheduler::open(cpus).map_or_else(
-            || Self::Clocks(Clocks::open(cpus, keeps_busy)),
-            Self::Scheduler,
-        )
+        match Scheduler::open(cpus) {
+            Some(scheduler) => Self::Scheduler(Box::new(scheduler)),
+            None => Self::Clocks(Clocks::open(cpus, keeps_busy)),
+        }
     }
 
     /// Where it is from; none where there is none.
@@ -61,8 +61,8 @@ impl CpuAccount {
         }
     }
 
-    /// Prepares for a slice in which the load is on some of the CPUs. Programs and devices in these network namespaces,
-    /// by their numbers, work for it, and so do threads that have come with its variant.
+    /// Prepares for a slice in which the load is on some of the CPUs. Programs in these network namespaces, by their
+    /// numbers, work for it, and so do threads that have come with its variant.
     pub(crate) fn prepare(&mut self, cpus: &[u32], namespaces: [u64; 2]) {
         match self {
             Self::Scheduler(scheduler) => scheduler.prepare(cpus, namespaces),
@@ -148,12 +148,10 @@ fn printable(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::io::{BufRead as _, BufReader, Write as _};
-    use std::os::unix::fs::symlink;
-    use std::path::Path;
-    use std::process::{Child, ChildStdout, Command, Stdio};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;
+
+    use testkit::burner::{Burn, Burner};
 
     use super::*;
 
@@ -198,83 +196,14 @@ mod tests {
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a?[2Jb?");
     }
 
-    /// A process that, once it is told to, asks for a part of a CPU and then says how much CPU time it got.
-    struct Burner {
-        child: Child,
-        output: BufReader<ChildStdout>,
-    }
-
-    /// Set for a burner: the CPU and the part.
-    const ASKED: &str = "FWDLAB_TEST_BURNER";
-
     const TURN: Duration = Duration::from_millis(10);
     const TURNS: u32 = 60;
 
-    impl Burner {
-        /// This test program under another name, which [`burn_if_asked`] then makes a burner.
-        fn start(program: &Path, test: &str, cpu: u32, part: f64) -> Self {
-            if !program.exists() {
-                symlink(std::env::current_exe().unwrap(), program).unwrap();
-            }
-            let mut child = Command::new(program)
-                .args(["--exact", test, "--nocapture", "--test-threads", "1"])
-                .env(ASKED, format!("{cpu} {part}"))
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let output = BufReader::new(child.stdout.take().unwrap());
-            Self { child, output }
-        }
-
-        fn go(&mut self) {
-            let mut input = self.child.stdin.as_ref().unwrap();
-            input.write_all(b"go\n").unwrap();
-        }
-
-        /// The number on its next line that has this word.
-        fn next(&mut self, word: &str) -> f64 {
-            let mut line = String::new();
-            while self.output.read_line(&mut line).unwrap() > 0 {
-                if let Some((_, number)) = line.split_once(word) {
-                    return number.trim().parse().unwrap();
-                }
-                line.clear();
-            }
-            panic!("the burner ended");
-        }
-    }
-
-    impl Drop for Burner {
-        fn drop(&mut self) {
-            // Its input ends, and so does it.
-            drop(self.child.stdin.take());
-            let _ = self.child.wait();
-        }
-    }
-
     fn burn_if_asked() -> bool {
-        let Ok(asked) = std::env::var(ASKED) else {
-            return false;
-        };
-        let (cpu, part) = asked.split_once(' ').unwrap();
-        let part: f64 = part.parse().unwrap();
-        fwdlab_sys::pin_this_thread(cpu.parse().unwrap()).unwrap();
-        let this = fwdlab_sys::this_thread();
-        let used = || fwdlab_sys::thread_cpu_time(this).unwrap();
-        println!("ready 0");
-        let _ = std::io::stdin().read_line(&mut String::new());
-        let begun = used();
-        for _ in 0..TURNS {
-            let (turn, before) = (Instant::now(), used());
-            while used() - before < TURN.mul_f64(part) {
-                std::hint::spin_loop();
-            }
-            std::thread::sleep(TURN.saturating_sub(turn.elapsed()));
-        }
-        println!("used {}", (used() - begun).as_secs_f64());
-        let _ = std::io::stdin().read_line(&mut String::new());
-        true
+        testkit::burner::burn_if_asked(
+            |cpu| fwdlab_sys::pin_this_thread(cpu).unwrap(),
+            || fwdlab_sys::thread_cpu_time(fwdlab_sys::this_thread()).unwrap(),
+        )
     }
 
     /// What an account says of a burner beside a busy thread of this process, beside what it says itself.
@@ -292,13 +221,13 @@ mod tests {
                         std::hint::spin_loop();
                     }
                 });
-                let mut burner = Burner::start(&folder.path().join(name), test, cpu, part);
-                burner.next("ready");
+                let burn = Burn::Part(part, TURN, TURNS);
+                let mut burner = Burner::start(&folder.path().join(name), test, cpu, burn);
                 let mut account = open(cpu);
                 account.prepare(&[cpu], [0, 0]);
                 let (before, start) = (account.read(), Instant::now());
                 burner.go();
-                let used_s = burner.next("used");
+                let used_s = burner.used().as_secs_f64();
                 let (takers, window_s) = (account.taken_since(&before), start.elapsed());
                 stop.store(true, Ordering::Relaxed);
                 let own = fs::read_to_string("/proc/self/comm").unwrap();

@@ -13,18 +13,17 @@ use fwdlab_traffic::object_bytes;
 use super::{Taken, printable};
 
 /// The programs, each with the tracepoint at which it runs.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 3] = [
     ("charge_task", "sched_switch"),
     ("begin_interrupt", "irq_handler_entry"),
     ("charge_interrupt", "irq_handler_exit"),
-    ("charge_poll", "napi_poll"),
 ];
 
 /// `struct cpu`: its numbers, in order.
-type Cpu = [u64; 6];
+type Cpu = [u64; 5];
 
 const TAKEN_NS: usize = 1;
-const IS_WATCHED: usize = 5;
+const IS_WATCHED: usize = 4;
 
 /// `struct taker`: CPU and kind in four bytes each, and a name that ends with a zero byte.
 type Taker = [u8; 40];
@@ -127,7 +126,6 @@ fn shown(taker: &Taker) -> (u32, String) {
             format!("kernel thread {kind}")
         }
         2 => format!("interrupts of {name}"),
-        3 => format!("frames of {name}"),
         _ => name,
     };
     (cpu, shown)
@@ -156,7 +154,6 @@ mod tests {
             of(2, "eth0-TxRx-3"),
             (3, "interrupts of eth0-TxRx-3".into())
         );
-        assert_eq!(of(3, "eth0"), (3, "frames of eth0".into()));
     }
 
     #[test]

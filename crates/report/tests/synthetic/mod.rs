@@ -327,6 +327,7 @@ impl Synthetic {
             start: format!("2026-11-21T09:{block:02}:00Z"),
             set_up_s: 0.4,
             took_s: None,
+            clock_step_s: None,
             switch_s: 0.004,
             cpu_account: Some(AccountSource::Scheduler),
             conservation,
