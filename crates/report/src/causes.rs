@@ -155,7 +155,7 @@ impl Cause<'_> {
                 let size = self.range(false);
                 return (
                     format!("others had the load's CPU for {size} of the time"),
-                    Some("program or device"),
+                    Some("program"),
                 );
             }
             "W226" => ("observations of 0 although frames were forwarded", VARIANT),

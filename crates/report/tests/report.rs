@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Binding, CpuTimes, CpuUse, Factor, LabKind, Level, LoadRegime, Order, RateBasis,
-    Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Tester, TrialRecord, Upload,
+    AddressFamily, Binding, Competitor, CpuTimes, CpuUse, Factor, LabKind, Level, LoadRegime,
+    Order, RateBasis, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Tester,
+    TrialRecord, Upload,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -1041,6 +1042,60 @@ fn disturbed_time_is_left_out_and_shown_beside() {
         assert!(!text.contains("but for"), "{text}");
         assert!(!text.contains("With nothing left out"), "{text}");
     }
+}
+
+#[test]
+fn competitors_silent_observations_and_clock_steps_are_warned_of() {
+    let mut loaded = Synthetic::default().loaded();
+    let report = Report::build(&loaded).unwrap();
+    for code in ["W225", "W226", "W227"] {
+        assert!(!codes(&report).contains(&code), "{code}");
+    }
+    let competitor = |name: &str, time_s| Competitor {
+        cpu: 3,
+        name: name.to_owned(),
+        time_s,
+    };
+    for attempt in &mut loaded.attempts {
+        for trial in &mut attempt.trials {
+            let measured_s = trial.measured_s;
+            trial.competitors = vec![
+                competitor("a <b>compiler</b>", measured_s * 0.2),
+                competitor("sshd", measured_s * 0.002),
+            ];
+        }
+    }
+    loaded.attempts[1].trials[0].observation_pps = 0.0;
+    loaded.attempts[2].record.clock_step_s = Some(-3600.0);
+    let report = Report::build(&loaded).unwrap();
+    let texts = |code: &str| -> Vec<String> {
+        let warnings = report
+            .warnings
+            .iter()
+            .filter(|warning| warning.code == code);
+        warnings
+            .map(|warning| format!("{}: {}", warning.subjects.join(", "), warning.text))
+            .collect()
+    };
+    let [compiler] = &texts("W225")[..] else {
+        panic!("one of them took a thousandth: {:?}", texts("W225"));
+    };
+    assert!(
+        compiler.starts_with("a <b>compiler</b>: had 20.0 % of the measured time on CPU 3"),
+        "{compiler}"
+    );
+    assert!(
+        texts("W226")[0].contains("1 observation of 0"),
+        "{:?}",
+        texts("W226")
+    );
+    assert!(
+        texts("W227")[0].contains("-3600.0 s in block"),
+        "{:?}",
+        texts("W227")
+    );
+    let page = &render::derived_files(&report, &loaded).unwrap()["report.html"];
+    assert!(!page.contains("<b>compiler</b>"), "a name is text");
 }
 
 #[test]
