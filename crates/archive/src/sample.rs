@@ -227,6 +227,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
         generator_cost_ns: BTreeMap::from([(order.family, 81.25)]),
         undisturbed_loop_ns: 690.0,
         cpu_account: Some(AccountSource::Scheduler),
+        cpu_speeds: Vec::new(),
         rate_basis: BTreeMap::from([(order.family, RateBasis::Undisturbed)]),
         differing_facts: BTreeMap::new(),
         tester: None,

@@ -14,6 +14,7 @@ use fwdlab_sys::BootTime;
 
 use crate::counters::Drops;
 use crate::cpu_account::{Taken, competitors};
+use crate::cpu_speed::SpeedLog;
 use crate::interference::{counted, rate_basis, tell_undisturbed};
 use crate::profiler::Profiler;
 use crate::validity::{self, AskedLoad, TrialEvidence};
@@ -114,6 +115,8 @@ pub(crate) struct BlockLog {
     pub(crate) profiler: Option<Profiler>,
     /// From where it is known who else had the load's CPUs.
     pub(crate) cpu_account: Option<AccountSource>,
+    /// How fast they are; none where they are not this machine's.
+    pub(crate) cpu_speeds: Option<SpeedLog>,
 }
 
 /// Which block it is, and how it began.
@@ -142,6 +145,7 @@ impl BlockLog {
                 .profiling
                 .map(|profiling| Profiler::new(profiling, regime)),
             cpu_account: None,
+            cpu_speeds: None,
         }
     }
 
@@ -267,6 +271,7 @@ impl BlockLog {
             generator_cost_ns: self.generator_cost_ns,
             undisturbed_loop_ns,
             cpu_account: self.cpu_account,
+            cpu_speeds: self.cpu_speeds.map(SpeedLog::finish).unwrap_or_default(),
             rate_basis: rate_basis(planned, &self.slices),
             differing_facts: BTreeMap::new(),
             tester: None,

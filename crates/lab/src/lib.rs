@@ -6,6 +6,7 @@ mod block;
 mod clock;
 mod counters;
 mod cpu_account;
+mod cpu_speed;
 pub mod doctor;
 mod drop_reasons;
 mod dut;

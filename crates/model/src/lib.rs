@@ -38,7 +38,7 @@ pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
 };
 pub use record::{
-    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuTimes, CpuUse,
+    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, CpuTimes, CpuUse,
     Environment, FamilyLoad, InvalidReason, LabNoise, LoadRecord, NOT_TRANSMITTED, Placement,
     QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester,
     TrialRecord, Verification,

@@ -147,6 +147,19 @@ pub struct Competitor {
     pub time_s: f64,
 }
 
+/// How fast a CPU of the load was clocked in the slices of a block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuSpeed {
+    /// The CPU.
+    pub cpu: u32,
+    /// The lowest clock that was read, in kHz, where the machine tells.
+    pub lowest_khz: Option<u64>,
+    /// The highest.
+    pub highest_khz: Option<u64>,
+    /// How often it, or its package, was slowed down for being too hot.
+    pub throttled: u64,
+}
+
 /// From where it is known who had the load's CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -322,6 +335,9 @@ pub struct BlockRecord {
     /// From where it is known who else had the load's CPUs; none where nobody could tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_account: Option<AccountSource>,
+    /// How fast the load's CPUs were clocked, those of which the machine tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpu_speeds: Vec<CpuSpeed>,
     /// Which part of the slices the observations rest on, by family.
     pub rate_basis: BTreeMap<AddressFamily, RateBasis>,
     /// Of a lab of hosts: everything that was found to differ between the variants on the DUT, by variant and
@@ -836,6 +852,7 @@ mod tests {
             generator_cost_ns: BTreeMap::new(),
             undisturbed_loop_ns: 1.0,
             cpu_account: None,
+            cpu_speeds: Vec::new(),
             rate_basis: BTreeMap::new(),
             differing_facts: BTreeMap::new(),
             tester: None,

@@ -317,6 +317,7 @@ mod tests {
             generator_cost_ns: BTreeMap::new(),
             undisturbed_loop_ns: 1.0,
             cpu_account: None,
+            cpu_speeds: Vec::new(),
             rate_basis: BTreeMap::new(),
             differing_facts: BTreeMap::new(),
             tester: None,

@@ -160,6 +160,13 @@ impl Cause<'_> {
             }
             "W226" => ("observations of 0 although frames were forwarded", VARIANT),
             "W227" => ("the machine's clock was set while it was measured", None),
+            "W228" => {
+                let size = self.range(false);
+                return (
+                    format!("CPUs of the load were clocked down by {size}"),
+                    None,
+                );
+            }
             "W224" => ("the records of some blocks are missing", None),
             "W223" => ("nothing was forwarded in some blocks", VARIANT),
             "W206" => (

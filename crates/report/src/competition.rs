@@ -1,10 +1,10 @@
-//! Who else had the CPUs of the load while it was measured, and what that did to observations.
+//! Who else had the CPUs of the load while it was measured, how fast they were clocked, and what that did to observations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AccountSource, TrialRecord};
+use fwdlab_model::{AccountSource, CpuSpeed, TrialRecord};
 
 use crate::format::counted;
 use crate::report::Warning;
@@ -14,6 +14,9 @@ use crate::text;
 const RATIO_MIN: f64 = 0.01;
 
 const TRIAL_RATIO_MIN: f64 = 0.05;
+
+/// A CPU whose lowest clock was less than this part of its highest is warned of.
+const CLOCK_RATIO_MIN: f64 = 0.95;
 
 /// What one competitor had of one CPU.
 #[derive(Default)]
@@ -68,7 +71,58 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
     };
     let mut warnings: Vec<_> = competitors.into_iter().map(of_competitor).collect();
     warnings.extend(silent(trials()));
+    warnings.extend(slowed(loaded));
     warnings
+}
+
+/// CPUs that were throttled, or clocked up and down.
+fn slowed(loaded: &Loaded) -> Vec<Warning> {
+    let mut of_cpu: BTreeMap<u32, CpuSpeed> = BTreeMap::new();
+    let accepted = loaded.attempts.iter();
+    let accepted = accepted.filter(|attempt| attempt.fate == Fate::Accepted);
+    for speed in accepted.flat_map(|attempt| &attempt.record.cpu_speeds) {
+        let all = of_cpu.entry(speed.cpu).or_insert_with(|| CpuSpeed {
+            throttled: 0,
+            ..speed.clone()
+        });
+        all.lowest_khz = all.lowest_khz.min(speed.lowest_khz);
+        all.highest_khz = all.highest_khz.max(speed.highest_khz);
+        all.throttled += speed.throttled;
+    }
+    of_cpu
+        .into_values()
+        .filter_map(|of| slowed_cpu(&of))
+        .collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "clocks are far below 2^53 kHz")]
+fn slowed_cpu(of: &CpuSpeed) -> Option<Warning> {
+    let (low, high) = (of.lowest_khz? as f64, of.highest_khz? as f64);
+    let (text, remedy) = if of.throttled > 0 {
+        (
+            format!(
+                "was slowed down {} for being too hot, at {:.2} to {:.2} GHz",
+                counted(of.throttled, "time"),
+                low / 1e6,
+                high / 1e6
+            ),
+            "cool the machine, or set a clock that it can hold",
+        )
+    } else if low < high * CLOCK_RATIO_MIN {
+        (
+            format!("was clocked at {:.2} to {:.2} GHz", low / 1e6, high / 1e6),
+            "set a fixed clock: cpupower frequency-set -g performance, and no turbo",
+        )
+    } else {
+        return None;
+    };
+    Some(Warning {
+        code: "W228".to_owned(),
+        subjects: vec![format!("CPU {}", of.cpu)],
+        text,
+        remedy: Some(remedy.to_owned()),
+        percent: Some((1.0 - low / high) * 100.0),
+    })
 }
 
 /// Observations of 0 beside frames that were forwarded, variant by variant.

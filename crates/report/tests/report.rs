@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Binding, Competitor, CpuTimes, CpuUse, Factor, LabKind, Level, LoadRegime,
-    Order, RateBasis, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Tester,
-    TrialRecord, Upload,
+    AddressFamily, Binding, Competitor, CpuSpeed, CpuTimes, CpuUse, Factor, LabKind, Level,
+    LoadRegime, Order, RateBasis, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord,
+    Tester, TrialRecord, Upload,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -1096,6 +1096,27 @@ fn competitors_silent_observations_and_clock_steps_are_warned_of() {
     );
     let page = &render::derived_files(&report, &loaded).unwrap()["report.html"];
     assert!(!page.contains("<b>compiler</b>"), "a name is text");
+    let speed = |lowest_khz, throttled| CpuSpeed {
+        cpu: 3,
+        lowest_khz: Some(lowest_khz),
+        highest_khz: Some(3_400_000),
+        throttled,
+    };
+    loaded.attempts[0].record.cpu_speeds = vec![speed(3_300_000, 0)];
+    let warned = |loaded: &_| {
+        let report = Report::build(loaded).unwrap();
+        let found = report
+            .warnings
+            .into_iter()
+            .find(|warning| warning.code == "W228");
+        found.map(|warning| warning.text)
+    };
+    assert_eq!(warned(&loaded), None);
+    loaded.attempts[1].record.cpu_speeds = vec![speed(1_700_000, 0)];
+    assert_eq!(warned(&loaded).unwrap(), "was clocked at 1.70 to 3.40 GHz");
+    loaded.attempts[2].record.cpu_speeds = vec![speed(1_900_000, 2)];
+    let hot = "was slowed down 2 times for being too hot, at 1.70 to 3.40 GHz";
+    assert_eq!(warned(&loaded).unwrap(), hot);
 }
 
 #[test]

@@ -19,6 +19,7 @@ use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::{now_utc, settled, sleep_until};
 use crate::counters::{Drops, difference, drops};
 use crate::cpu_account::CpuAccount;
+use crate::cpu_speed::SpeedLog;
 use crate::drop_reasons::DropReasons;
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
@@ -80,6 +81,7 @@ impl<'a> Measurement<'a> {
         let account = CpuAccount::open(&load_cpus(placement), keeps_busy);
         let mut log = BlockLog::new(resolved, resolved.traffic.regime);
         log.cpu_account = account.source();
+        log.cpu_speeds = Some(SpeedLog::start(&load_cpus(placement)));
         let changes = Changes(journal);
         for role in ["tester", "dut"] {
             let name = NetworkNamespace::name_of(role)?;
@@ -375,6 +377,7 @@ impl<'a> Measurement<'a> {
             || Ok(load.sender.offered_frames()?),
         )?;
         let steal_s = steal_s(cpu) - steal_before_s;
+        self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
         // What waits to be checked has only so much room.
         sink.counts()?;
         let dropped = difference(&drops_before, &self.drops(family)?);

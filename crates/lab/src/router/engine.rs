@@ -26,6 +26,7 @@ use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::{now_utc, sleep_until};
 use crate::counters::{Drops, difference};
 use crate::cpu_account::CpuAccount;
+use crate::cpu_speed::SpeedLog;
 use crate::environment::steal_s;
 use crate::probe::FailedProbe;
 use crate::profiler;
@@ -67,15 +68,21 @@ pub(super) struct Measurement<'a> {
     pub(super) log: BlockLog,
 }
 
-/// The account of all CPUs on which tester and router work for any variant.
-fn account(arrangements: &Arrangements) -> CpuAccount {
+/// All CPUs on which tester and router work for any variant.
+fn load_cpus(arrangements: &Arrangements) -> Vec<u32> {
     let places = arrangements.values().map(|arrangement| &arrangement.place);
-    let cpus: BTreeSet<u32> = places.clone().flat_map(Place::cpus).collect();
+    let cpus: BTreeSet<u32> = places.flat_map(Place::cpus).collect();
+    cpus.into_iter().collect()
+}
+
+/// The account of them.
+fn account(cpus: &[u32], arrangements: &Arrangements) -> CpuAccount {
+    let mut places = arrangements.values().map(|arrangement| &arrangement.place);
     // In turns, one thread is never without work.
-    let keeps_busy = places
-        .clone()
-        .all(|place| matches!(place, Place::Inline { .. }));
-    CpuAccount::open(&cpus.into_iter().collect::<Vec<_>>(), keeps_busy)
+    CpuAccount::open(
+        cpus,
+        places.all(|place| matches!(place, Place::Inline { .. })),
+    )
 }
 
 /// A router at work for one variant.
@@ -132,8 +139,10 @@ impl<'a> Measurement<'a> {
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
         let mut log = BlockLog::new(resolved, regime);
-        let account = account(arrangements);
+        let cpus = load_cpus(arrangements);
+        let account = account(&cpus, arrangements);
         log.cpu_account = account.source();
+        log.cpu_speeds = Some(SpeedLog::start(&cpus));
         let mut networks = BTreeMap::new();
         for variant in &resolved.variants {
             if variant.unavailable.is_none() {
@@ -283,6 +292,7 @@ impl<'a> Measurement<'a> {
                     feeding.finish();
                     watch
                 };
+                self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
                 let [before, after] = &watch.edges;
                 let events = |edge: &Edge| events_of(&edge.counters);
                 let slice = MeasuredSlice {

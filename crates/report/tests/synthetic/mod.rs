@@ -330,6 +330,7 @@ impl Synthetic {
             clock_step_s: None,
             switch_s: 0.004,
             cpu_account: Some(AccountSource::Scheduler),
+            cpu_speeds: Vec::new(),
             conservation,
             generator_cost_ns: self
                 .families
