@@ -129,6 +129,10 @@ impl Files for Drafted<'_> {
         }
         Disk.sha256(&real)
     }
+
+    fn is_quotable(&self, path: &Path, named_by: &Path) -> bool {
+        Disk.is_quotable(path, named_by)
+    }
 }
 
 /// What was made of what.

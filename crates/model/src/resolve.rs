@@ -34,6 +34,12 @@ pub trait Files {
     /// # Errors
     /// Where it cannot be read.
     fn sha256(&self, path: &Path) -> io::Result<String>;
+
+    /// Whether messages may quote a file that another one names: who wrote that may not be who reads the messages, and
+    /// the file another's secret.
+    fn is_quotable(&self, _path: &Path, _named_by: &Path) -> bool {
+        true
+    }
 }
 
 /// Of what knows texts only, the content is the text.
@@ -122,6 +128,7 @@ pub fn ruleset_source(
         }
     };
     let lab = LabFile::parse(&lab_source, said_before)?;
+    let place = Some((&lab_source, 0..0));
     let file = match lab.bindings.get(factor)?.as_ref()? {
         Mechanism::Nft(files) | Mechanism::Ruleset(_, files) => files.get(level)?,
         _ => return None,
@@ -129,7 +136,7 @@ pub fn ruleset_source(
     open(
         &beside(&lab_source.path, file.get_ref()),
         read,
-        None,
+        place,
         said_before,
     )
 }
@@ -178,10 +185,12 @@ pub(crate) fn open(
     diagnostics: &mut Diagnostics,
 ) -> Option<Arc<Source>> {
     let text = read.text(path);
+    let named_by = place.as_ref().map(|(by, _)| Arc::clone(by));
     let text = read_or_said(path, text, place, diagnostics)?;
     Some(Arc::new(Source {
         path: path.to_owned(),
         text,
+        is_quotable: named_by.is_none_or(|by| read.is_quotable(path, &by.path)),
     }))
 }
 

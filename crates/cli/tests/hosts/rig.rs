@@ -111,7 +111,8 @@ impl Rig {
             .collect();
         assert!(measured.into_iter().eq(1..=blocks as u64), "{said}");
         for reason in invalid_reasons(&records) {
-            let is_of_the_machine = ["load-short", "stalled"].contains(&reason["reason"].as_str().unwrap());
+            let is_of_the_machine =
+                ["load-short", "stalled"].contains(&reason["reason"].as_str().unwrap());
             assert!(is_of_the_machine, "{reason}: {said}");
         }
         for name in ["finished.json", "README.md"] {
