@@ -328,7 +328,7 @@ mod tests {
         error.with_label("there").with_help("look");
         assert_eq!(
             diagnostics.to_string(),
-            "error: this is not TOML\n --> secret:2:7\n  = help: there\n  = help: look"
+            "error: this is not TOML\n--> secret:2:7\n = help: there\n = help: look"
         );
     }
 

@@ -18,6 +18,9 @@ use crate::resolved::{Binding, Design, Factor, Lab, Resolved, sha256};
 use crate::variants::{check_factors, comparisons, control, variants};
 use crate::words::{LoadRegime, safe_name};
 
+/// More than are measured in a day; a plan holds the order of all.
+const SLICES_MAX: u64 = 2_000_000;
+
 /// How what stands in files is had.
 pub type Read<'r> = &'r dyn Files;
 
@@ -296,6 +299,19 @@ fn resolve(
     if !resolved.rebooting_factors().is_empty() {
         // Slices that each wait for a boot would be all boots: each variant is measured once, whole.
         resolved.design.rounds = 1;
+    }
+    let slices = [
+        u64::from(resolved.design.blocks),
+        u64::from(resolved.design.rounds),
+        resolved.variants.len() as u64,
+        resolved.traffic.families.len() as u64,
+    ];
+    let slices: u64 = slices.iter().product();
+    if slices > SLICES_MAX {
+        let message = format!("the plan has {slices} slices, more than {SLICES_MAX}");
+        reading.error(0..0, message).with_help(
+            "they are blocks times rounds times variants times families; choose fewer of one of them",
+        );
     }
     Some(resolved)
 }

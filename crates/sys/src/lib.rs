@@ -26,6 +26,7 @@ mod process;
 mod slots;
 mod stack_sampler;
 mod sync;
+mod thread;
 mod user_namespace;
 mod xdp_slot;
 
@@ -59,6 +60,7 @@ pub use stack_sampler::{
     Sampled, SampledEvent, SamplerSwitch, Samples, StackSample, StackSampler, monotonic_ns,
     this_thread,
 };
+pub use thread::{start_thread, start_thread_in};
 pub use user_namespace::{NoUserNamespace, enter_user_namespace, is_in_user_namespace};
 pub use xdp_slot::{XdpParking, XdpSlot};
 

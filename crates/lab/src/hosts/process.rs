@@ -48,11 +48,11 @@ impl AgentProcess {
         let mut child = connection.start(&[&program, "agent"])?;
         let requests = child.stdin.take().expect("it was asked for");
         let requests = Arc::new(Mutex::new(requests));
-        let answers = read(child.stdout.take().expect("it was asked for"));
+        let answers = read(child.stdout.take().expect("it was asked for"))?;
         let mut process = Self {
             connection: Rc::clone(connection),
             child,
-            _alive: give_signs_of_life(&requests),
+            _alive: give_signs_of_life(&requests)?,
             requests,
             answers,
             hello: Hello {
@@ -174,18 +174,18 @@ impl Drop for AgentProcess {
 }
 
 /// Tells a process now and then that its run lives, by lines without a request, for as long as what is returned.
-fn give_signs_of_life(requests: &Arc<Mutex<ChildStdin>>) -> Sender<()> {
+fn give_signs_of_life(requests: &Arc<Mutex<ChildStdin>>) -> Result<Sender<()>, LabError> {
     let (alive, end) = channel();
     let requests = Arc::clone(requests);
-    std::thread::spawn(move || {
+    fwdlab_sys::start_thread(move || {
         while end.recv_timeout(BETWEEN_SIGNS_OF_LIFE) == Err(RecvTimeoutError::Timeout) {
             // Whoever asks next learns why.
             if say(&requests, "\n").is_err() {
                 break;
             }
         }
-    });
-    alive
+    })?;
+    Ok(alive)
 }
 
 fn say(requests: &Mutex<ChildStdin>, line: &str) -> io::Result<()> {
@@ -195,9 +195,9 @@ fn say(requests: &Mutex<ChildStdin>, line: &str) -> io::Result<()> {
 }
 
 /// Reads answers line by line, so that they can be waited for only so long.
-fn read(output: ChildStdout) -> Receiver<Result<String, String>> {
+fn read(output: ChildStdout) -> Result<Receiver<Result<String, String>>, LabError> {
     let (sender, answers) = channel();
-    std::thread::spawn(move || {
+    fwdlab_sys::start_thread(move || {
         for line in BufReader::new(output).lines() {
             if sender
                 .send(line.map_err(|error| error.to_string()))
@@ -206,8 +206,8 @@ fn read(output: ChildStdout) -> Receiver<Result<String, String>> {
                 break;
             }
         }
-    });
-    answers
+    })?;
+    Ok(answers)
 }
 
 /// A program without the information for its debugging, which is most of one that cargo builds; none where its form is
