@@ -10,10 +10,12 @@ use fwdlab_sys::{Input, check_inside};
 
 /// More than any experiment, lab, ruleset or list of earlier observations has.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
-/// More than any image or configuration has.
+/// More than any image has.
 const IMAGE_BYTES_MAX: u64 = 16 << 30;
-/// More than any folder of a configuration has.
-const FOLDER_FILES_MAX: usize = 10_000;
+/// More than any folder of configuration files has, as labs read them.
+const FOLDER_FILES_MAX: usize = 1000;
+/// See [`FOLDER_FILES_MAX`]; of all files together.
+const FOLDER_BYTES_MAX: u64 = 4 << 20;
 
 /// This machine's disk.
 pub(crate) struct Disk;
@@ -38,7 +40,7 @@ impl Files for Disk {
         if !path.is_dir() {
             return content(path);
         }
-        let mut files = Vec::new();
+        let (mut files, mut bytes) = (Vec::new(), 0);
         let mut left: Vec<PathBuf> = vec![path.to_owned()];
         while let Some(found) = left.pop() {
             // What a link leads to lies elsewhere, and is not brought anywhere.
@@ -49,9 +51,11 @@ impl Files for Disk {
                 }
                 continue;
             }
-            if files.len() == FOLDER_FILES_MAX {
+            bytes += metadata.len();
+            if files.len() == FOLDER_FILES_MAX || bytes > FOLDER_BYTES_MAX {
                 let what = format!(
-                    "it holds more than {FOLDER_FILES_MAX} files; give the folder of one configuration"
+                    "it holds more than {FOLDER_FILES_MAX} files or {} MiB; give a folder of configuration files",
+                    FOLDER_BYTES_MAX >> 20
                 );
                 return Err(io::Error::other(what));
             }

@@ -290,7 +290,7 @@ fn a_plan_that_no_memory_holds_is_refused() {
         format!("{EXPERIMENT}{factor}[design]\nblocks = 1000\nrounds = 1000\n"),
     )
     .unwrap();
-    let says = "the plan has 502000000 slices, more than 2000000";
+    let says = "the plan has 251000000 slices, more than 2000000";
     assert_refused(&mut bounded(&["plan", path(&file)]), &[says]);
 }
 
@@ -518,7 +518,8 @@ fn a_report_for_which_the_disk_has_no_room_gets_one_piece_of_advice() {
 #[test]
 fn observations_and_profiles_are_read_from_pipes() {
     let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
+    // Comparisons name a set by its file.
+    let pipe = folder.path().join("a.txt");
     mkfifo(&pipe);
     let file = data("b.txt");
     let numbers = fs::read(data("a.txt")).unwrap();
@@ -560,7 +561,7 @@ fn observations_and_profiles_are_bounded() {
     let at = |name: &str| hostile.folder.path().join(name);
     let file = data("b.txt");
     for (name, says) in [
-        ("folder", "it is a folder"),
+        ("socket", "it is a socket"),
         ("sparse", "it is larger than 64 MiB"),
         ("zero", "it is larger than 64 MiB"),
     ] {
@@ -611,7 +612,7 @@ fn a_question_in_sql_ends_in_time_and_when_it_is_interrupted() {
     .spawn()
     .unwrap();
     thread::sleep(Duration::from_secs(1));
-    signal(child.id(), "INT");
+    signal(child.id(), "-INT");
     let output = child.wait_with_output().unwrap();
     let interrupted = output.status.signal() == Some(2) || output.status.code() == Some(130);
     assert!(interrupted, "{:?}: {}", output.status, said(&output));

@@ -170,9 +170,7 @@ impl<'a> Input<'a> {
         if kind.is_file() {
             return Ok(false);
         }
-        // A socket cannot be opened by a name, but standard input may be one.
-        let is_stream = kind.is_fifo() || kind.is_char_device() || kind.is_socket();
-        if self.takes_streams && is_stream {
+        if self.takes_streams && (kind.is_fifo() || kind.is_char_device()) {
             return Ok(true);
         }
         Err(no_file(metadata).into())
