@@ -404,6 +404,8 @@ fn read_text(dir: &Path, path: &Path) -> Result<String, ArchiveError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -340,7 +340,8 @@ impl Files for Written {
     }
 
     fn is_quotable(&self, path: &Path, named_by: &Path) -> bool {
-        Disk.is_quotable(path, named_by)
+        let own = [&self.experiment, &self.lab];
+        own.iter().any(|(known, _)| known == path) || Disk.is_quotable(path, named_by)
     }
 }
 

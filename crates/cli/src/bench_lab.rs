@@ -131,7 +131,8 @@ impl Files for Drafted<'_> {
     }
 
     fn is_quotable(&self, path: &Path, named_by: &Path) -> bool {
-        Disk.is_quotable(path, named_by)
+        let mut files = self.draft.files();
+        files.any(|file| self.to.join(&file.name) == path) || Disk.is_quotable(path, named_by)
     }
 }
 

@@ -273,6 +273,8 @@ fn same(one: f64, other: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A folder of two variants with logs, one of which was published as something else, and one without.
