@@ -1245,11 +1245,11 @@ mod tests {
             .to_owned();
         let abandoned = root.path().join("quickstart/.new-x");
         fs::create_dir_all(abandoned.join("blocks")).unwrap();
-        fs::write(dir.join("blocks/.1.csv.77.tmp"), b"half").unwrap();
+        fs::write(dir.join("blocks/.1.csv.99999999.tmp"), b"half").unwrap();
         fs::remove_dir(dir.join("derived")).unwrap();
         drop(open(root.path(), &Choice::default()).unwrap());
         assert!(!abandoned.exists());
-        assert!(!dir.join("blocks/.1.csv.77.tmp").exists());
+        assert!(!dir.join("blocks/.1.csv.99999999.tmp").exists());
         assert!(dir.join("derived").exists());
     }
 
