@@ -113,3 +113,35 @@ fn subfolders(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
     });
     Ok(inside)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_goes_on_until_it_is_told_and_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["a/b/run", "c"] {
+            fs::create_dir_all(root.path().join(name)).unwrap();
+        }
+        fs::write(root.path().join("a/b/run").join(layout::RESOLVED), "").unwrap();
+        let search = |folders_max: usize| {
+            let mut found = Vec::new();
+            let mut goes_on = |folders| folders < folders_max;
+            let is_whole = look_at(&[root.path()], &mut found, &mut goes_on).unwrap();
+            (is_whole, found.len())
+        };
+        assert_eq!(search(5), (true, 1));
+        assert_eq!(search(4), (false, 0));
+        let none = ArchiveError::NotResults {
+            dir: "/".into(),
+            below: Vec::new(),
+            is_whole: false,
+        };
+        assert_eq!(
+            none.to_string(),
+            "/: no results directory; there is none in the folders below it that were looked at first; give the \
+             directory itself"
+        );
+    }
+}
