@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use fwdlab_sys::check_inside;
+
 use crate::caller::{create_folder, give_to_caller};
 use crate::error::ArchiveError;
 
@@ -33,9 +35,21 @@ pub(crate) fn create_folders(folder: &Path) -> Result<(), ArchiveError> {
     }
 }
 
-/// Writes a file whose folder nobody reads yet.
+/// A folder of a results directory, created where it is missing.
+///
+/// # Errors
+/// [`ArchiveError::Refused`] where it is a link that leads out of the directory: nothing is written there.
+pub(crate) fn own_folder(dir: &Path, name: &str) -> Result<PathBuf, ArchiveError> {
+    let folder = dir.join(name);
+    create_folders(&folder)?;
+    check_inside(&folder, dir).map_err(ArchiveError::io(&folder, "use the folder"))?;
+    Ok(folder)
+}
+
+/// Writes a new file whose folder nobody reads yet.
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
-    File::create(path)
+    // A new file cannot be a link to another one.
+    File::create_new(path)
         .and_then(|mut file| {
             give_to_caller(&file);
             file.write_all(bytes)?;
@@ -65,6 +79,8 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ArchiveE
         name.display(),
         std::process::id()
     ));
+    // Of a process that had this one's number.
+    let _ = fs::remove_file(&unfinished);
     let written = write_synced(&unfinished, bytes).and_then(|()| {
         fs::rename(&unfinished, path).map_err(ArchiveError::io(path, "rename the new file"))
     });
@@ -97,18 +113,25 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
     write_atomically(&target, bytes).map_err(|error| error.about(path))
 }
 
-/// Removes what `write_atomically` left in a folder when its process was killed.
+/// Removes what `write_atomically` left in a folder when its process was killed, and nothing of a process that lives.
 pub(crate) fn remove_unfinished(folder: &Path) -> Result<(), ArchiveError> {
     for path in entries(folder)? {
-        let is_unfinished = path.file_name().is_some_and(|name| {
-            let name = name.to_string_lossy();
-            name.starts_with('.') && name.ends_with(UNFINISHED)
-        });
-        if is_unfinished {
+        if writer(&path).is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
         }
     }
     Ok(())
+}
+
+/// The process that an unfinished file is of, by its name; none of any other file.
+fn writer(path: &Path) -> Option<&str> {
+    let name = path.file_name()?.to_str()?;
+    let (_, pid) = name
+        .strip_suffix(UNFINISHED)?
+        .strip_prefix('.')?
+        .rsplit_once('.')?;
+    let is_number = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(pid)
 }
 
 /// What lies in a folder, sorted; nothing where there is no such folder.
@@ -196,7 +219,16 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        for name in [".3.csv.77.tmp", ".keep", "3.csv", "notes.tmp"] {
+        // No process has the first number, and this one lives.
+        let alive = format!(".3.csv.{}.tmp", std::process::id());
+        for name in [
+            ".3.csv.99999999.tmp",
+            &alive,
+            ".keep",
+            "3.csv",
+            "notes.tmp",
+            ".x.tmp",
+        ] {
             fs::write(folder.path().join(name), b"").unwrap();
         }
         remove_unfinished(folder.path()).unwrap();
@@ -205,7 +237,19 @@ mod tests {
             .iter()
             .map(|path| path.file_name().unwrap().to_owned())
             .collect();
-        assert_eq!(left, [".keep", "3.csv", "notes.tmp"]);
+        assert_eq!(left, [&*alive, ".keep", ".x.tmp", "3.csv", "notes.tmp"]);
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_an_unfinished_file_is_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("others"), b"theirs").unwrap();
+        let unfinished = format!(".README.md.{}.tmp", std::process::id());
+        std::os::unix::fs::symlink("others", at(&unfinished)).unwrap();
+        write_atomically(&at("README.md"), b"ours").unwrap();
+        assert_eq!(fs::read(at("README.md")).unwrap(), b"ours");
+        assert_eq!(fs::read(at("others")).unwrap(), b"theirs");
     }
 
     #[test]

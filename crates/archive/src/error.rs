@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fwdlab_sys::Refusal;
+
 /// A file, and a line of it where one is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -55,6 +57,29 @@ pub enum ArchiveError {
         action: &'static str,
         /// What the system said.
         source: io::Error,
+    },
+    /// A report cannot be written, which can be made again from the records.
+    #[error(
+        "{}: cannot {action} ({source}); {}, then `fwdlab report {}` writes the report: nothing that was recorded is \
+         lost", path.display(), remedy_of_report(source), dir.display()
+    )]
+    NoReport {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was being done.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+        /// The results directory.
+        dir: PathBuf,
+    },
+    /// Something is no regular file, is too large, or lies outside the directory.
+    #[error("{}: {refusal}", path.display())]
+    Refused {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        refusal: Refusal,
     },
     /// The system refused something else.
     #[error("{}: cannot {action} ({source}); {}", path.display(), remedy(source))]
@@ -232,12 +257,14 @@ pub enum ArchiveError {
         present: Vec<String>,
     },
     /// A folder that holds no results itself.
-    #[error("{}: no results directory; {}", dir.display(), below_text(.below))]
+    #[error("{}: no results directory; {}", dir.display(), below_text(.below, *.is_whole))]
     NotResults {
         /// The folder.
         dir: PathBuf,
         /// The results directories below it.
         below: Vec<PathBuf>,
+        /// Whether all folders below it were looked at.
+        is_whole: bool,
     },
 }
 
@@ -250,6 +277,14 @@ fn remedy(source: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "check that the path is yours to use, or give another folder with --results DIR"
         }
+        _ => "check that the path is yours to use",
+    }
+}
+
+fn remedy_of_report(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full: make room",
+        io::ErrorKind::ReadOnlyFilesystem => "make it writable",
         _ => "check that the path is yours to use",
     }
 }
@@ -276,12 +311,15 @@ fn present_text(present: &[String], nearest: Option<&str>) -> String {
     }
 }
 
-fn below_text(below: &[PathBuf]) -> String {
+fn below_text(below: &[PathBuf], is_whole: bool) -> String {
     const SHOWN_MAX: usize = 3;
     let shown = below.iter().take(SHOWN_MAX);
     let shown: Vec<_> = shown.map(|dir| dir.display().to_string()).collect();
     match below.len().saturating_sub(SHOWN_MAX) {
-        _ if below.is_empty() => "there is none below it either; give another".into(),
+        _ if below.is_empty() && is_whole => "there is none below it either; give another".into(),
+        _ if below.is_empty() => {
+            "there is none in the folders below it that were looked at first; give the directory itself".into()
+        }
         0 => format!("give one below it: {}", shown.join(", ")),
         more => format!(
             "give one below it: {} or one of {more} more",
@@ -294,17 +332,23 @@ impl ArchiveError {
     /// The error of a system call on `path`; for `map_err`.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
-                path,
-                action,
-                source,
-            },
-            _ => Self::Io {
-                path,
-                action,
-                source,
-            },
+        move |source| {
+            if let Some(refusal) = Refusal::of(&source) {
+                let refusal = refusal.clone();
+                return Self::Refused { path, refusal };
+            }
+            match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
+                    path,
+                    action,
+                    source,
+                },
+                _ => Self::Io {
+                    path,
+                    action,
+                    source,
+                },
+            }
         }
     }
 
@@ -314,6 +358,32 @@ impl ArchiveError {
             Self::DiskFull { action, source, .. } | Self::Io { action, source, .. } => {
                 Self::io(path, action)(source)
             }
+            Self::Refused { refusal, .. } => Self::Refused {
+                path: path.to_owned(),
+                refusal,
+            },
+            other => other,
+        }
+    }
+
+    /// The same error of a system call while a report of a directory was written.
+    pub(crate) fn of_report(self, dir: &Path) -> Self {
+        match self {
+            Self::DiskFull {
+                path,
+                action,
+                source,
+            }
+            | Self::Io {
+                path,
+                action,
+                source,
+            } => Self::NoReport {
+                path,
+                action,
+                source,
+                dir: dir.to_owned(),
+            },
             other => other,
         }
     }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
+use crate::input::input;
 use crate::load::{parse_json, read_json};
 use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, PrintedTime, imported_file};
 use crate::parallel::both;
@@ -102,7 +103,7 @@ pub fn write_import(out: &Path, tree: &ArchiveTree) -> Result<ImportAccount, Arc
 
 /// What is replaced has to be an earlier import: other folders, too, have results in them.
 fn refuse_something_else(out: &Path) -> Result<(), ArchiveError> {
-    let is_earlier = match read_json::<ImportAccount>(&out.join(ACCOUNT)) {
+    let is_earlier = match read_json::<ImportAccount>(out, &out.join(ACCOUNT)) {
         Ok(_) => true,
         Err(error @ ArchiveError::NewerSchema { .. }) => return Err(error),
         Err(_) => false,
@@ -233,9 +234,11 @@ pub fn is_imported(dir: &Path) -> bool {
 /// What cannot be read, and what is not of this form.
 pub fn load_imported(dir: &Path) -> Result<(ImportedResults, Vec<ImportedRun>), ArchiveError> {
     let results: ImportedResults =
-        read_json(&dir.join(IMPORTED)).map_err(ArchiveError::of_import)?;
+        read_json(dir, &dir.join(IMPORTED)).map_err(ArchiveError::of_import)?;
     let path = dir.join(RUNS);
-    let text = fs::read_to_string(&path).map_err(ArchiveError::io(&path, "read the file"))?;
+    let text = input(dir, &path)
+        .text()
+        .map_err(ArchiveError::io(&path, "read the file"))?;
     let runs = text
         .lines()
         .enumerate()
@@ -383,7 +386,7 @@ mod tests {
         let failed = write_import(out.path(), &tree);
         assert!(matches!(failed, Err(ArchiveError::Io { .. })), "{failed:?}");
         assert_eq!(names(out.path()), [FILES, ACCOUNT, RESULTS]);
-        let kept: ImportAccount = read_json(&out.path().join(ACCOUNT)).unwrap();
+        let kept: ImportAccount = read_json(out.path(), &out.path().join(ACCOUNT)).unwrap();
         assert_eq!(kept, account);
         load_imported(&out.path().join(RESULTS)).unwrap();
     }

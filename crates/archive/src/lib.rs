@@ -10,6 +10,7 @@ pub mod export;
 mod find;
 mod fit;
 mod imported;
+mod input;
 mod layout;
 pub mod lint;
 mod load;
@@ -34,6 +35,7 @@ pub use imported::{
     FileCounts, ImportAccount, imported_observations, imported_start, is_imported, load_imported,
     write_import,
 };
+pub use input::read_derived;
 pub use load::{Attempt, Finished, Loaded};
 pub use lock::holder;
 pub use observations::{Column, ObservationsError, parse_observations};

@@ -1,7 +1,6 @@
 //! Reading a results directory.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::record::{Fate, fates};
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::durable::entries;
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::find::not_results;
+use crate::input::read;
 use crate::slices::parse_slices;
 use crate::{fit, layout};
 
@@ -44,7 +44,7 @@ pub(crate) struct Experiment {
 
 impl Head {
     pub(crate) fn read(dir: &Path) -> Result<Self, ArchiveError> {
-        read_json(&dir.join(layout::RESOLVED))
+        read_json(dir, &dir.join(layout::RESOLVED))
     }
 }
 
@@ -181,20 +181,20 @@ impl Loaded {
         if dir.is_dir() && !has_records {
             return Err(not_results(dir));
         }
-        let resolved: ResolvedFile = read_json(&resolved_path)?;
+        let resolved: ResolvedFile = read_json(dir, &resolved_path)?;
         let plan_path = dir.join(layout::PLAN);
-        let PlanFile { plan, .. } = read_json(&plan_path)?;
+        let PlanFile { plan, .. } = read_json(dir, &plan_path)?;
         check_plan(&plan_path, &plan, &resolved.experiment)?;
         // A run may be writing. What is written first is read last, so that nothing that was read
         // refers to what was not there yet: the mark, then the records, then what they rest on.
         let finished_path = dir.join(layout::FINISHED);
         let finished = if finished_path.exists() {
-            Some(read_json(&finished_path)?)
+            Some(read_json(dir, &finished_path)?)
         } else {
             None
         };
         let trials_path = dir.join(layout::TRIALS);
-        let bytes = read_bytes(&trials_path)?;
+        let bytes = read(dir, &trials_path)?;
         let lines = parse_lines(&trials_path, &bytes)?;
         let sessions = read_sessions(dir)?;
         let attempts = read_attempts(dir, &trials_path, &plan, &sessions, &lines.records)?;
@@ -281,7 +281,7 @@ fn read_attempts(
         }
 
         let slices_path = layout::slices(dir, block.block, block.attempt);
-        let slices = parse_slices(&slices_path, &read_text(&slices_path)?)?;
+        let slices = parse_slices(&slices_path, &read_text(dir, &slices_path)?)?;
         fit::check_slices(planned, &slices, fate != Fate::Invalid)
             .map_err(|what| ArchiveError::damaged(Place::file(&slices_path), what))?;
         attempts.push(Attempt {
@@ -311,7 +311,7 @@ fn read_profiles(dir: &Path, trials: &[TrialRecord]) -> Result<Vec<ProfileStacks
             profiles.push(ProfileStacks {
                 variant: trial.variant.clone(),
                 family: trial.family,
-                folded: read_text(&path)?,
+                folded: read_text(dir, &path)?,
             });
         }
     }
@@ -350,7 +350,7 @@ fn read_sessions(dir: &Path) -> Result<Vec<SessionRecord>, ArchiveError> {
         let Some(number) = number else {
             continue;
         };
-        let session: SessionRecord = read_json(&path)?;
+        let session: SessionRecord = read_json(dir, &path)?;
         if session.session != number {
             return Err(ArchiveError::damaged(
                 Place::file(&path),
@@ -363,8 +363,8 @@ fn read_sessions(dir: &Path) -> Result<Vec<SessionRecord>, ArchiveError> {
     Ok(sessions)
 }
 
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ArchiveError> {
-    parse_json(&Place::file(path), &read_bytes(path)?)
+pub(crate) fn read_json<T: DeserializeOwned>(dir: &Path, path: &Path) -> Result<T, ArchiveError> {
+    parse_json(&Place::file(path), &read(dir, path)?)
 }
 
 /// Reads the version first, because a later form may lack what this one expects.
@@ -397,17 +397,15 @@ pub(crate) fn parse_json<T: DeserializeOwned>(
     })
 }
 
-fn read_bytes(path: &Path) -> Result<Vec<u8>, ArchiveError> {
-    fs::read(path).map_err(ArchiveError::io(path, "read the file"))
-}
-
-fn read_text(path: &Path) -> Result<String, ArchiveError> {
-    String::from_utf8(read_bytes(path)?)
+fn read_text(dir: &Path, path: &Path) -> Result<String, ArchiveError> {
+    String::from_utf8(read(dir, path)?)
         .map_err(|error| ArchiveError::damaged(Place::file(path), error))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;

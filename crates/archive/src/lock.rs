@@ -5,9 +5,12 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use fwdlab_sys::check_inside;
+
 use crate::caller::give_to_caller;
 use crate::durable::create_folders;
 use crate::error::ArchiveError;
+use crate::input::input;
 use crate::layout;
 
 /// A directory held by this process, until it is dropped or the process ends, however it ends.
@@ -20,6 +23,9 @@ impl DirectoryLock {
     /// Takes the directory, and writes into its lock file who has it.
     pub(crate) fn acquire(dir: &Path) -> Result<Self, ArchiveError> {
         let path = dir.join(layout::LOCK);
+        if fs::symlink_metadata(&path).is_ok() {
+            check_inside(&path, dir).map_err(ArchiveError::io(&path, "open the lock"))?;
+        }
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -33,7 +39,8 @@ impl DirectoryLock {
             Err(TryLockError::WouldBlock) => {
                 return Err(ArchiveError::Locked {
                     dir: dir.to_owned(),
-                    pid: fs::read_to_string(&path)
+                    pid: input(dir, &path)
+                        .text()
                         .ok()
                         .and_then(|text| text.trim().parse().ok()),
                 });
@@ -56,7 +63,7 @@ impl DirectoryLock {
 #[must_use]
 pub fn holder(dir: &Path) -> Option<u32> {
     let path = dir.join(layout::LOCK);
-    let said: Option<u32> = fs::read_to_string(&path).ok()?.trim().parse().ok();
+    let said: Option<u32> = input(dir, &path).text().ok()?.trim().parse().ok();
     let metadata = fs::metadata(&path).ok()?;
     let locks = fs::read_to_string("/proc/locks").ok()?;
     held_by(&locks, &listed_as(metadata.dev(), metadata.ino()), said)

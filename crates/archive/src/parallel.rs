@@ -2,7 +2,10 @@
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
+
+use fwdlab_sys::start_thread_in;
 
 /// A batch of items that take microseconds each: so many that threads hardly meet.
 pub(crate) const MANY: usize = 32;
@@ -32,7 +35,10 @@ pub(crate) fn parallel<T: Sync, R: Send>(
         done
     };
     let mut done: Vec<(usize, Vec<R>)> = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        // Fewer threads take longer, and that is all.
+        let others: Vec<_> = (1..threads)
+            .map_while(|_| start_thread_in(scope, work).ok())
+            .collect();
         let mut done = work();
         done.extend(others.into_iter().flat_map(joined));
         done
@@ -41,15 +47,27 @@ pub(crate) fn parallel<T: Sync, R: Send>(
     done.into_iter().flat_map(|(_, batch)| batch).collect()
 }
 
-/// Two things, at the same time.
+/// Two things, at the same time where there is a thread to be had.
 pub(crate) fn both<A, B: Send>(
     one: impl FnOnce() -> A,
     other: impl FnOnce() -> B + Send,
 ) -> (A, B) {
+    // Whoever comes first takes it: the thread, or this one where there is none.
+    let waiting = Mutex::new(Some(other));
+    let take = || {
+        waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    };
     thread::scope(|scope| {
-        let other = scope.spawn(other);
+        let thread = start_thread_in(scope, || take().map(|other| other()));
         let one = one();
-        (one, joined(other))
+        let other = thread.ok().and_then(joined);
+        (
+            one,
+            other.unwrap_or_else(|| take().expect("no thread took it")()),
+        )
     })
 }
 

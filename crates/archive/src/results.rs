@@ -8,12 +8,12 @@ use fwdlab_model::{
     BlockRecord, Environment, Plan, ProfileStacks, Record, Resolved, SCHEMA_VERSION, SessionRecord,
     SliceRecord, TrialRecord, nearest,
 };
+use fwdlab_sys::check_inside;
 use serde::Serialize;
 
 use crate::caller::create_folder;
 use crate::durable::{
-    Journal, create_folders, entries, remove_unfinished, sync_folder, write_atomically,
-    write_synced,
+    Journal, entries, own_folder, remove_unfinished, sync_folder, write_atomically, write_synced,
 };
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::find::not_results;
@@ -134,8 +134,7 @@ impl Results {
 
         for folder in ["", layout::SESSIONS, layout::BLOCKS, layout::DERIVED] {
             // A copy of the directory may have come without those that were empty.
-            create_folders(&dir.join(folder))?;
-            remove_unfinished(&dir.join(folder))?;
+            remove_unfinished(&own_folder(dir, folder)?)?;
         }
         let (loaded, whole_bytes) = Loaded::read(dir)?;
         if loaded.resolved.hash() != hash {
@@ -212,7 +211,7 @@ impl Results {
         let mut heads: Vec<(String, PathBuf)> = directories(root)?
             .into_iter()
             .filter_map(|dir| {
-                let file: ResolvedFile = read_json(&dir.join(layout::RESOLVED)).ok()?;
+                let file: ResolvedFile = read_json(&dir, &dir.join(layout::RESOLVED)).ok()?;
                 is_wanted(&file.experiment).then_some((file.started, dir))
             })
             .collect();
@@ -348,7 +347,7 @@ impl Results {
         let slices_path = layout::slices(self.dir(), block.block, block.attempt);
         write_atomically(&slices_path, table.as_bytes())?;
         if !profiles.is_empty() {
-            create_folders(&self.dir().join(layout::PROFILES))?;
+            own_folder(self.dir(), layout::PROFILES)?;
         }
         for ProfileStacks {
             variant,
@@ -460,20 +459,27 @@ impl Results {
 /// Writes one of the files that follow from the records: `<dir>/derived/<name>`.
 ///
 /// # Errors
-/// [`ArchiveError::BadName`] where the name is no plain file name; what writing can run into.
+/// [`ArchiveError::BadName`] where the name is no plain file name; [`ArchiveError::NoReport`] and
+/// [`ArchiveError::Refused`].
 pub fn write_derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ArchiveError> {
     checked_name("derived file", name)?;
-    let folder = dir.join(layout::DERIVED);
-    create_folders(&folder)?;
-    write_atomically(&folder.join(name), bytes)
+    own_folder(dir, layout::DERIVED)
+        .and_then(|folder| write_atomically(&folder.join(name), bytes))
+        .map_err(|error| error.of_report(dir))
 }
 
-/// Writes the README.md at the top of a results directory.
+/// Writes the README.md at the top of a results directory, and removes what reports that were killed have left.
 ///
 /// # Errors
-/// What writing can run into.
+/// [`ArchiveError::NoReport`].
 pub fn write_readme(dir: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
-    write_atomically(&dir.join(layout::README), bytes)
+    let derived = dir.join(layout::DERIVED);
+    if check_inside(&derived, dir).is_ok() {
+        remove_unfinished(&derived)?;
+    }
+    remove_unfinished(dir)
+        .and_then(|()| write_atomically(&dir.join(layout::README), bytes))
+        .map_err(|error| error.of_report(dir))
 }
 
 /// How much of what a reader asks for a directory can have.
@@ -1239,11 +1245,11 @@ mod tests {
             .to_owned();
         let abandoned = root.path().join("quickstart/.new-x");
         fs::create_dir_all(abandoned.join("blocks")).unwrap();
-        fs::write(dir.join("blocks/.1.csv.77.tmp"), b"half").unwrap();
+        fs::write(dir.join("blocks/.1.csv.99999999.tmp"), b"half").unwrap();
         fs::remove_dir(dir.join("derived")).unwrap();
         drop(open(root.path(), &Choice::default()).unwrap());
         assert!(!abandoned.exists());
-        assert!(!dir.join("blocks/.1.csv.77.tmp").exists());
+        assert!(!dir.join("blocks/.1.csv.99999999.tmp").exists());
         assert!(dir.join("derived").exists());
     }
 

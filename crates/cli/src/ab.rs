@@ -57,8 +57,9 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
         None => change.lab_text(THIS_MACHINE),
         Some(path) => {
             load_lab(path, &Disk)?;
-            let text =
-                fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+            let text = Disk
+                .text(path)
+                .with_context(|| format!("reading {}", path.display()))?;
             change.lab_text(&text)
         }
     };
@@ -337,6 +338,11 @@ impl Files for Written {
     fn sha256(&self, path: &Path) -> io::Result<String> {
         Disk.sha256(path)
     }
+
+    fn is_quotable(&self, path: &Path, named_by: &Path) -> bool {
+        let own = [&self.experiment, &self.lab];
+        own.iter().any(|(known, _)| known == path) || Disk.is_quotable(path, named_by)
+    }
 }
 
 impl Written {
@@ -345,7 +351,7 @@ impl Written {
     fn keep(&self, quiet: bool) -> anyhow::Result<Vec<PathBuf>> {
         let mut new = Vec::new();
         for (path, text) in [&self.lab, &self.experiment] {
-            match fs::read_to_string(path) {
+            match Disk.text(path) {
                 Ok(there) if there == *text => {}
                 Ok(_) => {
                     let text = format!(

@@ -129,6 +129,11 @@ impl Files for Drafted<'_> {
         }
         Disk.sha256(&real)
     }
+
+    fn is_quotable(&self, path: &Path, named_by: &Path) -> bool {
+        let mut files = self.draft.files();
+        files.any(|file| self.to.join(&file.name) == path) || Disk.is_quotable(path, named_by)
+    }
 }
 
 /// What was made of what.

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use fwdlab_report::FactorialDesign;
+use fwdlab_sys::Input;
 
+use crate::dataset::BYTES_MAX;
 use crate::exit::WrongArguments;
 
 /// The heading of the column that names the files.
@@ -12,7 +14,9 @@ const FILE: &str = "file";
 /// The files of a design, as seen from here, and the factors that they combine.
 pub(crate) fn read(path: &Path) -> anyhow::Result<(Vec<PathBuf>, FactorialDesign)> {
     let wrong = |what: String| WrongArguments(format!("{}: {what}", path.display()));
-    let text = std::fs::read(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    let text = Input::file_or_stream(path, BYTES_MAX)
+        .bytes()
+        .map_err(|error| wrong(format!("cannot be read ({error})")))?;
     let (files, factors, levels) = table(&text).map_err(wrong)?;
     let design = FactorialDesign::new(&factors, &levels).ok_or_else(|| {
         wrong(

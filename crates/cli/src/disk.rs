@@ -1,26 +1,46 @@
 //! The files of this machine, as experiments and labs are read from them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::{Files, sha256, sha256_of};
+use fwdlab_sys::{Input, check_inside};
+
+/// More than any experiment, lab, ruleset or list of earlier observations has.
+const TEXT_BYTES_MAX: u64 = 16 << 20;
+/// More than any image has.
+const IMAGE_BYTES_MAX: u64 = 16 << 30;
+/// More than any folder of configuration files has, as labs read them.
+const FOLDER_FILES_MAX: usize = 1000;
+/// See [`FOLDER_FILES_MAX`]; of all files together.
+const FOLDER_BYTES_MAX: u64 = 4 << 20;
 
 /// This machine's disk.
 pub(crate) struct Disk;
 
 impl Files for Disk {
     fn text(&self, path: &Path) -> io::Result<String> {
-        fs::read_to_string(path)
+        Input::file(path, TEXT_BYTES_MAX).text()
+    }
+
+    /// A file that lies below the folder of the one that names it, or that everybody may read.
+    fn is_quotable(&self, path: &Path, named_by: &Path) -> bool {
+        const READ_BY_OTHERS: u32 = 0o004;
+        let folder = named_by.parent().filter(|folder| *folder != Path::new(""));
+        let is_below = check_inside(path, folder.unwrap_or(Path::new("."))).is_ok();
+        let mode = |metadata: fs::Metadata| metadata.permissions().mode();
+        is_below || fs::metadata(path).is_ok_and(|found| mode(found) & READ_BY_OTHERS != 0)
     }
 
     /// Of a folder, that of a list of its files: mode, content and path of each.
     fn sha256(&self, path: &Path) -> io::Result<String> {
+        let content = |path: &Path| sha256_of(Input::file(path, IMAGE_BYTES_MAX).open()?);
         if !path.is_dir() {
-            return sha256_of(File::open(path)?);
+            return content(path);
         }
-        let mut files = Vec::new();
+        let (mut files, mut bytes) = (Vec::new(), 0);
         let mut left: Vec<PathBuf> = vec![path.to_owned()];
         while let Some(found) = left.pop() {
             // What a link leads to lies elsewhere, and is not brought anywhere.
@@ -31,8 +51,16 @@ impl Files for Disk {
                 }
                 continue;
             }
+            bytes += metadata.len();
+            if files.len() == FOLDER_FILES_MAX || bytes > FOLDER_BYTES_MAX {
+                let what = format!(
+                    "it holds more than {FOLDER_FILES_MAX} files or {} MiB; give a folder of configuration files",
+                    FOLDER_BYTES_MAX >> 20
+                );
+                return Err(io::Error::other(what));
+            }
             let content = if metadata.is_file() {
-                sha256_of(File::open(&found)?)?
+                content(&found)?
             } else {
                 "no file".to_owned()
             };

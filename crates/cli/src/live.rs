@@ -1,10 +1,9 @@
 //! A run seen from outside: what is written of it, and whether anybody measures. Only reads.
 
-use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use fwdlab_archive::{Loaded, Results, Stamp};
+use fwdlab_archive::{Loaded, Results, Stamp, read_derived};
 use fwdlab_plan::PlanRun;
 use fwdlab_report::{BlockUnderWay, LiveView, Moment, RunState};
 use jiff::Timestamp;
@@ -72,7 +71,7 @@ impl Seen {
         if loaded.sessions.is_empty() {
             return true;
         }
-        let Ok(text) = fs::read(loaded.dir.join("derived/report.json")) else {
+        let Ok(text) = read_derived(&loaded.dir, "report.json") else {
             return false;
         };
         let published: Result<Published, _> = serde_json::from_slice(&text);

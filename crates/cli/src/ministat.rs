@@ -2,12 +2,13 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{self, Read};
 
 use fwdlab_stats::ministat::{Layout, Surroundings, run, terminal_plot_width};
+use fwdlab_sys::{Bounded, Input};
 
 use crate::args::MinistatArguments;
+use crate::dataset::BYTES_MAX;
 use crate::exit::{Code, DONE};
 use crate::output;
 
@@ -18,10 +19,14 @@ pub(crate) fn ministat(arguments: &MinistatArguments) -> anyhow::Result<Code> {
     } else {
         Layout::default().plot_width
     };
-    let mut open = |name: &OsStr| -> io::Result<Box<dyn Read>> { Ok(Box::new(File::open(name)?)) };
+    let mut open = |name: &OsStr| -> io::Result<Box<dyn Read>> {
+        Ok(Box::new(
+            Input::file_or_stream(name.as_ref(), BYTES_MAX).open()?,
+        ))
+    };
     let surroundings = Surroundings {
         open: &mut open,
-        stdin: &mut io::stdin().lock(),
+        stdin: &mut Bounded::new(io::stdin().lock(), BYTES_MAX),
         stdout: &mut io::stdout().lock(),
         stderr: &mut io::stderr().lock(),
         layout: Layout {

@@ -1,6 +1,7 @@
 //! `fwdlab query`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use fwdlab_archive::catalogue::{Catalogue, Filter, Over, Series, Table, series};
@@ -26,6 +27,10 @@ pub(crate) struct QueryArguments {
             "until", "variant", "family"]
     )]
     sql: Option<String>,
+    /// The longest that --sql may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "sql",
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    time_limit: u64,
     /// Print a table as CSV instead of text
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -72,7 +77,7 @@ pub(crate) fn query(arguments: &QueryArguments) -> anyhow::Result<Code> {
     let width = catalogue::line_columns();
     let (table, text) = match &arguments.sql {
         Some(sql) => {
-            let table = catalogue.select(sql)?;
+            let table = catalogue.select(sql, Duration::from_secs(arguments.time_limit))?;
             let text = render::selected(&table, width);
             (table, text)
         }

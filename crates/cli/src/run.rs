@@ -139,12 +139,11 @@ fn measure(
         directory: directory.clone(),
         text: String::new(),
     });
-    let again = format!("`fwdlab report {}` makes it again", directory.display());
     let finished = match measured {
         Ok(true) => session
             .finish()
             .map(drop)
-            .with_context(|| format!("marking the run as finished; of its report, {again}")),
+            .context("marking the run as finished"),
         _ => Ok(()),
     };
     // What was measured is published even where something went wrong after it; the report of a
@@ -152,7 +151,7 @@ fn measure(
     let published = Results::load(&directory)
         .map_err(anyhow::Error::from)
         .and_then(|loaded| Ok((report::publish(&loaded)?, loaded)))
-        .with_context(|| format!("writing the report ({again})"));
+        .context("writing the report");
     let is_whole = measured?;
     closed.context("restoring the DUT (`fwdlab restore` tries again)")?;
     finished?;

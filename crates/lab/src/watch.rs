@@ -54,12 +54,12 @@ pub(crate) struct Watch<E> {
 /// `CpuTaken` where they do not, or `Sys` where there is no such CPU.
 pub(crate) fn prove_cpu_is_free(cpu: u32) -> Result<(), LabError> {
     let (sender, answer) = sync_channel(1);
-    std::thread::spawn(move || {
+    fwdlab_sys::start_thread(move || {
         let pinned = fwdlab_sys::pin_this_thread(cpu);
         let _ = fwdlab_sys::prefer_this_thread();
         // Nobody listens any more where it took too long.
         let _ = sender.send(pinned);
-    });
+    })?;
     match answer.recv_timeout(PATIENCE) {
         Ok(pinned) => Ok(pinned?),
         Err(RecvTimeoutError::Timeout) => Err(LabError::CpuTaken {
@@ -88,7 +88,7 @@ pub(crate) fn watch<E: Send>(
     edge: impl Fn() -> Result<E, LabError> + Send,
 ) -> Result<Watch<E>, LabError> {
     std::thread::scope(|scope| {
-        let watching = scope.spawn(move || {
+        let watching = fwdlab_sys::start_thread_in(scope, move || {
             fwdlab_sys::pin_this_thread(cpu)?;
             // Where it may not, it takes its turn with the load.
             let _ = fwdlab_sys::prefer_this_thread();
@@ -114,7 +114,7 @@ pub(crate) fn watch<E: Send>(
                 takers: account.taken_since(&reading),
                 thread: fwdlab_sys::this_thread(),
             })
-        });
+        })?;
         watching
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -39,8 +39,9 @@ pub(crate) fn bindings(
                 lab.source.path.display(),
                 lab.kind
             );
+            let suggestion = reading.nearest(name, bound());
             let diagnostic = reading.error(factor.name.span(), message);
-            suggest(diagnostic, name, bound());
+            suggest(diagnostic, suggestion);
             diagnostic.with_help(format!("bound there: {}", list(bound())));
             if let Some(own) = own_lab(file).filter(|own| *own != lab.source.path) {
                 diagnostic.with_help(format!(
@@ -342,8 +343,9 @@ fn bound_levels<'m, T>(
             factor.name.get_ref(),
             lab.source.path.display()
         );
+        let suggestion = reading.nearest(&text, names());
         let diagnostic = reading.error(level.span(), message);
-        suggest(diagnostic, &text, names());
+        suggest(diagnostic, suggestion);
         diagnostic.with_help(format!("bound there: {}", list(names())));
     }
     bound

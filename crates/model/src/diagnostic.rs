@@ -4,7 +4,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+
+/// So many of them are shown; who has more mends some first.
+const SHOWN_MAX: usize = 20;
+/// So many names a sentence lists.
+const LISTED_MAX: usize = 50;
 
 /// A place in a text: its first byte and the byte behind its last one.
 pub type Span = Range<usize>;
@@ -16,6 +21,19 @@ pub struct Source {
     pub path: PathBuf,
     /// What it held.
     pub text: String,
+    /// Whether messages may show its lines. They name the place alone in a file that was not given by the user and may
+    /// be another's secret.
+    pub is_quotable: bool,
+}
+
+impl Source {
+    /// The line and the column of a byte, from 1.
+    fn line_and_column(&self, byte: usize) -> (usize, usize) {
+        let before = &self.text[..byte];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = 1 + before.bytes().filter(|byte| *byte == b'\n').count();
+        (line, 1 + before[line_start..].chars().count())
+    }
 }
 
 /// How bad it is.
@@ -69,7 +87,16 @@ impl Diagnostic {
             Severity::Warning => Level::WARNING,
         };
         let mut group = Group::with_title(level.primary_title(self.message.as_str()));
-        if let Some((source, span)) = &self.place {
+        if let Some((source, span)) = &self.place
+            && !source.is_quotable
+        {
+            let (line, column) = source.line_and_column(span.start);
+            let origin = Origin::path(source.path.to_string_lossy()).line(line);
+            group = group.element(origin.char_column(column));
+            if let Some(label) = &self.label {
+                group = group.element(Level::HELP.message(label.as_str()));
+            }
+        } else if let Some((source, span)) = &self.place {
             group = group.element(
                 Snippet::source(source.text.as_str())
                     .path(source.path.to_string_lossy())
@@ -150,7 +177,7 @@ impl Diagnostics {
     }
 
     /// The list as a terminal shows it: message, `file:line:col`, source line, caret, help; and
-    /// how many errors there are, where there is more than one.
+    /// how many errors there are, where there is more than one. Of very many the first are shown.
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour {
@@ -161,14 +188,28 @@ impl Diagnostics {
         let mut parts: Vec<String> = self
             .0
             .iter()
+            .take(SHOWN_MAX)
             .map(|diagnostic| diagnostic.render(&renderer))
             .collect();
-        if self.errors() > 1 {
-            let count = format!("{} errors in all", self.errors());
-            let group = Group::with_title(Level::ERROR.primary_title(count));
+        let (all, errors) = (self.0.len(), self.errors());
+        let (level, mut count) = if errors > 0 {
+            (Level::ERROR, format!("{errors} errors in all"))
+        } else {
+            (Level::WARNING, format!("{all} warnings in all"))
+        };
+        if all > SHOWN_MAX {
+            count += &format!("; the first {SHOWN_MAX} are shown");
+        }
+        if errors > 1 || all > SHOWN_MAX {
+            let group = Group::with_title(level.primary_title(count));
             parts.push(renderer.render(&[group]));
         }
         parts.join("\n\n")
+    }
+
+    /// Whether there are more than are ever shown, so that to suggest a name takes time for nothing.
+    pub(crate) fn are_many(&self) -> bool {
+        self.0.len() > 10 * SHOWN_MAX
     }
 
     /// Errors alone, where there are any: warnings about what is wrong anyway would mislead.
@@ -215,24 +256,30 @@ pub fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Names the one among `names` that was probably meant, at the caret.
-pub(crate) fn suggest<'n>(
-    diagnostic: &mut Diagnostic,
-    written: &str,
-    names: impl IntoIterator<Item = &'n str>,
-) {
-    if let Some(suggestion) = nearest(written, names) {
+/// Names what was probably meant, at the caret.
+pub(crate) fn suggest(diagnostic: &mut Diagnostic, suggestion: Option<&str>) {
+    if let Some(suggestion) = suggestion {
         diagnostic.with_label(format!("did you mean {suggestion:?}?"));
     }
 }
 
 /// Names as a sentence lists them: each in quotes, with commas between.
 pub(crate) fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    let quoted: Vec<String> = names.into_iter().map(|name| format!("{name:?}")).collect();
-    if quoted.is_empty() {
+    let listed = listed(names.into_iter().map(|name| format!("{name:?}")));
+    if listed.is_empty() {
         "none".into()
     } else {
-        quoted.join(", ")
+        listed
+    }
+}
+
+/// Things as a sentence lists them, with commas between; of very many the first.
+pub(crate) fn listed(things: impl IntoIterator<Item = String>) -> String {
+    let mut things = things.into_iter();
+    let shown: Vec<String> = things.by_ref().take(LISTED_MAX).collect();
+    match things.count() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -255,6 +302,7 @@ mod tests {
         let source = Arc::new(Source {
             path: "x.toml".into(),
             text: "é=1".into(),
+            is_quotable: true,
         });
         let mut diagnostics = Diagnostics::default();
         diagnostics.error(Some((&source, 1..1)), "inside a character");
@@ -266,6 +314,40 @@ mod tests {
             .collect();
         assert_eq!(spans, [0..2, 4..4]);
         assert!(diagnostics.render(false).contains("x.toml:1:1"));
+    }
+
+    #[test]
+    fn a_file_that_is_not_to_be_quoted_is_named_with_line_and_column_alone() {
+        let source = Arc::new(Source {
+            path: "secret".into(),
+            text: "# é\ntop = secret\n".into(),
+            is_quotable: false,
+        });
+        let mut diagnostics = Diagnostics::default();
+        let error = diagnostics.error(Some((&source, 11..17)), "this is not TOML");
+        error.with_label("there").with_help("look");
+        assert_eq!(
+            diagnostics.to_string(),
+            "error: this is not TOML\n--> secret:2:7\n = help: there\n = help: look"
+        );
+    }
+
+    #[test]
+    fn of_very_many_the_first_are_shown_and_all_are_counted() {
+        let mut diagnostics = Diagnostics::default();
+        for number in 0..SHOWN_MAX {
+            diagnostics.error(None, format!("error {number}"));
+        }
+        assert!(diagnostics.to_string().ends_with("20 errors in all"));
+        diagnostics.error(None, "hidden");
+        let text = diagnostics.to_string();
+        assert!(text.ends_with("error: 21 errors in all; the first 20 are shown"));
+        assert!(!text.contains("hidden"));
+        let names: Vec<String> = (0..LISTED_MAX + 3)
+            .map(|number| number.to_string())
+            .collect();
+        let listed = list(names.iter().map(String::as_str));
+        assert!(listed.ends_with("\"49\" and 3 more"), "{listed}");
     }
 
     #[test]

@@ -10,6 +10,11 @@ use toml::de::{DeTable, DeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics, Source, Span, list, nearest};
 use crate::words::Level;
 
+/// More than any experiment or lab needs.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+/// More entries than any list or table needs.
+pub(crate) const ENTRIES_MAX: usize = 500;
+
 /// One value with its place.
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -32,21 +37,27 @@ impl<'a> Reading<'a> {
     /// would be guesswork and so would be every error about it.
     pub(crate) fn parse(&mut self) -> Option<DeTable<'a>> {
         let text = self.source.text.as_str();
+        if text.len() > TEXT_BYTES_MAX {
+            let what = format!("the file is larger than {} MiB", TEXT_BYTES_MAX >> 20);
+            self.error(0..0, what).with_help(
+                "experiments and labs are far smaller; data belong into files of their own",
+            );
+            return None;
+        }
         let (document, mut errors) = DeTable::parse_recoverable(text);
         if errors.is_empty() {
             return Some(document.into_inner());
         }
         // What the parser says behind the first error of a line follows from that error.
         let place = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
-        let line = |error: &toml::de::Error| {
-            let before = text.as_bytes().iter().take(place(error));
-            before.filter(|byte| **byte == b'\n').count()
-        };
         errors.sort_by_key(place);
-        errors.dedup_by_key(|error| line(error));
+        errors.dedup_by(|later, error| {
+            let between = text.as_bytes().get(place(error)..place(later));
+            between.is_some_and(|between| !between.contains(&b'\n'))
+        });
         for error in errors {
             let span = error.span().unwrap_or(0..0);
-            if let Some(word) = bare_word(text, &span) {
+            if let Some(word) = bare_word(text, &span).filter(|_| self.source.is_quotable) {
                 self.error(span, "this is not TOML: text stands in quotes")
                     .with_label(format!("write {word:?}"));
             } else {
@@ -62,7 +73,7 @@ impl<'a> Reading<'a> {
         what: &str,
         expected: &str,
     ) -> &mut Diagnostic {
-        let found = describe(value.get_ref());
+        let found = describe(value.get_ref(), self.source.is_quotable);
         self.error(
             value.span(),
             format!("{what} must be {expected}, not {found}"),
@@ -194,7 +205,30 @@ impl<'a> Reading<'a> {
         if list.is_none() {
             self.expected(value, what, "a list in brackets");
         }
-        list.map(|list| &**list)
+        let count = self.bounded(list?.len(), value.span(), what);
+        list.map(|list| &list[..count])
+    }
+
+    /// The name that was probably meant; none beside more errors than are shown.
+    pub(crate) fn nearest<'n>(
+        &self,
+        written: &str,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Option<&'n str> {
+        if self.diagnostics.are_many() {
+            return None;
+        }
+        nearest(written, names)
+    }
+
+    /// How many entries of a list or a table are read; more are an error.
+    fn bounded(&mut self, count: usize, span: Span, what: &str) -> usize {
+        if count > ENTRIES_MAX {
+            let message = format!("{what} has {count} entries, more than {ENTRIES_MAX}");
+            self.error(span, message)
+                .with_help("give those that answer the question");
+        }
+        count.min(ENTRIES_MAX)
     }
 
     /// The keys and values of a table whose keys are the author's own, in the order of the file.
@@ -212,6 +246,8 @@ impl<'a> Reading<'a> {
             .map(|(key, value)| (Spanned::new(key.span(), key.get_ref().as_ref()), value))
             .collect();
         entries.sort_by_key(|(key, _)| key.span().start);
+        let count = self.bounded(entries.len(), value.span(), what);
+        entries.truncate(count);
         entries
     }
 
@@ -261,9 +297,10 @@ impl<'t> Table<'t> {
             if keys.contains(&written) {
                 continue;
             }
+            let suggestion = reading.nearest(written, keys.iter().copied());
             let diagnostic =
                 reading.error(key.span(), format!("unknown key {}", table.what(written)));
-            if let Some(suggestion) = nearest(written, keys.iter().copied()) {
+            if let Some(suggestion) = suggestion {
                 diagnostic.with_label(format!("did you mean `{suggestion}`?"));
                 table.misspelt.push(suggestion);
             }
@@ -373,7 +410,8 @@ impl<'t> Table<'t> {
             reading.expected(value, &format!("`{key}`"), &format!("written as {name}"));
             return Vec::new();
         };
-        tables
+        let count = reading.bounded(tables.len(), self.span.clone(), &name);
+        tables[..count]
             .iter()
             .filter_map(|table| reading.table(table, &name, keys))
             .collect()
@@ -393,10 +431,12 @@ fn whole_number(value: &DeValue<'_>) -> Option<i128> {
     i128::from_str_radix(integer.as_str(), integer.radix()).ok()
 }
 
-/// A value as a message shows it.
-fn describe(value: &DeValue<'_>) -> String {
+/// A value as a message shows it, or what it is.
+fn describe(value: &DeValue<'_>, is_quotable: bool) -> String {
     const SHOWN_CHARACTERS_MAX: usize = 40;
     match value {
+        DeValue::String(_) if !is_quotable => "this text".into(),
+        DeValue::Integer(_) | DeValue::Float(_) if !is_quotable => "this number".into(),
         DeValue::String(text) if text.chars().count() > SHOWN_CHARACTERS_MAX => {
             let start: String = text.chars().take(SHOWN_CHARACTERS_MAX).collect();
             format!("the text {:?}", start + "…")

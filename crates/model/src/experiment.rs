@@ -1,11 +1,12 @@
 //! The experiment file: what its author wrote, typed, each name with its place.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use toml::Spanned;
 
-use crate::diagnostic::{Diagnostics, Source, Span, nearest};
+use crate::diagnostic::{Diagnostics, Source, Span, listed};
 use crate::document::{Reading, Table, Value};
 use crate::profile::{PROFILE_KEYS, Profiling, profiling};
 use crate::resolved::{CPU_THRESHOLD_PERCENT, Design, Order};
@@ -222,20 +223,20 @@ pub(crate) fn written(level: &Level) -> String {
 
 /// Levels as a sentence lists them.
 pub(crate) fn written_all(levels: &[Spanned<Level>]) -> String {
-    let levels: Vec<String> = levels
-        .iter()
-        .map(|level| written(level.get_ref()))
-        .collect();
-    levels.join(", ")
+    listed(levels.iter().map(|level| written(level.get_ref())))
 }
 
 /// The level that was probably meant.
-pub(crate) fn nearest_level(wrong: &Level, levels: &[Spanned<Level>]) -> Option<String> {
+pub(crate) fn nearest_level(
+    reading: &Reading<'_>,
+    wrong: &Level,
+    levels: &[Spanned<Level>],
+) -> Option<String> {
     let texts: Vec<String> = levels
         .iter()
         .map(|level| level.get_ref().to_string())
         .collect();
-    let meant = nearest(&wrong.to_string(), texts.iter().map(String::as_str))?;
+    let meant = reading.nearest(&wrong.to_string(), texts.iter().map(String::as_str))?;
     let position = texts.iter().position(|text| text == meant)?;
     Some(written(levels[position].get_ref()))
 }
@@ -244,6 +245,7 @@ fn factor(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<FactorEntry> {
     let name = table.required_line(reading, "name");
     let description = table.text(reading, "description");
     let mut levels: Vec<Spanned<Level>> = Vec::new();
+    let mut texts = BTreeSet::new();
     if let Some(value) = table.required(reading, "levels") {
         let what = table.what("levels");
         let items = reading.list(value, &what);
@@ -256,10 +258,7 @@ fn factor(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<FactorEntry> {
             };
             // A lab file knows levels by their text alone.
             let text = level.get_ref().to_string();
-            if levels
-                .iter()
-                .any(|other| other.get_ref().to_string() == text)
-            {
+            if !texts.insert(text.clone()) {
                 reading.error(level.span(), format!("level {text:?} is listed twice"));
             } else {
                 levels.push(level);
@@ -276,11 +275,12 @@ fn factor(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<FactorEntry> {
             .any(|level| level.get_ref() == given.get_ref())
     {
         let default = given.get_ref();
+        let suggestion = nearest_level(reading, default, &levels);
         let diagnostic = reading.error(
             given.span(),
             format!("default {} is not one of the levels", written(default)),
         );
-        if let Some(suggestion) = nearest_level(default, &levels) {
+        if let Some(suggestion) = suggestion {
             diagnostic.with_label(format!("did you mean {suggestion}?"));
         }
         diagnostic.with_help(format!("levels: {}", written_all(&levels)));
@@ -514,6 +514,7 @@ mod tests {
                         "question = \"q\"\n[[factor]]\nname = \"f\"\nlevels = [0]\n\
                          [{table}]\n{key} = {value}\n{other}\n"
                     ),
+                    is_quotable: true,
                 });
                 let mut diagnostics = Diagnostics::default();
                 ExperimentFile::parse(&source, &mut diagnostics);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::diagnostic::{Span, suggest};
+use crate::diagnostic::{Span, nearest, suggest};
 use crate::document::{Reading, Table, Value};
 use crate::knob::Knob;
 use crate::placeholder;
@@ -490,7 +490,8 @@ fn is_sysctl(reading: &mut Reading<'_>, span: Span, key: &str, kind: LabKind) ->
         let diagnostic = reading.error(span, format!("{key:?} is not a sysctl that a lab may set"));
         diagnostic.with_help(wrong);
         if let Some(part) = parts.iter().find(|part| in_braces(part).is_some()) {
-            suggest(diagnostic, part, placeholder::OF_INTERFACES.iter().copied());
+            let known = placeholder::OF_INTERFACES.iter().copied();
+            suggest(diagnostic, nearest(part, known));
         }
     }
     wrong.is_none()
@@ -629,6 +630,7 @@ mod tests {
         let source = Arc::new(Source {
             path: "x.toml".into(),
             text: format!("kind = {kind:?}\n[bind.f]\n{binding}\n"),
+            is_quotable: true,
         });
         let mut diagnostics = Diagnostics::default();
         LabFile::parse(&source, &mut diagnostics);

@@ -56,7 +56,7 @@ pub(crate) fn without_comments(text: &str) -> String {
 
 /// Says what may stand in the place of a placeholder that does not exist.
 pub(crate) fn explain(diagnostic: &mut Diagnostic, written: &str, known: &[&str]) {
-    suggest(diagnostic, written, known.iter().copied());
+    suggest(diagnostic, nearest(written, known.iter().copied()));
     diagnostic.with_help(if known.contains(&LEVEL) {
         "{level} stands for the level, {dut-in} and {dut-out} for the DUT's interfaces"
     } else {

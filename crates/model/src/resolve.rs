@@ -18,6 +18,9 @@ use crate::resolved::{Binding, Design, Factor, Lab, Resolved, sha256};
 use crate::variants::{check_factors, comparisons, control, variants};
 use crate::words::{LoadRegime, safe_name};
 
+/// More than are measured in a day; a plan holds the order of all.
+const SLICES_MAX: u64 = 2_000_000;
+
 /// How what stands in files is had.
 pub type Read<'r> = &'r dyn Files;
 
@@ -34,6 +37,12 @@ pub trait Files {
     /// # Errors
     /// Where it cannot be read.
     fn sha256(&self, path: &Path) -> io::Result<String>;
+
+    /// Whether messages may quote a file that another one names: who wrote that may not be who reads the messages, and
+    /// the file another's secret.
+    fn is_quotable(&self, _path: &Path, _named_by: &Path) -> bool {
+        true
+    }
 }
 
 /// Of what knows texts only, the content is the text.
@@ -122,6 +131,7 @@ pub fn ruleset_source(
         }
     };
     let lab = LabFile::parse(&lab_source, said_before)?;
+    let place = Some((&lab_source, 0..0));
     let file = match lab.bindings.get(factor)?.as_ref()? {
         Mechanism::Nft(files) | Mechanism::Ruleset(_, files) => files.get(level)?,
         _ => return None,
@@ -129,7 +139,7 @@ pub fn ruleset_source(
     open(
         &beside(&lab_source.path, file.get_ref()),
         read,
-        None,
+        place,
         said_before,
     )
 }
@@ -178,10 +188,12 @@ pub(crate) fn open(
     diagnostics: &mut Diagnostics,
 ) -> Option<Arc<Source>> {
     let text = read.text(path);
+    let named_by = place.as_ref().map(|(by, _)| Arc::clone(by));
     let text = read_or_said(path, text, place, diagnostics)?;
     Some(Arc::new(Source {
         path: path.to_owned(),
         text,
+        is_quotable: named_by.is_none_or(|by| read.is_quotable(path, &by.path)),
     }))
 }
 
@@ -287,6 +299,19 @@ fn resolve(
     if !resolved.rebooting_factors().is_empty() {
         // Slices that each wait for a boot would be all boots: each variant is measured once, whole.
         resolved.design.rounds = 1;
+    }
+    let slices = [
+        u64::from(resolved.design.blocks),
+        u64::from(resolved.design.rounds),
+        resolved.variants.len() as u64,
+        resolved.traffic.families.len() as u64,
+    ];
+    let slices: u64 = slices.iter().product();
+    if slices > SLICES_MAX {
+        let message = format!("the plan has {slices} slices, more than {SLICES_MAX}");
+        reading.error(0..0, message).with_help(
+            "they are blocks times rounds times variants times families; choose fewer of one of them",
+        );
     }
     Some(resolved)
 }

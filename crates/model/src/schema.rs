@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value, json};
 
+use crate::document::ENTRIES_MAX;
 use crate::knob::Knob;
 use crate::words::AddressFamily;
 use crate::{experiment, hosts, lab_file, mechanism, profile, traffic, variants};
@@ -132,6 +133,7 @@ fn factor() -> Value {
                 json!({
                     "description": "The values it takes.",
                     "type": "array",
+                    "maxItems": ENTRIES_MAX,
                     "items": level(),
                     "minItems": 1,
                     "uniqueItems": true,
@@ -819,7 +821,12 @@ fn described(description: &str, mut schema: Value) -> Value {
 }
 
 fn tables(description: &str, least: usize, table: Value) -> Value {
-    let mut tables = json!({ "description": description, "type": "array", "items": table });
+    let mut tables = json!({
+        "description": description,
+        "type": "array",
+        "items": table,
+        "maxItems": ENTRIES_MAX,
+    });
     if least > 0 {
         tables["minItems"] = json!(least);
     }

@@ -155,8 +155,9 @@ fn check_level(
     let name = factor.get_ref();
     let names = || factors.iter().map(|factor| factor.name.get_ref().as_str());
     let Some(known) = factors.iter().find(|known| known.name.get_ref() == name) else {
+        let suggestion = reading.nearest(name, names());
         let diagnostic = reading.error(factor.span(), format!("unknown factor {name:?}"));
-        suggest(diagnostic, name, names());
+        suggest(diagnostic, suggestion);
         diagnostic.with_help(format!("factors: {}", list(names())));
         return;
     };
@@ -165,8 +166,9 @@ fn check_level(
     if !found && !known.levels.is_empty() {
         let wrong = level.get_ref();
         let message = format!("{name:?} has no level {}", written(wrong));
+        let suggestion = nearest_level(reading, wrong, &known.levels);
         let diagnostic = reading.error(level.span(), message);
-        if let Some(suggestion) = nearest_level(wrong, &known.levels) {
+        if let Some(suggestion) = suggestion {
             diagnostic.with_label(format!("did you mean {suggestion}?"));
         }
         diagnostic.with_help(format!("levels: {}", written_all(&known.levels)));
@@ -406,8 +408,9 @@ fn labelled<'v>(
     let found = variants.iter().find(|variant| &variant.label == written);
     if found.is_none() {
         let labels = || variants.iter().map(|variant| variant.label.as_str());
+        let suggestion = reading.nearest(written, labels());
         let diagnostic = reading.error(label.span(), format!("unknown variant {written:?}"));
-        suggest(diagnostic, written, labels());
+        suggest(diagnostic, suggestion);
         diagnostic.with_help(format!("variants: {}", list(labels())));
     }
     found

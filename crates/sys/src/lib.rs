@@ -11,6 +11,7 @@ mod descriptor_ring;
 mod detached_mount;
 mod error;
 mod ethtool;
+mod input;
 mod interface;
 mod interrupt;
 mod kernel_readers;
@@ -27,6 +28,7 @@ mod process;
 mod slots;
 mod stack_sampler;
 mod sync;
+mod thread;
 mod user_namespace;
 mod xdp_slot;
 
@@ -42,6 +44,7 @@ pub use descriptor_ring::{DeviceRing, DriverRing, descriptor_ring};
 pub use detached_mount::{Sysfs, tracepoint_format};
 pub use error::SysError;
 pub use ethtool::{Feature, enable_gro, features, set_features};
+pub use input::{Bounded, Input, Refusal, check_inside};
 pub use interface::{Interface, addresses, interface};
 pub use interrupt::{Interrupts, WakeUp, enable_wake_ups, watch_interrupts};
 pub use kernel_readers::wait_for_network_polls;
@@ -63,6 +66,7 @@ pub use stack_sampler::{
     Sampled, SampledEvent, SamplerSwitch, Samples, StackSample, StackSampler, monotonic_ns,
     this_thread,
 };
+pub use thread::{start_thread, start_thread_in};
 pub use user_namespace::{NoUserNamespace, enter_user_namespace, is_in_user_namespace};
 pub use xdp_slot::{XdpParking, XdpSlot};
 

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::{Process, SysError, is_in_user_namespace};
+use crate::{Process, SysError, is_in_user_namespace, start_thread, start_thread_in};
 
 const DIRECTORY: &str = "/run/netns";
 const PREFIX: &str = "fwdlab";
@@ -59,7 +59,7 @@ impl NetworkNamespace {
         File::create_new(&path).map_err(|source| SysError::new(what(), source))?;
         // The thread that enters the new namespace must end in it, so it is one of its own.
         let target = path.clone();
-        let made = std::thread::spawn(move || {
+        let made = start_thread(move || {
             unshare(CloneFlags::CLONE_NEWNET)?;
             mount(
                 Some("/proc/thread-self/ns/net"),
@@ -69,11 +69,13 @@ impl NetworkNamespace {
                 None::<&str>,
             )
         })
-        .join()
-        .expect("two system calls do not panic");
-        if let Err(errno) = made {
+        .and_then(|thread| {
+            let made = thread.join().expect("two system calls do not panic");
+            made.map_err(|errno| SysError::new(what(), errno))
+        });
+        if let Err(error) = made {
             let _ = fs::remove_file(&path);
-            return Err(SysError::new(what(), errno));
+            return Err(error);
         }
         let file = File::open(&path).map_err(|source| {
             let _ = remove(&path);
@@ -174,10 +176,15 @@ pub(crate) fn run_inside<T: Send>(
     closure: impl FnOnce() -> T + Send,
 ) -> nix::Result<T> {
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
+        let thread = start_thread_in(scope, || {
             setns(file, CloneFlags::CLONE_NEWNET)?;
             Ok(closure())
         });
+        // The kernel's word for it, as for what the thread does.
+        let thread = thread.map_err(|error| {
+            let number = error.source.raw_os_error();
+            number.map_or(Errno::EAGAIN, Errno::from_raw)
+        })?;
         thread
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -202,10 +209,11 @@ impl Drop for NetworkNamespace {
 /// Makes a network namespace that only its descriptor keeps.
 pub(crate) fn make_nameless() -> io::Result<File> {
     // The thread that enters the new namespace must end in it, so it is one of its own.
-    std::thread::spawn(|| {
+    start_thread(|| {
         unshare(CloneFlags::CLONE_NEWNET)?;
         File::open("/proc/thread-self/ns/net")
     })
+    .map_err(io::Error::other)?
     .join()
     .expect("two system calls do not panic")
 }

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use nix::sched::{CloneFlags, unshare};
 
+use crate::start_thread;
+
 /// Inode of the user namespace that the kernel starts with (`PROC_USER_INIT_INO`).
 const INITIAL_USER_NAMESPACE: &str = "user:[4026531837]";
 
@@ -71,7 +73,8 @@ pub fn enter_user_namespace() -> Result<(), NoUserNamespace> {
 
 /// Some security modules let a user namespace be made and only then forbid all that it is good for.
 fn prove_network_namespaces() -> io::Result<()> {
-    std::thread::spawn(|| unshare(CloneFlags::CLONE_NEWNET))
+    start_thread(|| unshare(CloneFlags::CLONE_NEWNET))
+        .map_err(io::Error::other)?
         .join()
         .expect("a system call does not panic")
         .map_err(Into::into)

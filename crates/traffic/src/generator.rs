@@ -194,7 +194,7 @@ impl Generator {
         let program = Arc::clone(&self.program);
         let seed_frame = self.seed_frame.clone();
         let call_time = self.call_time;
-        let thread = std::thread::spawn(move || {
+        let thread = fwdlab_sys::start_thread(move || {
             fwdlab_sys::pin_this_thread(cpu)?;
             let mut runs = RUNS_FIRST;
             while calls.begin_call() {
@@ -208,7 +208,7 @@ impl Generator {
                 }
             }
             Ok(())
-        });
+        })?;
         Ok(RunningGenerator {
             generator: Some(self),
             thread: Some(thread),

@@ -195,11 +195,11 @@ impl SocketGenerator {
         let thread = {
             let (port, frames) = (self.port.clone(), Arc::clone(&self.frames));
             let (wishes, taken_frames) = (Arc::clone(&wishes), Arc::clone(&self.taken_frames));
-            std::thread::spawn(move || {
+            fwdlab_sys::start_thread(move || {
                 fwdlab_sys::pin_this_thread(cpu)?;
                 let mut transmitter = port.transmitter();
                 transmit(&mut transmitter, &frames, &wishes, &taken_frames, pace)
-            })
+            })?
         };
         Ok(RunningSocketGenerator {
             generator: Some(self),

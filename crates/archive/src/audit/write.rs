@@ -39,7 +39,7 @@ pub fn write_audit(
 ) -> Result<(), ArchiveError> {
     fs::create_dir_all(out).map_err(ArchiveError::io(out, "create the folder"))?;
     let replacement = Replacement::begin(out, &[README, PLOTS, MARK])?;
-    let is_earlier = read_json::<Mark>(&out.join(MARK)).is_ok();
+    let is_earlier = read_json::<Mark>(out, &out.join(MARK)).is_ok();
     if !is_earlier && !entries(out)?.is_empty() {
         return Err(ArchiveError::NoAudit {
             dir: out.to_owned(),

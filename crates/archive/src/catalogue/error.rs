@@ -39,6 +39,20 @@ pub enum CatalogueError {
         /// What SQLite says.
         source: rusqlite::Error,
     },
+    /// A statement that takes too long.
+    #[error(
+        "--sql: no answer within {seconds} s; ask for less, or give it longer with --time-limit"
+    )]
+    SlowAnswer {
+        /// How long it was given.
+        seconds: u64,
+    },
+    /// A statement whose answer is too large.
+    #[error("--sql: the answer is larger than {} MiB; ask for less, with LIMIT or in several statements", bytes_max >> 20)]
+    LargeAnswer {
+        /// The most that an answer may have.
+        bytes_max: usize,
+    },
     /// A statement that is no SELECT, or a wrong one.
     #[error("--sql: {what}; docs/catalogue.md has the tables")]
     Sql {

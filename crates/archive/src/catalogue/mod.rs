@@ -22,7 +22,7 @@ mod table;
 mod write;
 
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
 
@@ -116,12 +116,12 @@ impl Catalogue {
         rows::rates(&self.connection, filter)
     }
 
-    /// What a SELECT in SQL gives; nothing else is allowed.
+    /// What a SELECT in SQL gives within `time_max`; nothing else is allowed.
     ///
     /// # Errors
-    /// [`CatalogueError::Sql`].
-    pub fn select(&mut self, sql: &str) -> Result<Table, CatalogueError> {
-        select::select(&mut self.connection, sql)
+    /// [`CatalogueError::Sql`], [`CatalogueError::SlowAnswer`] and [`CatalogueError::LargeAnswer`].
+    pub fn select(&mut self, sql: &str, time_max: Duration) -> Result<Table, CatalogueError> {
+        select::select(&mut self.connection, sql, time_max)
     }
 }
 

@@ -12,6 +12,7 @@ use super::entry::Entry;
 use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
 use crate::imported::{self, load_imported};
+use crate::input::read_derived;
 use crate::layout;
 use crate::results::Results;
 
@@ -46,7 +47,7 @@ impl Stamp {
         ]
         .map(|name| dir.join(name))
         .into();
-        files.push(report(dir));
+        files.push(dir.join(layout::DERIVED).join(REPORT));
         files.extend(imported::files(dir));
         files.extend(entries(&dir.join(layout::SESSIONS))?);
         files.extend(entries(&dir.join(layout::BLOCKS))?);
@@ -88,17 +89,16 @@ pub(super) fn read(dir: &Path) -> Result<Vec<Entry>, ArchiveError> {
     }
     let run = Results::load(dir)?;
     let mut entry = Entry::of_run(&run);
-    entry.verdict = verdict(&report(dir));
+    entry.verdict = verdict(dir);
     Ok(vec![entry])
 }
 
-fn report(dir: &Path) -> PathBuf {
-    dir.join(layout::DERIVED).join("report.json")
-}
+/// The name of a report in `derived/`.
+const REPORT: &str = "report.json";
 
 /// The clearest finding of a report: of those that show a difference the largest, else the first.
 /// None where there is no report, or it has another form: it can be made again.
-fn verdict(report: &Path) -> Option<String> {
+fn verdict(dir: &Path) -> Option<String> {
     #[derive(Deserialize)]
     struct Report {
         variants: Vec<Variant>,
@@ -128,7 +128,7 @@ fn verdict(report: &Path) -> Option<String> {
         words: String,
         shows_difference: bool,
     }
-    let report: Report = serde_json::from_slice(&fs::read(report).ok()?).ok()?;
+    let report: Report = serde_json::from_slice(&read_derived(dir, REPORT).ok()?).ok()?;
     let rows = report.comparisons.iter().flat_map(|section| &section.rows);
     let judged: Vec<(&Row, &Effect, &Verdict)> = rows
         .filter_map(|row| Some((row, row.effect.as_ref()?, row.verdict.as_ref()?)))

@@ -90,13 +90,40 @@ fn answers(catalogue: &mut Catalogue) -> Answers {
         catalogue.results(&filter).unwrap(),
         catalogue.rates(&filter).unwrap(),
         catalogue.problems().unwrap(),
-        catalogue.select(everything).unwrap(),
+        catalogue.select(everything, MINUTE).unwrap(),
     )
 }
 
 /// So late that every file has been left alone for long.
 fn later() -> SystemTime {
     SystemTime::now() + Duration::from_secs(60)
+}
+
+/// Longer than any question here takes.
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_question_without_an_end_ends_and_another_can_be_asked() {
+    let mut catalogue = Catalogue::in_memory().unwrap();
+    let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+    let late = catalogue.select(endless, Duration::from_millis(100));
+    assert!(
+        matches!(late, Err(CatalogueError::SlowAnswer { .. })),
+        "{late:?}"
+    );
+    let large = catalogue.select(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT hex(zeroblob(4000000)) FROM n",
+        MINUTE,
+    );
+    assert!(
+        matches!(large, Err(CatalogueError::LargeAnswer { .. })),
+        "{large:?}"
+    );
+    let huge = catalogue.select("SELECT length(zeroblob(100000000))", MINUTE);
+    assert!(matches!(huge, Err(CatalogueError::Sql { .. })), "{huge:?}");
+    let one = catalogue.select("SELECT 1", MINUTE).unwrap();
+    assert_eq!(one.rows, [[Cell::Integer(1)]]);
 }
 
 #[test]
@@ -381,7 +408,7 @@ fn a_question_in_sql_changes_nothing_and_reaches_nothing_else() {
         "",
         &attach,
     ] {
-        let refused = catalogue.select(sql);
+        let refused = catalogue.select(sql, MINUTE);
         assert!(
             matches!(refused, Err(CatalogueError::Sql { .. })),
             "{sql}: {refused:?}"
@@ -391,7 +418,7 @@ fn a_question_in_sql_changes_nothing_and_reaches_nothing_else() {
     assert!(!other.exists());
     let counted = catalogue
         .select("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3)
-                 SELECT i, i / 2.0 AS half, NULL AS none, 'é' AS text, x'00ff' AS bytes FROM n WHERE i > 2;")
+                 SELECT i, i / 2.0 AS half, NULL AS none, 'é' AS text, x'00ff' AS bytes FROM n WHERE i > 2;", MINUTE)
         .unwrap();
     assert_eq!(counted.columns, ["i", "half", "none", "text", "bytes"]);
     assert_eq!(
@@ -620,7 +647,7 @@ proptest! {
     #[test]
     fn any_text_is_sql_or_refused(text: String) {
         let mut catalogue = Catalogue::in_memory().unwrap();
-        let is_refused = match catalogue.select(&text) {
+        let is_refused = match catalogue.select(&text, MINUTE) {
             Ok(_) => true,
             Err(error) => matches!(error, CatalogueError::Sql { .. }),
         };

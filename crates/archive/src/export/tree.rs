@@ -5,6 +5,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
+use fwdlab_sys::Input;
+
 use super::ExportError;
 use crate::error::ArchiveError;
 
@@ -72,7 +74,8 @@ fn create_file(path: &Path, bytes: &[u8], written: &mut Written) -> Result<(), E
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-            if is_file && fs::read(path).is_ok_and(|found| found == bytes) {
+            let there = Input::file(path, bytes.len() as u64).bytes();
+            if is_file && there.is_ok_and(|found| found == bytes) {
                 return Ok(());
             }
             Err(ExportError::Exists {

@@ -1,10 +1,11 @@
 //! A results directory of fwdlab, held against its own records.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::durable;
+use crate::input::input;
 use crate::layout;
 use crate::load::Loaded;
 use crate::results::Results;
@@ -72,7 +73,8 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
 
 fn is_held(directory: &Path) -> bool {
     // Where it cannot be opened nothing is known, and the rules apply.
-    File::open(directory.join(layout::LOCK))
+    input(directory, &directory.join(layout::LOCK))
+        .open_file()
         .is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
@@ -88,7 +90,7 @@ pub(super) fn published(
         .chain(fs::symlink_metadata(&readme).is_ok().then_some(readme));
     let mut published = BTreeMap::new();
     for path in paths.filter(|path| !path.is_dir()) {
-        match fs::read(&path) {
+        match input(directory, &path).bytes() {
             Ok(bytes) => drop(published.insert(name_in(directory, &path), bytes)),
             Err(error) => {
                 let sentence = format!("{} cannot be read: {error}", name_in(directory, &path));

@@ -1,7 +1,6 @@
 //! A folder of imported results, held against its own records: what was read of the logs is in them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::VariantName;
@@ -9,6 +8,7 @@ use fwdlab_model::imported::{DatasetOrigin, ImportedResults, ImportedRun, Import
 
 use crate::durable;
 use crate::imported::{IMPORTED, RUNS, load_imported};
+use crate::input::input;
 use crate::layout;
 use crate::pps::format_observation;
 
@@ -177,7 +177,7 @@ impl Import<'_> {
             }
             return;
         }
-        let bytes = match fs::read(&path) {
+        let bytes = match input(self.directory, &path).bytes() {
             Ok(bytes) => bytes,
             Err(error) => {
                 let finding = of(&UNREADABLE, format!("{name} cannot be read: {error}"));
@@ -273,6 +273,8 @@ fn same(one: f64, other: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A folder of two variants with logs, one of which was published as something else, and one without.

@@ -23,9 +23,10 @@ mod sample;
 mod tests;
 mod tree;
 
-use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+
+use fwdlab_sys::Input;
 
 pub use directory::{LintedDirectory, lint_directory};
 pub use files::{Search, search};
@@ -81,6 +82,9 @@ impl Finding {
                 };
                 (rule, Place::file(path), source.to_string())
             }
+            ArchiveError::Refused { path, refusal } => {
+                (&UNREADABLE, Place::file(path), refusal.to_string())
+            }
             ArchiveError::NewerSchema { place, schema, .. } => {
                 (&NEWER_FORM, place.clone(), format!("schema {schema}"))
             }
@@ -94,7 +98,9 @@ impl Finding {
             .line
             .map_or_else(String::new, |line| format!(", line {line}"));
         let sentence = match error {
-            ArchiveError::Io { .. } | ArchiveError::DiskFull { .. } => {
+            ArchiveError::Io { .. }
+            | ArchiveError::DiskFull { .. }
+            | ArchiveError::Refused { .. } => {
                 format!("{name} cannot be read: {says}")
             }
             ArchiveError::NewerSchema { .. } => {
@@ -184,7 +190,7 @@ impl Evidence {
 /// A line of a file, as far as it can be shown; none where it is empty or does not read.
 fn line_of(path: &Path, line: usize) -> Option<String> {
     const SHOWN_BYTES_MAX: u64 = 1000;
-    let mut file = BufReader::new(File::open(path).ok()?);
+    let mut file = BufReader::new(Input::file(path, u64::MAX).open_file().ok()?);
     for _ in 1..line {
         file.skip_until(b'\n').ok()?;
     }

@@ -1,12 +1,12 @@
 //! `.pps` files held against the trials whose observations they publish.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::TrialRecord;
 
 use crate::durable;
+use crate::input::input;
 use crate::layout;
 use crate::load::Loaded;
 use crate::pps::format_observation;
@@ -26,7 +26,7 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let mut published: BTreeMap<PathBuf, Vec<Value>> = BTreeMap::new();
     let there = durable::entries(&loaded.dir).unwrap_or_default();
     for path in there.into_iter().filter(|path| is_observations(path)) {
-        match fs::read(&path) {
+        match input(&loaded.dir, &path).bytes() {
             Ok(bytes) => match values(&bytes) {
                 Ok(values) => drop(published.insert(path, values)),
                 Err((line, says)) => {

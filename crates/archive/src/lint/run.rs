@@ -1,13 +1,13 @@
 //! What a run says of itself, held against its records.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use fwdlab_model::{AddressFamily, Record, TrialRecord, VariantName};
 use fwdlab_stats::imbalance_p;
 
 use crate::durable;
+use crate::input::input;
 use crate::layout;
 use crate::load::Loaded;
 
@@ -225,8 +225,9 @@ fn lint_slices_without_records(loaded: &Loaded, findings: &mut Vec<Finding>) {
     {
         let name = name_in(&loaded.dir, path);
         let sentence = format!("{name} was measured, and trials.jsonl does not have it");
-        let rows =
-            fs::read_to_string(path).map_or(0, |text| text.lines().count().saturating_sub(1));
+        let rows = input(&loaded.dir, path)
+            .text()
+            .map_or(0, |text| text.lines().count().saturating_sub(1));
         findings.push(
             Finding::new(&RUN_MISSING, &loaded.dir, sentence)
                 .with(Evidence::published(

@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use fwdlab_profile::{ConversionStatistics, StatisticsError};
 use fwdlab_stats::ministat::parse_points;
+use fwdlab_sys::{Bounded, Input, Refusal};
 
 use super::config_file::ConfigFile;
 use super::equilibrium::{EquilibriumLog, parse_rates_mbps};
@@ -285,22 +285,19 @@ fn read_to(text: &mut Vec<u8>, path: &Path) -> Result<(), Problem> {
             FILE_BYTES_MAX >> 20
         ))
     };
-    let unreadable = |error: io::Error| Problem::unreadable(error);
-    let file = File::open(path).map_err(unreadable)?;
-    let expected = file.metadata().map_err(unreadable)?.len();
-    if expected > FILE_BYTES_MAX {
-        return Err(too_large());
-    }
     text.clear();
-    text.reserve(usize::try_from(expected).unwrap_or(0) + 1);
-    // It may grow while it is read.
-    file.take(FILE_BYTES_MAX + 1)
-        .read_to_end(text)
-        .map_err(unreadable)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(too_large());
-    }
-    Ok(())
+    let mut read = || -> io::Result<()> {
+        let file = Input::file(path, FILE_BYTES_MAX).open_file()?;
+        let expected = file.metadata()?.len();
+        text.reserve(usize::try_from(expected).unwrap_or(0) + 1);
+        // It may grow while it is read.
+        Bounded::new(file, FILE_BYTES_MAX).read_to_end(text)?;
+        Ok(())
+    };
+    read().map_err(|error| match Refusal::of(&error) {
+        Some(Refusal::TooLarge { .. }) => too_large(),
+        _ => Problem::unreadable(error),
+    })
 }
 
 fn content(path: &Path, kind: FileKind, text: &[u8]) -> Result<(FileKind, Content), Problem> {

@@ -1,7 +1,6 @@
 //! A folder of the archive as records of ours.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use fwdlab_model::imported::{
@@ -18,6 +17,7 @@ use super::log::LogFacts;
 use super::published_text::{Sources, made_again};
 use super::readme::DatasetIndex;
 use super::tree::ArchiveTree;
+use crate::input::input;
 use crate::parallel::{FEW, parallel};
 use crate::pkt_gen::{Ending, PublishedMedian};
 
@@ -200,7 +200,9 @@ fn text_of(
     sources: Sources<'_>,
 ) -> Option<ImportedText> {
     let (file, readme) = folder.readme_file(&tree.files)?;
-    let bytes = fs::read(tree.root.join(&file.path)).ok()?;
+    let bytes = input(&tree.root, &tree.root.join(&file.path))
+        .bytes()
+        .ok()?;
     let text = String::from_utf8_lossy(&bytes);
     Some(made_again(
         &file.path,

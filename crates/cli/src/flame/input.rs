@@ -1,18 +1,23 @@
 //! Profiles of any form, read.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use fwdlab_profile::{CallGraph, Dtrace, Folded, FrameNames, PerfScript};
 use fwdlab_report::format::count;
 use fwdlab_report::one_line;
+use fwdlab_sys::{Bounded, Input};
 
 use crate::exit::WrongArguments;
 use crate::output::tell;
 
 /// What is read at once; its beginning tells the form.
 const BUFFER_BYTES: usize = 1 << 18;
+
+/// More than any profile has.
+const BYTES_MAX: u64 = 16 << 30;
+/// More than any profile has of the forms that are read as a whole; the others are folded line by line.
+const WHOLE_BYTES_MAX: u64 = 512 << 20;
 
 /// A profile that is idle for longer than this does not show the load.
 const IDLE_SHARE: f64 = 0.5;
@@ -72,15 +77,13 @@ impl Profile {
     ///
     /// Shape: `is_whole` of a call graph gives every sample, not what FlameGraph's script does.
     pub(super) fn read(path: &Path, names: FrameNames, is_whole: bool) -> Result<Self, String> {
-        let mut input: Box<dyn BufRead> = if path == Path::new("-") {
-            Box::new(io::stdin().lock())
+        let input: Box<dyn Read> = if path == Path::new("-") {
+            Box::new(Bounded::new(io::stdin().lock(), BYTES_MAX))
         } else {
-            let file = File::open(path).map_err(|error| error.to_string())?;
-            if path.is_dir() {
-                return Err("is a folder; give the file of a profile".to_owned());
-            }
-            Box::new(BufReader::with_capacity(BUFFER_BYTES, file))
+            let input = Input::file_or_stream(path, BYTES_MAX).open();
+            Box::new(input.map_err(|error| error.to_string())?)
         };
+        let mut input = BufReader::with_capacity(BUFFER_BYTES, input);
         let begin = input.fill_buf().map_err(|error| error.to_string())?;
         // DTrace's first: its messages look like a process of perf script's.
         if Dtrace::is_begun_by(begin) {
@@ -90,7 +93,7 @@ impl Profile {
             return Self::of_perf_script(input, names);
         }
         let mut text = Vec::new();
-        input
+        Bounded::new(input, WHOLE_BYTES_MAX)
             .read_to_end(&mut text)
             .map_err(|error| error.to_string())?;
         let first = text.iter().find(|byte| !byte.is_ascii_whitespace());

@@ -54,7 +54,7 @@ pub fn serve_agent(
     say(output, &hello)?;
     let (sender, lines) = channel();
     let heard = Arc::new(Mutex::new(Instant::now()));
-    std::thread::spawn({
+    fwdlab_sys::start_thread({
         let heard = Arc::clone(&heard);
         move || {
             for line in input.lines() {
@@ -66,7 +66,8 @@ pub fn serve_agent(
                 }
             }
         }
-    });
+    })
+    .map_err(io::Error::other)?;
     let mut agent = Agent::default();
     let mut asked = Instant::now();
     loop {

@@ -55,7 +55,7 @@ impl Detached {
         window: Window,
     ) -> Result<Self, LabError> {
         let mut child = connection.start(words)?;
-        let output = read(child.stdout.take().expect("it was asked for"));
+        let output = read(child.stdout.take().expect("it was asked for"))?;
         let mut detached = Self {
             connection: Rc::clone(connection),
             command: command_line(words),
@@ -123,9 +123,9 @@ impl Drop for Detached {
 }
 
 /// Reads what a program prints, so that it can be waited for only so long.
-fn read(output: ChildStdout) -> Receiver<Part> {
+fn read(output: ChildStdout) -> Result<Receiver<Part>, LabError> {
     let (sender, parts) = channel();
-    std::thread::spawn(move || {
+    fwdlab_sys::start_thread(move || {
         let mut output = BufReader::new(output);
         let mut first = String::new();
         let _ = output.read_line(&mut first);
@@ -137,8 +137,8 @@ fn read(output: ChildStdout) -> Receiver<Part> {
         let mut rest = Vec::new();
         let _ = output.read_to_end(&mut rest);
         let _ = sender.send(Part::Rest(first + &String::from_utf8_lossy(&rest)));
-    });
-    parts
+    })?;
+    Ok(parts)
 }
 
 fn said(stderr: ChildStderr) -> String {

@@ -1,6 +1,6 @@
 //! A process of fwdlab's own on a host, a tester's or the DUT's: brought there, started, and asked over ssh.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout};
@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use fwdlab_sys::Input;
 use object::build::elf::Builder;
 
 use super::protocol::{Answer, Ask, BETWEEN_SIGNS_OF_LIFE, Hello, PROTOCOL};
@@ -17,6 +18,8 @@ use crate::LabError;
 
 /// How much longer than asked for an answer may take.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// More than any program has.
+const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 /// Where the program is kept on a host, below the home of whom we log in as.
 const FOLDER: &str = ".cache/fwdlab";
 
@@ -45,11 +48,11 @@ impl AgentProcess {
         let mut child = connection.start(&[&program, "agent"])?;
         let requests = child.stdin.take().expect("it was asked for");
         let requests = Arc::new(Mutex::new(requests));
-        let answers = read(child.stdout.take().expect("it was asked for"));
+        let answers = read(child.stdout.take().expect("it was asked for"))?;
         let mut process = Self {
             connection: Rc::clone(connection),
             child,
-            _alive: give_signs_of_life(&requests),
+            _alive: give_signs_of_life(&requests)?,
             requests,
             answers,
             hello: Hello {
@@ -171,18 +174,18 @@ impl Drop for AgentProcess {
 }
 
 /// Tells a process now and then that its run lives, by lines without a request, for as long as what is returned.
-fn give_signs_of_life(requests: &Arc<Mutex<ChildStdin>>) -> Sender<()> {
+fn give_signs_of_life(requests: &Arc<Mutex<ChildStdin>>) -> Result<Sender<()>, LabError> {
     let (alive, end) = channel();
     let requests = Arc::clone(requests);
-    std::thread::spawn(move || {
+    fwdlab_sys::start_thread(move || {
         while end.recv_timeout(BETWEEN_SIGNS_OF_LIFE) == Err(RecvTimeoutError::Timeout) {
             // Whoever asks next learns why.
             if say(&requests, "\n").is_err() {
                 break;
             }
         }
-    });
-    alive
+    })?;
+    Ok(alive)
 }
 
 fn say(requests: &Mutex<ChildStdin>, line: &str) -> io::Result<()> {
@@ -192,9 +195,9 @@ fn say(requests: &Mutex<ChildStdin>, line: &str) -> io::Result<()> {
 }
 
 /// Reads answers line by line, so that they can be waited for only so long.
-fn read(output: ChildStdout) -> Receiver<Result<String, String>> {
+fn read(output: ChildStdout) -> Result<Receiver<Result<String, String>>, LabError> {
     let (sender, answers) = channel();
-    std::thread::spawn(move || {
+    fwdlab_sys::start_thread(move || {
         for line in BufReader::new(output).lines() {
             if sender
                 .send(line.map_err(|error| error.to_string()))
@@ -203,8 +206,8 @@ fn read(output: ChildStdout) -> Receiver<Result<String, String>> {
                 break;
             }
         }
-    });
-    answers
+    })?;
+    Ok(answers)
 }
 
 /// A program without the information for its debugging, which is most of one that cargo builds; none where its form is
@@ -236,7 +239,8 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
         let path = path.clone();
         move |source| LabError::File { what, path, source }
     };
-    let bytes = fs::read(&path).map_err(file_error("reading"))?;
+    let program_file = Input::file(&path, PROGRAM_BYTES_MAX).bytes();
+    let bytes = program_file.map_err(file_error("reading"))?;
     let home = connection.run(&["sh", "-c", "echo \"$HOME\""], "")?;
     let folder = format!("{}/{FOLDER}", home.trim_end());
     let place = format!("{folder}/fwdlab-{}", &fwdlab_model::sha256(&bytes)[..16]);
@@ -273,6 +277,7 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::process::Command;
 
     use super::*;

@@ -466,13 +466,14 @@ fn ended_within(mut child: Child, time_max: Duration) -> std::io::Result<Output>
     let deadline = Instant::now() + time_max;
     let mut stderr = child.stderr.take();
     // Read meanwhile: a pipe that is full would hold the child up.
-    let complaints = std::thread::spawn(move || {
+    let complaints = fwdlab_sys::start_thread(move || {
         let mut all = Vec::new();
         match &mut stderr {
             Some(stderr) => stderr.read_to_end(&mut all).map(|_| all),
             None => Ok(all),
         }
-    });
+    })
+    .map_err(std::io::Error::other)?;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;

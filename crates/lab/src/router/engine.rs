@@ -281,7 +281,7 @@ impl<'a> Measurement<'a> {
                 self.account.prepare(&place.cpus(), [0, 0]);
                 let watch = {
                     let length = Duration::from_millis(design.slice_ms.into());
-                    let feeding = Feeding::start(&at_work.harvester, length);
+                    let feeding = Feeding::start(&at_work.harvester, length)?;
                     let watch = watch(
                         cpu,
                         length,
@@ -381,7 +381,7 @@ impl<'a> Measurement<'a> {
         loop {
             let samplers = profiler.samplers(&places)?;
             let window = &samplers.window;
-            let feeding = Feeding::start(&at_work.harvester, profiler.slice());
+            let feeding = Feeding::start(&at_work.harvester, profiler.slice())?;
             let watch = watch(
                 place.watched_cpu(),
                 profiler.slice(),
@@ -432,7 +432,7 @@ impl<'a> Measurement<'a> {
         let mut tester = family.tester(layout.receive_queues, u32::MAX)?;
         let _rest = tester.plug_in(ports);
         let counts = TesterCounts::of(&tester);
-        let running = Running::start(place, Offer::Unbounded, tester, vec![Passing(wire)]);
+        let running = Running::start(place, Offer::Unbounded, tester, vec![Passing(wire)])?;
         let rates_pps = rates_pps(&counts, windows, || self.stop_at_once_if_asked());
         running.stop()?;
         rates_pps
@@ -449,7 +449,7 @@ impl<'a> Measurement<'a> {
         let mut tester = family.tester(layout.receive_queues, u32::MAX)?;
         let _rest = tester.plug_in(ports);
         let counts = TesterCounts::of(&tester);
-        let running = Running::start(place, Offer::Taken, tester, vec![Dropping(wire)]);
+        let running = Running::start(place, Offer::Taken, tester, vec![Dropping(wire)])?;
         sleep(Duration::from_millis(self.resolved.design.settle_ms.into()));
         let cost_ns = cost_ns(CONTROL, || Ok(counts.offered_frames()))?;
         running.stop()?;
@@ -471,7 +471,7 @@ impl<'a> Measurement<'a> {
         let ports = tester.plug_in(router.ports);
         let counters = router.workers.iter().map(Worker::published).collect();
         Ok(AtWork {
-            running: Running::start(place, offer, tester, router.workers),
+            running: Running::start(place, offer, tester, router.workers)?,
             ports,
             counters,
             harvester: router.harvester,
@@ -527,18 +527,21 @@ struct Feeding {
 }
 
 impl Feeding {
-    fn start(harvester: &Arc<fwdlab_router::harvest::Harvester>, length: Duration) -> Self {
+    fn start(
+        harvester: &Arc<fwdlab_router::harvest::Harvester>,
+        length: Duration,
+    ) -> Result<Self, LabError> {
         let harvester = Arc::clone(harvester);
         let end = Instant::now() + length;
-        Self {
-            thread: std::thread::spawn(move || {
+        Ok(Self {
+            thread: fwdlab_sys::start_thread(move || {
                 while Instant::now() + FEED_POOL_EVERY <= end {
                     sleep(FEED_POOL_EVERY);
                     harvester.feed_pool();
                 }
                 harvester.feed_pool();
-            }),
-        }
+            })?,
+        })
     }
 
     fn finish(self) {

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use fwdlab_router::{PortDevice, Worker};
+use fwdlab_sys::start_thread;
 use fwdlab_traffic::{MemoryGenerator, MemorySink, WRITE_BACK};
 
 use crate::LabError;
@@ -213,7 +214,15 @@ impl Drop for Attendance {
 
 impl<W: Poll> Running<W> {
     /// Starts the threads.
-    pub(super) fn start(place: &Place, offer: Offer, tester: Tester, workers: Vec<W>) -> Self {
+    ///
+    /// # Errors
+    /// Where one cannot be started; those that were end.
+    pub(super) fn start(
+        place: &Place,
+        offer: Offer,
+        tester: Tester,
+        workers: Vec<W>,
+    ) -> Result<Self, LabError> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut introductions = Introductions::new();
         match place {
@@ -225,18 +234,20 @@ impl<W: Poll> Running<W> {
                     fwdlab_sys::pin_this_thread(cpu)?;
                     Ok(take_turns(&stopped, tester, workers))
                 };
-                Self {
+                Ok(Self {
                     stop,
-                    tester: Some(std::thread::spawn(thread)),
+                    tester: Some(start_thread(thread)?),
                     workers: Vec::new(),
                     router_threads: introductions.all(),
-                }
+                })
             }
             Place::Beside {
                 tester: tester_cpu,
                 workers: cpus,
             } => {
                 let ending = Arc::new(Ending::default());
+                // Those that were started do not wait for one that cannot be.
+                let all_started = Attendance::new(&ending);
                 let count = workers.len();
                 let workers = workers
                     .into_iter()
@@ -244,7 +255,7 @@ impl<W: Poll> Running<W> {
                     .map(|(worker, cpu)| {
                         let ending = Arc::clone(&ending);
                         let introduce = introductions.next();
-                        std::thread::spawn(move || {
+                        start_thread(move || {
                             introduce.this_thread();
                             let attendance = Attendance::new(&ending);
                             fwdlab_sys::pin_this_thread(cpu)?;
@@ -253,7 +264,7 @@ impl<W: Poll> Running<W> {
                             Ok(worker)
                         })
                     })
-                    .collect();
+                    .collect::<Result<Vec<_>, _>>()?;
                 let (cpu, stopped) = (*tester_cpu, Arc::clone(&stop));
                 let thread = move || {
                     let attendance = Attendance::new(&ending);
@@ -262,12 +273,14 @@ impl<W: Poll> Running<W> {
                     attendance.end();
                     Ok((tester, Vec::new()))
                 };
-                Self {
+                let tester = start_thread(thread)?;
+                all_started.end();
+                Ok(Self {
                     stop,
-                    tester: Some(std::thread::spawn(thread)),
+                    tester: Some(tester),
                     workers,
                     router_threads: introductions.all(),
-                }
+                })
             }
         }
     }
@@ -530,7 +543,7 @@ mod tests {
                 sinks: Vec::new(),
             };
             let workers = vec![Idle { panics: false }, Idle { panics }];
-            Running::start(&place, Offer::Unbounded, nothing, workers)
+            Running::start(&place, Offer::Unbounded, nothing, workers).unwrap()
         };
         let (_, workers) = start(cpu, [cpu; 2], false).stop().unwrap();
         assert_eq!(workers.len(), 2);

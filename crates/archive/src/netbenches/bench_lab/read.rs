@@ -1,9 +1,11 @@
 //! Reading what is to become a lab and experiments.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
+
+use fwdlab_sys::{Input, Refusal};
 
 use super::toml::one_line;
 use super::{BenchLabError, Note, Source, SourceSet, SourceTraffic};
@@ -249,26 +251,17 @@ fn unreadable(path: &Path, remedy: &'static str) -> impl FnOnce(io::Error) -> Be
     }
 }
 
-/// All of a regular file; a pipe would keep whoever opens it waiting.
+/// All of a regular file.
 fn file(path: &Path, remedy: &'static str) -> Result<Vec<u8>, BenchLabError> {
-    let found = fs::metadata(path).map_err(unreadable(path, remedy))?;
-    if !found.is_file() {
-        let what = if found.is_dir() {
-            "is a folder"
-        } else {
-            "is no regular file"
-        };
-        return Err(unfit(path, what, remedy));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-        .map_err(unreadable(path, remedy))?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        let what = format!("is larger than {} MiB", FILE_BYTES_MAX >> 20);
-        return Err(unfit(path, &what, remedy));
-    }
-    Ok(bytes)
+    let read = Input::file(path, FILE_BYTES_MAX).bytes();
+    read.map_err(|error| match Refusal::of(&error) {
+        Some(Refusal::NoFile { kind }) => unfit(path, &format!("is {kind}"), remedy),
+        Some(Refusal::TooLarge { bytes_max }) => {
+            let what = format!("is larger than {} MiB", bytes_max >> 20);
+            unfit(path, &what, remedy)
+        }
+        _ => unreadable(path, remedy)(error),
+    })
 }
 
 /// Something in a folder; links are what they lead to.

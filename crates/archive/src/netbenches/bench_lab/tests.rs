@@ -440,7 +440,7 @@ proptest! {
 
     /// Whatever stands in the files, what is written is read as that and as nothing else.
     #[test]
-    fn any_names_are_read_back(host in "[^\\p{Cc}\\s$`\\\\'-][^\\p{Cc}\\s$`\\\\']{0,9}", set in "[^\\p{Cc}/.][^\\p{Cc}/]{0,20}") {
+    fn any_names_are_read_back(host in "([a-z]{1,5}@)?[A-Za-z0-9_]{1,5}(-[A-Za-z0-9_]{1,5})?([.][a-z][a-z0-9]{0,5})?", set in "[^\\p{Cc}/.][^\\p{Cc}/]{0,20}") {
         prop_assume!(!set.trim().is_empty() && !["etc", "boot", "dut"].contains(&set.as_str()));
         let folder = Folder::new(&CONFIG.replace("\"sm2\"", &format!("'{host}'")));
         folder.sets(&[&set]);

@@ -10,6 +10,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use fwdlab_sys::Input;
+
 use crate::LabError;
 
 /// Where the loader finds an owner's tunables.
@@ -128,7 +130,8 @@ pub(super) fn read_set(folder: &Path) -> Result<ConfigSet, LabError> {
                 "this is more than a set of configuration files: 1000 files of 4 MiB at the most",
             );
         }
-        let Ok(text) = String::from_utf8(fs::read(&path).map_err(failed)?) else {
+        let Ok(text) = String::from_utf8(Input::file(&path, BYTES_MAX).bytes().map_err(failed)?)
+        else {
             return wrong("the files of a set have to be text in UTF-8");
         };
         let mode = metadata.permissions().mode() & 0o755;

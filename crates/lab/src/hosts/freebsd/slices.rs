@@ -8,9 +8,10 @@
 //! Files/usr/local/sbin, which knows labels and GPT besides.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use fwdlab_sys::Input;
 
 use super::files::{save_configuration, write_file};
 use crate::LabError;
@@ -243,7 +244,8 @@ impl Slices {
         let is_packed = image.extension().is_some_and(|extension| extension == "xz");
         let unpack = if is_packed { "xzcat" } else { "cat" };
         let program = self.other.program();
-        let input = File::open(image).map_err(|source| LabError::File {
+        let input = Input::file(image, u64::MAX).open_file();
+        let input = input.map_err(|source| LabError::File {
             what: "reading",
             path: image.to_owned(),
             source,
@@ -359,7 +361,7 @@ fn wrong(connection: &Connection, why: String) -> LabError {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
     use std::os::unix::fs::PermissionsExt as _;
     use std::process::{Command, Stdio};
 

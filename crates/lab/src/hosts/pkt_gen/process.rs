@@ -60,8 +60,8 @@ impl PktGenProcess {
         words.push(beats.to_string());
         words.extend_from_slice(command);
         let mut child = connection.start(&words)?;
-        let beat = keep_alive(child.stdin.take().expect("it was asked for"));
-        let lines = read(child.stdout.take().expect("it was asked for"));
+        let beat = keep_alive(child.stdin.take().expect("it was asked for"))?;
+        let lines = read(child.stdout.take().expect("it was asked for"))?;
         Ok(Self {
             connection: Rc::clone(connection),
             child,
@@ -220,9 +220,9 @@ impl Drop for PktGenProcess {
 }
 
 /// Says that somebody is there until what is given back goes.
-fn keep_alive(mut input: ChildStdin) -> Sender<()> {
+fn keep_alive(mut input: ChildStdin) -> Result<Sender<()>, LabError> {
     let (sender, end) = channel();
-    std::thread::spawn(move || {
+    fwdlab_sys::start_thread(move || {
         loop {
             if input.write_all(b"on\n").is_err() {
                 return;
@@ -231,14 +231,14 @@ fn keep_alive(mut input: ChildStdin) -> Sender<()> {
                 return;
             }
         }
-    });
-    sender
+    })?;
+    Ok(sender)
 }
 
 /// Reads line by line, and notes when each came.
-fn read(output: ChildStdout) -> Receiver<(Instant, String)> {
+fn read(output: ChildStdout) -> Result<Receiver<(Instant, String)>, LabError> {
     let (sender, lines) = channel();
-    std::thread::spawn(move || {
+    fwdlab_sys::start_thread(move || {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
         while output
@@ -252,8 +252,8 @@ fn read(output: ChildStdout) -> Receiver<(Instant, String)> {
             }
             line.clear();
         }
-    });
-    lines
+    })?;
+    Ok(lines)
 }
 
 #[cfg(test)]

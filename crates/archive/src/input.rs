@@ -1,0 +1,32 @@
+//! The files of a results directory: regular ones, which lie in it.
+
+use std::io;
+use std::path::Path;
+
+use fwdlab_sys::Input;
+
+use crate::error::ArchiveError;
+use crate::layout;
+
+/// More than any file of a run or an import holds.
+const FILE_BYTES_MAX: u64 = 512 << 20;
+
+/// A file of a results directory, or of a folder that was imported or audited.
+pub(crate) const fn input<'a>(dir: &'a Path, path: &'a Path) -> Input<'a> {
+    Input::file(path, FILE_BYTES_MAX).inside(dir)
+}
+
+/// All that a file of a results directory holds.
+pub(crate) fn read(dir: &Path, path: &Path) -> Result<Vec<u8>, ArchiveError> {
+    input(dir, path)
+        .bytes()
+        .map_err(ArchiveError::io(path, "read the file"))
+}
+
+/// All that a file of `derived/` holds.
+///
+/// # Errors
+/// What the system says, and why it is not read.
+pub fn read_derived(dir: &Path, name: &str) -> io::Result<Vec<u8>> {
+    input(dir, &dir.join(layout::DERIVED).join(name)).bytes()
+}
