@@ -18,9 +18,6 @@ use super::{
     VALUES_OF_ANOTHER, VALUES_REORDERED, name_in,
 };
 
-/// Half a unit of the eighth digit, in which observations are published, and the rounding of reading it.
-const ROUNDING: f64 = 0.501e-7;
-
 pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let measured = measured(loaded);
     let mut published: BTreeMap<PathBuf, Vec<Value>> = BTreeMap::new();
@@ -135,7 +132,9 @@ pub(super) fn values(bytes: &[u8]) -> Result<Vec<Value>, (usize, String)> {
 }
 
 fn agrees(value: &Value, trial: &TrialRecord) -> bool {
-    (value.pps - trial.observation_pps).abs() <= ROUNDING * trial.observation_pps.abs()
+    // The digits that are published, whatever their notation.
+    let published = format_observation(trial.observation_pps).parse();
+    published.is_ok_and(|published: f64| value.pps.total_cmp(&published).is_eq())
 }
 
 fn all_agree(values: &[Value], trials: &[&TrialRecord]) -> bool {
