@@ -53,15 +53,18 @@ impl ChainWriter {
         let path = loaded.dir.join(layout::CHAIN);
         let Kept { last, bytes, torn } = kept(&path, loaded)?;
         loaded.warnings.extend(torn);
+        let session = loaded.sessions.last();
+        let session = session.map(|session| layout::session(&loaded.dir, session.session));
         let common = [layout::EXPERIMENT, layout::RESOLVED, layout::PLAN]
-            .map(|name| Ok((name.to_owned(), hash_of(&loaded.dir.join(name))?)));
+            .map(|name| loaded.dir.join(name))
+            .into_iter()
+            .chain(session)
+            .map(|path| Ok((layout::name_in(&loaded.dir, &path), hash_of(&path)?)));
         Ok(Self {
             dir: loaded.dir.clone(),
             journal: Journal::open(&path, bytes)?,
             last,
-            common: common
-                .into_iter()
-                .collect::<Result<BTreeMap<_, _>, ArchiveError>>()?,
+            common: common.collect::<Result<_, ArchiveError>>()?,
             cut_short: cut_short(loaded)?,
         })
     }
