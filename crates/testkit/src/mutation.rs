@@ -43,6 +43,10 @@ pub fn change_a_file(folder: &Path, spared: &[&str], seed: u64) -> Mutation {
             "removed".to_owned()
         }
         1 => exchange(&path, &files, &mut random),
+        2 if fs::metadata(&path).is_ok_and(|file| file.len() > 0) => {
+            fs::write(&path, "").expect("it can be written");
+            "emptied".to_owned()
+        }
         _ => {
             let bytes = fs::read(&path).expect("it reads");
             let (what, changed) = change(&bytes, &mut random);

@@ -21,6 +21,7 @@ use super::{
 pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let measured = measured(loaded);
     let mut published: BTreeMap<PathBuf, Vec<Value>> = BTreeMap::new();
+    let mut is_told: BTreeSet<PathBuf> = BTreeSet::new();
     let there = durable::entries(&loaded.dir).unwrap_or_default();
     for path in there.into_iter().filter(|path| is_observations(path)) {
         match fs::read(&path) {
@@ -31,6 +32,7 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
                     let sentence = format!("{name}, line {line} is not a number");
                     let finding = Finding::new(&NOT_OF_ITS_FORM, &loaded.dir, sentence);
                     findings.push(finding.with(Evidence::published(&path, Some(line), says)));
+                    is_told.insert(path.clone());
                     published.insert(path, Vec::new());
                 }
             },
@@ -39,15 +41,11 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 let sentence = format!("{name} cannot be read: {error}");
                 let finding = Finding::new(&UNREADABLE, &loaded.dir, sentence);
                 findings.push(finding.with(Evidence::published(&path, None, error.to_string())));
+                is_told.insert(path.clone());
                 published.insert(path, Vec::new());
             }
         }
     }
-    let is_told: BTreeSet<PathBuf> = published
-        .iter()
-        .filter(|(_, values)| values.is_empty())
-        .map(|(path, _)| path.clone())
-        .collect();
     for (path, trials) in &measured {
         if let Some(values) = published.get(path) {
             if !is_told.contains(path) {

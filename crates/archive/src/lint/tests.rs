@@ -121,6 +121,9 @@ fn a_value_that_was_taken_out_is_named_with_its_block() {
         findings[0].sentence.contains("leaves out block 2"),
         "{findings:?}"
     );
+    // All of them.
+    let codes = after(|dir| fs::write(dir.join("nft.inet.pps"), "").unwrap());
+    assert_eq!(codes, ["L102"; 4]);
 }
 
 #[test]
