@@ -8,6 +8,7 @@ use std::path::Path;
 use fwdlab_model::{AddressFamily, BlockRecord, Record, TrialRecord, VariantName};
 use fwdlab_stats::imbalance_p;
 
+use crate::chain::sha256_of_file;
 use crate::durable;
 use crate::layout;
 use crate::load::{Attempt, Loaded};
@@ -32,7 +33,7 @@ pub(super) fn lint_run(loaded: &Loaded, findings: &mut Vec<Finding>) {
 
 fn lint_experiment(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let source = loaded.dir.join(layout::EXPERIMENT);
-    if let Err(error) = fs::read(&source) {
+    if let Err(error) = sha256_of_file(&source) {
         let is_missing = error.kind() == io::ErrorKind::NotFound;
         let (rule, says) = if is_missing {
             (&VALUES_MISSING, "experiment.toml is missing".to_owned())
