@@ -28,7 +28,7 @@ struct Storm {
     cases: &'static str,
 }
 
-const STORMS: [Storm; 10] = [
+const STORMS: [Storm; 11] = [
     Storm {
         option: "--kills",
         program: "interruption",
@@ -46,6 +46,12 @@ const STORMS: [Storm; 10] = [
         program: "competition",
         test: "spells_of_another_program_are_no_effect",
         cases: "1..10",
+    },
+    Storm {
+        option: "--changes",
+        program: "lint",
+        test: "whatever_is_changed_in_a_finished_run_is_found",
+        cases: "1..2000",
     },
     Storm {
         option: "--effects",
@@ -91,9 +97,9 @@ const STORMS: [Storm; 10] = [
     },
 ];
 
-/// Kills and stops runs at seeded moments, on this machine and on hosts, lets single effects of a run and single operations
-/// on a host fail, of runs, of such that boot, and of restores, has hosts be silent for a minute, and counts how
-/// often profiles are right, and boots the matrix of kernels; or judges mutants of the router, or tests what the feature `parquet` builds.
+/// Kills and stops runs at seeded moments, on this machine and on hosts, has others compete with them, changes what a run left,
+/// lets single effects of a run and single operations on a host fail, of runs, of such that boot, and of restores, has
+/// hosts be silent for a minute, and counts how often profiles are right, and boots the matrix of kernels; or judges mutants of the router, or tests what the feature `parquet` builds.
 ///
 /// # Errors
 /// A case fails, a mutant survives, or the options are none.
@@ -139,7 +145,7 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let storm = STORMS.iter().find(|storm| storm.option == pair[0]);
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
-                "soak: {}: give --kills RANGE, --stops RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence RANGE, where a range is A..B, both included, \
+                "soak: {}: give --kills RANGE, --stops RANGE, --changes RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence RANGE, where a range is A..B, both included, \
                  A.. or B alone for 1..B; or --kernels BOOTS; or --mutations alone, or with part of a mutation's name; or \
                  --parquet",
                 pair.join(" ")
@@ -182,6 +188,7 @@ mod tests {
             [
                 "--kills 1..200",
                 "--stops 1..30",
+                "--changes 1..2000",
                 "--effects 1..",
                 "--profiles 1..100",
                 "--operations 1..",

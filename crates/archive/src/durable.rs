@@ -193,6 +193,13 @@ impl Journal {
         Ok(())
     }
 
+    /// Forgets the last bytes that were appended.
+    pub(crate) fn take_back(&mut self, bytes: u64) {
+        self.length = self.length.saturating_sub(bytes);
+        // Where this fails, the next append or the next opening cuts it.
+        let _ = self.cut();
+    }
+
     fn cut(&self) -> io::Result<()> {
         if self.file.metadata()?.len() == self.length {
             return Ok(());
@@ -268,6 +275,8 @@ mod tests {
             .unwrap();
         journal.append(b"next\n").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"whole\nnext\n");
+        journal.take_back(5);
+        assert_eq!(fs::read(&path).unwrap(), b"whole\n");
     }
 
     #[test]

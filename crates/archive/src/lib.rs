@@ -4,6 +4,7 @@
 pub mod audit;
 mod caller;
 pub mod catalogue;
+mod chain;
 mod durable;
 mod error;
 pub mod export;

@@ -25,6 +25,9 @@ pub(crate) struct ResolvedFile {
     pub(crate) hash: String,
     pub(crate) started: String,
     pub(crate) kernel: String,
+    /// Whether the run was started with a chain; earlier versions wrote none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) chain: bool,
     pub(crate) experiment: Resolved,
 }
 
@@ -33,6 +36,8 @@ pub(crate) struct ResolvedFile {
 pub(crate) struct Head {
     pub(crate) hash: String,
     pub(crate) started: String,
+    #[serde(default)]
+    pub(crate) chain: bool,
     pub(crate) experiment: Experiment,
 }
 

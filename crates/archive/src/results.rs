@@ -1,5 +1,6 @@
 //! Opening a results directory and writing into it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use fwdlab_sys::check_inside;
 use serde::Serialize;
 
 use crate::caller::create_folder;
+use crate::chain::{ChainWriter, FinishedFile};
 use crate::durable::{
     Journal, entries, own_folder, remove_unfinished, sync_folder, write_atomically, write_synced,
 };
@@ -54,6 +56,8 @@ pub struct Results {
     loaded: Loaded,
     is_continued: bool,
     journal: Journal,
+    /// None of a directory that an earlier version has started.
+    chain: Option<ChainWriter>,
     _lock: DirectoryLock,
 }
 
@@ -136,18 +140,26 @@ impl Results {
             // A copy of the directory may have come without those that were empty.
             remove_unfinished(&own_folder(dir, folder)?)?;
         }
-        let (loaded, whole_bytes) = Loaded::read(dir)?;
+        let (mut loaded, whole_bytes) = Loaded::read(dir)?;
         if loaded.resolved.hash() != hash {
             return Err(ArchiveError::damaged(
                 Place::file(&dir.join(layout::RESOLVED)),
                 "the experiment in it does not have the hash beside it",
             ));
         }
+        let is_chained = head.chain || dir.join(layout::CHAIN).exists();
+        let chain = is_chained
+            .then(|| ChainWriter::open(&mut loaded))
+            .transpose()?;
         let journal = Journal::open(&dir.join(layout::TRIALS), whole_bytes)?;
+        if is_chained {
+            remove_unrecorded(&loaded)?;
+        }
         let results = Self {
             loaded,
             is_continued: true,
             journal,
+            chain,
             _lock: lock,
         };
         results.write_observations()?;
@@ -306,16 +318,21 @@ impl Results {
             });
         }
         let path = layout::session(self.dir(), session.session);
-        write_atomically(&path, &json(&session))?;
+        let bytes = json(&session);
+        write_atomically(&path, &bytes)?;
+        if let Some(chain) = &mut self.chain {
+            chain.begin_session(session.session, &bytes);
+        }
         self.loaded.sessions.push(session);
         Ok(())
     }
 
     /// Records a block that was measured to its end; it is durable when this returns.
     ///
-    /// The slices and the profiles come first, then the trials and the block's end mark in one piece, then the
-    /// `.pps` files. A crash before the end mark leaves nothing that counts; one after it leaves
-    /// `.pps` files to be written again, which opening does.
+    /// The slices and the profiles come first, then the block's line of the chain, then the trials and the block's end
+    /// mark in one piece, then the `.pps` files. A crash before the end mark leaves nothing that counts, and opening
+    /// cuts the chain's line: it is never computed from files that are read back, which would vouch for whatever became
+    /// of them meanwhile. A crash after the end mark leaves `.pps` files to be written again, which opening does.
     ///
     /// # Errors
     /// [`ArchiveError::BadOutcome`] where the outcome is not what the plan asked for or holds a
@@ -346,6 +363,7 @@ impl Results {
 
         let slices_path = layout::slices(self.dir(), block.block, block.attempt);
         write_atomically(&slices_path, table.as_bytes())?;
+        let mut files = vec![(slices_path, table.as_bytes())];
         if !profiles.is_empty() {
             own_folder(self.dir(), layout::PROFILES)?;
         }
@@ -358,8 +376,9 @@ impl Results {
             let (block, attempt) = (block.block, block.attempt);
             let path = layout::profile(self.dir(), block, attempt, variant, *family);
             write_atomically(&path, folded.as_bytes())?;
+            files.push((path, folded.as_bytes()));
         }
-        self.journal.append(&lines)?;
+        self.record(block, &lines, &files)?;
 
         self.loaded.records.extend(records);
         let fate = fates(&self.loaded.records)
@@ -373,6 +392,27 @@ impl Results {
             profiles: profiles.to_vec(),
         });
         self.write_observations()
+    }
+
+    /// Appends a block's line of the chain, then its records.
+    fn record(
+        &mut self,
+        block: &BlockRecord,
+        lines: &[u8],
+        files: &[(PathBuf, &[u8])],
+    ) -> Result<(), ArchiveError> {
+        let Some(chain) = &mut self.chain else {
+            return self.journal.append(lines);
+        };
+        let pending = chain.append(block, lines, files)?;
+        match self.journal.append(lines) {
+            Ok(()) => chain.commit(pending),
+            Err(error) => {
+                chain.take_back(&pending);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     fn check_outcome(
@@ -449,7 +489,20 @@ impl Results {
                 .collect(),
             given_up_blocks: loaded.blocks_without_accepted(),
         };
-        write_atomically(&self.dir().join(layout::FINISHED), &json(&finished))?;
+        let bytes = match &self.chain {
+            Some(chain) => {
+                let sessions = loaded.sessions.iter().map(|session| session.session);
+                let (last_link, files) = chain.end(sessions)?;
+                let file = FinishedFile {
+                    finished: finished.clone(),
+                    last_link,
+                    files,
+                };
+                file.sealed().into_bytes()
+            }
+            None => json(&finished),
+        };
+        write_atomically(&self.dir().join(layout::FINISHED), &bytes)?;
         // One that stays holds nobody up, and the run is finished without it, too.
         let _ = fs::remove_file(self.dir().join(layout::LOCK));
         Ok(finished)
@@ -556,12 +609,14 @@ fn create(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<Results, ArchiveEr
         // The error says what matters; what stays behind is removed at the next opening.
         let _ = fs::remove_dir_all(&unfinished);
     })?;
-    let (loaded, whole_bytes) = Loaded::read(dir)?;
+    let (mut loaded, whole_bytes) = Loaded::read(dir)?;
     let journal = Journal::open(&dir.join(layout::TRIALS), whole_bytes)?;
+    let chain = ChainWriter::open(&mut loaded)?;
     Ok(Results {
         loaded,
         is_continued: false,
         journal,
+        chain: Some(chain),
         _lock: lock,
     })
 }
@@ -576,6 +631,7 @@ fn fill(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<DirectoryLock, Archi
         hash: hash.to_owned(),
         started: run.started.to_owned(),
         kernel: run.kernel.to_owned(),
+        chain: true,
         experiment: run.resolved.clone(),
     };
     let plan = PlanFile {
@@ -586,9 +642,30 @@ fn fill(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<DirectoryLock, Archi
     write_synced(&dir.join(layout::RESOLVED), &json(&resolved))?;
     write_synced(&dir.join(layout::PLAN), &json(&plan))?;
     write_synced(&dir.join(layout::TRIALS), b"")?;
+    write_synced(&dir.join(layout::CHAIN), b"")?;
     let lock = DirectoryLock::acquire(dir)?;
     sync_folder(dir)?;
     Ok(lock)
+}
+
+/// Removes the slices and stacks of attempts that no record is of: their process was killed before it wrote any, as the
+/// chain proves.
+fn remove_unrecorded(loaded: &Loaded) -> Result<(), ArchiveError> {
+    let attempt = |record: &Record| match record {
+        Record::Trial(trial) => (trial.block, trial.attempt),
+        Record::Block(block) => (block.block, block.attempt),
+    };
+    let recorded: BTreeSet<(u32, u32)> = loaded.records.iter().map(attempt).collect();
+    for folder in [layout::BLOCKS, layout::PROFILES] {
+        for path in entries(&loaded.dir.join(folder))? {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let attempt = name.and_then(layout::attempt_of);
+            if attempt.is_some_and(|attempt| !recorded.contains(&attempt)) {
+                fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Removes directories whose creation was cut short. The folder is held, so nobody is at them.
@@ -699,7 +776,6 @@ fn free_directory(folder: &Path, run: &NewRun<'_>) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::io::Write as _;
     use std::process::Command;
 
@@ -855,6 +931,7 @@ mod tests {
             "blocks/2.csv",
             "blocks/3.csv",
             "blocks/4.csv",
+            "chain.jsonl",
             "derived/report.json",
             "experiment.toml",
             "finished.json",
@@ -1460,6 +1537,98 @@ mod tests {
         }
     }
 
+    fn keep_lines(path: &Path, lines: usize) {
+        let text = read(path.to_owned());
+        let kept: String = text.split_inclusive('\n').take(lines).collect();
+        fs::write(path, kept).unwrap();
+    }
+
+    #[test]
+    fn a_chain_that_is_not_of_the_records_is_not_continued() {
+        type Spoil = fn(&Path);
+        let spoils: [(Spoil, &str); 7] = [
+            (
+                |dir| fs::remove_file(dir.join(layout::CHAIN)).unwrap(),
+                "chain.jsonl: is not there",
+            ),
+            (
+                |dir| keep_lines(&dir.join(layout::CHAIN), 2),
+                "chain.jsonl: has lost the line of block 2, attempt 2",
+            ),
+            (
+                |dir| keep_lines(&dir.join(layout::TRIALS), 4),
+                "chain.jsonl:3: trials.jsonl has lost the records of more than one block",
+            ),
+            (
+                |dir| {
+                    let path = dir.join(layout::CHAIN);
+                    let text = read(path.clone());
+                    fs::write(path, text.replacen("\"attempt\":2", "\"attempt\":9", 1)).unwrap();
+                },
+                "chain.jsonl:3: it is of block 2, attempt 9, and trials.jsonl has block 2, attempt 2 in its place",
+            ),
+            (
+                |dir| {
+                    let path = dir.join(layout::CHAIN);
+                    let lines = read(path.clone());
+                    let lines: Vec<&str> = lines.split_inclusive('\n').collect();
+                    fs::write(path, [lines[1], lines[0], lines[2]].concat()).unwrap();
+                },
+                "chain.jsonl:1: it does not name the line before",
+            ),
+            (
+                |dir| fs::write(dir.join(layout::CHAIN), "{\"schema\":1}\n").unwrap(),
+                "chain.jsonl:1: not of the form",
+            ),
+            (
+                |dir| fs::remove_file(dir.join(layout::EXPERIMENT)).unwrap(),
+                "experiment.toml: is not there",
+            ),
+        ];
+        for (spoil, says) in spoils {
+            let root = tempfile::tempdir().unwrap();
+            let mut results = open(root.path(), &with_label("run")).unwrap();
+            go_on(&mut results, 3);
+            let dir = results.dir().to_owned();
+            drop(results);
+            spoil(&dir);
+            let before = files(&dir);
+            let error = open(root.path(), &with_label("run"))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(says), "{error}");
+            assert_eq!(files(&dir), before, "{says}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_before_its_records_goes_when_the_run_goes_on() {
+        let root = tempfile::tempdir().unwrap();
+        let mut results = open(root.path(), &with_label("run")).unwrap();
+        go_on(&mut results, 3);
+        let dir = results.dir().to_owned();
+        drop(results);
+        let (sound, all) = (read(dir.join(layout::CHAIN)), files(&dir));
+        // The last block's records are not written yet, and half of the next line is.
+        keep_lines(&dir.join(layout::TRIALS), 8);
+        let results = open(root.path(), &with_label("run")).unwrap();
+        assert_eq!(results.loaded().warnings, []);
+        let left: Vec<String> = all.difference(&files(&dir)).cloned().collect();
+        let own = "blocks/2.attempt-2.csv profiles/2.attempt-2.nft.inet.folded \
+                   profiles/2.attempt-2.none.inet.folded profiles/2.attempt-2.xdp.inet.folded";
+        assert_eq!(left.join(" "), own);
+        drop(results);
+        fs::write(dir.join(layout::CHAIN), &sound[..sound.len() - 9]).unwrap();
+        let mut results = open(root.path(), &with_label("run")).unwrap();
+        let warnings = &results.loaded().warnings;
+        assert!(
+            matches!(&warnings[..], [ArchiveWarning::TornLine { place, .. }] if place.line == Some(3)),
+            "{warnings:?}"
+        );
+        go_on(&mut results, SCRIPT.len());
+        assert_eq!(read(dir.join(layout::CHAIN)).lines().count(), SCRIPT.len());
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -1467,6 +1636,7 @@ mod tests {
         fn a_run_cut_anywhere_goes_on_to_the_same_observations(
             attempts in 1..=SCRIPT.len(),
             cut: prop::sample::Index,
+            is_ahead: bool,
         ) {
             let root = tempfile::tempdir().unwrap();
             let mut whole = open(root.path(), &with_label("whole")).unwrap();
@@ -1479,6 +1649,9 @@ mod tests {
             let bytes = fs::read(&trials).unwrap();
             let kept = &bytes[..cut.index(bytes.len() + 1)];
             fs::write(&trials, kept).unwrap();
+            let is_block = |line: &&[u8]| line.starts_with(b"{\"record\":\"block\"") && line.ends_with(b"\n");
+            let whole_blocks = kept.split_inclusive(|&byte| byte == b'\n').filter(is_block).count();
+            keep_lines(&dir.join(layout::CHAIN), whole_blocks + usize::from(is_ahead));
 
             let mut results = open(root.path(), &with_label("cut")).unwrap();
             let is_torn = kept.last().is_some_and(|&byte| byte != b'\n');
@@ -1501,7 +1674,7 @@ mod tests {
         fn any_bytes_in_any_file_are_read_or_refused(
             name in prop::sample::select(vec![
                 "resolved.json", "plan.json", "trials.jsonl", "sessions/1.json", "blocks/1.csv",
-                "finished.json",
+                "chain.jsonl", "finished.json",
             ]),
             bytes: Vec<u8>,
             position: prop::sample::Index,

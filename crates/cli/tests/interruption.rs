@@ -120,6 +120,9 @@ fn kill_and_go_on(after: Duration, host: &Host) -> String {
     };
 
     let before = directories(scratch.path(), KILLED).pop();
+    if let Some(directory) = &before {
+        assert_sound(directory, &moment);
+    }
     let records_before = before.as_deref().map(records).unwrap_or_default();
     let plan_before = before.and_then(|directory| fs::read(directory.join("plan.json")).ok());
     let is_finished = directories(scratch.path(), KILLED)
@@ -144,9 +147,17 @@ fn kill_and_go_on(after: Duration, host: &Host) -> String {
         assert_eq!(plan, plan_after, "{moment}");
     }
     assert_complete(&after[0], KILLED_BLOCKS, &moment);
+    assert_sound(&after[0], &moment);
     assert_eq!(leftovers(), Vec::<String>::new(), "{moment}");
     host.assert_unchanged(&moment);
     phase
+}
+
+/// Proves that lint finds neither an error nor a warning in the records.
+fn assert_sound(directory: &Path, moment: &str) {
+    let mut lint = shared::fwdlab(&["lint", "--only", "L1,L2,L9", "--fail-on", "warning"]);
+    let output = lint.arg(directory).output().unwrap();
+    assert!(output.status.success(), "{moment}: {}", text(&output));
 }
 
 /// Ctrl-Z, a frozen cgroup, a paused virtual machine: time in which nothing was read is no time of a measurement.

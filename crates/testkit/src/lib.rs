@@ -10,9 +10,11 @@ use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+pub use mutation::{Mutation, change_a_file};
 pub use ssh_lab::{Host, Reboots, SshLab};
 
 pub mod burner;
+mod mutation;
 pub mod ssh_lab;
 
 /// No wait in a test may take longer than this, whatever else the machine does.

@@ -11,8 +11,8 @@ use crate::load::Loaded;
 use crate::results::Results;
 
 use super::{
-    BEING_MEASURED, Evidence, Finding, UNREADABLE, files, links, name_in, numbers, observations,
-    profiles, run,
+    BEING_MEASURED, Evidence, Finding, UNREADABLE, chain, files, links, name_in, numbers,
+    observations, profiles, run, times,
 };
 
 /// What was found in a results directory, and what is left for those who know how reports are made.
@@ -47,6 +47,7 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
     let loaded = match Results::load(directory) {
         Ok(loaded) => {
             run::lint_run(&loaded, &mut findings);
+            times::lint_times(&loaded, &mut findings);
             numbers::lint_numbers(&loaded, &mut findings);
             profiles::lint_profiles(&loaded, &mut findings);
             // A line may be half written, and what is written last lie behind what was read first.
@@ -54,6 +55,7 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
                 let warnings = loaded.warnings.iter();
                 let torn = warnings.filter_map(|warning| Finding::of_warning(directory, warning));
                 findings.extend(torn);
+                run::lint_end(&loaded, &mut findings);
                 observations::lint_observations(&loaded, &mut findings);
             }
             Some(loaded)
@@ -63,6 +65,7 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
             None
         }
     };
+    chain::lint_chain(directory, is_being_measured, &mut findings);
     LintedDirectory {
         directory: directory.to_owned(),
         loaded,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::ArchiveError;
@@ -93,7 +94,7 @@ enum Seen {
     Folders(Vec<PathBuf>),
 }
 
-fn look(folder: &Path) -> std::io::Result<Seen> {
+fn look(folder: &Path) -> io::Result<Seen> {
     let mut folders = Vec::new();
     let mut is_imported = false;
     for entry in fs::read_dir(folder)? {
@@ -122,7 +123,7 @@ struct Entry {
 }
 
 /// What lies in a folder, sorted.
-fn entries(folder: &Path) -> std::io::Result<Vec<Entry>> {
+fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = fs::read_dir(folder)?
         .map(|entry| {
             let entry = entry?;
@@ -132,7 +133,7 @@ fn entries(folder: &Path) -> std::io::Result<Vec<Entry>> {
                 is_link: kind.is_symlink(),
             })
         })
-        .collect::<std::io::Result<Vec<_>>>()?;
+        .collect::<io::Result<Vec<_>>>()?;
     entries.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(entries)
 }
@@ -147,15 +148,23 @@ fn is_hidden(name: &OsStr) -> bool {
 pub(super) fn lint_files(directory: &Path, findings: &mut Vec<Finding>) {
     for (folder, is_known) in [
         ("", is_known_at_top as fn(&str) -> bool),
-        (layout::SESSIONS, |name| {
-            is_number(name.strip_suffix(".json"))
-        }),
-        (layout::BLOCKS, is_slices),
-        (layout::PROFILES, is_profile),
+        (layout::SESSIONS, layout::is_session),
+        (layout::BLOCKS, layout::is_slices),
+        (layout::PROFILES, layout::is_profile),
         (layout::DERIVED, |_| true),
     ] {
-        // A folder that is not there, or does not read, is said where its files are missed.
-        for entry in entries(&directory.join(folder)).unwrap_or_default() {
+        let path = directory.join(folder);
+        let found = entries(&path).unwrap_or_else(|error| {
+            // One that is not there is said where its files are missed.
+            if error.kind() != io::ErrorKind::NotFound {
+                let name = name_in(directory, &path);
+                let sentence = format!("the folder {name} cannot be listed: {error}");
+                let evidence = Evidence::published(&path, None, error.to_string());
+                findings.push(Finding::new(&UNREADABLE, directory, sentence).with(evidence));
+            }
+            Vec::new()
+        });
+        for entry in found {
             let Some(name) = entry.path.file_name() else {
                 continue;
             };
@@ -201,6 +210,7 @@ fn is_known_at_top(name: &str) -> bool {
         layout::RESOLVED,
         layout::PLAN,
         layout::TRIALS,
+        layout::CHAIN,
         layout::LOCK,
         layout::FINISHED,
         layout::README,
@@ -210,27 +220,6 @@ fn is_known_at_top(name: &str) -> bool {
         layout::DERIVED,
     ];
     known.contains(&name) || name.ends_with(layout::OBSERVATIONS)
-}
-
-/// Whether a file of that name holds slices.
-pub(super) fn is_slices(name: &str) -> bool {
-    let stem = name.strip_suffix(".csv").unwrap_or_default();
-    let (block, attempt) = stem.split_once(".attempt-").unwrap_or((stem, "1"));
-    is_number(Some(block)) && is_number(Some(attempt))
-}
-
-/// Whether a file of that name holds the stacks of a profile: of which variants is for who knows the run.
-fn is_profile(name: &str) -> bool {
-    let stem = name.strip_suffix(layout::FOLDED).unwrap_or_default();
-    stem.split_once('.')
-        .is_some_and(|(block, rest)| is_number(Some(block)) && rest.contains('.'))
-}
-
-fn is_number(text: Option<&str>) -> bool {
-    text.is_some_and(|text| {
-        text.parse::<u32>()
-            .is_ok_and(|number| number.to_string() == text)
-    })
 }
 
 /// Whether a character acts on a terminal or on the text around it.

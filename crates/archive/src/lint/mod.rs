@@ -7,6 +7,7 @@
 //! Rules on a kind of directory are functions from what was read of it to findings: those on a results
 //! directory of fwdlab start at [`lint_directory`]. Other trees have others, and share the codes.
 
+mod chain;
 mod directory;
 mod files;
 mod imported;
@@ -21,6 +22,7 @@ mod run;
 mod sample;
 #[cfg(test)]
 mod tests;
+mod times;
 mod tree;
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -35,7 +37,7 @@ pub use rule::*;
 pub use tree::lint_tree;
 
 use crate::error::{ArchiveError, ArchiveWarning, Place};
-use crate::layout;
+use crate::layout::{self, name_in};
 
 /// Something that a rule has found.
 #[derive(Clone, Debug, PartialEq)]
@@ -200,14 +202,4 @@ fn line_of(path: &Path, line: usize) -> Option<String> {
         .ok()?;
     let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
     (!text.trim().is_empty()).then_some(text)
-}
-
-/// A file as it is called inside its results directory.
-fn name_in(directory: &Path, path: &Path) -> String {
-    path.strip_prefix(directory)
-        .ok()
-        .filter(|inside| !inside.as_os_str().is_empty())
-        .unwrap_or(path)
-        .display()
-        .to_string()
 }

@@ -18,12 +18,10 @@ use super::{
     VALUES_OF_ANOTHER, VALUES_REORDERED, name_in,
 };
 
-/// Half a unit of the eighth digit, in which observations are published, and the rounding of reading it.
-const ROUNDING: f64 = 0.501e-7;
-
 pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let measured = measured(loaded);
     let mut published: BTreeMap<PathBuf, Vec<Value>> = BTreeMap::new();
+    let mut is_told: BTreeSet<PathBuf> = BTreeSet::new();
     let there = durable::entries(&loaded.dir).unwrap_or_default();
     for path in there.into_iter().filter(|path| is_observations(path)) {
         match input(&loaded.dir, &path).bytes() {
@@ -34,6 +32,7 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
                     let sentence = format!("{name}, line {line} is not a number");
                     let finding = Finding::new(&NOT_OF_ITS_FORM, &loaded.dir, sentence);
                     findings.push(finding.with(Evidence::published(&path, Some(line), says)));
+                    is_told.insert(path.clone());
                     published.insert(path, Vec::new());
                 }
             },
@@ -42,15 +41,11 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 let sentence = format!("{name} cannot be read: {error}");
                 let finding = Finding::new(&UNREADABLE, &loaded.dir, sentence);
                 findings.push(finding.with(Evidence::published(&path, None, error.to_string())));
+                is_told.insert(path.clone());
                 published.insert(path, Vec::new());
             }
         }
     }
-    let is_told: BTreeSet<PathBuf> = published
-        .iter()
-        .filter(|(_, values)| values.is_empty())
-        .map(|(path, _)| path.clone())
-        .collect();
     for (path, trials) in &measured {
         if let Some(values) = published.get(path) {
             if !is_told.contains(path) {
@@ -135,7 +130,9 @@ pub(super) fn values(bytes: &[u8]) -> Result<Vec<Value>, (usize, String)> {
 }
 
 fn agrees(value: &Value, trial: &TrialRecord) -> bool {
-    (value.pps - trial.observation_pps).abs() <= ROUNDING * trial.observation_pps.abs()
+    // The digits that are published, whatever their notation.
+    let published = format_observation(trial.observation_pps).parse();
+    published.is_ok_and(|published: f64| value.pps.total_cmp(&published).is_eq())
 }
 
 fn all_agree(values: &[Value], trials: &[&TrialRecord]) -> bool {

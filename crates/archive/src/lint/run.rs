@@ -1,20 +1,22 @@
 //! What a run says of itself, held against its records.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
-use fwdlab_model::{AddressFamily, Record, TrialRecord, VariantName};
+use fwdlab_model::{AddressFamily, BlockRecord, Record, TrialRecord, VariantName};
 use fwdlab_stats::imbalance_p;
 
+use crate::chain::sha256_of_file;
 use crate::durable;
 use crate::input::input;
 use crate::layout;
-use crate::load::Loaded;
+use crate::load::{Attempt, Loaded};
 
-use super::lines::Lines;
 use super::{
-    Evidence, FINISHED_RUN_CHANGED, Finding, INVALID_TRIALS_UNBALANCED, OTHER_EXPERIMENT,
-    OTHER_MACHINE, RUN_MISSING, TIMES_OUT_OF_ORDER, VALUES_MISSING, files, name_in,
+    Evidence, FINISHED_RUN_CHANGED, Finding, INVALID_TRIALS_UNBALANCED, NOT_FINISHED,
+    OTHER_EXPERIMENT, OTHER_MACHINE, RUN_MISSING, TRIAL_MISPLACED, UNREADABLE, VALUES_MISSING,
+    name_in,
 };
 
 /// In so many sound runs does chance alone give one variant too many invalid trials.
@@ -23,13 +25,25 @@ const IMBALANCE_LEVEL: f64 = 0.01;
 pub(super) fn lint_run(loaded: &Loaded, findings: &mut Vec<Finding>) {
     lint_experiment(loaded, findings);
     lint_sessions(loaded, findings);
-    lint_times(loaded, findings);
+    lint_misplaced_trials(loaded, findings);
     lint_finished(loaded, findings);
     lint_slices_without_records(loaded, findings);
     lint_invalid_trials(loaded, findings);
 }
 
 fn lint_experiment(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let source = loaded.dir.join(layout::EXPERIMENT);
+    if let Err(error) = sha256_of_file(&source) {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        let (rule, says) = if is_missing {
+            (&VALUES_MISSING, "experiment.toml is missing".to_owned())
+        } else {
+            let says = format!("experiment.toml cannot be read: {error}");
+            (&UNREADABLE, says)
+        };
+        let evidence = Evidence::published(&source, None, error.to_string());
+        findings.push(Finding::new(rule, &loaded.dir, says).with(evidence));
+    }
     let derived = loaded.resolved.hash();
     if derived == loaded.hash {
         return;
@@ -114,56 +128,69 @@ fn lint_sessions(loaded: &Loaded, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Seconds of a UTC time, as text that sorts; none where it is written otherwise.
-fn seconds(time: &str) -> Option<&str> {
-    let seconds = time.get(..19)?;
-    let bytes = seconds.as_bytes();
-    (bytes[4] == b'-' && bytes[10] == b'T' && bytes[16] == b':').then_some(seconds)
+/// Trials among the lines of another block, where nothing counts them.
+///
+/// Only those of an attempt that was cut short may be there: no block record is theirs.
+fn lint_misplaced_trials(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let whole: BTreeSet<(u32, u32, u32)> = loaded
+        .attempts
+        .iter()
+        .map(|Attempt { record, .. }| (record.session, record.block, record.attempt))
+        .collect();
+    let trials = loaded.dir.join(layout::TRIALS);
+    let mut first = 0;
+    let mut look_at = |first: usize, end: usize, block: Option<&BlockRecord>| {
+        for (index, record) in loaded.records[first..end].iter().enumerate() {
+            let Record::Trial(trial) = record else {
+                continue;
+            };
+            let is_own = block.is_some_and(|block| trial.belongs_to(block));
+            if is_own || !whole.contains(&(trial.session, trial.block, trial.attempt)) {
+                continue;
+            }
+            let line = first + index + 1;
+            let title = |block, attempt| format!("block {block}, attempt {attempt}");
+            let of = title(trial.block, trial.attempt);
+            let among = match block {
+                Some(block) => format!("among those of {}", title(block.block, block.attempt)),
+                None => "behind the last block".to_owned(),
+            };
+            let sentence = format!(
+                "line {line} of trials.jsonl is a trial of {of}, {among}: {} {}",
+                trial.variant, trial.family
+            );
+            let finding = Finding::new(&TRIAL_MISPLACED, &loaded.dir, sentence);
+            findings.push(finding.with(Evidence::published(&trials, Some(line), of)));
+        }
+    };
+    for (index, record) in loaded.records.iter().enumerate() {
+        if let Record::Block(block) = record {
+            look_at(first, index, Some(block));
+            first = index + 1;
+        }
+    }
+    look_at(first, loaded.records.len(), None);
 }
 
-fn lint_times(loaded: &Loaded, findings: &mut Vec<Finding>) {
-    let lines = Lines::of(loaded);
-    let trials = loaded.dir.join(layout::TRIALS);
-    let mut before: Option<(&str, Option<usize>)> = None;
-    for attempt in &loaded.attempts {
-        let record = &attempt.record;
-        let Some(start) = seconds(&record.start) else {
-            continue;
-        };
-        let line = lines.block(record);
-        let published =
-            Evidence::published(&trials, line, format!("\"start\":\"{}\"", record.start));
-        let mut sessions = loaded.sessions.iter();
-        let session = sessions.find(|session| session.session == record.session);
-        let session_start = session.and_then(|session| seconds(&session.start));
-        if let Some(session_start) = session_start.filter(|session| start < *session) {
-            let sentence = format!(
-                "block {} began before its session {}",
-                record.block, record.session
-            );
-            let path = layout::session(&loaded.dir, record.session);
-            findings.push(
-                Finding::new(&TIMES_OUT_OF_ORDER, &loaded.dir, sentence)
-                    .with(published)
-                    .with(Evidence::derived(&path, None, session_start)),
-            );
-        } else if let Some((earlier, line)) = before.filter(|(earlier, _)| start < *earlier) {
-            let sentence = format!(
-                "block {} began before the one that is recorded in front of it",
-                record.block
-            );
-            findings.push(
-                Finding::new(&TIMES_OUT_OF_ORDER, &loaded.dir, sentence)
-                    .with(published)
-                    .with(Evidence::derived(
-                        &trials,
-                        line,
-                        format!("\"start\":\"{earlier}"),
-                    )),
-            );
-        }
-        before = Some((start, line));
+/// A run that has nothing left to measure is finished at once.
+pub(super) fn lint_end(loaded: &Loaded, findings: &mut Vec<Finding>) {
+    let measured: BTreeSet<u32> = loaded
+        .attempts
+        .iter()
+        .map(|attempt| attempt.record.block)
+        .collect();
+    let planned = &loaded.plan.blocks;
+    let is_whole = planned.iter().all(|block| measured.contains(&block.number));
+    if loaded.finished.is_some() || !is_whole {
+        return;
     }
+    let sentence = format!(
+        "all {} blocks were measured, and there is no finished.json",
+        planned.len()
+    );
+    let finished = loaded.dir.join(layout::FINISHED);
+    let finding = Finding::new(&NOT_FINISHED, &loaded.dir, sentence);
+    findings.push(finding.with(Evidence::published(&finished, None, "is not there")));
 }
 
 fn lint_finished(loaded: &Loaded, findings: &mut Vec<Finding>) {
@@ -217,7 +244,7 @@ fn lint_slices_without_records(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let there = durable::entries(&loaded.dir.join(layout::BLOCKS)).unwrap_or_default();
     let is_slices = |path: &Path| {
         let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(files::is_slices)
+        name.is_some_and(layout::is_slices)
     };
     for path in there
         .iter()

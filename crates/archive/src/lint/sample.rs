@@ -1,9 +1,11 @@
 //! A run for the tests whose numbers follow from its slices, as those of a measured one do.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::{Conservation, TrialRecord};
 use fwdlab_stats::{Slice, observation};
+use serde_json::Value;
 
 use crate::lint::{Finding, lint_directory};
 use crate::results::{Choice, Results};
@@ -49,6 +51,20 @@ pub(super) fn append(results: &mut Results, outcome: Outcome) {
         .unwrap();
 }
 
+/// A finished run as earlier versions left it: without a chain.
+pub(super) fn without_chain(root: &Path) -> PathBuf {
+    let dir = finished(root);
+    fs::remove_file(dir.join("chain.jsonl")).unwrap();
+    for name in ["resolved.json", "finished.json"] {
+        let mut file: Value = serde_json::from_slice(&fs::read(dir.join(name)).unwrap()).unwrap();
+        for key in ["chain", "last_link", "files", "seal"] {
+            file.as_object_mut().unwrap().remove(key);
+        }
+        fs::write(dir.join(name), serde_json::to_vec_pretty(&file).unwrap()).unwrap();
+    }
+    dir
+}
+
 /// The findings' codes, and their sentences for whoever reads a failed test.
 pub(super) fn lint(dir: &Path) -> (Vec<&'static str>, Vec<Finding>) {
     let findings = lint_directory(dir).findings;
@@ -78,7 +94,17 @@ pub(super) fn outcome(block: u32, attempt: u32, session: u32, valid: bool) -> Ou
         drops: [("nft".to_owned(), sum(|trial| trial.drops["nft"]) + 3)].into(),
         ..Conservation::default()
     };
-    outcome.block.start = format!("2026-11-21T08:4{}:{}0Z", block + 2, attempt + 2);
+    let time = |seconds| {
+        format!(
+            "2026-11-21T08:4{}:{}Z",
+            block + 2,
+            25 + 5 * attempt + seconds
+        )
+    };
+    outcome.block.start = time(0);
+    for trial in &mut outcome.trials {
+        trial.start = time(1 + trial.order);
+    }
     outcome
         .block
         .conservation

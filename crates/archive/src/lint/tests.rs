@@ -3,18 +3,20 @@
 use std::fs::{self, File};
 use std::path::Path;
 
-use super::sample::{append, finished, lint, measured, outcome};
+use super::sample::{append, finished, lint, measured, outcome, without_chain};
+use fwdlab_model::SessionRecord;
+
 use super::*;
 use crate::sample as records;
 
-/// The codes found in a finished run after a change to its directory.
+/// The codes found in a finished run after a change to its directory, without the chain, which would find it anyhow.
 fn after(change: impl FnOnce(&Path)) -> Vec<&'static str> {
     found(change).0
 }
 
 fn found(change: impl FnOnce(&Path)) -> (Vec<&'static str>, Vec<Finding>) {
     let root = tempfile::tempdir().unwrap();
-    let dir = finished(root.path());
+    let dir = without_chain(root.path());
     change(&dir);
     lint(&dir)
 }
@@ -35,6 +37,14 @@ fn edit_lines(path: &Path, change: impl FnOnce(&mut Vec<String>)) {
     });
 }
 
+/// A session that began at a minute after eight o'clock; block n of the sample is measured in minute 42 + n.
+fn later_session(session: u32, minute: u32) -> SessionRecord {
+    SessionRecord {
+        start: format!("2026-11-21T08:{minute}:00Z"),
+        ..records::session(session)
+    }
+}
+
 #[test]
 fn nothing_is_found_in_what_a_run_writes_at_any_moment() {
     assert_eq!(after(|_| ()), [""; 0]);
@@ -45,8 +55,11 @@ fn nothing_is_found_in_what_a_run_writes_at_any_moment() {
         // While it runs, and after it was killed.
         assert_eq!(lint(&dir).0, ["L907"], "{attempts}");
         drop(results);
-        assert_eq!(lint(&dir).0, [""; 0], "{attempts}");
+        let expected: &[&str] = if attempts == 5 { &["L909"] } else { &[] };
+        assert_eq!(lint(&dir).0, expected, "{attempts}");
     }
+    let root = tempfile::tempdir().unwrap();
+    assert_eq!(lint(&finished(root.path())).0, [""; 0]);
 }
 
 #[test]
@@ -108,6 +121,9 @@ fn a_value_that_was_taken_out_is_named_with_its_block() {
         findings[0].sentence.contains("leaves out block 2"),
         "{findings:?}"
     );
+    // All of them.
+    let codes = after(|dir| fs::write(dir.join("nft.inet.pps"), "").unwrap());
+    assert_eq!(codes, ["L102"; 4]);
 }
 
 #[test]
@@ -274,7 +290,7 @@ fn a_changed_experiment_and_another_machine_are_found() {
     assert_eq!(after(resolved("\"6.18.44\"", "\"6.18.45\"")), ["L204"]);
     let second = |cpu: &'static str, number: u32| {
         move |dir: &Path| {
-            let mut session = records::session(number);
+            let mut session = later_session(number, 47);
             session.environment.cpu_model = cpu.into();
             let text = serde_json::to_string(&session).unwrap();
             fs::write(dir.join(format!("sessions/{number}.json")), text).unwrap();
@@ -302,7 +318,28 @@ fn a_block_that_is_older_than_its_session_or_its_predecessor_is_found() {
         after(change("2026-11-21T08:45", "2026-11-21T08:43")),
         ["L205"]
     );
-    assert_eq!(after(change("2026-11-21T08:45:30Z", "yesterday")), [""; 0]);
+    assert_eq!(after(change("2026-11-21T08:45:30Z", "yesterday")), ["L210"]);
+    // A time of somewhere.
+    assert_eq!(after(change("08:45:30Z", "08:45:30+00:00")), ["L210"]);
+    // A trial before its block, and one after the next block.
+    let trial = |at: usize, minutes: &'static str| {
+        move |dir: &Path| {
+            edit_lines(&dir.join("trials.jsonl"), |lines| {
+                lines[at] = lines[at].replace("2026-11-21T08:45:3", minutes);
+            });
+        }
+    };
+    assert_eq!(after(trial(13, "2026-11-21T08:45:2")), ["L205"]);
+    assert_eq!(after(trial(13, "2026-11-21T08:46:5")), ["L205"]);
+    // A session after its first block, the run after its first session, and the end before the last block.
+    for (name, from, to) in [
+        ("sessions/1.json", "08:42:53", "08:43:59"),
+        ("resolved.json", "084253", "084259"),
+        ("finished.json", "08:50:00", "08:40:00"),
+    ] {
+        let codes = after(|dir| edit(&dir.join(name), |text| text.replace(from, to)));
+        assert_eq!(codes, ["L205"], "{name}");
+    }
 }
 
 #[test]
@@ -457,6 +494,7 @@ fn any_bytes_in_any_file_are_findings_at_most() {
     let names = [
         "README.md",
         "blocks/1.csv",
+        "chain.jsonl",
         "finished.json",
         "nft.inet.pps",
         "plan.json",
@@ -515,4 +553,551 @@ fn stacks_are_held_against_the_samples_that_their_trial_records() {
         after(|dir| fs::write(dir.join("profiles/notes"), "x").unwrap()),
         ["L906"]
     );
+}
+
+#[test]
+fn a_line_among_those_of_another_block_is_named() {
+    // What counts in block 1 is of no block where it stands now.
+    for (at, among) in [
+        (17, "among those of block 4, attempt 1"),
+        (12, "among those of block 3, attempt 1"),
+        (20, "behind the last block"),
+    ] {
+        let (codes, findings) = found(|dir| {
+            edit_lines(&dir.join("trials.jsonl"), |lines| {
+                let copied = lines[1].clone();
+                lines.insert(at, copied);
+            });
+        });
+        assert_eq!(codes, ["L120"]);
+        let sentence = &findings[0].sentence;
+        let start = format!(
+            "line {} of trials.jsonl is a trial of block 1, attempt 1, {among}",
+            at + 1
+        );
+        assert!(sentence.starts_with(&start), "{sentence}");
+    }
+    // Of an attempt that was cut short nothing counts, and nothing is wrong.
+    let codes = after(|dir| {
+        edit_lines(&dir.join("trials.jsonl"), |lines| {
+            let cut = lines[16].replace("\"attempt\":1", "\"attempt\":3");
+            lines.insert(16, cut);
+        });
+    });
+    assert_eq!(codes, [""; 0]);
+}
+
+#[test]
+fn folders_and_files_that_do_not_read_are_named() {
+    for folder in ["blocks", "sessions", "profiles", "derived"] {
+        let (codes, findings) = found(|dir| {
+            let _ = fs::remove_dir_all(dir.join(folder));
+            fs::write(dir.join(folder), "").unwrap();
+        });
+        assert_eq!(codes[0], "L901", "{findings:?}");
+        let says = format!("the folder {folder} cannot be listed");
+        assert!(findings[0].sentence.contains(&says), "{findings:?}");
+    }
+    let (codes, findings) = found(|dir| {
+        fs::remove_file(dir.join("experiment.toml")).unwrap();
+        fs::create_dir(dir.join("experiment.toml")).unwrap();
+    });
+    assert_eq!(codes, ["L901"]);
+    assert!(findings[0].sentence.starts_with("experiment.toml cannot"));
+    let codes = after(|dir| fs::remove_file(dir.join("experiment.toml")).unwrap());
+    assert_eq!(codes, ["L110"]);
+}
+
+#[test]
+fn a_missing_mark_of_the_end_is_noted() {
+    let (codes, findings) = found(|dir| fs::remove_file(dir.join("finished.json")).unwrap());
+    assert_eq!(codes, ["L909"]);
+    assert_eq!(
+        findings[0].sentence,
+        "all 4 blocks were measured, and there is no finished.json"
+    );
+}
+
+mod chain {
+    //! A run with its chain: what is changed, where, and in which part.
+
+    use std::collections::BTreeMap;
+
+    use fwdlab_model::sha256;
+
+    use super::*;
+    use crate::results::{Choice, Results};
+
+    /// The findings of the chain's rules after a change to a finished run: codes and sentences.
+    fn after(change: impl FnOnce(&Path)) -> Vec<(&'static str, String)> {
+        let root = tempfile::tempdir().unwrap();
+        let dir = finished(root.path());
+        change(&dir);
+        of_chain(&dir)
+    }
+
+    fn of_chain(dir: &Path) -> Vec<(&'static str, String)> {
+        let of_chain = ["L109", "L118", "L119", "L904", "L908", "L909"];
+        let findings = lint(dir).1.into_iter();
+        findings
+            .filter(|finding| of_chain.contains(&finding.rule.code))
+            .map(|finding| (finding.rule.code, finding.sentence))
+            .collect()
+    }
+
+    fn changed(what: &str) -> Vec<(&'static str, String)> {
+        vec![("L118", what.to_owned())]
+    }
+
+    fn append_to(name: &'static str) -> impl FnOnce(&Path) {
+        move |dir| edit(&dir.join(name), |text| text + " ")
+    }
+
+    #[test]
+    fn the_first_block_that_differs_is_named_with_what_differs() {
+        for (name, expected) in [
+            (
+                "experiment.toml",
+                "block 1, attempt 1, is not as it was written; what differs: experiment.toml",
+            ),
+            (
+                "resolved.json",
+                "block 1, attempt 1, is not as it was written; what differs: resolved.json",
+            ),
+            (
+                "plan.json",
+                "block 1, attempt 1, is not as it was written; what differs: plan.json",
+            ),
+            (
+                "sessions/1.json",
+                "block 1, attempt 1, is not as it was written; what differs: sessions/1.json",
+            ),
+            (
+                "blocks/3.csv",
+                "block 3, attempt 1, is not as it was written; what differs: blocks/3.csv",
+            ),
+            (
+                "blocks/2.attempt-2.csv",
+                "block 2, attempt 2, is not as it was written; what differs: blocks/2.attempt-2.csv",
+            ),
+            (
+                "profiles/4.xdp.inet.folded",
+                "block 4, attempt 1, is not as it was written; what differs: profiles/4.xdp.inet.folded",
+            ),
+        ] {
+            assert_eq!(after(append_to(name)), changed(expected), "{name}");
+        }
+        let both = after(|dir| {
+            append_to("profiles/2.nft.inet.folded")(dir);
+            append_to("blocks/2.csv")(dir);
+            append_to("blocks/4.csv")(dir);
+            edit_lines(&dir.join("trials.jsonl"), |lines| {
+                lines[5] = lines[5].replace("\"steal_s\":0.0", "\"steal_s\":0");
+            });
+        });
+        assert_eq!(
+            both,
+            changed(
+                "block 2, attempt 1, is not as it was written; what differs: lines 5 to 8 of trials.jsonl, \
+                 blocks/2.csv, profiles/2.nft.inet.folded"
+            )
+        );
+        let gone = after(|dir| fs::remove_file(dir.join("experiment.toml")).unwrap());
+        assert_eq!(
+            gone,
+            changed(
+                "block 1, attempt 1, is not as it was written; what differs: experiment.toml (not there)"
+            )
+        );
+        // A run may be published without its profiles.
+        assert_eq!(
+            after(|dir| fs::remove_dir_all(dir.join("profiles")).unwrap()),
+            []
+        );
+    }
+
+    #[test]
+    fn variants_that_change_places_in_the_experiment_are_an_error() {
+        let exchange = |dir: &Path| {
+            edit(&dir.join("resolved.json"), |text| {
+                let text = text.replace("\"baseline\": \"none\"", "\"baseline\": \"nft\"");
+                text.replacen("        \"nft\",\n", "        \"none\",\n", 1)
+            });
+        };
+        assert_eq!(
+            after(exchange),
+            changed("block 1, attempt 1, is not as it was written; what differs: resolved.json")
+        );
+        // Earlier versions wrote no more than a hash beside it.
+        let (codes, findings) = found(exchange);
+        assert_eq!(codes, ["L207"]);
+        assert_eq!(findings[0].rule.severity, Severity::Error);
+    }
+
+    #[test]
+    fn lines_that_are_taken_out_put_in_or_moved_break_the_chain() {
+        type Change = fn(&mut Vec<String>);
+        let changes: [(Change, &str); 6] = [
+            (
+                |lines| drop(lines.remove(2)),
+                "lines 2 and 3 of chain.jsonl do not belong together",
+            ),
+            (
+                |lines| drop(lines.remove(0)),
+                "the first line of chain.jsonl names one before it",
+            ),
+            (
+                |lines| lines.swap(1, 2),
+                "lines 1 and 2 of chain.jsonl do not belong together",
+            ),
+            (
+                |lines| lines.push(lines[4].clone()),
+                "lines 5 and 6 of chain.jsonl do not belong",
+            ),
+            (
+                |lines| drop(lines.pop()),
+                "the last line of chain.jsonl is not the one that finished.json",
+            ),
+            (
+                |lines| lines.clear(),
+                "chain.jsonl has no line for block 1, attempt 1",
+            ),
+        ];
+        for (change, says) in changes {
+            let found = after(|dir| edit_lines(&dir.join("chain.jsonl"), change));
+            let [("L119", sentence)] = &found[..] else {
+                panic!("{says}: {found:?}")
+            };
+            assert!(sentence.starts_with(says), "{sentence}");
+        }
+        let torn = after(|dir| {
+            edit(&dir.join("chain.jsonl"), |text| {
+                text[..text.len() - 9].to_owned()
+            });
+        });
+        assert_eq!(
+            torn,
+            [(
+                "L119",
+                "the last line of chain.jsonl was cut short".to_owned()
+            )]
+        );
+        // Whatever is changed in a line that the next one names is no fault of the files.
+        let flipped = after(|dir| {
+            edit_lines(&dir.join("chain.jsonl"), |lines| {
+                let at = lines[2].find("blocks/2").unwrap() + 30;
+                let was = lines[2].remove(at);
+                lines[2].insert(at, if was == '0' { '1' } else { '0' });
+            });
+        });
+        assert!(
+            flipped[0]
+                .1
+                .starts_with("lines 3 and 4 of chain.jsonl do not belong"),
+            "{flipped:?}"
+        );
+    }
+
+    #[test]
+    fn a_block_that_is_taken_out_everywhere_but_in_the_end_is_found() {
+        let truncate = |dir: &Path| {
+            edit_lines(&dir.join("trials.jsonl"), |lines| lines.truncate(16));
+            edit_lines(&dir.join("chain.jsonl"), |lines| drop(lines.pop()));
+            fs::remove_file(dir.join("blocks/4.csv")).unwrap();
+            for name in ["none", "nft", "xdp"] {
+                edit_lines(&dir.join(format!("{name}.inet.pps")), |lines| {
+                    drop(lines.pop())
+                });
+                fs::remove_file(dir.join(format!("profiles/4.{name}.inet.folded"))).unwrap();
+            }
+        };
+        let codes: Vec<&str> = after(truncate).iter().map(|(code, _)| *code).collect();
+        assert_eq!(codes, ["L109", "L119"]);
+        // And from the end, whose seal does not hold then.
+        let found = after(|dir| {
+            truncate(dir);
+            edit(&dir.join("finished.json"), |text| {
+                text.replace("    3,\n    4\n", "    3\n")
+            });
+        });
+        assert_eq!(
+            found,
+            [("L109", "finished.json is not as it was written".to_owned())]
+        );
+        // From the records alone.
+        let found = after(|dir| edit_lines(&dir.join("trials.jsonl"), |lines| lines.truncate(16)));
+        let sentence = "block 4, attempt 1, has a line in chain.jsonl, and trials.jsonl does not have its records";
+        assert!(found.contains(&("L118", sentence.to_owned())), "{found:?}");
+    }
+
+    #[test]
+    fn a_chain_that_is_missing_is_found_where_the_run_had_one() {
+        let missing = "chain.jsonl is missing, and the run was started with it";
+        let remove = |dir: &Path| fs::remove_file(dir.join("chain.jsonl")).unwrap();
+        assert_eq!(after(remove), [("L119", missing.to_owned())]);
+        let found = after(|dir| {
+            remove(dir);
+            edit(&dir.join("resolved.json"), |text| {
+                text.replace("  \"chain\": true,\n", "")
+            });
+        });
+        assert_eq!(found, [("L119", missing.to_owned())]);
+        let root = tempfile::tempdir().unwrap();
+        assert_eq!(lint(&without_chain(root.path())).0, [""; 0]);
+        let found = after(|dir| {
+            remove(dir);
+            fs::create_dir(dir.join("chain.jsonl")).unwrap();
+        });
+        assert_eq!(found, []);
+        let codes = super::found(|dir| fs::create_dir(dir.join("chain.jsonl")).unwrap()).0;
+        assert!(codes.contains(&"L901"), "{codes:?}");
+    }
+
+    #[test]
+    fn what_is_added_to_a_finished_run_is_found() {
+        let copy = |from: &'static str, to: &'static str| {
+            move |dir: &Path| {
+                fs::copy(dir.join(from), dir.join(to)).unwrap();
+            }
+        };
+        let found = after(copy(
+            "profiles/1.nft.inet.folded",
+            "profiles/9.nft.inet.folded",
+        ));
+        assert_eq!(
+            found,
+            [(
+                "L109",
+                "the run was finished without profiles/9.nft.inet.folded".to_owned()
+            )]
+        );
+        let found = after(|dir| {
+            let session = serde_json::to_string(&later_session(2, 47)).unwrap();
+            fs::write(dir.join("sessions/2.json"), session).unwrap();
+        });
+        assert_eq!(
+            found,
+            [(
+                "L109",
+                "the run was finished without sessions/2.json".to_owned()
+            )]
+        );
+        // A line behind the last block, which no block accounts for.
+        let found = after(|dir| {
+            edit_lines(&dir.join("trials.jsonl"), |lines| {
+                lines.push(lines[16].replace("\"attempt\":1", "\"attempt\":7"));
+            });
+        });
+        assert_eq!(
+            found,
+            [(
+                "L109",
+                "the run is not as it was finished; what differs: trials.jsonl".to_owned()
+            )]
+        );
+    }
+
+    #[test]
+    fn no_file_outside_is_opened_whatever_a_line_names() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = measured(root.path(), 1).dir().to_owned();
+        for name in [
+            "/etc/passwd",
+            "../../secret",
+            "blocks/../../../secret.csv",
+            "lock",
+            "profiles/a/1.x.inet.folded",
+        ] {
+            edit(&dir.join("chain.jsonl"), |text| {
+                let start = text.find("\"files\":{").unwrap() + 9;
+                let end = start + text[start..].find(':').unwrap();
+                format!(
+                    "{}{}{}",
+                    &text[..start],
+                    serde_json::to_string(name).unwrap(),
+                    &text[end..]
+                )
+            });
+            let findings = lint(&dir).1;
+            assert_eq!(findings[0].rule.code, "L902", "{findings:?}");
+        }
+    }
+
+    /// Sessions of a run that is killed in the middle of a block, at each step of its writing, and goes on.
+    #[test]
+    fn a_run_that_is_killed_at_any_step_and_goes_on_is_sound() {
+        for step in [
+            "slices",
+            "chain",
+            "torn chain",
+            "torn records",
+            "records",
+            "observations",
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let results = measured(root.path(), 3);
+            let dir = results.dir().to_owned();
+            let before: BTreeMap<&str, Vec<u8>> = ["chain.jsonl", "trials.jsonl", "none.inet.pps"]
+                .map(|name| (name, fs::read(dir.join(name)).unwrap()))
+                .into();
+            drop(results);
+            let mut results = go_on(root.path(), 45);
+            append(&mut results, outcome(3, 1, 2, true));
+            drop(results);
+            let now = |name: &str| fs::read(dir.join(name)).unwrap();
+            let cut = |name: &str, bytes: usize| {
+                let kept = now(name)[..before[name].len() + bytes].to_vec();
+                fs::write(dir.join(name), kept).unwrap();
+            };
+            fs::write(dir.join("none.inet.pps"), &before["none.inet.pps"]).unwrap();
+            let first_line = now("trials.jsonl")[before["trials.jsonl"].len()..]
+                .iter()
+                .position(|&byte| byte == b'\n')
+                .unwrap();
+            let mut expected: Vec<&str> = vec![];
+            match step {
+                "slices" => {
+                    cut("trials.jsonl", 0);
+                    cut("chain.jsonl", 0);
+                }
+                "torn chain" => {
+                    cut("trials.jsonl", 0);
+                    cut("chain.jsonl", 40);
+                    expected = vec!["L904"];
+                }
+                "chain" => {
+                    cut("trials.jsonl", 0);
+                    expected = vec!["L908"];
+                }
+                "torn records" => {
+                    cut("trials.jsonl", first_line + 20);
+                    expected = vec!["L904", "L908"];
+                }
+                "records" => {}
+                _ => fs::write(dir.join("none.inet.pps"), now("nft.inet.pps")).unwrap(),
+            }
+            let found: Vec<&str> = of_chain(&dir).iter().map(|(code, _)| *code).collect();
+            assert_eq!(found, expected, "{step}");
+
+            let is_measured = ["records", "observations"].contains(&step);
+            let mut results = go_on(root.path(), 45 + u32::from(is_measured));
+            if !is_measured {
+                let attempt = if step == "torn records" { 2 } else { 1 };
+                append(&mut results, outcome(3, attempt, 3, true));
+            }
+            append(&mut results, outcome(4, 1, 3, true));
+            results.finish("2026-11-21T08:50:00Z").unwrap();
+            assert_eq!(lint(&dir).0, [""; 0], "{step}");
+            let lines = fs::read_to_string(dir.join("chain.jsonl")).unwrap();
+            assert_eq!(lines.lines().count(), 5, "{step}");
+            if step == "torn records" {
+                // What the attempt that was cut short left is accounted for as well.
+                append_to("blocks/3.csv")(&dir);
+                assert_eq!(
+                    of_chain(&dir),
+                    changed(
+                        "block 3, attempt 2, is not as it was written; what differs: blocks/3.csv"
+                    )
+                );
+            }
+        }
+    }
+
+    /// Continues the run in a session of its own.
+    fn go_on(root: &Path, minute: u32) -> Results {
+        let (resolved, plan) = (records::resolved(), records::plan());
+        let run = records::new_run(&resolved, &plan);
+        let mut results = Results::open_or_create(root, &run, &Choice::default()).unwrap();
+        assert!(results.is_continued());
+        let session = results.next_session();
+        results
+            .begin_session(later_session(session, minute))
+            .unwrap();
+        results
+    }
+
+    #[test]
+    fn sessions_without_a_block_are_part_of_what_was_finished() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = measured(root.path(), 5).dir().to_owned();
+        drop(go_on(root.path(), 47));
+        go_on(root.path(), 47)
+            .finish("2026-11-21T08:50:00Z")
+            .unwrap();
+        assert_eq!(lint(&dir).0, [""; 0]);
+        append_to("sessions/2.json")(&dir);
+        assert_eq!(
+            of_chain(&dir),
+            [(
+                "L109",
+                "the run is not as it was finished; what differs: sessions/2.json".to_owned()
+            )]
+        );
+    }
+
+    #[test]
+    fn a_run_of_an_earlier_version_goes_on_without_a_chain() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = measured(root.path(), 3).dir().to_owned();
+        fs::remove_file(dir.join("chain.jsonl")).unwrap();
+        edit(&dir.join("resolved.json"), |text| {
+            text.replace("  \"chain\": true,\n", "")
+        });
+        let mut results = go_on(root.path(), 45);
+        for block in [3, 4] {
+            append(&mut results, outcome(block, 1, 2, true));
+        }
+        results.finish("2026-11-21T08:50:00Z").unwrap();
+        assert!(!dir.join("chain.jsonl").exists());
+        assert_eq!(lint(&dir).0, [""; 0]);
+        let text = fs::read_to_string(dir.join("finished.json")).unwrap();
+        assert!(!text.contains("seal"), "{text}");
+    }
+
+    #[test]
+    fn a_run_that_measures_is_looked_at_as_far_as_it_is_written() {
+        let root = tempfile::tempdir().unwrap();
+        let results = measured(root.path(), 3);
+        let dir = results.dir();
+        // The next block's line is there, half of it, or whole and without records.
+        let whole = fs::read_to_string(dir.join("chain.jsonl")).unwrap();
+        let last = whole.lines().last().unwrap();
+        let before = sha256(format!("{last}\n").as_bytes());
+        let at = last.find("\"before\"").unwrap();
+        let next = format!("{}\"before\":\"{before}\"}}\n", &last[..at]);
+        for end in [&next[..], &next[..40]] {
+            fs::write(dir.join("chain.jsonl"), format!("{whole}{end}")).unwrap();
+            assert_eq!(lint(dir).0, ["L907"]);
+        }
+    }
+}
+
+/// Every file of a finished run that is no report, changed at seeded places: bytes, lines, and files as a whole.
+#[test]
+fn whatever_is_changed_in_a_finished_run_is_found() {
+    const CASES: u64 = 300;
+    let root = tempfile::tempdir().unwrap();
+    let sound = finished(root.path());
+    for seed in 1..=CASES {
+        let scratch = tempfile::tempdir().unwrap();
+        let dir = scratch.path().join("run");
+        testkit::copy_folder(&sound, &dir);
+        let change = testkit::change_a_file(&dir, &["README.md", "derived"], seed);
+        // Numbers that are written otherwise are the same observations.
+        let is_same = |file: &str| {
+            let values = |dir: &Path| observations::values(&fs::read(dir.join(file)).ok()?).ok();
+            let numbers = |dir| {
+                Some(
+                    values(dir)?
+                        .iter()
+                        .map(|value| value.pps)
+                        .collect::<Vec<_>>(),
+                )
+            };
+            numbers(&dir).is_some_and(|changed| Some(changed) == numbers(&sound))
+        };
+        let is_the_same = change.file.ends_with(".pps") && is_same(&change.file);
+        let findings = lint(&dir).1;
+        assert_eq!(findings.is_empty(), is_the_same, "{seed}: {change}");
+    }
 }
