@@ -60,7 +60,8 @@ impl Destinations {
         network: &mut Network,
     ) -> Self {
         clients.extend(ssh_connection(session));
-        clients.sort_unstable();
+        // Of several connections of a client to one address, one is enough.
+        clients.sort_unstable_by_key(|client| (client.local, client.peer));
         clients.dedup_by_key(|client| (client.local, client.peer));
         // A host reaches itself through no interface.
         clients.retain(|client| !addresses.iter().any(|(_, own)| *own == client.peer));

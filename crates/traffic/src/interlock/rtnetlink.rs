@@ -49,11 +49,11 @@ const CABLES: [&[u8]; 3] = [b"veth", b"vxcan", b"netkit"];
 /// A kind whose members share routes with it, but no frames.
 const VRF: &[u8] = b"vrf";
 
-/// What a lookup says where there is no route: `EACCES` to `EHOSTUNREACH` of `errno.h`. Blackholes, prohibitions and
-/// families that the kernel does not have are among them.
+/// Errors of a lookup where there is no route, also because one forbids it or the kernel lacks the family: `ESRCH`,
+/// `EACCES`, `EINVAL`, `EOPNOTSUPP`, `EAFNOSUPPORT`, `ENETUNREACH` and `EHOSTUNREACH` of `errno.h`.
 const NO_ROUTE: [i32; 7] = [3, 13, 22, 95, 97, 101, 113];
 
-/// The main routing table; and what the kernel calls a table whose number does not fit.
+/// The main routing table.
 const TABLE_MAIN: u32 = 254;
 
 /// A network device.

@@ -276,7 +276,7 @@ mod tests {
 
     use super::*;
 
-    /// What iproute2 7.1 printed, with lines of hosts of other kinds.
+    /// Lines that iproute2 6.1 prints of hosts of several kinds.
     const INET: &str = "\
 default via 192.0.2.1 dev eth0 proto dhcp metric 100
 0.0.0.0/1 dev tun0 scope link
