@@ -442,7 +442,7 @@ fn networks_of_its_own_are_no_reason() {
     let inet = (1_u8..=126, any::<[u8; 2]>(), 1_u8..=254, 1_u8..=30);
     let inet6 = (any::<[u16; 3]>(), 1_u16.., 3_u8..=126);
     proptest!(
-        ProptestConfig::with_cases(8),
+        ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(8) },
         |(inet in prop::array::uniform2(inet), inet6 in prop::array::uniform2(inet6))| {
             for port in PORTS {
                 machine.ip(&format!("address flush dev {port}"));

@@ -474,13 +474,13 @@ mod tests {
     fn a_route_tells_its_network_and_its_table() {
         let halves = [AF_INET6, 1, 0, 0, 0, 3, 0, RTN_UNICAST];
         let upper = [&[0x80][..], &[0; 15]].concat();
-        let through = (RTA_OIF, number(ETH1));
+        let through = [(RTA_OIF, number(ETH1))];
         let body = route_message(
             halves,
             &[
                 (RTA_TABLE, number(51820)),
                 (RTA_DST, upper),
-                through.clone(),
+                through[0].clone(),
             ],
         );
         let hop = Hop {
@@ -491,7 +491,7 @@ mod tests {
         };
         assert_eq!(route(&body).unwrap(), [hop]);
         let connected = [AF_INET, 24, 0, 0, 254, RTPROT_KERNEL, 253, RTN_UNICAST];
-        let body = route_message(connected, &[through.clone()]);
+        let body = route_message(connected, &through);
         let [hop] = route(&body).unwrap()[..] else {
             panic!("one way");
         };
@@ -500,12 +500,9 @@ mod tests {
         let unreachable = [AF_INET, 0, 0, 0, 254, 3, 0, 7];
         let multicast = [129, 0, 0, 0, 254, 3, 0, RTN_UNICAST];
         for header in [unreachable, multicast] {
-            assert_eq!(
-                route(&route_message(header, &[through.clone()])).unwrap(),
-                []
-            );
+            assert_eq!(route(&route_message(header, &through)).unwrap(), []);
         }
-        let mut cloned = route_message(DEFAULT, &[through]);
+        let mut cloned = route_message(DEFAULT, &through);
         cloned[8..12].copy_from_slice(&RTM_F_CLONED.to_ne_bytes());
         assert_eq!(route(&cloned).unwrap(), []);
     }

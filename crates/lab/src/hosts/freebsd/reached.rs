@@ -318,11 +318,11 @@ root     ssh        814   3   tcp4   192.0.2.1:50002       192.0.2.8:22
         }
 
         #[test]
-        fn destinations_are_read_back(bits: u128, is_inet6: bool, length in 0_u8..=32) {
+        fn destinations_are_read_back(inet6: [u8; 16], inet: [u8; 4], is_inet6: bool, length in 0_u8..=32) {
             let network: IpAddr = if is_inet6 {
-                bits.to_be_bytes().into()
+                inet6.into()
             } else {
-                (bits as u32).to_be_bytes().into()
+                inet.into()
             };
             prop_assert_eq!(destination(&format!("{network}/{length}"), is_inet6), Some((network, length)));
         }

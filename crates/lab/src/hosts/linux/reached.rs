@@ -387,15 +387,16 @@ blackhole 10.1.0.0/16
 
         #[test]
         fn a_route_is_read_back(
-            bits: u128,
+            inet6: [u8; 16],
+            inet: [u8; 4],
             is_inet6: bool,
             length in 0_u8..=32,
-            devices in prop::collection::vec("[a-z][a-z0-9.]{0,9}", 1..4),
+            devices in prop::collection::vec("eth[0-9]{1,3}(\\.[0-9]{1,4})?", 1..4),
         ) {
             let network: IpAddr = if is_inet6 {
-                bits.to_be_bytes().into()
+                inet6.into()
             } else {
-                (bits as u32).to_be_bytes().into()
+                inet.into()
             };
             let hops = devices.iter().map(|device| format!("\\\tnexthop dev {device} weight 1"));
             let line = format!("{network}/{length} table 7 {}", hops.collect::<Vec<_>>().join(" "));
