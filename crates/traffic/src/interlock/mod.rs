@@ -71,18 +71,20 @@ fn this_machine() -> Result<Network, TrafficError> {
     }
     let session = env::var("SSH_CONNECTION").unwrap_or_default();
     let session = ssh_connection(&session);
-    let mut clients = ssh_clients(session).map_err(unknown("reading the TCP connections"))?;
+    let clients = ssh_clients(session).map_err(unknown("reading the TCP connections"))?;
     let addresses = fwdlab_sys::addresses()?;
     // The machine reaches itself through no interface.
-    clients.retain(|client| !addresses.iter().any(|(_, own)| *own == client.peer));
+    let is_elsewhere =
+        |client: &&TcpConnection| !addresses.iter().any(|(_, own)| *own == client.peer);
     // Frames of a client come in where the address is that it talks to, and leave where its own is routed to.
-    for client in clients.iter().chain(&session) {
+    for client in clients.iter().chain(&session).filter(is_elsewhere) {
         let on = addresses.iter().filter(|(_, own)| *own == client.local);
         for (device, _) in on {
             network.add_client(device, client.peer);
         }
     }
-    for client in clients.iter().filter(|client| client.is_routed()) {
+    let is_routed = |client: &&TcpConnection| is_elsewhere(client) && client.is_routed();
+    for client in clients.iter().filter(is_routed) {
         let hops = hops_to(&mut netlink, client.peer, Some(client.local))
             .map_err(unknown(&format!("looking up the route to {}", client.peer)))?;
         for_each_device(&mut netlink, &links, &hops, |device, _| {

@@ -159,12 +159,11 @@ impl Network {
         }
         let clients = self.clients.get(device);
         let wide = || {
-            let is_wide = [false, true]
-                .into_iter()
-                .find(|&is_inet6| are_wide(routes, is_inet6))?;
+            let mut families = [false, true].into_iter();
+            let is_inet6 = families.find(|&is_inet6| are_wide(routes, is_inet6))?;
             let of_family = routes.iter().map(|route| route.destination);
             let mut destinations: Vec<_> = of_family
-                .filter(|(network, _)| network.is_ipv6() == is_wide)
+                .filter(|(network, _)| network.is_ipv6() == is_inet6)
                 .collect();
             destinations.sort_unstable_by_key(|&(network, length)| (length, network));
             destinations.dedup();
