@@ -208,7 +208,7 @@ fn all_next_hops_of_a_default_route_count() {
 fn the_way_to_the_internet_needs_no_default_route() {
     testkit::require_root!();
     testkit::require_tool!("ip");
-    for ((_, worlds, version), network) in [(INET, "8.8.0.0/16"), (INET6, "2620:fe::/48")] {
+    for ((_, worlds, version), network) in [(INET, "9.9.0.0/16"), (INET6, "2620:fe::/48")] {
         let machine = Machine::new();
         machine.ip(&format!("{version} route add {network} via {}", worlds[1]));
         machine.assert_refused(network, [None, Some("the way to ")]);

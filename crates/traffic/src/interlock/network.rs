@@ -17,8 +17,8 @@ const NAMED_MAX: usize = 3;
 /// No table of an experiment has routes to them.
 pub const PUBLIC_ADDRESSES: [IpAddr; 6] = [
     IpAddr::V4(Ipv4Addr::new(1, 1, 1, 1)),
-    IpAddr::V4(Ipv4Addr::new(8, 8, 8, 8)),
     IpAddr::V4(Ipv4Addr::new(9, 9, 9, 9)),
+    IpAddr::V4(Ipv4Addr::new(208, 67, 222, 222)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0x4860, 0x4860, 0, 0, 0, 0, 0x8888)),
     IpAddr::V6(Ipv6Addr::new(0x2606, 0x4700, 0x4700, 0, 0, 0, 0, 0x1111)),
     IpAddr::V6(Ipv6Addr::new(0x2620, 0xfe, 0, 0, 0, 0, 0, 0xfe)),
@@ -428,7 +428,7 @@ mod tests {
         let expected = "ssh from 192.0.2.7 comes through eth0.10 on top of it";
         assert_eq!(why(&network, "eth0").as_deref(), Some(expected));
         assert!(network.needed("eth0").unwrap().is_by_ssh());
-        let expected = "the way to 8.8.8.8 and the Internet leads through it";
+        let expected = "the way to 9.9.9.9 and the Internet leads through it";
         assert_eq!(why(&network, "eth1").as_deref(), Some(expected));
         assert!(!network.needed("eth1").unwrap().is_by_ssh());
     }
