@@ -634,7 +634,7 @@ pub(crate) struct RestoreArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct GenArguments {
-    /// The interface to send from; a default route may not lead through it
+    /// The interface to send from; the machine may not be reached by it
     pub(crate) interface: String,
     /// The station to send to: the MAC address of the other end, or of the router's port
     #[arg(long, value_name = "MAC", value_parser = station)]
@@ -686,8 +686,8 @@ pub(crate) struct StacksArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SinkArguments {
-    /// The interface to count at; it gets no other frames meanwhile. A default route may not lead
-    /// through it
+    /// The interface to count at; it gets no other frames meanwhile. The machine may not be reached by
+    /// it
     pub(crate) interface: String,
     /// The station that the frames come from: the MAC address of the generator's interface, or with
     /// --routed of the router's port

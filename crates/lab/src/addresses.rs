@@ -228,6 +228,7 @@ mod tests {
 
     use fwdlab_model::PortRange;
     use fwdlab_packet::AddressRange;
+    use fwdlab_traffic::PUBLIC_ADDRESSES;
 
     use super::*;
 
@@ -241,6 +242,12 @@ mod tests {
             assert_eq!(all.len(), 1_000_000);
             let avoided = Avoided::new(family, &avoided);
             assert!(all.iter().all(|&prefix| !avoided.has_some_of(prefix)));
+            // With such a route the interlock would take a port for the way to the Internet.
+            let is_of_family =
+                |public: &IpAddr| public.is_ipv6() == (family == AddressFamily::Inet6);
+            for public in PUBLIC_ADDRESSES.into_iter().filter(is_of_family) {
+                assert!(all.iter().all(|&prefix| !contains(prefix, public)));
+            }
         }
     }
 

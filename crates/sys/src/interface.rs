@@ -23,22 +23,18 @@ pub struct Interface {
     pub has_carrier: bool,
 }
 
-/// The addresses of an interface of the calling thread's namespace; none where there is no such interface.
+/// The addresses of all interfaces of the calling thread's namespace, each with its interface's name.
 ///
 /// # Errors
 /// When the kernel does not say.
-pub fn addresses(name: &str) -> Result<Vec<IpAddr>, SysError> {
-    let entries = getifaddrs().map_err(|error| {
-        SysError::new(
-            format!("reading the addresses of {name}"),
-            io::Error::from(error),
-        )
-    })?;
-    let of_interface = entries.filter(|entry| entry.interface_name == name);
-    let addresses = of_interface.filter_map(|entry| {
+pub fn addresses() -> Result<Vec<(String, IpAddr)>, SysError> {
+    let entries = getifaddrs()
+        .map_err(|error| SysError::new("reading the addresses", io::Error::from(error)))?;
+    let addresses = entries.filter_map(|entry| {
         let address = entry.address?;
         let inet = address.as_sockaddr_in().map(|address| address.ip().into());
-        inet.or_else(|| Some(address.as_sockaddr_in6()?.ip().into()))
+        let address = inet.or_else(|| Some(address.as_sockaddr_in6()?.ip().into()));
+        Some((entry.interface_name, address?))
     });
     Ok(addresses.collect())
 }

@@ -54,7 +54,7 @@ pub use namespace::{
     NamespaceEntrance, NetworkNamespace, leftover_namespaces, remove_leftovers, remove_namespace,
     run_in_namespace,
 };
-pub use netlink::{Netlink, netlink_attribute};
+pub use netlink::{Netlink, netlink_attribute, netlink_attributes};
 pub use packet_ring::{ReceiveRing, TransmitRing};
 pub use packet_socket::{PacketSocket, interface_index};
 pub use peer::peer_process;

@@ -6,6 +6,8 @@ use fwdlab_model::{AddressFamily, Tester};
 use fwdlab_packet::PacketError;
 use fwdlab_sys::SysError;
 
+use crate::interlock::Needed;
+
 /// What can go wrong with the generator or the sink.
 #[derive(Debug, thiserror::Error)]
 pub enum TrafficError {
@@ -90,29 +92,23 @@ pub enum TrafficError {
     },
     /// The interface by which the machine is reached.
     #[error(
-        "{interface}: a default route leads through it, and a load there could cut this machine off; \
-         name another interface"
+        "{interface}: {}, and a load there could cut this machine off; name another interface{}",
+        needed.told_of("it"),
+        if needed.is_by_ssh() { ", or log in through another one" } else { "" }
     )]
-    DefaultRoute {
+    Needed {
         /// The interface.
         interface: String,
+        /// What it is needed for.
+        needed: Needed,
     },
-    /// The interface is how this process was reached.
-    #[error(
-        "{interface}: the ssh connection of this session comes in there, and a load would cut it off; name another \
-         interface"
-    )]
-    SshConnection {
-        /// The interface.
-        interface: String,
-    },
-    /// The kernel's routes cannot be read, so no interface is known to be safe.
-    #[error("{file}: cannot tell which interfaces default routes lead through: {why}")]
-    Routes {
-        /// The file.
-        file: String,
-        /// What is wrong with it.
-        why: String,
+    /// The kernel does not tell how the machine is reached, so no interface is known to be safe.
+    #[error("cannot tell which interfaces this machine is reached by: {what}: {source}")]
+    Unknown {
+        /// What was attempted.
+        what: String,
+        /// The system's error.
+        source: io::Error,
     },
     /// There is none of that name.
     #[error(
@@ -186,8 +182,7 @@ impl TrafficError {
                 | Self::NoShare { .. }
                 | Self::LongTurn { .. }
                 | Self::FirstAddress { .. }
-                | Self::DefaultRoute { .. }
-                | Self::SshConnection { .. }
+                | Self::Needed { .. }
                 | Self::NoSuchInterface { .. }
                 | Self::NoEthernet { .. }
                 | Self::Packet(_)

@@ -9,7 +9,7 @@ use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::{Interface, interface};
 
-use crate::interlock::{refuse_default_route, refuse_ssh_connection};
+use crate::interlock::refuse_needed;
 use crate::{
     Frames, InterfaceCounters, Link, Pace, RunningSender, Sender, SenderPort, Sink, SinkCounts,
     TrafficError, XdpProgram, pass_program,
@@ -78,7 +78,7 @@ impl InterfaceGenerator {
     /// works on it: one that the interface is seen to transmit the frames of.
     ///
     /// # Errors
-    /// `DefaultRoute`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`, `NoCarrier`; those of
+    /// `Needed`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`, `NoCarrier`; those of
     /// [`Frames::new`]; when no sender works, why the best of them does not.
     pub fn start(name: &str, load: &InterfaceLoad<'_>) -> Result<Self, TrafficError> {
         let all: Vec<Tester> = [Tester::Ebpf].into_iter().chain(Tester::SOCKETS).collect();
@@ -316,7 +316,7 @@ fn prepare(
             });
         }
         sleep(Duration::from_millis(20));
-        interface = usable(name)?;
+        interface = look_up(name)?;
     }
     let link = Link {
         source: MacAddress(interface.mac),
@@ -332,14 +332,19 @@ fn prepare(
 
 /// The interface of that name, if it may be used and is up.
 fn usable(name: &str) -> Result<Interface, TrafficError> {
+    let interface = look_up(name)?;
+    refuse_needed(name)?;
+    Ok(interface)
+}
+
+/// The interface of that name, if it is up.
+fn look_up(name: &str) -> Result<Interface, TrafficError> {
     let named = || name.to_owned();
     let interface = interface(name).map_err(|error| match error.source.kind() {
         io::ErrorKind::NotFound => TrafficError::NoSuchInterface { interface: named() },
         io::ErrorKind::Unsupported => TrafficError::NoEthernet { interface: named() },
         _ => error.into(),
     })?;
-    refuse_default_route(name)?;
-    refuse_ssh_connection(name)?;
     if !interface.is_up {
         return Err(TrafficError::InterfaceDown { interface: named() });
     }
@@ -421,7 +426,7 @@ impl InterfaceSink {
     /// every n-th frame.
     ///
     /// # Errors
-    /// `DefaultRoute`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`; those of [`Frames::new`],
+    /// `Needed`; `NoSuchInterface`, `NoEthernet`, `InterfaceDown`; those of [`Frames::new`],
     /// [`Sink::load`] and [`Sink::attach_anywhere`].
     pub fn attach(
         name: &str,

@@ -28,7 +28,10 @@ pub use interface::{
     is_card,
 };
 pub use interface_counters::{InterfaceCounters, InterfaceCounts};
-pub use interlock::{refuse_default_route, refuse_ssh_connection};
+pub use interlock::{
+    Needed, Network, PUBLIC_ADDRESSES, Route, SSH_PORT, TcpConnection, established, is_ssh_server,
+    refuse_needed, ssh_connection,
+};
 pub use memory::{GeneratorCounts, MemoryGenerator, MemorySink, MemorySinkCounts, WRITE_BACK};
 pub use receivers::Receivers;
 pub use scrutiny::Scrutiny;

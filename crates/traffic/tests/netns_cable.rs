@@ -12,8 +12,7 @@ use fwdlab_model::{AddressFamily, FrameSize, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
     Frames, Generator, InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink,
-    Link, Pace, SentFrames, Sink, SinkCounts, TrafficError, Way, drop_control,
-    refuse_default_route,
+    Link, Pace, SentFrames, Sink, SinkCounts, TrafficError, Way, drop_control, refuse_needed,
 };
 use testkit::wait_until;
 
@@ -404,13 +403,13 @@ fn the_interface_of_a_default_route_is_refused() {
         cable
             .namespace
             .run(|| {
-                refuse_default_route(FAR_END).unwrap();
+                refuse_needed(FAR_END).unwrap();
                 ip(&["address", "add", address, "dev", FAR_END, "nodad"]);
-                refuse_default_route(FAR_END).unwrap();
+                refuse_needed(FAR_END).unwrap();
                 ip(&[protocol, "route", "add", "default", "via", gateway]);
-                refuse_default_route(NEAR_END).unwrap();
+                refuse_needed(NEAR_END).unwrap();
                 let refused = [
-                    refuse_default_route(FAR_END).err(),
+                    refuse_needed(FAR_END).err(),
                     InterfaceSink::attach(FAR_END, &expectation).err(),
                     InterfaceGenerator::start(FAR_END, &load).err(),
                     InterfaceGenerator::start_with(FAR_END, &load, Tester::Sendmmsg).err(),

@@ -66,6 +66,7 @@ value() {
         kern.timecounter.hardware) echo TSC ;;
         machdep.hyperthreading_allowed) echo 1 ;;
         vm.loadavg) echo '{ 0.10 0.20 0.30 }' ;;
+        net.fibs) echo 1 ;;
         net.isr.maxthreads | net.isr.bindthreads) echo 1 ;;
         hw.clockrate) echo 2400 ;;
         kern.clockrate) echo '{ hz = 1000, tick = 1000, profhz = 8128, stathz = 100 }' ;;
@@ -83,6 +84,23 @@ value() {
 }
 values() { for name; do echo "$name=$(value "$name")"; done; }
 address() { ip -o "${2:--4}" address show dev "$1" scope global | awk '{ split($4, a, "/"); print a[1], a[2], / tentative/ ? "tentative" : "" }'; }
+# An interface, as `ifconfig` shows it.
+shown() {
+    echo "$1: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500"
+    printf '\toptions=4e507bb<RXCSUM,TXCSUM,TSO4,LRO>\n\tether %s\n' "$(cat "/sys/class/net/$1/address")"
+    address "$1" | while read -r inet length; do
+        printf '\tinet %s netmask 0xffffff00 broadcast 198.18.0.255\n' "$inet"
+    done
+    address "$1" -6 | while read -r inet6 length tentative; do
+        printf '\tinet6 %s prefixlen %s%s\n' "$inet6" "$length" "${tentative:+ $tentative}"
+    done
+    printf '\tmedia: Ethernet autoselect (10Gbase-SR <full-duplex,rxpause,txpause>)\n'
+    [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ] && status=active || status='no carrier'
+    printf '\tstatus: %s\n' "$status"
+    for path in "/sys/class/net/$1"/lower_*; do
+        [ ! -e "$path" ] || printf '\tmember: %s flags=143<LEARNING,DISCOVER,AUTOEDGE,AUTOPTP>\n' "${path##*/lower_}"
+    done
+}
 # Packet filters, which are loaded where the test says so.
 filter() { [ -e "$home/filters" ] || fail 'not loaded'; }
 is_on() { [ -e "$boot/$1.on" ]; }
@@ -121,26 +139,14 @@ case $asked in
     'ifconfig '*)
         questions
         [ -e "/sys/class/net/$1" ] || fail "interface $1 does not exist"
-        echo "$1: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500"
-        printf '\toptions=4e507bb<RXCSUM,TXCSUM,TSO4,LRO>\n\tether %s\n' "$(cat "/sys/class/net/$1/address")"
-        address "$1" | while read -r inet length; do
-            printf '\tinet %s netmask 0xffffff00 broadcast 198.18.0.255\n' "$inet"
-        done
-        address "$1" -6 | while read -r inet6 length tentative; do
-            printf '\tinet6 %s prefixlen %s%s\n' "$inet6" "$length" "${tentative:+ $tentative}"
-        done
-        printf '\tmedia: Ethernet autoselect (10Gbase-SR <full-duplex,rxpause,txpause>)\n'
-        [ "$(cat "/sys/class/net/$1/carrier")" = 1 ] && status=active || status='no carrier'
-        printf '\tstatus: %s\n' "$status" ;;
-    'route -n -4 get default')
+        shown "$1" ;;
+    ifconfig) questions; for path in /sys/class/net/*; do shown "${path##*/}"; done ;;
+    'route -n -'[46]' get '*)
         questions
-        interface=$(ip -4 route show default | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-        [ "$interface" ] || fail 'route has not been found'
-        printf '   route to: default\n  interface: %s\n      flags: <UP,GATEWAY,DONE,STATIC>\n' "$interface" ;;
-    'route -n -6 get default') questions; fail 'route has not been found' ;;
-    'route -n -4 get '*)
-        questions
-        printf '   route to: %s\n  interface: %s\n      flags: <UP,GATEWAY,DONE,STATIC>\n' "$4" "$(interface_to "$4")" ;;
+        way=$(ip -o "$2" route get "$4") || fail 'route has not been found'
+        printf '   route to: %s\n' "$4"
+        case $way in *' via '*) echo '    gateway: 198.18.0.254' ;; esac
+        printf '  interface: %s\n      flags: <UP,DONE,STATIC>\n' "$(echo "$way" | sed -n 's/.* dev \([^ ]*\).*/\1/p')" ;;
     'route -q -'[46]' add -net '*) changes; ip "$2" route add "$5" via "$6" ;;
     'route -q -'[46]' delete -net '*) changes; ip "$2" route delete "$5" via "$6" ;;
     'arp -S '* | 'ndp -s '*)
@@ -166,6 +172,18 @@ case $asked in
         questions
         printf 'Routing tables\n\nInternet6:\nDestination        Gateway            Flags     Netif Expire\n'
         ip -6 route show | sed -n 's/^\([^ ]*\) via \([^ ]*\) dev \([^ ]*\).*/\1 \2 UGS \3/p' ;;
+    'netstat -rnW')
+        questions
+        for family in '-4 Internet' '-6 Internet6'; do
+            printf '%s:\nDestination        Gateway            Flags     Netif Expire\n' "${family#* }"
+            ip "${family% *}" route show | sed -n 's/^\([^ ]*\) via \([^ ]*\) dev \([^ ]*\).*/\1 \2 UGS \3/p'
+        done ;;
+    'sockstat -46c -P tcp')
+        questions
+        echo 'USER     COMMAND    PID   FD  PROTO  LOCAL ADDRESS         FOREIGN ADDRESS'
+        ss -Htn state established '( sport = :22 )' | while read -r received sent local peer; do
+            echo "root     sshd       812   4   tcp4   $local $peer"
+        done ;;
     'netstat -s -p ip')
         questions
         printf 'ip:\n\t123 total packets received\n\t0 bad header checksums\n\t0 packets not forwardable\n' ;;

@@ -12,10 +12,10 @@ use crate::shared::{self, block_records, data, records, trial_records};
 use testkit::{Host, text};
 
 /// The programs of FreeBSD that a run asks.
-const PROGRAMS: [&str; 25] = [
+const PROGRAMS: [&str; 26] = [
     "arp", "bectl", "boot0cfg", "config", "glabel", "gpart", "ifconfig", "ipf", "ipfstat", "ipfw",
     "kenv", "kldstat", "mount", "ndp", "netstat", "nextboot", "pfctl", "pmcstat", "route",
-    "sha256", "shutdown", "sysctl", "uname", "updatep2", "upgrade",
+    "sha256", "shutdown", "sockstat", "sysctl", "uname", "updatep2", "upgrade",
 ];
 
 /// A rig whose DUT answers as FreeBSD does.

@@ -179,23 +179,48 @@ fn hosts_that_are_not_to_be_trusted_or_loaded_are_refused() {
         assert!(text(&output).contains(why), "{why}: {}", text(&output));
     };
     rig.change("hosts-lab.toml", "out = \"eth1\"", "out = \"admin\"");
-    refused("default route");
+    refused("admin: a default route leads through it");
     rig.lab
         .inside(Host::Tester, &["ip", "route", "delete", "default"]);
-    refused("the ssh connection of this session comes in there");
+    refused("admin: ssh from 10.99.2.1 comes through it");
     rig.change("hosts-lab.toml", "out = \"admin\"", "out = \"eth1\"");
     rig.change("hosts-lab.toml", "in = \"eth1\"", "in = \"admin\"");
     refused("a default route leads through admin");
     rig.lab
         .inside(Host::Dut, &["ip", "route", "delete", "default"]);
-    refused("this connection to it comes in at admin");
+    refused("ssh from 10.99.1.1 comes through admin");
+    for (routes, why) in [
+        (
+            &["0.0.0.0/1 via 10.99.1.1", "128.0.0.0/1 via 10.99.1.1"][..],
+            "the routes 0.0.0.0/1 and 128.0.0.0/1 lead through admin",
+        ),
+        (
+            &["default table 100 via 10.99.1.1"],
+            "a default route of table 100 leads through admin",
+        ),
+        (
+            &["default nexthop dev lo nexthop via 10.99.1.1"],
+            "a default route leads through admin",
+        ),
+    ] {
+        let change = |what| {
+            for route in routes {
+                let words = ["ip", "route", what].into_iter();
+                let words: Vec<&str> = words.chain(route.split(' ')).collect();
+                rig.lab.inside(Host::Dut, &words);
+            }
+        };
+        change("add");
+        refused(why);
+        change("delete");
+    }
     rig.change("hosts-lab.toml", "in = \"admin\"", "in = \"eth1\"");
     // A port of a bridge, which has the address now.
     let bridge = "ip link add name bridge up type bridge && address=$(ip -o -4 address show dev admin | \
                   awk '{ print $4 }') && ip address add \"$address\" dev bridge && \
                   ip link set dev eth1 master bridge";
     rig.lab.inside(Host::Dut, &["sh", "-c", bridge]);
-    refused("this connection to it comes in at eth1");
+    refused("ssh from 10.99.1.1 comes through bridge on top of eth1");
     rig.lab
         .inside(Host::Dut, &["ip", "link", "delete", "bridge"]);
     rig.change("hosts-lab.toml", "in = \"eth1\"", "in = \"eth7\"");

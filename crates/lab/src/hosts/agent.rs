@@ -16,8 +16,7 @@ use fwdlab_packet::MacAddress;
 use fwdlab_sys::BootTime;
 use fwdlab_traffic::{
     CountingProgram, Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad,
-    InterfaceSink, Link, Pace, TrafficError, Way, XdpProgram, is_card, refuse_default_route,
-    refuse_ssh_connection,
+    InterfaceSink, Link, Pace, TrafficError, Way, XdpProgram, is_card, refuse_needed,
 };
 
 use super::protocol::{
@@ -218,7 +217,7 @@ impl Agent {
             none => none.insert(fib_forwarder().map_err(text)?),
         };
         for interface in interfaces {
-            let attached = refuse_default_route(interface)
+            let attached = refuse_needed(interface)
                 .and_then(|()| once_free(|| forwarder.xdp.attach(interface)));
             if let Err(error) = attached {
                 // What failed first says more.
@@ -443,9 +442,7 @@ struct Load {
 }
 
 fn station(interface: &str) -> Result<Answer, String> {
-    refuse_default_route(interface)
-        .and_then(|()| refuse_ssh_connection(interface))
-        .map_err(text)?;
+    refuse_needed(interface).map_err(text)?;
     let found = fwdlab_sys::interface(interface).map_err(text)?;
     Ok(Answer::Station {
         mac: MacAddress(found.mac).to_string(),

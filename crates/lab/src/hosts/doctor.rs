@@ -63,6 +63,7 @@ fn freebsd_commands<'a>(ingress: &'a str, egress: &'a str) -> Vec<(Vec<&'a str>,
         (vec!["ifconfig", ingress], NEEDED),
         (vec!["ifconfig", egress], NEEDED),
         (vec!["netstat", "-rnW"], NEEDED),
+        (vec!["sockstat", "-46c", "-P", "tcp"], NEEDED),
         (vec!["netstat", "-s", "-p", "ip"], NEEDED),
         (vec!["sysctl", "-n", "kern.boottime"], NEEDED),
         (vec!["arp", "-an"], NEEDED),
@@ -193,7 +194,7 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
     findings.push(Finding::fine(
         named("ports"),
         format!(
-            "{} ({}) and {} ({}); neither leads to the controller or to a default route",
+            "{} ({}) and {} ({}); the host is reached by neither",
             of.interface_in,
             dut.stations().interface_in,
             of.interface_out,

@@ -15,6 +15,7 @@ mod measurement;
 mod pkt_gen;
 mod process;
 mod protocol;
+mod reached;
 mod ssh;
 mod tester;
 

@@ -9,10 +9,12 @@ mod facts;
 mod files;
 mod filters;
 mod ports;
+mod reached;
 mod slices;
 mod text;
 mod watch;
 
 pub(crate) use self::boot::{boot_by_itself, boot_from_slice};
 pub(super) use self::dut::FreebsdDut;
+pub(super) use self::reached::network;
 pub(super) use self::slices::image_writer;

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, DutHost};
 
+use super::reached::network;
 use super::text::{Interface, interface, route_interface, static_routes};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
 use crate::hosts::dut::{Answers, PORTS_TIME_MAX, Step};
+use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::{Connection, Errand};
 use crate::hosts::tester::Station;
 
@@ -55,36 +57,16 @@ impl Ports<'_> {
     /// # Errors
     /// `Host` where one does.
     pub(super) fn refuse_if_needed_elsewhere(&self) -> Result<(), LabError> {
-        let mut leading = Vec::new();
-        for family in ["-4", "-6"] {
-            match self.run(&["route", "-n", family, "get", "default"]) {
-                Ok(text) => leading.extend(route_interface(&text).map(str::to_owned)),
-                // There is no default route.
-                Err(LabError::OnHost { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        // Client, port, server, port.
-        let session = self.run(&["sh", "-c", "echo $SSH_CONNECTION"])?;
-        let own = session.split_whitespace().nth(2);
-        let own: Option<IpAddr> = own.and_then(|own| own.parse().ok());
         for name in self.names() {
-            if leading.iter().any(|leading| leading == name) {
-                return Err(self.wrong(format!(
-                    "a default route leads through {name}, which a load could cut off; name the interfaces \
-                     between the tester's ports in the lab file"
-                )));
-            }
-            let addresses = self.interface(name)?.addresses;
-            let mut addresses = addresses.iter().filter_map(|address| address.parse().ok());
-            if own.is_some_and(|own| addresses.any(|address: IpAddr| address == own)) {
-                return Err(self.wrong(format!(
-                    "this connection to it comes in at {name}, and a load would cut it off; reach it through \
-                     an admin network of its own"
-                )));
-            }
+            self.interface(name)?;
         }
-        Ok(())
+        let network = network(self.connection)?;
+        refuse_needed(
+            self.connection,
+            &network,
+            &self.names(),
+            "the tester's ports",
+        )
     }
 
     /// Waits until those that are up have a link, and addresses that are proved to be the only ones.

@@ -158,28 +158,54 @@ impl std::fmt::Display for StaticRoute {
     }
 }
 
-/// The static ones among the routes of `netstat -rn`, sorted.
-pub(super) fn static_routes(text: &str) -> Vec<StaticRoute> {
+/// A line of `netstat -rn`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ListedRoute<'a> {
+    pub(super) is_inet6: bool,
+    pub(super) destination: &'a str,
+    pub(super) gateway: &'a str,
+    pub(super) flags: &'a str,
+    pub(super) interface: &'a str,
+}
+
+/// The routes of `netstat -rn`.
+pub(super) fn listed_routes(text: &str) -> Vec<ListedRoute<'_>> {
     let mut routes = Vec::new();
+    let mut is_inet6 = false;
     let mut place = None;
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if words.first() == Some(&"Destination") {
+        match words.as_slice() {
+            [family @ ("Internet:" | "Internet6:")] => is_inet6 = *family == "Internet6:",
             // Older systems have columns of numbers in between.
-            place = words.iter().position(|word| *word == "Netif");
-            continue;
-        }
-        let (Some(place), &[destination, gateway, flags, ..]) = (place, words.as_slice()) else {
-            continue;
-        };
-        if let Some(interface) = words.get(place).filter(|_| flags.contains('S')) {
-            routes.push(StaticRoute {
-                destination: destination.to_owned(),
-                gateway: gateway.to_owned(),
-                interface: (*interface).to_owned(),
-            });
+            ["Destination", ..] => place = words.iter().position(|word| *word == "Netif"),
+            [destination, gateway, flags, ..] => {
+                let interface = place.and_then(|place| words.get(place));
+                routes.extend(interface.map(|interface| ListedRoute {
+                    is_inet6,
+                    destination,
+                    gateway,
+                    flags,
+                    interface,
+                }));
+            }
+            _ => {}
         }
     }
+    routes
+}
+
+/// The static ones among the routes of `netstat -rn`, sorted.
+pub(super) fn static_routes(text: &str) -> Vec<StaticRoute> {
+    let listed = listed_routes(text).into_iter();
+    let fixed = listed.filter(|route| route.flags.contains('S'));
+    let mut routes: Vec<StaticRoute> = fixed
+        .map(|route| StaticRoute {
+            destination: route.destination.to_owned(),
+            gateway: route.gateway.to_owned(),
+            interface: route.interface.to_owned(),
+        })
+        .collect();
     routes.sort();
     routes
 }

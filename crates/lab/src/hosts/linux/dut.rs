@@ -1,7 +1,6 @@
 //! A Linux DUT on its host: made ready, set to a variant, read back, and put back as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use fwdlab_model::{
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
 use super::forwarder::{Forwarder, await_no_forwarder};
+use super::reached::network;
 use super::readings::{program_reading, readings_of};
 use super::routes::Routes;
 use super::set_up::{SetUp, cat, feature_of, features_of, sysctl_path, sysfs_path, write};
@@ -29,22 +29,12 @@ use crate::hosts::dut::{
 };
 use crate::hosts::facts::{Facts, restless};
 use crate::hosts::process::bring;
+use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::{Connection, Errand};
 use crate::hosts::tester::{DutStations, Station};
 use crate::journal::Journal;
 use crate::profiler::ProfileSlice;
 use crate::{Asks, LabError};
-
-/// Lists the addresses of the port `$1` and of all that stands on it: bridges, bonds, VLANs.
-const ADDRESSES: &str = r#"
-addresses() {
-    ip -o address show dev "$1"
-    for upper in "/sys/class/net/$1"/upper_*; do
-        [ ! -e "$upper" ] || addresses "${upper##*/upper_}"
-    done
-}
-addresses "$1"
-"#;
 
 /// Prints something where irqbalance runs.
 pub(in crate::hosts) const BALANCER: [&str; 3] =
@@ -116,21 +106,9 @@ impl LinuxDut {
     fn look_at_ports(&mut self) -> Result<(), LabError> {
         let ports = [&*self.of.interface_in, &*self.of.interface_out];
         let user = ["id", "-u"].map(str::to_owned).to_vec();
-        // Client, port, server, port.
-        let session = ["sh", "-c", "echo $SSH_CONNECTION"].map(str::to_owned);
-        let defaults = ["-4", "-6"].map(|family| {
-            let words = ["ip", "-o", family, "route", "show", "default"];
-            words.map(str::to_owned).to_vec()
-        });
         let mac_of = |interface: &str| cat(&format!("/sys/class/net/{interface}/address"));
-        let addresses_of = |interface: &str| {
-            let words = ["sh", "-c", ADDRESSES, "addresses", interface];
-            words.map(str::to_owned).to_vec()
-        };
-        let mut questions = vec![user.clone(), session.to_vec()];
-        questions.extend(defaults.clone());
+        let mut questions = vec![user.clone()];
         questions.extend(ports.map(mac_of));
-        questions.extend(ports.map(addresses_of));
         let answers = Answers::ask(&self.connection, questions)?;
         if answers.needed(&user)? != "0" {
             return Err(self.wrong(NOT_ROOT));
@@ -144,29 +122,8 @@ impl LinuxDut {
             })
         });
         let (mac_in, mac_out) = (mac_in?, mac_out?);
-        let own = answers.needed(&session)?.split_whitespace().nth(2);
-        // An address that holds on one interface only has that behind a percent sign.
-        let own = own.and_then(|own| own.split('%').next());
-        let own: Option<IpAddr> = own.and_then(|own| own.parse().ok());
-        for interface in ports {
-            let addresses = answers.needed(&addresses_of(interface))?;
-            let names: BTreeSet<&str> = names(addresses).chain([interface]).collect();
-            for default in &defaults {
-                let routes = answers.needed(default)?;
-                if names.iter().any(|name| leads_through(routes, name)) {
-                    return Err(self.wrong(&format!(
-                        "a default route leads through {interface}, which a load could cut off; name the \
-                         interfaces between the tester's ports in the lab file"
-                    )));
-                }
-            }
-            if has_address(addresses, own) {
-                return Err(self.wrong(&format!(
-                    "this connection to it comes in at {interface}, and a load would cut it off; reach it through \
-                     an admin network of its own"
-                )));
-            }
-        }
+        let network = network(&self.connection)?;
+        refuse_needed(&self.connection, &network, &ports, "the tester's ports")?;
         (self.mac_in, self.mac_out) = (mac_in, mac_out);
         self.prove_that_drivers_count()
     }
@@ -810,28 +767,6 @@ fn driver_counter(listed: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// Whether one of the default routes that are listed leads through an interface.
-fn leads_through(routes: &str, interface: &str) -> bool {
-    routes.lines().any(|route| {
-        let mut words = route.split_whitespace();
-        words.any(|word| word == "dev") && words.next() == Some(interface)
-    })
-}
-
-/// The interfaces of addresses as `ip -o address` lists them.
-fn names(addresses: &str) -> impl Iterator<Item = &str> {
-    let names = addresses.lines();
-    names.filter_map(|line| line.split_whitespace().nth(1))
-}
-
-/// Whether an address is among those that `ip address` lists.
-fn has_address(listed: &str, own: Option<IpAddr>) -> bool {
-    listed.split_whitespace().any(|word| {
-        let address = word.split('/').next().and_then(|word| word.parse().ok());
-        address.is_some() && address == own
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -845,13 +780,5 @@ mod tests {
         for name in ["discards_phy", "rx_discards", "odd", ""] {
             assert_eq!(driver_counter(listed, name), None, "{name}");
         }
-    }
-
-    #[test]
-    fn addresses_are_those_of_all_that_stand_on_a_port() {
-        let listed = "3: eth1    inet 198.18.0.2/24 scope global eth1\n7: br0    inet 192.0.2.1/24 scope global br0\n";
-        assert_eq!(names(listed).collect::<Vec<_>>(), ["eth1", "br0"]);
-        assert!(has_address(listed, "192.0.2.1".parse().ok()));
-        assert!(!has_address(listed, "192.0.2.2".parse().ok()) && !has_address(listed, None));
     }
 }

@@ -1,10 +1,10 @@
 //! The ports of hosts that pkt-gen runs on: which stations they are, and whether they may be used.
 
-use std::net::IpAddr;
-
 use crate::LabError;
+use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::Connection;
 use crate::hosts::tester::Station;
+use crate::hosts::{freebsd, linux};
 
 /// What a host runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +68,7 @@ impl System {
     /// A port as a station.
     ///
     /// # Errors
-    /// `Host` where there is no such port, it is down, a default route leads through it or the connection comes in
-    /// there; those of the connection.
+    /// `Host` where there is no such port, it is down, or the host is reached by it; those of the connection.
     pub(super) fn station(
         self,
         connection: &Connection,
@@ -105,53 +104,23 @@ impl System {
                 "{interface} is down; bring it up (`ifconfig {interface} up`, on Linux `ip link set {interface} up`)"
             )));
         }
-        let through = match self {
-            Self::Freebsd => [2, 3].map(|index| word_behind(answer(index), "interface:")),
-            Self::Linux => {
-                if said[2].is_none() || said[3].is_none() {
-                    return Err(refused(
-                        "its default routes are not known; `ip route show default` has to work there"
-                            .to_owned(),
-                    ));
-                }
-                [2, 3].map(|index| {
-                    answer(index)
-                        .lines()
-                        .filter_map(|route| word_behind(route, "dev"))
-                        .find(|device| *device == interface)
-                })
-            }
+        let network = match self {
+            Self::Freebsd => freebsd::network(connection)?,
+            Self::Linux => linux::network(connection)?,
         };
-        if through.contains(&Some(interface)) {
-            return Err(refused(format!(
-                "a default route leads through {interface}, which a load could cut off; name the interfaces between \
-                 the DUT's ports in the lab file"
-            )));
-        }
-        if is_among(server_address(answer(4)), answer(5)) {
-            return Err(refused(format!(
-                "this connection to it comes in at {interface}, and a load would cut it off; reach it through \
-                 another interface"
-            )));
-        }
+        refuse_needed(connection, &network, &[interface], "the DUT's ports")?;
         Ok(Station {
             mac: mac.to_owned(),
-            is_virtual: self == Self::Linux && said[6].is_none(),
+            is_virtual: self == Self::Linux && said[2].is_none(),
         })
     }
 
-    /// What is asked of a port: itself, its flags, the default routes of both families, the connection, the port's
-    /// addresses, its device.
-    fn questions(self, interface: &str) -> [Vec<String>; 7] {
-        let connection = ["sh", "-c", "echo \"$SSH_CONNECTION\""];
+    /// What is asked of a port: itself, its flags, its device.
+    fn questions(self, interface: &str) -> [Vec<String>; 3] {
         match self {
             Self::Freebsd => [
                 owned(&["ifconfig", interface]),
                 owned(&["true"]),
-                owned(&["route", "-n", "get", "default"]),
-                owned(&["route", "-n", "get", "-inet6", "default"]),
-                owned(&connection),
-                owned(&["ifconfig", interface]),
                 owned(&["true"]),
             ],
             Self::Linux => {
@@ -159,10 +128,6 @@ impl System {
                 [
                     owned(&["cat", &of_port("address")]),
                     owned(&["cat", &of_port("flags")]),
-                    owned(&["ip", "-o", "-4", "route", "show", "default"]),
-                    owned(&["ip", "-o", "-6", "route", "show", "default"]),
-                    owned(&connection),
-                    owned(&["ip", "-o", "address", "show", "dev", interface]),
                     owned(&["test", "-e", &of_port("device")]),
                 ]
             }
@@ -202,23 +167,6 @@ fn is_up_by_flags(text: &str) -> bool {
     u32::from_str_radix(digits, 16).is_ok_and(|flags| flags & 1 == 1)
 }
 
-/// Of client, port, server and port.
-fn server_address(connection: &str) -> Option<IpAddr> {
-    plain_address(connection.split_whitespace().nth(2)?)
-}
-
-/// Whether one of the words of a text is the address, with a prefix length or zone or without.
-fn is_among(address: Option<IpAddr>, text: &str) -> bool {
-    address.is_some()
-        && text
-            .split_whitespace()
-            .any(|word| plain_address(word) == address)
-}
-
-fn plain_address(word: &str) -> Option<IpAddr> {
-    word.split(['/', '%']).next()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,33 +180,17 @@ igb2: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mt
 \tmedia: Ethernet autoselect (1000baseT <full-duplex>)
 \tstatus: active
 ";
-    const ROUTE: &str = "   route to: default\ndestination: default\n       mask: default\n    gateway: 192.168.1.1\n        fib: 0\n  interface: igb0\n      flags: <UP,GATEWAY,DONE,STATIC>\n";
 
     #[test]
     fn a_port_of_freebsd_is_read() {
         assert_eq!(word_behind(IFCONFIG, "ether"), Some("00:1b:21:c4:95:7a"));
         assert!(is_up_by_ifconfig(IFCONFIG));
         assert!(!is_up_by_ifconfig(&IFCONFIG.replace("<UP,", "<")));
-        assert_eq!(word_behind(ROUTE, "interface:"), Some("igb0"));
-        assert_eq!(word_behind("", "interface:"), None);
+        assert_eq!(word_behind("", "ether"), None);
     }
 
     #[test]
-    fn the_port_of_the_connection_is_told() {
-        for (connection, is_own) in [
-            ("192.168.1.9 50000 192.168.1.3 22", true),
-            ("fe80::9%igb2 50000 fe80::21b:21ff:fec4:957a%igb2 22", true),
-            ("192.168.1.9 50000 192.168.1.4 22", false),
-            ("", false),
-        ] {
-            let found = is_among(server_address(connection), IFCONFIG);
-            assert_eq!(found, is_own, "{connection}");
-        }
-        let of_linux = "2: eth1    inet 10.99.2.2/24 scope global eth1\\       valid_lft forever";
-        assert!(is_among(
-            server_address("10.99.2.1 1 10.99.2.2 22"),
-            of_linux
-        ));
+    fn flags_of_linux_say_whether_a_port_is_up() {
         assert!(is_up_by_flags("0x1003\n") && !is_up_by_flags("0x1002\n"));
     }
 }
