@@ -10,6 +10,7 @@ mod bpf;
 mod command;
 mod experiments;
 mod fresh;
+mod fuzz;
 mod gallery;
 mod kernels;
 mod lint;
@@ -42,6 +43,7 @@ cargo xtask <chore>
                 --profiles RANGE, --operations RANGE, --restores RANGE, --host-kills RANGE, --silence RANGE
                 for one of them or a part of it;
                 --kernels BOOTS for the matrix of kernels, each booted so often;
+                --fuzz SECONDS for each fuzz target;
                 --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,
                 and a test has to fail for each;
                 --parquet instead: what only that feature builds
@@ -49,6 +51,8 @@ cargo xtask <chore>
                 --tests: its second one, in this checkout, which takes some minutes
   kernels [6.1 | 6.12 | newest] [--cpus N] [--boots N] [--short]
                 boot Debian's kernels in an emulated machine and have fwdlab run in them
+  fuzz [TARGET...] [--seconds N]
+                build the fuzz targets, and run each for some seconds
   tidy          crate edges, dead links, stray words and files
   bpf           build the eBPF objects from their sources
   bpf --check   fail unless the committed objects do what their sources say
@@ -88,6 +92,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["fresh", options @ ..] => fresh::run(options),
         ["kernels", options @ ..] => kernels::kernels(options),
         ["tidy"] => tidy::run(),
+        ["fuzz", options @ ..] => fuzz::fuzz(options),
         ["bpf"] => bpf::build(),
         ["bpf", "--check"] => bpf::check(),
         ["page"] => page::build(),

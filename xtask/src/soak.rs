@@ -4,11 +4,15 @@
 use anyhow::{Result, bail};
 
 use crate::command::{cargo, run};
+use crate::fuzz::fuzz;
 use crate::kernels::kernels;
 use crate::mutations;
 
 /// How often each kernel of the matrix is booted.
 const KERNEL_BOOTS: &str = "20";
+
+/// How long each fuzz target runs, in seconds.
+const FUZZ_SECONDS: &str = "1200";
 
 /// The environment variable that tells a storm its cases.
 const SOAK: &str = "FWDLAB_SOAK";
@@ -109,6 +113,7 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
         ["--mutations", name] => return mutations::judge_mutants(name),
         ["--parquet"] => return parquet(),
         ["--kernels", boots] => return kernels(&["--boots", boots]),
+        ["--fuzz", seconds] => return fuzz(&["--seconds", seconds]),
         _ => {}
     }
     for (storm, cases) in chosen(options)? {
@@ -120,6 +125,7 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
     }
     if options.is_empty() {
         kernels(&["--boots", KERNEL_BOOTS])?;
+        fuzz(&["--seconds", FUZZ_SECONDS])?;
     }
     Ok(())
 }
@@ -145,8 +151,9 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let storm = STORMS.iter().find(|storm| storm.option == pair[0]);
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
-                "soak: {}: give --kills RANGE, --stops RANGE, --changes RANGE, --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence RANGE, where a range is A..B, both included, \
-                 A.. or B alone for 1..B; or --kernels BOOTS; or --mutations alone, or with part of a mutation's name; or \
+                "soak: {}: give --kills RANGE, --stops RANGE, --competition RANGE, --changes RANGE, --effects RANGE, \
+                 --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence \
+                 RANGE, where a range is A..B, both included, A.. or B alone for 1..B; or --kernels BOOTS; or --fuzz SECONDS; or --mutations alone, or with part of a mutation's name; or \
                  --parquet",
                 pair.join(" ")
             );
@@ -188,6 +195,7 @@ mod tests {
             [
                 "--kills 1..200",
                 "--stops 1..30",
+                "--competition 1..10",
                 "--changes 1..2000",
                 "--effects 1..",
                 "--profiles 1..100",

@@ -656,14 +656,26 @@ fn remove_unrecorded(loaded: &Loaded) -> Result<(), ArchiveError> {
         Record::Block(block) => (block.block, block.attempt),
     };
     let recorded: BTreeSet<(u32, u32)> = loaded.records.iter().map(attempt).collect();
+    let mut unrecorded = BTreeMap::new();
     for folder in [layout::BLOCKS, layout::PROFILES] {
         for path in entries(&loaded.dir.join(folder))? {
             let name = path.file_name().and_then(|name| name.to_str());
             let attempt = name.and_then(layout::attempt_of);
-            if attempt.is_some_and(|attempt| !recorded.contains(&attempt)) {
-                fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
+            if let Some(attempt) = attempt.filter(|attempt| !recorded.contains(attempt)) {
+                unrecorded.entry(attempt).or_insert_with(Vec::new).push(path);
             }
         }
+    }
+    if unrecorded.len() > 1 {
+        let what = format!(
+            "has lost the records of {} attempts whose slices are there",
+            unrecorded.len()
+        );
+        let trials = loaded.dir.join(layout::TRIALS);
+        return Err(ArchiveError::damaged(Place::file(&trials), what));
+    }
+    for path in unrecorded.into_values().flatten() {
+        fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
     }
     Ok(())
 }
@@ -1244,7 +1256,7 @@ mod tests {
         let good = sample::outcome(&sample::plan(), 2, 1, 1, true);
         let before = files(results.dir());
         type Spoil = fn(&mut sample::Outcome);
-        let spoils: [(Spoil, &str); 7] = [
+        let spoils: [(Spoil, &str); 8] = [
             (
                 |o| o.trials[0].observation_pps = f64::NAN,
                 "does not read back",
@@ -1584,6 +1596,17 @@ mod tests {
                 |dir| fs::remove_file(dir.join(layout::EXPERIMENT)).unwrap(),
                 "experiment.toml: is not there",
             ),
+            (
+                // A line without its end, elsewhere: it would be taken for a torn one and cut.
+                |dir| {
+                    let outside = dir.parent().unwrap().join("outside");
+                    fs::write(&outside, "a secret").unwrap();
+                    let path = dir.join(layout::CHAIN);
+                    fs::remove_file(&path).unwrap();
+                    std::os::unix::fs::symlink(outside, path).unwrap();
+                },
+                "outside",
+            ),
         ];
         for (spoil, says) in spoils {
             let root = tempfile::tempdir().unwrap();
@@ -1598,6 +1621,9 @@ mod tests {
                 .to_string();
             assert!(error.contains(says), "{error}");
             assert_eq!(files(&dir), before, "{says}");
+            if says == "outside" {
+                assert_eq!(read(dir.parent().unwrap().join("outside")), "a secret");
+            }
         }
     }
 

@@ -28,10 +28,16 @@ impl Files for Disk {
     /// A file that lies below the folder of the one that names it, or that everybody may read.
     fn is_quotable(&self, path: &Path, named_by: &Path) -> bool {
         const READ_BY_OTHERS: u32 = 0o004;
+        const ENTERED_BY_OTHERS: u32 = 0o001;
         let folder = named_by.parent().filter(|folder| *folder != Path::new(""));
         let is_below = check_inside(path, folder.unwrap_or(Path::new("."))).is_ok();
         let mode = |metadata: fs::Metadata| metadata.permissions().mode();
-        is_below || fs::metadata(path).is_ok_and(|found| mode(found) & READ_BY_OTHERS != 0)
+        let has = |path: &Path, right| fs::metadata(path).is_ok_and(|found| mode(found) & right != 0);
+        let is_public = |path: &PathBuf| {
+            let mut folders = path.ancestors().skip(1);
+            has(path, READ_BY_OTHERS) && folders.all(|folder| has(folder, ENTERED_BY_OTHERS))
+        };
+        is_below || fs::canonicalize(path).is_ok_and(|path| is_public(&path))
     }
 
     /// Of a folder, that of a list of its files: mode, content and path of each.

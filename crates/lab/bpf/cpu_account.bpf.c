@@ -21,6 +21,7 @@ struct net {
 } __attribute__((preserve_access_index));
 
 struct irqaction {
+	unsigned int flags;
 	const char *name;
 } __attribute__((preserve_access_index));
 
@@ -38,6 +39,10 @@ struct task_struct {
 
 /* From linux/sched.h: a thread of the kernel. */
 #define PF_KTHREAD 0x00200000
+
+/* From linux/interrupt.h: interrupts of timers, and of each CPU for itself, which the load has as well. */
+#define IRQF_TIMER 0x00000200
+#define IRQF_PERCPU 0x00000400
 
 /* Who had a CPU. */
 #define PROGRAM 0
@@ -199,6 +204,8 @@ int charge_interrupt(__u64 *arguments)
 	__u64 time_ns = bpf_ktime_get_ns() - cpu->interrupt_since_ns;
 
 	cpu->interrupt_since_ns = 0;
+	if (action->flags & (IRQF_TIMER | IRQF_PERCPU))
+		return 0;
 	cpu->interrupts_ns += time_ns;
 	bpf_probe_read_kernel_str(taker.name, sizeof(taker.name), action->name);
 	charge(cpu, &taker, time_ns);

@@ -311,7 +311,7 @@ fn clock_step_s(start: BootTime, start_by_wall_clock: SystemTime) -> Option<f64>
     (step_s.abs() > SLEWED_MAX_S).then(|| (step_s * 1e3).round() / 1e3)
 }
 
-/// For which part of a trial's slices the load had its CPUs for itself; none where nobody could tell.
+/// For which part of a trial's slices the load had its CPUs to itself; none where nobody could tell.
 fn alone_ratio(slices: &[&SliceRecord]) -> Option<f64> {
     let alone = slices.iter().map(|slice| Some(slice.contention?.alone_s));
     let alone_s: f64 = alone.sum::<Option<f64>>()?;

@@ -1,13 +1,14 @@
 //! What of a block was left undisturbed, and whether its forwarding rates can rest on that.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fwdlab_model::record::UNDISTURBED_RATIO_MIN;
 use fwdlab_model::{AddressFamily, LoadRegime, PlannedBlock, RateBasis, SliceRecord, VariantName};
 
-use crate::watch::Sample;
+use crate::watch::{Sample, gaps};
 
-/// Writes into a block's slices what was left undisturbed of them, and in what the load had its CPUs for itself; tells the
+/// Writes into a block's slices what was left undisturbed of them, and in what the load had its CPUs to itself; tells the
 /// calibration loop's undisturbed time.
 ///
 /// A load with a pace makes up for what others delay, so that leaving out their time would leave out time without frames:
@@ -25,16 +26,21 @@ pub(crate) fn tell_undisturbed(
         .map(|sample| sample.loop_ns)
         .collect();
     let undisturbed_loop_ns = fwdlab_stats::undisturbed_loop_ns(&loops_ns).unwrap_or_default();
+    let usual = usual_gap(samples);
     for (slice, samples) in slices.iter_mut().zip(samples) {
+        let late = late(samples, usual);
         let samples: Vec<_> = samples
             .iter()
-            .map(|sample| fwdlab_stats::Sample {
+            .zip(late)
+            .map(|(sample, late)| fwdlab_stats::Sample {
                 at_s: (sample.at - samples[0].at).as_secs_f64(),
                 forwarded_frames: sample.forwarded_frames,
                 loop_ns: sample.loop_ns,
                 competing_s: match regime {
                     LoadRegime::Paced => 0.0,
-                    LoadRegime::SelfClocked | LoadRegime::Overload => sample.taken.as_secs_f64(),
+                    LoadRegime::SelfClocked | LoadRegime::Overload => {
+                        (sample.taken + late).as_secs_f64()
+                    }
                 },
             })
             .collect();
@@ -50,8 +56,29 @@ pub(crate) fn tell_undisturbed(
     undisturbed_loop_ns
 }
 
+/// The usual time from one sample to the next; how often is looked depends on the lab.
+fn usual_gap(samples: &[Vec<Sample>]) -> Duration {
+    let mut all: Vec<Duration> = samples.iter().flat_map(|samples| gaps(samples)).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().unwrap_or_default()
+}
+
+/// For each sample, how much later those up to it came than they usually do, where that is more than twice as late: who is
+/// not let run, as in a control group whose quota is used up, does not look either.
+fn late(samples: &[Sample], usual: Duration) -> Vec<Duration> {
+    const LATE_FACTOR: u32 = 3;
+    let mut sum = Duration::ZERO;
+    let late = gaps(samples).map(|gap| {
+        if gap > usual * LATE_FACTOR {
+            sum += gap - usual;
+        }
+        sum
+    });
+    std::iter::once(Duration::ZERO).chain(late).collect()
+}
+
 /// On what each family's rates rest: on what was left undisturbed, where every trial has enough of it; else on the time
-/// in which the load had its CPUs for itself, where that is known.
+/// in which the load had its CPUs to itself, where that is known.
 pub(crate) fn rate_basis(
     planned: &PlannedBlock,
     slices: &[SliceRecord],
@@ -166,6 +193,25 @@ mod tests {
         assert_eq!(slices[0].undisturbed_frames, 7);
         assert!((slices[0].undisturbed_s - 0.05).abs() < 1e-9);
         assert_eq!(slices[1].undisturbed_frames, 0);
+    }
+
+    #[test]
+    fn time_without_a_look_is_nobodys_own() {
+        let start = BootTime::now();
+        let samples: Vec<Sample> = [0, 2, 4, 30, 32, 34]
+            .map(|at_ms| Sample {
+                at: start + Duration::from_millis(at_ms),
+                forwarded_frames: at_ms,
+                loop_ns: 700,
+                taken: Duration::ZERO,
+            })
+            .into();
+        let mut slices = [slice("a", 1)];
+        slices[0].contention = Some(Contention::default());
+        tell_undisturbed(&mut slices, &[samples], LoadRegime::SelfClocked);
+        assert_eq!(slices[0].undisturbed_frames, 8);
+        let alone = slices[0].contention.unwrap();
+        assert!((alone.alone_s - 0.008).abs() < 1e-9, "{alone:?}");
     }
 
     #[test]

@@ -279,7 +279,7 @@ mod tests {
         let reasons = judge(Some(0.03));
         assert_eq!(reasons.len(), 6);
         assert!(reasons.iter().any(|reason| reason.to_string()
-            == "the load had its CPU for itself for 3.0 % of the time (bound 5.0 %), beside cargo, rustc"));
+            == "the load had its CPU to itself for only 3.0 % of the time (bound 5.0 %); it shared it with cargo, rustc"));
         // Where there is enough of it, and where nobody could tell.
         assert_eq!(judge(Some(0.06)).len(), 5);
         assert_eq!(judge(None).len(), 5);

@@ -87,13 +87,14 @@ pub(crate) fn watch<E: Send>(
     forwarded_frames: impl Fn() -> Result<u64, LabError> + Send,
     edge: impl Fn() -> Result<E, LabError> + Send,
 ) -> Result<Watch<E>, LabError> {
-    std::thread::scope(|scope| {
+    // The load would stand still while the thread on its CPU looks through all of them.
+    let reading = account.read();
+    let mut watch = std::thread::scope(|scope| {
         let watching = fwdlab_sys::start_thread_in(scope, move || {
             fwdlab_sys::pin_this_thread(cpu)?;
             // Where it may not, it takes its turn with the load.
             let _ = fwdlab_sys::prefer_this_thread();
             let mut samples = Vec::new();
-            let reading = account.read();
             let first = sample(account, &forwarded_frames)?;
             let before = edge()?;
             let (start, end) = (first.at, first.at + length);
@@ -107,18 +108,20 @@ pub(crate) fn watch<E: Send>(
                 last = sample.at;
                 samples.push(sample);
             }
-            let after = edge()?;
             Ok(Watch {
                 samples,
-                edges: [before, after],
-                takers: account.taken_since(&reading),
+                edges: [before, edge()?],
+                takers: Taken::new(),
                 thread: fwdlab_sys::this_thread(),
             })
         })?;
         watching
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    })?;
+    watch.takers = account.taken_since(&reading);
+    account.settle(&mut watch.samples, &mut watch.takers);
+    Ok(watch)
 }
 
 /// How long a frame takes, in nanoseconds, over about `length`; measured again where something stood still meanwhile.

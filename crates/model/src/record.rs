@@ -212,7 +212,7 @@ pub enum InvalidReason {
         /// The bound.
         bound_s: f64,
     },
-    /// The load had its CPUs for itself for less of the time than the stated bound.
+    /// The load had its CPUs to itself for less of the time than the stated bound.
     Competition {
         /// Part of the measured time.
         alone_ratio: f64,
@@ -279,7 +279,7 @@ impl std::fmt::Display for InvalidReason {
                 by,
             } => write!(
                 f,
-                "the load had its CPU for itself for {:.1} % of the time (bound {:.1} %), beside {by}",
+                "the load had its CPU to itself for only {:.1} % of the time (bound {:.1} %); it shared it with {by}",
                 alone_ratio * 100.0,
                 bound * 100.0
             ),
@@ -356,7 +356,7 @@ pub struct BlockRecord {
 pub enum RateBasis {
     /// What was left undisturbed.
     Undisturbed,
-    /// The time in which the load had its CPUs for itself, because too little of it was undisturbed.
+    /// The time in which the load had its CPUs to itself, because too little of it was undisturbed.
     Alone,
     /// All of the time, because nobody could tell who else had the load's CPUs, or others had them nearly always.
     AllTime,
@@ -484,7 +484,7 @@ pub struct SliceRecord {
 pub struct Contention {
     /// Time that others took, in seconds.
     pub competing_s: f64,
-    /// The part of the slice in which the load had its CPUs for itself, in seconds. Under a pace all of it: frames that
+    /// The part of the slice in which the load had its CPUs to itself, in seconds. Under a pace all of it: frames that
     /// others delayed are made up for.
     pub alone_s: f64,
     /// Frames that reached the sink in that part.
@@ -501,7 +501,7 @@ pub fn stall_bound_s(slice_s: f64) -> f64 {
     0.02 + 0.05 * slice_s
 }
 
-/// A trial of which less was undisturbed says nothing about the undisturbed rate; one that had the load's CPUs for itself
+/// A trial of which less was undisturbed says nothing about the undisturbed rate; one that had the load's CPUs to itself
 /// for less says nothing at all.
 pub const UNDISTURBED_RATIO_MIN: f64 = 0.05;
 

@@ -398,10 +398,10 @@ fn clock_steps(loaded: &Loaded) -> Option<Warning> {
         code: "W227".to_owned(),
         subjects: Vec::new(),
         text: format!(
-            "the machine's clock was set while it was measured ({}): times of day in the records do not tell their order",
+            "the system clock was changed during the run ({}); timestamps in the records may be out of order",
             steps.join(", ")
         ),
-        remedy: Some("nothing: no rate and no length of a slice is taken from that clock".to_owned()),
+        remedy: Some("no action needed: rates and lengths of slices are from a clock that nobody sets".to_owned()),
         percent: None,
     })
 }

@@ -159,7 +159,7 @@ impl Cause<'_> {
                 );
             }
             "W226" => ("observations of 0 although frames were forwarded", VARIANT),
-            "W227" => ("the machine's clock was set while it was measured", None),
+            "W227" => ("the system clock was changed during the run", None),
             "W228" => {
                 let size = self.range(false);
                 return (

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AccountSource, CpuSpeed, TrialRecord};
+use fwdlab_model::{AccountSource, CpuSpeed, LoadRegime, TrialRecord};
 
 use crate::format::counted;
 use crate::report::Warning;
@@ -15,7 +15,7 @@ const RATIO_MIN: f64 = 0.01;
 
 const TRIAL_RATIO_MIN: f64 = 0.05;
 
-/// A CPU whose lowest clock was less than this part of its highest is warned of.
+/// A CPU whose clock in one block was less than this part of that in another is warned of.
 const CLOCK_RATIO_MIN: f64 = 0.95;
 
 /// What one competitor had of one CPU.
@@ -47,6 +47,7 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
             share.blocks.insert(trial.block);
         }
     }
+    let is_left_out = loaded.resolved.traffic.regime != LoadRegime::Paced;
     let is_guess = accepted().any(|of| of.record.cpu_account == Some(AccountSource::Clocks));
     let mut competitors: Vec<_> = shares.into_iter().collect();
     competitors.retain(|(_, share)| {
@@ -57,12 +58,12 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
         code: "W225".to_owned(),
         subjects: vec![text::one_line(name)],
         text: format!(
-            "had {}{:.1} % of the measured time on CPU {cpu}, which is the load's (up to {:.0} % of a trial, in {}); \
-             that time is left out of the rates",
+            "had {}{:.1} % of the measured time on CPU {cpu}, which is the load's (up to {:.0} % of a trial, in {}){}",
             if is_guess { "probably " } else { "" },
             share.time_s / measured_s * 100.0,
             share.greatest_ratio * 100.0,
             counted(share.blocks.len() as u64, "block"),
+            if is_left_out { "; that time is left out of the rates" } else { "" },
         ),
         remedy: Some(format!(
             "stop it or keep it off CPU {cpu}; or name another load_cpu in the lab file"
@@ -75,42 +76,40 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
     warnings
 }
 
-/// CPUs that were throttled, or clocked up and down.
+/// CPUs that were throttled, or clocked up and down from block to block.
 fn slowed(loaded: &Loaded) -> Vec<Warning> {
-    let mut of_cpu: BTreeMap<u32, CpuSpeed> = BTreeMap::new();
+    let mut of_cpu: BTreeMap<u32, Vec<&CpuSpeed>> = BTreeMap::new();
     let accepted = loaded.attempts.iter();
     let accepted = accepted.filter(|attempt| attempt.fate == Fate::Accepted);
     for speed in accepted.flat_map(|attempt| &attempt.record.cpu_speeds) {
-        let all = of_cpu.entry(speed.cpu).or_insert_with(|| CpuSpeed {
-            throttled: 0,
-            ..speed.clone()
-        });
-        all.lowest_khz = all.lowest_khz.min(speed.lowest_khz);
-        all.highest_khz = all.highest_khz.max(speed.highest_khz);
-        all.throttled += speed.throttled;
+        of_cpu.entry(speed.cpu).or_default().push(speed);
     }
-    of_cpu
-        .into_values()
-        .filter_map(|of| slowed_cpu(&of))
-        .collect()
+    let of_cpu = of_cpu.into_iter();
+    of_cpu.filter_map(|(cpu, of)| slowed_cpu(cpu, &of)).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "clocks are far below 2^53 kHz")]
-fn slowed_cpu(of: &CpuSpeed) -> Option<Warning> {
-    let (low, high) = (of.lowest_khz? as f64, of.highest_khz? as f64);
-    let (text, remedy) = if of.throttled > 0 {
+fn slowed_cpu(cpu: u32, blocks: &[&CpuSpeed]) -> Option<Warning> {
+    // The highest clock of a block is what it is able to hold; a single reading may be of a moment without load.
+    let clocks_ghz = blocks.iter().filter_map(|of| of.highest_khz);
+    let clocks_ghz: Vec<f64> = clocks_ghz.map(gigahertz).collect();
+    let low = clocks_ghz.iter().copied().reduce(f64::min);
+    let high = clocks_ghz.iter().copied().reduce(f64::max);
+    let (low, high) = low.zip(high).unwrap_or((1.0, 1.0));
+    let clocks = if clocks_ghz.is_empty() {
+        String::new()
+    } else {
+        format!(", at {low:.2} to {high:.2} GHz")
+    };
+    let throttled: u64 = blocks.iter().map(|of| of.throttled).sum();
+    let (text, remedy) = if throttled > 0 {
+        let times = counted(throttled, "time");
         (
-            format!(
-                "was slowed down {} for being too hot, at {:.2} to {:.2} GHz",
-                counted(of.throttled, "time"),
-                low / 1e6,
-                high / 1e6
-            ),
+            format!("was slowed down {times} for being too hot{clocks}"),
             "cool the machine, or set a clock that it can hold",
         )
     } else if low < high * CLOCK_RATIO_MIN {
         (
-            format!("was clocked at {:.2} to {:.2} GHz", low / 1e6, high / 1e6),
+            format!("was clocked at {low:.2} to {high:.2} GHz from block to block"),
             "set a fixed clock: cpupower frequency-set -g performance, and no turbo",
         )
     } else {
@@ -118,11 +117,16 @@ fn slowed_cpu(of: &CpuSpeed) -> Option<Warning> {
     };
     Some(Warning {
         code: "W228".to_owned(),
-        subjects: vec![format!("CPU {}", of.cpu)],
+        subjects: vec![format!("CPU {cpu}")],
         text,
         remedy: Some(remedy.to_owned()),
         percent: Some((1.0 - low / high) * 100.0),
     })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "clocks are far below 2^53 kHz")]
+fn gigahertz(khz: u64) -> f64 {
+    khz as f64 / 1e6
 }
 
 /// Observations of 0 beside frames that were forwarded, variant by variant.
@@ -136,8 +140,11 @@ fn silent<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Vec<Warning> {
         code: "W226".to_owned(),
         subjects: vec![text::one_line(variant)],
         text: format!(
-            "{} of 0 although frames were forwarded: in most slices nothing came out in the time that counts (block {})",
-            counted(blocks.len() as u64, "observation"),
+            "{} 0 although frames were forwarded: most slices had no frames in their counted time (block {})",
+            match blocks.len() {
+                1 => "1 observation is".to_owned(),
+                number => format!("{number} observations are"),
+            },
             blocks.join(", ")
         ),
         remedy: Some(

@@ -1096,25 +1096,25 @@ fn competitors_silent_observations_and_clock_steps_are_warned_of() {
     );
     let page = &render::derived_files(&report, &loaded).unwrap()["report.html"];
     assert!(!page.contains("<b>compiler</b>"), "a name is text");
-    let speed = |lowest_khz, throttled| CpuSpeed {
+    let speed = |highest_khz, throttled| CpuSpeed {
         cpu: 3,
-        lowest_khz: Some(lowest_khz),
-        highest_khz: Some(3_400_000),
+        lowest_khz: Some(800_000),
+        highest_khz,
         throttled,
     };
-    loaded.attempts[0].record.cpu_speeds = vec![speed(3_300_000, 0)];
     let warned = |loaded: &_| {
         let report = Report::build(loaded).unwrap();
-        let found = report
-            .warnings
-            .into_iter()
-            .find(|warning| warning.code == "W228");
+        let found = report.warnings.into_iter().find(|warning| warning.code == "W228");
         found.map(|warning| warning.text)
     };
+    loaded.attempts[0].record.cpu_speeds = vec![speed(Some(3_400_000), 0)];
+    loaded.attempts[1].record.cpu_speeds = vec![speed(Some(3_300_000), 0)];
     assert_eq!(warned(&loaded), None);
-    loaded.attempts[1].record.cpu_speeds = vec![speed(1_700_000, 0)];
-    assert_eq!(warned(&loaded).unwrap(), "was clocked at 1.70 to 3.40 GHz");
-    loaded.attempts[2].record.cpu_speeds = vec![speed(1_900_000, 2)];
+    loaded.attempts[1].record.cpu_speeds = vec![speed(Some(1_700_000), 0)];
+    let moved = "was clocked at 1.70 to 3.40 GHz from block to block";
+    assert_eq!(warned(&loaded).unwrap(), moved);
+    // One of which no clock is known does not hide the others.
+    loaded.attempts[2].record.cpu_speeds = vec![speed(None, 2)];
     let hot = "was slowed down 2 times for being too hot, at 1.70 to 3.40 GHz";
     assert_eq!(warned(&loaded).unwrap(), hot);
 }

@@ -1,7 +1,8 @@
 //! CPU time of threads and processes, as fine as the scheduler counts it, and readable by everybody.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -29,6 +30,37 @@ fn cpu_time(number: u32, kind: i32) -> Option<Duration> {
     // The number's complement in the upper bits, as `clock_getcpuclockid` of the C library makes it.
     let clock = ClockId::from_raw((!number).wrapping_shl(3) | kind);
     Some(clock_gettime(clock).ok()?.into())
+}
+
+/// How long a thread has waited for a CPU while it could have run.
+#[derive(Debug)]
+pub struct RunDelay(File);
+
+impl RunDelay {
+    /// That of a thread of this process; none where the kernel does not count it (`CONFIG_SCHED_INFO`).
+    #[must_use]
+    pub fn of_thread(thread: u32) -> Option<Self> {
+        let file = File::open(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+        let delay = Self(file);
+        delay.read()?;
+        Some(delay)
+    }
+
+    /// The sum of all waits that have ended; none where the thread has ended.
+    #[must_use]
+    pub fn read(&self) -> Option<Duration> {
+        let mut text = [0; 80];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        parse_schedstat(str::from_utf8(&text[..length]).ok()?)
+    }
+}
+
+/// The second number; three zeros are what kernels print that do not count.
+fn parse_schedstat(text: &str) -> Option<Duration> {
+    let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
+    let mut next = || numbers.next()?.ok();
+    let (_ran_ns, waited_ns, turns) = (next()?, next()?, next()?);
+    (turns > 0).then(|| Duration::from_nanos(waited_ns))
 }
 
 /// The threads of this process that may run on one CPU only.
@@ -134,6 +166,17 @@ mod tests {
     }
 
     #[test]
+    fn waiting_is_the_second_number() {
+        let waited = |text| parse_schedstat(text).map(|waited| waited.as_nanos());
+        assert_eq!(waited("12 345 6\n"), Some(345));
+        assert_eq!(waited("0 0 0\n"), None);
+        assert_eq!(waited("12 345"), None);
+        // This thread has run, or it would not ask.
+        assert!(RunDelay::of_thread(this_thread()).is_some());
+        assert!(RunDelay::of_thread(u32::MAX).is_none());
+    }
+
+    #[test]
     fn a_name_may_hold_anything() {
         let fields = "S 1 2 3 0 -1 4 5 6 7 8 9 10 11 12 20 0 1 0 13 14 15 16 17 18 19 20 21 0 0 0 0 0 0 0 17 5 0 0";
         let (name, cpu) = parse_stat(&format!("12 (a ) (b) {fields}")).unwrap();
@@ -144,6 +187,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text: String) {
             parse_stat(&text);
+            parse_schedstat(&text);
             parse_stat(&format!("1 (x) {text}"));
         }
     }

@@ -18,7 +18,7 @@ const MARK: &str = "FWDLAB_STARTED";
 /// How long processes may take to end once they are killed: one that waits for a disk ends when that answers.
 const ENDING_MAX: Duration = Duration::from_secs(5);
 
-/// The descendants of a program: those in a control group of their own where there can be one, else those whose
+/// The descendants of a program: those in a control group of their own, where there can be one, and those whose
 /// environment has their mark.
 ///
 /// Out of a control group only root's programs come. A mark is inherited by whatever does not clear its environment, those
@@ -99,8 +99,9 @@ impl Descendants {
     pub fn end(&self) -> Result<(), SysError> {
         let failed = |error| SysError::new(format!("ending what {} started", self.mark), error);
         if let Some(group) = self.group.as_deref().filter(|group| group.is_dir()) {
-            return end_group(group).map_err(failed);
+            end_group(group).map_err(failed)?;
         }
+        // Those that could not join the group, or were moved to another one.
         let deadline = Instant::now() + ENDING_MAX;
         while self.kill_marked().map_err(failed)? > 0 {
             if Instant::now() > deadline {
@@ -214,7 +215,10 @@ fn kill_members(group: &Path) -> io::Result<()> {
 
 fn remove_group(group: &Path) -> io::Result<()> {
     for below in groups_below(group) {
-        remove_group(&below)?;
+        match remove_group(&below) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
     fs::remove_dir(group)
 }

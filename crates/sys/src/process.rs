@@ -61,14 +61,26 @@ pub fn kernel_threads(name_prefix: &str) -> Result<Vec<u32>, SysError> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid| {
-            // One that ends meanwhile is none. Only the kernel's threads have no program.
+            // One that ends meanwhile is none.
             fs::read_to_string(format!("/proc/{pid}/comm"))
                 .is_ok_and(|name| name.starts_with(name_prefix))
-                && fs::read_link(format!("/proc/{pid}/exe")).is_err()
+                && is_of_the_kernel(*pid)
         })
         .collect();
     threads.sort_unstable();
     Ok(threads)
+}
+
+/// Whether a process is a thread of the kernel's: a program may call itself what it likes.
+fn is_of_the_kernel(pid: u32) -> bool {
+    /// From the kernel's `include/linux/sched.h`.
+    const PF_KTHREAD: u64 = 0x0020_0000;
+    let flags = || -> Option<u64> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+        fields.skip(6).next()?.parse().ok()
+    };
+    flags().is_some_and(|flags| flags & PF_KTHREAD != 0)
 }
 
 /// Lets a thread of the kernel's run on one CPU only.

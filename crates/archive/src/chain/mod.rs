@@ -11,9 +11,10 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use fwdlab_model::{sha256, sha256_of};
-use fwdlab_sys::Input;
+use fwdlab_sys::Bounded;
 use serde::{Deserialize, Serialize};
 
+use crate::input::input;
 use crate::load::Finished;
 
 pub(crate) use writer::ChainWriter;
@@ -105,22 +106,20 @@ impl Seal {
 
 /// SHA-256 of a file, which is never held as a whole.
 ///
-/// A pipe or a device is refused: reading it might never end.
-pub(crate) fn sha256_of_file(path: &Path) -> io::Result<String> {
-    sha256_of(open_file(path)?)
-}
-
-fn open_file(path: &Path) -> io::Result<File> {
-    Input::file(path, u64::MAX).open_file()
+/// It is one of a results directory, and is refused as all of these are where it lies elsewhere.
+pub(crate) fn sha256_of_file(dir: &Path, path: &Path) -> io::Result<String> {
+    sha256_of(input(dir, path).open()?)
 }
 
 /// The lines of a file, one after the other; only one is held.
 #[derive(Debug)]
-pub(crate) struct FileLines(BufReader<File>);
+pub(crate) struct FileLines(BufReader<Bounded<File>>);
 
 impl FileLines {
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        open_file(path).map(|file| Self(BufReader::new(file)))
+    /// Those of a file of a results directory.
+    pub(crate) fn open(dir: &Path, path: &Path) -> io::Result<Self> {
+        let file = input(dir, path).open()?;
+        Ok(Self(BufReader::new(file)))
     }
 
     /// The next line with its end, which only a torn last line lacks; none behind the last.
@@ -199,13 +198,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("chain.jsonl");
         fs::write(&path, "one\n\ntor").unwrap();
-        let mut lines = FileLines::open(&path).unwrap();
+        let mut lines = FileLines::open(folder.path(), &path).unwrap();
         assert_eq!(lines.next().unwrap().unwrap(), b"one\n");
         assert_eq!(lines.next().unwrap().unwrap(), b"\n");
         let torn = lines.next().unwrap().unwrap();
         assert!(!is_whole(&torn), "{torn:?}");
         assert_eq!(lines.next().unwrap(), None);
-        let error = sha256_of_file(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("it is a folder"), "{error}");
+        let error = |path: &Path| sha256_of_file(folder.path(), path).unwrap_err().to_string();
+        assert!(error(folder.path()).contains("it is a folder"));
+        let outside = error(Path::new("/etc/passwd"));
+        assert!(outside.contains("outside"), "{outside}");
     }
 }

@@ -59,7 +59,7 @@ impl ChainWriter {
             .map(|name| loaded.dir.join(name))
             .into_iter()
             .chain(session)
-            .map(|path| Ok((layout::name_in(&loaded.dir, &path), hash_of(&path)?)));
+            .map(|path| Ok((layout::name_in(&loaded.dir, &path), hash_of(&loaded.dir, &path)?)));
         Ok(Self {
             dir: loaded.dir.clone(),
             journal: Journal::open(&path, bytes)?,
@@ -136,7 +136,7 @@ impl ChainWriter {
             .map(|name| self.dir.join(name))
             .into_iter()
             .chain(sessions)
-            .map(|path| Ok((layout::name_in(&self.dir, &path), hash_of(&path)?)))
+            .map(|path| Ok((layout::name_in(&self.dir, &path), hash_of(&self.dir, &path)?)))
             .collect::<Result<_, ArchiveError>>()?;
         Ok((self.last.clone(), files))
     }
@@ -152,7 +152,7 @@ struct Kept {
 
 fn kept(path: &Path, loaded: &Loaded) -> Result<Kept, ArchiveError> {
     let failed = || ArchiveError::io(path, "read the file");
-    let mut lines = FileLines::open(path).map_err(|error| missing_or(path, error))?;
+    let mut lines = FileLines::open(&loaded.dir, path).map_err(|error| missing_or(path, error))?;
     let mut kept = Kept {
         last: None,
         bytes: 0,
@@ -221,7 +221,7 @@ fn cut_short(loaded: &Loaded) -> Result<CutShort, ArchiveError> {
     let whole = whole.map_or(0, |index| index + 1);
     let path = loaded.dir.join(layout::TRIALS);
     let failed = || ArchiveError::io(&path, "read the file");
-    let mut lines = FileLines::open(&path).map_err(failed())?;
+    let mut lines = FileLines::open(&loaded.dir, &path).map_err(failed())?;
     for _ in 0..whole {
         lines.next().map_err(failed())?;
     }
@@ -246,15 +246,15 @@ fn cut_short(loaded: &Loaded) -> Result<CutShort, ArchiveError> {
             let attempt = name.and_then(layout::attempt_of);
             if attempt.is_some_and(|attempt| attempts.contains(&attempt)) {
                 let name = layout::name_in(&loaded.dir, &path);
-                cut_short.files.insert(name, hash_of(&path)?);
+                cut_short.files.insert(name, hash_of(&loaded.dir, &path)?);
             }
         }
     }
     Ok(cut_short)
 }
 
-fn hash_of(path: &Path) -> Result<String, ArchiveError> {
-    sha256_of_file(path).map_err(|error| missing_or(path, error))
+fn hash_of(dir: &Path, path: &Path) -> Result<String, ArchiveError> {
+    sha256_of_file(dir, path).map_err(|error| missing_or(path, error))
 }
 
 /// A file that the run wrote and that is gone, or another error.

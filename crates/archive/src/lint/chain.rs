@@ -126,8 +126,8 @@ impl Walk<'_> {
     fn blocks(&mut self) -> Result<bool, ArchiveError> {
         let failed = |path| ArchiveError::io(path, "read the file");
         let trials = self.directory.join(layout::TRIALS);
-        let mut lines = FileLines::open(self.chain).map_err(failed(self.chain))?;
-        let mut blocks = Blocks::open(&trials).map_err(failed(&trials))?;
+        let mut lines = FileLines::open(self.directory, self.chain).map_err(failed(self.chain))?;
+        let mut blocks = Blocks::open(self.directory, &trials).map_err(failed(&trials))?;
         let mut last = None;
         let mut number = 0;
         let mut next = lines.next().map_err(failed(self.chain))?;
@@ -296,7 +296,7 @@ impl Walk<'_> {
         if let Some(content) = self.hashes.get(name) {
             return content.clone();
         }
-        let content = match sha256_of_file(path) {
+        let content = match sha256_of_file(self.directory, path) {
             Ok(hash) => Content::Sha256(hash),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Content::Missing,
             Err(error) => {
@@ -475,8 +475,8 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn open(path: &Path) -> io::Result<Self> {
-        let lines = FileLines::open(path)?;
+    fn open(dir: &Path, path: &Path) -> io::Result<Self> {
+        let lines = FileLines::open(dir, path)?;
         Ok(Self { lines, number: 0 })
     }
 

@@ -33,7 +33,7 @@ pub(super) fn lint_run(loaded: &Loaded, findings: &mut Vec<Finding>) {
 
 fn lint_experiment(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let source = loaded.dir.join(layout::EXPERIMENT);
-    if let Err(error) = sha256_of_file(&source) {
+    if let Err(error) = sha256_of_file(&loaded.dir, &source) {
         let is_missing = error.kind() == io::ErrorKind::NotFound;
         let (rule, says) = if is_missing {
             (&VALUES_MISSING, "experiment.toml is missing".to_owned())

@@ -13,6 +13,7 @@ use fwdlab_model::{AccountSource, Competitor};
 
 use self::clocks::{Clocks, ProcessTimes};
 use self::scheduler::Scheduler;
+use crate::watch::Sample;
 
 /// A trial names so many competitors of each of its CPUs.
 const NAMED_MAX: usize = 8;
@@ -42,13 +43,10 @@ pub(crate) enum Reading {
 
 impl CpuAccount {
     /// The best account that this process may have of these CPUs.
-    ///
-    /// `keeps_busy` says that the load never sleeps: only then is time in which it did not run known to be somebody
-    /// else's where the scheduler does not say.
-    pub(crate) fn open(cpus: &[u32], keeps_busy: bool) -> Self {
+    pub(crate) fn open(cpus: &[u32]) -> Self {
         match Scheduler::open(cpus) {
             Some(scheduler) => Self::Scheduler(Box::new(scheduler)),
-            None => Self::Clocks(Clocks::open(cpus, keeps_busy)),
+            None => Self::Clocks(Clocks::open(cpus)),
         }
     }
 
@@ -71,12 +69,31 @@ impl CpuAccount {
         }
     }
 
-    /// Time that others took of the load's CPUs so far; only differences within a slice mean anything.
+    /// Time that others took of the load's CPUs so far, on average of these; only differences within a slice mean anything.
     pub(crate) fn taken(&self) -> Duration {
         match self {
             Self::Scheduler(scheduler) => scheduler.taken(),
             Self::Clocks(clocks) => clocks.taken(),
             Self::None => Duration::ZERO,
+        }
+    }
+
+    /// Whether it is known how much others take.
+    pub(crate) fn knows(&self) -> bool {
+        match self {
+            Self::Scheduler(_) => true,
+            Self::Clocks(clocks) => clocks.knows(),
+            Self::None => false,
+        }
+    }
+
+    /// Puts what was taken between samples where it was, as far as that is told late, and bounds what is a guess.
+    ///
+    /// Shape: all samples of a watch, and who took time meanwhile.
+    pub(crate) fn settle(&self, samples: &mut [Sample], takers: &mut Taken) {
+        if let (Self::Clocks(_), [first, .., last]) = (self, &*samples) {
+            clocks::bound(takers, last.taken.saturating_sub(first.taken));
+            clocks::spread_back(samples);
         }
     }
 
@@ -254,7 +271,7 @@ mod tests {
         if Scheduler::open(&[0]).is_none() {
             testkit::skip!("this process may not ask the kernel's scheduler");
         }
-        account_for_burners(test, "burner-a", |cpu| CpuAccount::open(&[cpu], true));
+        account_for_burners(test, "burner-a", |cpu| CpuAccount::open(&[cpu]));
     }
 
     #[test]
@@ -264,7 +281,7 @@ mod tests {
         }
         let test = "cpu_account::tests::the_clocks_tell_how_long_a_program_had_the_cpu";
         account_for_burners(test, "burner-b", |cpu| {
-            CpuAccount::Clocks(Clocks::open(&[cpu], true))
+            CpuAccount::Clocks(Clocks::open(&[cpu]))
         });
     }
 }

@@ -86,7 +86,8 @@ impl Scheduler {
 
     pub(super) fn taken(&self) -> Duration {
         let of_cpu = |cpu: &u32| self.cpus.get(cpu, 0).map_or(0, |cpu| cpu[TAKEN_NS]);
-        Duration::from_nanos(self.of_load.iter().map(of_cpu).sum())
+        let cpus = u32::try_from(self.of_load.len()).unwrap_or(u32::MAX);
+        Duration::from_nanos(self.of_load.iter().map(of_cpu).sum()) / cpus.max(1)
     }
 
     /// What each took so far, by CPU and name.

@@ -267,18 +267,20 @@ impl Undo {
                 arguments,
                 started,
             } => {
-                // It could change what is put back.
-                started.as_ref().map_or(Ok(()), Started::end)?;
+                // It could change what is put back. Where it does not end, the change stays open, and is put back now
+                // all the same.
+                let ended = started.as_ref().map_or(Ok(()), Started::end);
                 let run = || program::run_bound(arguments).map(|_| ());
                 // One of a process in a user namespace has no place where its name would lead to it.
                 let entrance = dut.and_then(Entrance::namespace);
                 if let Some(dut) = entrance.filter(|dut| dut.name() == namespace) {
-                    return dut.run(run)?;
+                    return dut.run(run)?.and(ended);
                 }
-                match fwdlab_sys::run_in_namespace(namespace, run)? {
+                let undone = match fwdlab_sys::run_in_namespace(namespace, run)? {
                     Some(result) => result,
                     None => NetworkNamespace::create("restore")?.run(run)?,
-                }
+                };
+                undone.and(ended)
             }
             Self::WriteSysctl { setting, value } => {
                 let path = Path::new("/proc/sys").join(setting);

@@ -77,8 +77,7 @@ impl<'a> Measurement<'a> {
         journal: &'a mut Journal,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let keeps_busy = resolved.traffic.regime == LoadRegime::SelfClocked;
-        let account = CpuAccount::open(&load_cpus(placement), keeps_busy);
+        let account = CpuAccount::open(&load_cpus(placement));
         let mut log = BlockLog::new(resolved, resolved.traffic.regime);
         log.cpu_account = account.source();
         log.cpu_speeds = Some(SpeedLog::start(&load_cpus(placement)));
@@ -403,7 +402,7 @@ impl<'a> Measurement<'a> {
             dut_events: BTreeMap::new(),
             dut_cpus: BTreeMap::new(),
             settings_moved: moved,
-            takers: self.account.source().map(|_| watch.takers),
+            takers: self.account.knows().then_some(watch.takers),
         })
     }
 

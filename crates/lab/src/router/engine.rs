@@ -75,16 +75,6 @@ fn load_cpus(arrangements: &Arrangements) -> Vec<u32> {
     cpus.into_iter().collect()
 }
 
-/// The account of them.
-fn account(cpus: &[u32], arrangements: &Arrangements) -> CpuAccount {
-    let mut places = arrangements.values().map(|arrangement| &arrangement.place);
-    // In turns, one thread is never without work.
-    CpuAccount::open(
-        cpus,
-        places.all(|place| matches!(place, Place::Inline { .. })),
-    )
-}
-
 /// A router at work for one variant.
 struct AtWork {
     running: Running<Worker>,
@@ -140,7 +130,7 @@ impl<'a> Measurement<'a> {
     ) -> Result<Self, LabError> {
         let mut log = BlockLog::new(resolved, regime);
         let cpus = load_cpus(arrangements);
-        let account = account(&cpus, arrangements);
+        let account = CpuAccount::open(&cpus);
         log.cpu_account = account.source();
         log.cpu_speeds = Some(SpeedLog::start(&cpus));
         let mut networks = BTreeMap::new();
@@ -309,7 +299,7 @@ impl<'a> Measurement<'a> {
                     dut_events: difference(&events(before), &events(after)),
                     dut_cpus: BTreeMap::new(),
                     settings_moved: None,
-                    takers: self.account.source().map(|_| watch.takers),
+                    takers: self.account.knows().then_some(watch.takers),
                 };
                 on_event(LabEvent::Slice(self.log.add_slice(slice)));
                 if self.log.profiles(ProfileEvery::Trial) {
