@@ -20,7 +20,8 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 -
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-const USAGE: &str = "fuzz: give names of targets in fuzz/fuzz_targets, all without; --seconds N for each (3)";
+const USAGE: &str =
+    "fuzz: give names of targets in fuzz/fuzz_targets, all without; --seconds N for each (3)";
 
 /// Builds all targets, and runs those that are named, or all.
 ///
@@ -53,7 +54,12 @@ pub(crate) fn fuzz(options: &[&str]) -> Result<()> {
             .args(["-print_final_stats=0", "-verbosity=0"])
             .arg(format!("-artifact_prefix={}/{target}-", folder.display()))
             .arg(&corpus))
-        .with_context(|| format!("fuzz: the input that {target} fails on is in {}", folder.display()))?;
+        .with_context(|| {
+            format!(
+                "fuzz: the input that {target} fails on is in {}",
+                folder.display()
+            )
+        })?;
     }
     println!("{} fuzz targets ran for {seconds} s each", chosen.len());
     Ok(())
@@ -82,7 +88,10 @@ fn parse(options: &[&str], targets: &[String]) -> Result<(Vec<String>, u32)> {
         } else if targets.iter().any(|target| target == option) {
             chosen.push(option.to_owned());
         } else {
-            bail!("{USAGE}; there is no {option:?} among {}", targets.join(", "));
+            bail!(
+                "{USAGE}; there is no {option:?} among {}",
+                targets.join(", ")
+            );
         }
     }
     if chosen.is_empty() {
@@ -108,7 +117,10 @@ mod tests {
         let targets = targets(&repository().join("fuzz/fuzz_targets")).unwrap();
         let manifest = fs::read_to_string(repository().join("fuzz/Cargo.toml")).unwrap();
         for target in &targets {
-            assert!(manifest.contains(&format!("name = \"{target}\"")), "{target}");
+            assert!(
+                manifest.contains(&format!("name = \"{target}\"")),
+                "{target}"
+            );
         }
         assert!(targets.len() > 8, "{targets:?}");
         assert_eq!(parse(&[], &targets).unwrap(), (targets.clone(), SECONDS));

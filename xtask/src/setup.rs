@@ -18,7 +18,11 @@ use Sign::{Header, Program};
 /// What is needed, the Debian package that has it, and what for.
 const PACKAGES: &[(Sign, &str, &str)] = &[
     (Program("clang"), "clang", "builds the eBPF objects"),
-    (Program("c++"), "g++", "builds libFuzzer for the fuzz targets"),
+    (
+        Program("c++"),
+        "g++",
+        "builds libFuzzer for the fuzz targets",
+    ),
     (
         Program("llvm-objdump"),
         "llvm",

@@ -32,7 +32,8 @@ impl Files for Disk {
         let folder = named_by.parent().filter(|folder| *folder != Path::new(""));
         let is_below = check_inside(path, folder.unwrap_or(Path::new("."))).is_ok();
         let mode = |metadata: fs::Metadata| metadata.permissions().mode();
-        let has = |path: &Path, right| fs::metadata(path).is_ok_and(|found| mode(found) & right != 0);
+        let has =
+            |path: &Path, right| fs::metadata(path).is_ok_and(|found| mode(found) & right != 0);
         let is_public = |path: &PathBuf| {
             let mut folders = path.ancestors().skip(1);
             has(path, READ_BY_OTHERS) && folders.all(|folder| has(folder, ENTERED_BY_OTHERS))

@@ -426,7 +426,11 @@ fn nothing_is_read_out_of_a_results_directory_through_a_link_or_from_a_device() 
             "{{\"schema\":1,\"session\":1,\"block\":1,\"attempt\":1,\"records\":\"0\",\"files\":{{\"{name}\":\"0\"}},\"before\":null}}\n"
         )
     };
-    for chain in [None, Some(link(path(&secret))), Some(link("../../../../../../etc/passwd"))] {
+    for chain in [
+        None,
+        Some(link(path(&secret))),
+        Some(link("../../../../../../etc/passwd")),
+    ] {
         let (_root, directory) = results();
         let file = directory.join("chain.jsonl");
         match chain {

@@ -110,7 +110,9 @@ fn assert_profiles_explain(directory: &Path, readme: &str) {
         if is_filter && found["blocks"].as_u64() >= found["blocks_needed"].as_u64() {
             let first = found["frames"][0]["frame"].as_str().unwrap_or_default();
             assert!(
-                first.starts_with("nft_") || first.contains("conntrack"),
+                first.starts_with("nft_")
+                    || first.starts_with("nf_")
+                    || first.contains("conntrack"),
                 "{found}"
             );
         }

@@ -89,8 +89,8 @@ pub(crate) fn watch<E: Send>(
 ) -> Result<Watch<E>, LabError> {
     // The load would stand still while the thread on its CPU looks through all of them.
     let reading = account.read();
-    let mut watch = std::thread::scope(|scope| {
-        let watching = fwdlab_sys::start_thread_in(scope, move || {
+    let mut watch: Watch<E> = std::thread::scope(|scope| {
+        let watching = fwdlab_sys::start_thread_in(scope, move || -> Result<_, LabError> {
             fwdlab_sys::pin_this_thread(cpu)?;
             // Where it may not, it takes its turn with the load.
             let _ = fwdlab_sys::prefer_this_thread();

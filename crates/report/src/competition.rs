@@ -63,7 +63,11 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
             share.time_s / measured_s * 100.0,
             share.greatest_ratio * 100.0,
             counted(share.blocks.len() as u64, "block"),
-            if is_left_out { "; that time is left out of the rates" } else { "" },
+            if is_left_out {
+                "; that time is left out of the rates"
+            } else {
+                ""
+            },
         ),
         remedy: Some(format!(
             "stop it or keep it off CPU {cpu}; or name another load_cpu in the lab file"
@@ -85,7 +89,9 @@ fn slowed(loaded: &Loaded) -> Vec<Warning> {
         of_cpu.entry(speed.cpu).or_default().push(speed);
     }
     let of_cpu = of_cpu.into_iter();
-    of_cpu.filter_map(|(cpu, of)| slowed_cpu(cpu, &of)).collect()
+    of_cpu
+        .filter_map(|(cpu, of)| slowed_cpu(cpu, &of))
+        .collect()
 }
 
 fn slowed_cpu(cpu: u32, blocks: &[&CpuSpeed]) -> Option<Warning> {

@@ -1104,7 +1104,10 @@ fn competitors_silent_observations_and_clock_steps_are_warned_of() {
     };
     let warned = |loaded: &_| {
         let report = Report::build(loaded).unwrap();
-        let found = report.warnings.into_iter().find(|warning| warning.code == "W228");
+        let found = report
+            .warnings
+            .into_iter()
+            .find(|warning| warning.code == "W228");
         found.map(|warning| warning.text)
     };
     loaded.attempts[0].record.cpu_speeds = vec![speed(Some(3_400_000), 0)];

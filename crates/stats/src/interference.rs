@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn time_that_others_took_is_left_out() {
         let mut samples = samples(&[1000; 6]);
-        for (sample, competing_s) in samples.iter_mut().zip([0.0, 0.0, 0.5, 0.51, 0.53, 0.53]) {
+        for (sample, competing_s) in samples.iter_mut().zip([0.0, 0.0, 0.5, 0.505, 0.53, 0.53]) {
             sample.competing_s = competing_s;
         }
         // From 1 to 2 half of the time, from 3 to 4 two hundredths of it.

@@ -36,7 +36,8 @@ pub use af_xdp::XdpSocket;
 pub use boot_time::BootTime;
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use cpu_time::{
-    RunDelay, process_cpu_time, process_ids, process_name_and_cpus, thread_cpu_time, threads_kept_on,
+    RunDelay, process_cpu_time, process_ids, process_name_and_cpus, thread_cpu_time,
+    threads_kept_on,
 };
 pub use cycle_counter::cycle_counter;
 pub use descendants::Descendants;

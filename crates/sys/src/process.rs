@@ -77,8 +77,8 @@ fn is_of_the_kernel(pid: u32) -> bool {
     const PF_KTHREAD: u64 = 0x0020_0000;
     let flags = || -> Option<u64> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-        fields.skip(6).next()?.parse().ok()
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+        fields.nth(6)?.parse().ok()
     };
     flags().is_some_and(|flags| flags & PF_KTHREAD != 0)
 }

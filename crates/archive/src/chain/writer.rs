@@ -59,7 +59,12 @@ impl ChainWriter {
             .map(|name| loaded.dir.join(name))
             .into_iter()
             .chain(session)
-            .map(|path| Ok((layout::name_in(&loaded.dir, &path), hash_of(&loaded.dir, &path)?)));
+            .map(|path| {
+                Ok((
+                    layout::name_in(&loaded.dir, &path),
+                    hash_of(&loaded.dir, &path)?,
+                ))
+            });
         Ok(Self {
             dir: loaded.dir.clone(),
             journal: Journal::open(&path, bytes)?,
@@ -136,7 +141,12 @@ impl ChainWriter {
             .map(|name| self.dir.join(name))
             .into_iter()
             .chain(sessions)
-            .map(|path| Ok((layout::name_in(&self.dir, &path), hash_of(&self.dir, &path)?)))
+            .map(|path| {
+                Ok((
+                    layout::name_in(&self.dir, &path),
+                    hash_of(&self.dir, &path)?,
+                ))
+            })
             .collect::<Result<_, ArchiveError>>()?;
         Ok((self.last.clone(), files))
     }

@@ -62,7 +62,8 @@ impl Clocks {
         }
         self.serving.extend(found(OF_INTERFACE));
         self.serving.retain(|&thread| {
-            process_name_and_cpus(thread).is_some_and(|(_, of)| cpus.iter().any(|cpu| of.contains(cpu)))
+            process_name_and_cpus(thread)
+                .is_some_and(|(_, of)| cpus.iter().any(|cpu| of.contains(cpu)))
         });
     }
 
@@ -119,7 +120,9 @@ pub(super) fn bound(takers: &mut Taken, taken: Duration) {
     let guessed: Duration = takers.values().sum();
     if guessed > taken {
         let part = taken.as_secs_f64() / guessed.as_secs_f64();
-        takers.values_mut().for_each(|time| *time = time.mul_f64(part));
+        takers
+            .values_mut()
+            .for_each(|time| *time = time.mul_f64(part));
     }
 }
 
@@ -193,6 +196,6 @@ mod tests {
         assert_eq!(milliseconds_between(&[0, 0, 5, 0, 1]), [1, 2, 2, 0, 1]);
         // One that began before the first sample.
         assert_eq!(milliseconds_between(&[0, 7]), [2, 2]);
-        assert_eq!(milliseconds_between(&[]), []);
+        assert!(milliseconds_between(&[]).is_empty());
     }
 }
