@@ -1,6 +1,6 @@
 //! Opening a results directory and writing into it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -656,29 +656,14 @@ fn remove_unrecorded(loaded: &Loaded) -> Result<(), ArchiveError> {
         Record::Block(block) => (block.block, block.attempt),
     };
     let recorded: BTreeSet<(u32, u32)> = loaded.records.iter().map(attempt).collect();
-    let mut unrecorded: BTreeMap<_, Vec<PathBuf>> = BTreeMap::new();
     for folder in [layout::BLOCKS, layout::PROFILES] {
         for path in entries(&loaded.dir.join(folder))? {
             let name = path.file_name().and_then(|name| name.to_str());
             let attempt = name.and_then(layout::attempt_of);
-            if let Some(attempt) = attempt.filter(|attempt| !recorded.contains(attempt)) {
-                unrecorded
-                    .entry(attempt)
-                    .or_insert_with(Vec::new)
-                    .push(path);
+            if attempt.is_some_and(|attempt| !recorded.contains(&attempt)) {
+                fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
             }
         }
-    }
-    if unrecorded.len() > 1 {
-        let what = format!(
-            "has lost the records of {} attempts whose slices are there",
-            unrecorded.len()
-        );
-        let trials = loaded.dir.join(layout::TRIALS);
-        return Err(ArchiveError::damaged(Place::file(&trials), what));
-    }
-    for path in unrecorded.into_values().flatten() {
-        fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
     }
     Ok(())
 }
