@@ -32,8 +32,8 @@ fuzz_target!(|input: &[u8]| {
         assert!(lines_of_block.is_sorted() && lines_of_block.last() <= Some(&lines));
         let backing = index.back(&block.block, place);
         assert_eq!(backing.rows.len(), block.block.rows.len());
-        if let Some(Printing::Departs(departures)) = &backing.printing {
-            assert!(!departures.is_empty());
+        if let Some(Printing::Departs(departures)) = index.printing(&block.block, &backing) {
+            assert!(departures.iter().all(|departure| departure.line <= lines));
         }
         let _ = label_contradictions(block, &backing, &index, place);
     }

@@ -16,7 +16,7 @@ const MEMORY_MB_MAX: u32 = 2048;
 
 /// What makes the compiler count the edges of the code for libFuzzer. Nightly's sanitizers find faults of memory besides,
 /// which code without `unsafe` has not.
-const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 -Cdebug-assertions \
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cdebug-assertions \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 
