@@ -1085,7 +1085,7 @@ fn competitors_silent_observations_and_clock_steps_are_warned_of() {
         "{compiler}"
     );
     assert!(
-        texts("W226")[0].contains("1 observation of 0"),
+        texts("W226")[0].contains("1 observation is 0"),
         "{:?}",
         texts("W226")
     );
