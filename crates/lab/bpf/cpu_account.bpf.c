@@ -6,7 +6,7 @@
  * that CPU is complete, as the switch to the reader was the last.
  *
  * What the kernel does with the frames of other devices after their interrupts is not charged: a program at every poll
- * would cost the load 2 to 3 %.
+ * would cost the load some percent.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

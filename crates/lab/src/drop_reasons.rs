@@ -8,9 +8,11 @@ use std::sync::OnceLock;
 
 use aya::maps::{MapData, PerCpuArray};
 use aya::programs::BtfTracePoint;
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Ebpf, EbpfLoader};
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::object_bytes;
+
+use crate::kernel_types::kernel_types;
 
 /// The kernel's reasons, until the value goes.
 pub(crate) struct DropReasons {
@@ -24,9 +26,7 @@ impl DropReasons {
     /// or not to this process.
     pub(crate) fn listen(namespace: &NetworkNamespace) -> Option<Self> {
         let number = u32::try_from(namespace.number().ok()?).ok()?;
-        // The kernel's types take a moment to read, and stay what they are.
-        static BTF: OnceLock<Option<Btf>> = OnceLock::new();
-        let btf = BTF.get_or_init(|| Btf::from_sys_fs().ok()).as_ref()?;
+        let btf = kernel_types()?;
         let mut program = EbpfLoader::new()
             .btf(Some(btf))
             .override_global("NAMESPACE", &number, true)

@@ -16,6 +16,7 @@ mod hosts;
 mod interference;
 mod journal;
 mod kernel_file;
+mod kernel_types;
 mod lab;
 mod machine;
 mod netlink;

@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use aya::maps::{Array, HashMap, MapData};
 use aya::programs::BtfTracePoint;
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Ebpf, EbpfLoader};
 use fwdlab_traffic::object_bytes;
 
 use super::{Taken, printable};
+use crate::kernel_types::kernel_types;
 
 /// The programs, each with the tracepoint at which it runs.
 const PROGRAMS: [(&str, &str); 3] = [
@@ -42,9 +42,7 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     /// Starts to account for these CPUs; none where this kernel does not tell, or not this process.
     pub(super) fn open(watched: &[u32]) -> Option<Self> {
-        // The kernel's types take a moment to read, and stay what they are.
-        static BTF: OnceLock<Option<Btf>> = OnceLock::new();
-        let btf = BTF.get_or_init(|| Btf::from_sys_fs().ok()).as_ref()?;
+        let btf = kernel_types()?;
         let processes = fs::metadata("/proc/self/ns/pid").ok()?;
         let device = kernel_device(processes.dev());
         let mut programs = EbpfLoader::new()
