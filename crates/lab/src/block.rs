@@ -18,7 +18,7 @@ use crate::cpu_speed::SpeedLog;
 use crate::interference::{counted, rate_basis, tell_undisturbed};
 use crate::profiler::Profiler;
 use crate::validity::{self, AskedLoad, TrialEvidence};
-use crate::watch::{Sample, gaps, longest_gap};
+use crate::watch::{Sample, longest_gap, usual_gap};
 
 /// A CPU that is busy for less of its time is not shown.
 const AT_WORK_RATIO_MIN: f64 = 0.1;
@@ -235,8 +235,7 @@ impl BlockLog {
     /// Notes how long nothing was read inside slices. How often it is read depends on the lab, so that the usual time
     /// is the block's own.
     fn note_stalls(&mut self) {
-        let all = self.samples.iter().flat_map(|samples| gaps(samples));
-        let usual_s = median(all.map(|gap| gap.as_secs_f64()));
+        let usual_s = usual_gap(&self.samples).as_secs_f64();
         for (slice, samples) in self.slices.iter().zip(&self.samples) {
             let longest_s = longest_gap(samples).as_secs_f64() - usual_s;
             let of_trial = (slice.family, slice.variant.clone());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fwdlab_model::record::UNDISTURBED_RATIO_MIN;
 use fwdlab_model::{AddressFamily, LoadRegime, PlannedBlock, RateBasis, SliceRecord, VariantName};
 
-use crate::watch::{Sample, gaps};
+use crate::watch::{Sample, gaps, usual_gap};
 
 /// Writes into a block's slices what was left undisturbed of them, and in what the load had its CPUs to itself; tells the
 /// calibration loop's undisturbed time.
@@ -54,13 +54,6 @@ pub(crate) fn tell_undisturbed(
         }
     }
     undisturbed_loop_ns
-}
-
-/// The usual time from one sample to the next; how often is looked depends on the lab.
-fn usual_gap(samples: &[Vec<Sample>]) -> Duration {
-    let mut all: Vec<Duration> = samples.iter().flat_map(|samples| gaps(samples)).collect();
-    all.sort_unstable();
-    all.get(all.len() / 2).copied().unwrap_or_default()
 }
 
 /// For each sample, how much later those up to it came than they usually do, where that is more than twice as late: who is
