@@ -34,7 +34,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().ok_or(usage)?;
     let times: usize = arguments.next().ok_or(usage)?.parse()?;
-    for (name, loaded, times) in [("published", published(), times), ("largest", largest(), 1)] {
+    for (name, loaded, times) in [
+        ("published", published(), times),
+        ("largest", Synthetic::largest().loaded(), 1),
+    ] {
         let mut seconds = Vec::new();
         let mut html = String::new();
         for _ in 0..times {
@@ -49,34 +52,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn variants(count: u32) -> Vec<(String, f64)> {
-    (0..count)
-        .map(|number| (format!("{} rules", number * 10), -0.2 * f64::from(number)))
-        .collect()
-}
-
 /// As many variants as the published result with most of them, in two address families, with profiles.
 fn published() -> Loaded {
     let run = Synthetic {
-        variants: variants(6),
+        variants: synthetic::rules(6),
         families: vec![AddressFamily::Inet, AddressFamily::Inet6],
         planned_blocks: 10,
         measured_blocks: 10,
         ..Synthetic::default()
     };
     profiled(run.loaded(), |_, block| stacks(block))
-}
-
-/// 200 variants of 100 blocks: 200 000 slices.
-fn largest() -> Loaded {
-    let run = Synthetic {
-        variants: variants(200),
-        control: false,
-        planned_blocks: 100,
-        measured_blocks: 100,
-        ..Synthetic::default()
-    };
-    run.loaded()
 }
 
 /// Stacks that part from each other at every depth; the same in every block but for their samples.

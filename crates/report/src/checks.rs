@@ -1,7 +1,7 @@
 //! The checks that stand beside verdicts: whether the order of the slices shows in them, whether set-ups
 //! or slices lie in two groups, whether observations drift.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::{AddressFamily, Order, SliceRecord, VariantName};
@@ -143,17 +143,18 @@ impl<'a> Checks<'a> {
                     (attempt, slices)
                 })
                 .collect();
-        let has_slices = |name: &VariantName| {
-            let mut all = attempts.iter().flat_map(|(_, slices)| slices);
-            all.any(|slice| &slice.variant == name)
-        };
+        let all = attempts.iter().flat_map(|(_, slices)| slices);
+        let with_slices: HashSet<&VariantName> = all.map(|slice| &slice.variant).collect();
         let variants: Vec<&VariantName> = loaded
             .resolved
             .variants
             .iter()
             .map(|variant| &variant.name)
-            .filter(|name| has_slices(name))
+            .filter(|name| with_slices.contains(name))
             .collect();
+        let numbered = variants.iter().enumerate();
+        let numbers: HashMap<&VariantName, usize> =
+            numbered.map(|(number, name)| (*name, number)).collect();
         let shortest_s = loaded.resolved.design.shortest_counted_s();
         let blocks = attempts
             .iter()
@@ -169,7 +170,7 @@ impl<'a> Checks<'a> {
                                 let log_rate = (frames as f64 / duration_s).ln();
                                 let counts = duration_s >= shortest_s && log_rate.is_finite();
                                 Some(OrderedSlice {
-                                    variant: variants.iter().position(|v| **v == slice.variant)?,
+                                    variant: *numbers.get(&slice.variant)?,
                                     log_rate: counts.then_some(log_rate),
                                 })
                             })
@@ -203,8 +204,7 @@ impl<'a> Checks<'a> {
             rate_noise: self.rate_noise()?,
         };
         self.order(&mut section, &mut warnings)?;
-        let by_variant: Vec<Vec<Series>> =
-            (0..self.variants.len()).map(|v| self.series(v)).collect();
+        let by_variant = self.series();
         for (name, series) in self.variants.iter().zip(&by_variant) {
             if let Some(correlation) = lag_1_autocorrelation(series)? {
                 section
@@ -222,13 +222,7 @@ impl<'a> Checks<'a> {
     /// What rates vary by, from the rounds in which every variant counts.
     fn rate_noise(&self) -> Result<Option<RateNoiseSection>, StatsError> {
         let rates_of = |round: &Vec<OrderedSlice>| -> Option<Vec<f64>> {
-            let of = |variant| {
-                round
-                    .iter()
-                    .find(|slice| slice.variant == variant)?
-                    .log_rate
-            };
-            (0..self.variants.len()).map(of).collect()
+            self.by_variant(round).into_iter().collect()
         };
         let blocks: Vec<Vec<Vec<f64>>> = self
             .blocks
@@ -305,16 +299,27 @@ impl<'a> Checks<'a> {
             .collect()
     }
 
-    /// The log rates of one variant, a series a block.
-    fn series(&self, variant: usize) -> Vec<Series> {
-        let in_round = |round: &Vec<OrderedSlice>| {
-            let mut slices = round.iter();
-            slices.find(|slice| slice.variant == variant)?.log_rate
-        };
-        let blocks = self.blocks.iter();
-        blocks
-            .map(|rounds| rounds.iter().map(in_round).collect())
-            .collect()
+    /// The log rates of every variant, a series a block.
+    fn series(&self) -> Vec<Vec<Series>> {
+        let mut by_variant = vec![vec![Series::new(); self.blocks.len()]; self.variants.len()];
+        for (number, rounds) in self.blocks.iter().enumerate() {
+            for round in rounds {
+                for (all, log_rate) in by_variant.iter_mut().zip(self.by_variant(round)) {
+                    all[number].push(log_rate);
+                }
+            }
+        }
+        by_variant
+    }
+
+    /// The log rates of a round by variant; none where it has no slice that counts.
+    fn by_variant(&self, round: &[OrderedSlice]) -> Vec<Option<f64>> {
+        let mut log_rates = vec![None; self.variants.len()];
+        // Of several the first.
+        for slice in round.iter().rev() {
+            log_rates[slice.variant] = slice.log_rate;
+        }
+        log_rates
     }
 
     /// W110 where slices lie in two groups around their block's middle one.

@@ -1,8 +1,10 @@
 //! Which records a number rests on.
 
+use std::collections::HashMap;
+
 use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AddressFamily, RateBasis, TrialRecord, VariantName};
+use fwdlab_model::{AddressFamily, RateBasis, SliceRecord, TrialRecord, VariantName};
 
 /// Which attempts at blocks are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,28 +52,57 @@ pub(crate) fn basis(attempt: &Attempt, family: AddressFamily, scope: Scope) -> R
     }
 }
 
-/// The slices of one variant and family in one attempt, as the statistics take them: what their
-/// forwarding rates rest on.
-pub(crate) fn slices(
-    attempt: &Attempt,
-    variant: &VariantName,
-    family: AddressFamily,
-    scope: Scope,
-) -> Vec<fwdlab_stats::Slice> {
-    let basis = basis(attempt, family, scope);
-    attempt
-        .slices
-        .iter()
-        .filter(|slice| &slice.variant == variant && slice.family == family)
-        .map(|slice| {
-            let (forwarded_frames, duration_s) = slice.counted(basis);
-            fwdlab_stats::Slice {
-                round: slice.round,
-                forwarded_frames,
-                duration_s,
+/// The slices of one address family, found by attempt and variant: large runs have hundreds of thousands.
+pub(crate) struct Slices<'a> {
+    pub(crate) family: AddressFamily,
+    /// By block, attempt and variant, in the order in which they were written.
+    by_trial: HashMap<(u32, u32, &'a VariantName), Vec<&'a SliceRecord>>,
+}
+
+impl<'a> Slices<'a> {
+    pub(crate) fn of(loaded: &'a Loaded, family: AddressFamily) -> Self {
+        let mut by_trial: HashMap<_, Vec<_>> = HashMap::new();
+        for attempt in &loaded.attempts {
+            let Attempt { record, slices, .. } = attempt;
+            for slice in slices.iter().filter(|slice| slice.family == family) {
+                let trial = (record.block, record.attempt, &slice.variant);
+                by_trial.entry(trial).or_default().push(slice);
             }
-        })
-        .collect()
+        }
+        Self { family, by_trial }
+    }
+
+    /// The slices of one variant in one attempt.
+    pub(crate) fn of_trial<'b>(
+        &'b self,
+        attempt: &Attempt,
+        variant: &'b VariantName,
+    ) -> &'b [&'a SliceRecord] {
+        let record = &attempt.record;
+        let slices = self.by_trial.get(&(record.block, record.attempt, variant));
+        slices.map_or(&[], Vec::as_slice)
+    }
+
+    /// The same as the statistics take them: what their forwarding rates rest on.
+    pub(crate) fn counted(
+        &self,
+        attempt: &Attempt,
+        variant: &VariantName,
+        scope: Scope,
+    ) -> Vec<fwdlab_stats::Slice> {
+        let basis = basis(attempt, self.family, scope);
+        let slices = self.of_trial(attempt, variant).iter();
+        slices
+            .map(|slice| {
+                let (forwarded_frames, duration_s) = slice.counted(basis);
+                fwdlab_stats::Slice {
+                    round: slice.round,
+                    forwarded_frames,
+                    duration_s,
+                }
+            })
+            .collect()
+    }
 }
 
 /// The part of the measured time, over the attempts that stand, in which the load CPU was disturbed;

@@ -14,7 +14,7 @@ use fwdlab_stats::{
 use crate::checks;
 use crate::cpu_time;
 use crate::error::ReportError;
-use crate::evidence::{self, Scope};
+use crate::evidence::{self, Scope, Slices};
 use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::offered_load;
 use crate::report::{
@@ -42,6 +42,7 @@ pub(crate) fn judge(
         loaded,
         comparison,
         family,
+        slices: Slices::of(loaded, family),
         is_carried_whole: offered_load::is_carried_whole(loaded, comparison, family),
     };
     let accepted = judge.family_of(Scope::Accepted)?;
@@ -88,7 +89,7 @@ pub(crate) fn judge(
     ));
     let (factorial, factorial_warnings) = accepted.factorial.unzip();
     warnings.extend(factorial_warnings.unwrap_or_default());
-    let offered_load = offered_load::rows(loaded, comparison, family, &accepted.rows)
+    let offered_load = offered_load::rows(loaded, comparison, &judge.slices, &accepted.rows)
         .map_err(|source| judge.error(source))?;
     warnings.extend(
         offered_load
@@ -128,6 +129,7 @@ struct Judge<'a> {
     loaded: &'a Loaded,
     comparison: &'a Comparison,
     family: AddressFamily,
+    slices: Slices<'a>,
     /// Whether the rates are those of the load.
     is_carried_whole: bool,
 }
@@ -367,7 +369,7 @@ impl Judge<'_> {
             .filter_map(|attempt| {
                 let trial = evidence::trial(attempt, variant, self.family)?;
                 if scope == Scope::AllTime {
-                    let slices = evidence::slices(attempt, variant, self.family, scope);
+                    let slices = self.slices.counted(attempt, variant, scope);
                     let observation =
                         fwdlab_stats::observation(&slices, self.shortest_counted_s()).ok()?;
                     return Some(observation.median_forwarding_rate_pps);
@@ -396,8 +398,8 @@ impl Judge<'_> {
                 continue;
             };
             let block = attempt.record.block;
-            let slices = evidence::slices(attempt, variant, self.family, scope);
-            let baseline_slices = evidence::slices(attempt, baseline, self.family, scope);
+            let slices = self.slices.counted(attempt, variant, scope);
+            let baseline_slices = self.slices.counted(attempt, baseline, scope);
             // Whole measurements have observations and no slices.
             let effect = if slices.is_empty() && baseline_slices.is_empty() {
                 whole_effect(trial, baseline_trial)

@@ -5,9 +5,9 @@
 //! is offered follows from what is forwarded: offered load is the outcome, and an effect adjusted for it
 //! would be no effect at all.
 
-use fwdlab_archive::{Attempt, Loaded};
+use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, Comparison, LoadRegime, NOT_TRANSMITTED, TrialRecord, VariantName,
+    AddressFamily, Comparison, LoadRegime, NOT_TRANSMITTED, SliceRecord, TrialRecord, VariantName,
 };
 use fwdlab_stats::{
     AdjustedEffect, ArmsCovariate, CovariateArm, Interval, SignedRank, Slice, Slope, StatsError,
@@ -16,7 +16,7 @@ use fwdlab_stats::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{self, Scope};
+use crate::evidence::{self, Scope, Slices};
 use crate::format;
 use crate::report::{IntervalSection, Row, Warning};
 use crate::sections::interval_section;
@@ -227,7 +227,7 @@ pub(crate) fn held_by_load(
 pub(crate) fn rows(
     loaded: &Loaded,
     comparison: &Comparison,
-    family: AddressFamily,
+    slices: &Slices<'_>,
     rows: &[Row],
 ) -> Result<Vec<OfferedLoadRow>, StatsError> {
     if loaded.regime() == LoadRegime::SelfClocked {
@@ -235,7 +235,7 @@ pub(crate) fn rows(
     }
     let mut found = Vec::new();
     for row in rows {
-        let sides = Sides::of_row(loaded, &comparison.baseline, family, row)?;
+        let sides = Sides::of_row(loaded, &comparison.baseline, slices, row)?;
         if !sides.shifts.is_empty() {
             let design = &loaded.resolved.design;
             let settings = VerdictSettings {
@@ -357,7 +357,7 @@ impl Sides {
     fn of_row(
         loaded: &Loaded,
         baseline: &VariantName,
-        family: AddressFamily,
+        slices: &Slices<'_>,
         row: &Row,
     ) -> Result<Self, StatsError> {
         let mut sides = Self::default();
@@ -368,14 +368,14 @@ impl Sides {
                 .iter()
                 .find(|attempt| attempt.record.block == effect.block);
             let Some((attempt, trial, baseline_trial)) = of_block.and_then(|attempt| {
-                let trial = evidence::trial(attempt, &row.variant, family)?;
-                let baseline_trial = evidence::trial(attempt, baseline, family)?;
+                let trial = evidence::trial(attempt, &row.variant, slices.family)?;
+                let baseline_trial = evidence::trial(attempt, baseline, slices.family)?;
                 Some((attempt, trial, baseline_trial))
             }) else {
                 continue;
             };
-            let offered = offered_slices(attempt, &row.variant, family);
-            let baseline_offered = offered_slices(attempt, baseline, family);
+            let offered = offered_slices(slices.of_trial(attempt, &row.variant));
+            let baseline_offered = offered_slices(slices.of_trial(attempt, baseline));
             // Estimated as the effect is; whole measurements have no slices.
             let shift = if offered.is_empty() && baseline_offered.is_empty() {
                 log_ratio(offered_pps(trial), offered_pps(baseline_trial))
@@ -465,12 +465,10 @@ pub(crate) fn offered_pps(trial: &TrialRecord) -> f64 {
     trial.offered_frames as f64 / trial.measured_s
 }
 
-/// The slices of one variant with what was offered in them.
-fn offered_slices(attempt: &Attempt, variant: &VariantName, family: AddressFamily) -> Vec<Slice> {
-    attempt
-        .slices
+/// Slices with what was offered in them.
+fn offered_slices(slices: &[&SliceRecord]) -> Vec<Slice> {
+    slices
         .iter()
-        .filter(|slice| &slice.variant == variant && slice.family == family)
         .map(|slice| Slice {
             round: slice.round,
             forwarded_frames: slice.offered_frames,

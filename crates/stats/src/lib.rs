@@ -8,6 +8,7 @@ mod autocorrelation;
 mod block_effect;
 mod bootstrap;
 mod ceiling;
+mod cells;
 mod control;
 mod correlation;
 mod covariate;

@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 
+use crate::cells::{Cells, Place, ROUNDING};
 use crate::error::StatsError;
 use crate::generator::Generator;
-use crate::least_squares::Factored;
 use crate::monte_carlo::{drawn_p, draws_and_one};
-use crate::spread::robust_deviation;
 
 /// The level of the test of the predecessor, and of that of the place, for all slices of a report.
 ///
@@ -15,9 +14,8 @@ use crate::spread::robust_deviation;
 /// 0.6, which the orders do not cover. See `tests/checks_calibration.rs` and `cargo xtask calibrate`.
 pub const ORDER_LEVEL: f64 = 0.005;
 
-/// A slice further from what its block, round and variant explain than so many robust standard
-/// deviations counts as if it were no further.
-const DEVIATIONS_MAX: f64 = 3.0;
+/// Scores that differ by less are the same, in parts of all that is left of the log rates.
+const TIE: f64 = 1e-6;
 
 /// One slice in the order of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -313,14 +311,14 @@ impl Test<'_> {
     /// What is left of every slice where rounds and variants are taken out; NaN where nothing
     /// counts. It belongs to a variant in a round, whatever the order.
     fn residuals(&self) -> Vec<Vec<Vec<f64>>> {
-        let cells = Cells::all(self.blocks);
-        let fit = cells.robust_fit(&[]).unwrap_or_default();
+        let cells = all_cells(self.blocks);
         let mut residuals: Vec<Vec<Vec<f64>>> = self
             .blocks
             .iter()
             .map(|block| vec![vec![f64::NAN; self.variants]; block.rows.len()])
             .collect();
-        for (&(block, round, variant), residual) in cells.places.iter().zip(fit.residuals) {
+        for (&(block, round, variant), residual) in cells.places().iter().zip(cells.fit().residuals)
+        {
             residuals[block][round][variant] = residual;
         }
         residuals
@@ -338,22 +336,8 @@ impl Test<'_> {
                 }
             });
         }
-        let cells = Cells::new(self.blocks, places);
-        let last = self.variants - 1;
-        let columns: Option<Vec<Vec<f64>>> = (0..last)
-            .map(|column| {
-                let column_of = |&label: &usize| {
-                    f64::from(u8::from(label == column)) - f64::from(u8::from(label == last))
-                };
-                let whole: Vec<f64> = labels.iter().map(column_of).collect();
-                let centred = cells.centred(&whole);
-                let square = |column: &[f64]| column.iter().map(|x| x * x).sum::<f64>();
-                (square(&centred) > LEFT_MIN * square(&whole)).then_some(centred)
-            })
-            .collect();
-        let mut effects = cells.robust_fit(&columns?)?.coefficients;
-        effects.push(-effects.iter().sum::<f64>());
-        Some(effects)
+        let fit = cells(self.blocks, places).fit_labels(&labels, self.variants)?;
+        Some(fit.effects)
     }
 
     fn largest_bias(&self, effects: &[f64]) -> f64 {
@@ -379,6 +363,24 @@ impl Test<'_> {
     }
 }
 
+/// All slices that count.
+fn all_cells(blocks: &[Block]) -> Cells {
+    let mut places = Vec::new();
+    for (number, block) in blocks.iter().enumerate() {
+        for (round, log_rates) in block.log_rates.iter().enumerate() {
+            let counted = (0..log_rates.len()).filter(|variant| !log_rates[*variant].is_nan());
+            places.extend(counted.map(|variant| (number, round, variant)));
+        }
+    }
+    cells(blocks, places)
+}
+
+fn cells(blocks: &[Block], places: Vec<Place>) -> Cells {
+    let log_rate = |&(block, round, variant): &Place| blocks[block].log_rates[round][variant];
+    let log_rates = places.iter().map(log_rate).collect();
+    Cells::new(places, log_rates)
+}
+
 /// The next orders of all blocks, as on an odometer.
 fn next_orders(orders: &mut [Vec<usize>]) {
     for order in orders {
@@ -401,161 +403,6 @@ fn next_permutation(order: &mut [usize]) -> bool {
     order.swap(rise, larger);
     order[rise + 1..].reverse();
     true
-}
-
-/// Slices that count, each in a round and of a variant of a block.
-struct Cells {
-    /// Block, round and variant.
-    places: Vec<(usize, usize, usize)>,
-    log_rates: Vec<f64>,
-    /// The number of each slice's block and round, and of its block and variant.
-    groups: [Vec<usize>; 2],
-    /// How many slices each of these has.
-    sizes: [Vec<f64>; 2],
-    /// What is smaller is rounding.
-    rounding: f64,
-}
-
-/// Scores that differ by less are the same, in parts of all that is left of the log rates.
-const TIE: f64 = 1e-6;
-
-/// Differences of log rates are not known better, in parts of the log rate.
-const ROUNDING: f64 = 1e-12;
-
-#[derive(Default)]
-struct RobustFit {
-    coefficients: Vec<f64>,
-    residuals: Vec<f64>,
-}
-
-/// How often means are taken out in turn: with whole rounds once is enough.
-const SWEEPS_MAX: usize = 1000;
-/// The part of the labels' squares that has to be left when rounds and variants are taken out.
-const LEFT_MIN: f64 = 1e-6;
-/// How often outlying slices are drawn in.
-const WINSORISE_TIMES: usize = 10;
-
-impl Cells {
-    fn all(blocks: &[Block]) -> Self {
-        let mut places = Vec::new();
-        for (number, block) in blocks.iter().enumerate() {
-            for (round, log_rates) in block.log_rates.iter().enumerate() {
-                let counted = (0..log_rates.len()).filter(|variant| !log_rates[*variant].is_nan());
-                places.extend(counted.map(|variant| (number, round, variant)));
-            }
-        }
-        Self::new(blocks, places)
-    }
-
-    fn new(blocks: &[Block], places: Vec<(usize, usize, usize)>) -> Self {
-        let log_rates: Vec<f64> = places
-            .iter()
-            .map(|&(block, round, variant)| blocks[block].log_rates[round][variant])
-            .collect();
-        let largest = log_rates
-            .iter()
-            .fold(0.0_f64, |most, rate| most.max(rate.abs()));
-        let grouped = |of: fn(&(usize, usize, usize)) -> (usize, usize)| {
-            let mut numbers = std::collections::BTreeMap::new();
-            let mut sizes = Vec::new();
-            let groups: Vec<usize> = places
-                .iter()
-                .map(|place| {
-                    let next = numbers.len();
-                    let number = *numbers.entry(of(place)).or_insert(next);
-                    if number == sizes.len() {
-                        sizes.push(0.0);
-                    }
-                    sizes[number] += 1.0;
-                    number
-                })
-                .collect();
-            (groups, sizes)
-        };
-        let (rounds, round_sizes) = grouped(|&(block, round, _)| (block, round));
-        let (variants, variant_sizes) = grouped(|&(block, _, variant)| (block, variant));
-        Self {
-            places,
-            log_rates,
-            groups: [rounds, variants],
-            sizes: [round_sizes, variant_sizes],
-            rounding: largest * ROUNDING,
-        }
-    }
-
-    /// The values with the means of rounds and variants taken out, block by block.
-    fn centred(&self, values: &[f64]) -> Vec<f64> {
-        let mut values = values.to_vec();
-        let scale = values
-            .iter()
-            .fold(0.0_f64, |most, value| most.max(value.abs()));
-        for _ in 0..SWEEPS_MAX {
-            let mut largest = 0.0_f64;
-            for (groups, sizes) in self.groups.iter().zip(&self.sizes) {
-                let mut means = vec![0.0; sizes.len()];
-                for (value, group) in values.iter().zip(groups) {
-                    means[*group] += value / sizes[*group];
-                }
-                for (value, group) in values.iter_mut().zip(groups) {
-                    *value -= means[*group];
-                }
-                largest = means
-                    .iter()
-                    .fold(largest, |most, mean| most.max(mean.abs()));
-            }
-            if largest <= 1e-13 * scale {
-                break;
-            }
-        }
-        values
-    }
-
-    /// Fits centred columns beside rounds and variants; none where they depend on each other.
-    fn robust_fit(&self, columns: &[Vec<f64>]) -> Option<RobustFit> {
-        let factored = Factored::new(columns.to_vec()).ok()?;
-        let mut drawn_in = self.log_rates.clone();
-        let mut fit = self.fit(columns, &factored, &drawn_in);
-        for _ in 0..WINSORISE_TIMES {
-            // What the fit leaves of the log rates themselves.
-            let residuals: Vec<f64> = self
-                .log_rates
-                .iter()
-                .zip(&drawn_in)
-                .zip(&fit.residuals)
-                .map(|((value, drawn_in), residual)| value - drawn_in + residual)
-                .collect();
-            let bound = DEVIATIONS_MAX * robust_deviation(&residuals).unwrap_or(0.0);
-            if bound <= self.rounding || residuals.iter().all(|residual| residual.abs() <= bound) {
-                break;
-            }
-            for ((drawn_in, value), residual) in
-                drawn_in.iter_mut().zip(&self.log_rates).zip(&residuals)
-            {
-                *drawn_in = value - residual + residual.clamp(-bound, bound);
-            }
-            fit = self.fit(columns, &factored, &drawn_in);
-        }
-        Some(fit)
-    }
-
-    fn fit(&self, columns: &[Vec<f64>], factored: &Factored, values: &[f64]) -> RobustFit {
-        let mut residuals = self.centred(values);
-        let coefficients = factored.coefficients(residuals.clone());
-        for (column, coefficient) in columns.iter().zip(&coefficients) {
-            for (residual, entry) in residuals.iter_mut().zip(column) {
-                *residual -= coefficient * entry;
-            }
-        }
-        for residual in &mut residuals {
-            if residual.abs() <= self.rounding {
-                *residual = 0.0;
-            }
-        }
-        RobustFit {
-            coefficients,
-            residuals,
-        }
-    }
 }
 
 #[cfg(test)]

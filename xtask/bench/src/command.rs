@@ -1,5 +1,6 @@
 //! Commands, and what they take.
 
+use std::env;
 use std::fs;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -11,6 +12,13 @@ use crate::bench::Bench;
 
 /// The root of the repository.
 pub(crate) const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// The cargo that runs this.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(REPOSITORY);
+    cargo
+}
 
 /// How long a command takes from its start to its end.
 pub(crate) fn seconds(bench: &Bench, mut command: Command) -> Result<f64> {

@@ -19,6 +19,7 @@ mod figure;
 mod generator;
 mod harness;
 mod inline;
+mod large;
 mod ministat;
 mod noise;
 mod page;
@@ -56,6 +57,8 @@ enum Command {
     Gen(generator::Settings),
     /// The harness: what it costs the rate that it measures, and how fast it switches
     Lab(harness::Settings),
+    /// A large run: how long report and lint take, and with how much memory
+    Large(large::Settings),
     /// ministat: ours beside the one that is installed
     Ministat(ministat::Settings),
     /// The noise: how wide the intervals of whole runs are, and whether they hold what they should
@@ -94,6 +97,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Command::Archive(settings) => ("archive", archive::run(&bench, settings)?),
         Command::Gen(settings) => ("gen", generator::run(&bench, settings)?),
         Command::Lab(settings) => ("lab", harness::run(&bench, settings)?),
+        Command::Large(settings) => ("large", large::run(&bench, settings)?),
         Command::Ministat(settings) => ("ministat", ministat::run(&bench, settings)?),
         Command::Noise(settings) => ("noise", noise::run(&bench, settings)?),
         Command::Page(settings) => ("page", page::run(&bench, settings)?),

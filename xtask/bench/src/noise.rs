@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
-use crate::command::REPOSITORY;
+use crate::command::{REPOSITORY, cargo};
 use crate::figure::{Figure, Outcome};
 use crate::pairs::median;
 
@@ -140,10 +140,8 @@ fn figure(what: &str, intervals: &[Interval], truth: f64, truth_words: &str) -> 
 
 /// Builds the program as users do, and tells where it is: beside this one.
 pub(crate) fn build() -> Result<PathBuf> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = cargo()
         .args(["build", "--quiet", "--release", "--package", "fwdlab"])
-        .current_dir(REPOSITORY)
         .status()
         .context("building fwdlab")?;
     if !status.success() {

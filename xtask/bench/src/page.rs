@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::bench::Bench;
-use crate::command::REPOSITORY;
+use crate::command::{REPOSITORY, cargo};
 use crate::figure::{Figure, Outcome};
 
 const BUILD_MAX_MS: f64 = 300.0;
@@ -124,12 +124,6 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
             "",
         ),
     ])
-}
-
-fn cargo() -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(REPOSITORY);
-    cargo
 }
 
 fn output(bench: &Bench, command: &mut Command) -> Result<String> {

@@ -1,6 +1,6 @@
 //! Trials held against their slices, and the frames of a block against each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 
 use fwdlab_model::record::stall_bound_s;
@@ -20,29 +20,36 @@ const ROUNDING: f64 = 1e-9;
 pub(super) fn lint_numbers(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let lines = Lines::of(loaded);
     for attempt in &loaded.attempts {
+        // With their rows in the file, below that of the columns' names.
+        let mut by_trial: HashMap<_, Vec<(usize, &SliceRecord)>> = HashMap::new();
+        for (row, slice) in (2..).zip(&attempt.slices) {
+            let trial = (&slice.variant, slice.family);
+            by_trial.entry(trial).or_default().push((row, slice));
+        }
         for trial in &attempt.trials {
-            findings.extend(lint_trial(loaded, attempt, trial, &lines));
-            findings.extend(lint_stalls(loaded, attempt, trial));
+            let own = by_trial.get(&(&trial.variant, trial.family));
+            let own = own.map_or(&[][..], Vec::as_slice);
+            findings.extend(lint_trial(loaded, attempt, trial, own, &lines));
+            findings.extend(lint_stalls(loaded, attempt, trial, own));
         }
         lint_conservation(loaded, attempt, &lines, findings);
     }
 }
 
 /// A trial that counts although something stood still in one of its slices, as older versions let it.
-fn lint_stalls(loaded: &Loaded, attempt: &Attempt, trial: &TrialRecord) -> Option<Finding> {
+fn lint_stalls(
+    loaded: &Loaded,
+    attempt: &Attempt,
+    trial: &TrialRecord,
+    own: &[(usize, &SliceRecord)],
+) -> Option<Finding> {
     // The reports of pkt-gen say where its windows end.
     if !trial.invalid.is_empty() || attempt.record.tester == Some(Tester::PktGen) {
         return None;
     }
     let planned_s = f64::from(loaded.resolved.design.slice_ms) / 1e3;
-    let is_stalled = |slice: &SliceRecord| {
-        slice.variant == trial.variant
-            && slice.family == trial.family
-            && slice.time_s > planned_s + stall_bound_s(planned_s)
-    };
-    let (row, slice) = (2..)
-        .zip(&attempt.slices)
-        .find(|(_, slice)| is_stalled(slice))?;
+    let is_stalled = |slice: &SliceRecord| slice.time_s > planned_s + stall_bound_s(planned_s);
+    let (row, slice) = own.iter().find(|(_, slice)| is_stalled(slice))?;
     let sentence = format!(
         "block {}, {} {}: round {} lasted {:.3} s instead of {planned_s:.3} s, and its trial counts",
         trial.block, trial.variant, trial.family, slice.round, slice.time_s
@@ -53,7 +60,7 @@ fn lint_stalls(loaded: &Loaded, attempt: &Attempt, trial: &TrialRecord) -> Optio
         Finding::new(&SLICE_STALLED, &loaded.dir, sentence)
             .with(Evidence::published(
                 &slices,
-                Some(row),
+                Some(*row),
                 format!("time_s {}", slice.time_s),
             ))
             .with(Evidence::derived(
@@ -96,13 +103,10 @@ fn lint_trial(
     loaded: &Loaded,
     attempt: &Attempt,
     trial: &TrialRecord,
+    own: &[(usize, &SliceRecord)],
     lines: &Lines,
 ) -> Option<Finding> {
-    let own: Vec<&SliceRecord> = attempt
-        .slices
-        .iter()
-        .filter(|slice| slice.variant == trial.variant && slice.family == trial.family)
-        .collect();
+    let own: Vec<&SliceRecord> = own.iter().map(|(_, slice)| *slice).collect();
     let count = |of: fn(&SliceRecord) -> u64| own.iter().map(|slice| of(slice)).sum::<u64>();
     let time = |of: fn(&SliceRecord) -> f64| own.iter().map(|slice| of(slice)).sum::<f64>();
     // A record without a basis is of a lab that knows nothing of disturbances.

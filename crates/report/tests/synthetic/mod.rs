@@ -65,6 +65,18 @@ impl Default for Synthetic {
 }
 
 impl Synthetic {
+    /// As large as runs get: 200 variants and 100 blocks of 10 rounds, so 200 000 slices.
+    #[allow(dead_code, reason = "every test program uses a part of it")]
+    pub(crate) fn largest() -> Self {
+        Self {
+            variants: rules(200),
+            control: false,
+            planned_blocks: 100,
+            measured_blocks: 100,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn loaded(&self) -> Loaded {
         let resolved = self.resolved();
         let mut random = Random(Pcg64::seed_from_u64(7));
@@ -193,21 +205,40 @@ impl Synthetic {
     }
 
     fn plan(&self, resolved: &Resolved) -> Plan {
-        let order: Vec<VariantName> = resolved.variants.iter().map(|v| v.name.clone()).collect();
-        let families = self.families.iter().map(|&family| FamilyOrder {
-            family,
-            rounds: vec![order.clone(); self.rounds as usize],
-        });
-        let families: Vec<FamilyOrder> = families.collect();
+        let names: Vec<&VariantName> = resolved.variants.iter().map(|v| &v.name).collect();
+        let order = |places: Vec<u32>| {
+            let mut order: Vec<(u32, &VariantName)> =
+                places.into_iter().zip(names.iter().copied()).collect();
+            order.sort();
+            order.into_iter().map(|(_, name)| name.clone()).collect()
+        };
+        let block = |number| {
+            let rounds: Vec<Vec<VariantName>> = self
+                .places(number, names.len())
+                .into_iter()
+                .map(order)
+                .collect();
+            let families = self.families.iter().map(|&family| FamilyOrder {
+                family,
+                rounds: rounds.clone(),
+            });
+            PlannedBlock {
+                number,
+                families: families.collect(),
+            }
+        };
         Plan {
             seed: 42,
-            blocks: (1..=self.planned_blocks)
-                .map(|number| PlannedBlock {
-                    number,
-                    families: families.clone(),
-                })
-                .collect(),
+            blocks: (1..=self.planned_blocks).map(block).collect(),
         }
+    }
+
+    /// The place of each variant in each round of a block.
+    fn places(&self, block: u32, variants: usize) -> Vec<Vec<u32>> {
+        let mut random = Random(Pcg64::seed_from_u64(u64::from(block)));
+        (0..self.rounds)
+            .map(|_| random.permutation(count(variants)))
+            .collect()
     }
 
     fn measure(
@@ -229,12 +260,8 @@ impl Synthetic {
                 AddressFamily::Inet6 => 2_050_000.0,
             } * random.normal_percent(3.0);
             let mut forwarded_in_block = 0;
-            // Of a stream of their own.
-            let mut orders = Random(Pcg64::seed_from_u64(u64::from(block)));
-            let places: Vec<Vec<u32>> = (0..self.rounds)
-                .map(|_| orders.permutation(count(variants.len())))
-                .collect();
-            let shift = random.below(count(variants.len()));
+            let places = self.places(block, variants.len());
+            random.below(count(variants.len()));
             for (index, variant) in variants.iter().enumerate() {
                 let effect = self.variants.get(index).map_or(0.0, |(_, effect)| *effect);
                 let set_up = random.normal_percent(self.block_noise_percent);
@@ -274,16 +301,15 @@ impl Synthetic {
                     Vec::new()
                 };
                 forwarded_in_block += forwarded_frames;
-                let order = (count(index) + shift) % count(variants.len());
                 trials.push(TrialRecord {
                     schema: SCHEMA_VERSION,
                     session,
                     block,
                     attempt,
-                    order,
+                    order: places[0][index],
                     variant: variant.name.clone(),
                     family,
-                    start: format!("2026-11-21T09:{block:02}:00Z"),
+                    start: minute(block),
                     measured_s: 0.1 * f64::from(self.rounds),
                     offered_frames: forwarded_frames,
                     forwarded_frames,
@@ -324,7 +350,7 @@ impl Synthetic {
             session,
             block,
             attempt,
-            start: format!("2026-11-21T09:{block:02}:00Z"),
+            start: minute(block),
             set_up_s: 0.4,
             took_s: None,
             clock_step_s: None,
@@ -348,6 +374,14 @@ impl Synthetic {
         };
         (record, trials, slices)
     }
+}
+
+/// Rulesets of more and more rules, each a little slower.
+#[allow(dead_code, reason = "every test program uses a part of it")]
+pub(crate) fn rules(count: u32) -> Vec<(String, f64)> {
+    (0..count)
+        .map(|number| (format!("{} rules", number * 10), -0.2 * f64::from(number)))
+        .collect()
 }
 
 /// The same run with facts of a DUT that differ between its variants, as a lab of hosts finds them.
@@ -379,6 +413,11 @@ pub(crate) fn with_facts(mut loaded: Loaded) -> Loaded {
 
 pub(crate) fn control_name() -> VariantName {
     VariantName::from_label("control")
+}
+
+/// When a block starts: one a minute, from nine on.
+fn minute(block: u32) -> String {
+    format!("2026-11-21T{:02}:{:02}:00Z", 9 + block / 60, block % 60)
 }
 
 fn session(number: u32) -> SessionRecord {
