@@ -13,7 +13,7 @@ use crate::SysError;
 use crate::cpu_time::process_ids;
 
 /// The variable of the environment that marks descendants.
-const MARK: &str = "FWDLAB_STARTED";
+pub const STARTED_MARK: &str = "FWDLAB_STARTED";
 
 /// How long processes may take to end once they are killed: one that waits for a disk ends when that answers.
 const ENDING_MAX: Duration = Duration::from_secs(5);
@@ -65,7 +65,7 @@ impl Descendants {
     ///
     /// The command is started by a fork of this whole process, which takes longer the more memory it has.
     pub fn begin_with(&self, command: &mut Command) {
-        command.env(MARK, &self.mark);
+        command.env(STARTED_MARK, &self.mark);
         let Some(group) = &self.group else {
             return;
         };
@@ -114,7 +114,7 @@ impl Descendants {
 
     /// Kills those that have the mark now; how many there were.
     fn kill_marked(&self) -> io::Result<usize> {
-        let wanted = format!("{MARK}={}", self.mark).into_bytes();
+        let wanted = format!("{STARTED_MARK}={}", self.mark).into_bytes();
         let this = std::process::id();
         let mut killed = 0;
         for process in process_ids().into_iter().filter(|&process| process != this) {

@@ -40,7 +40,7 @@ pub use cpu_time::{
     threads_kept_on,
 };
 pub use cycle_counter::cycle_counter;
-pub use descendants::Descendants;
+pub use descendants::{Descendants, STARTED_MARK};
 pub use descriptor_ring::{DeviceRing, DriverRing, descriptor_ring};
 pub use detached_mount::{Sysfs, tracepoint_format};
 pub use error::SysError;

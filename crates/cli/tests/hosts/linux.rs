@@ -259,6 +259,51 @@ fn what_bleeds_from_one_variant_to_the_next_is_told() {
     );
 }
 
+#[test]
+fn what_a_program_left_running_on_a_host_ends_before_its_level_is_taken_back() {
+    require_rig!();
+    let rig = Rig::start();
+    rig.change(
+        "hosts-lab.toml",
+        "> /run/fwdlab-test-$1\", \"{level}\"",
+        "> /run/fwdlab-test-$1; setsid sh -c 'while sleep 0.05; do echo $1 > /run/testlab/stray; done' \
+         > /dev/null 2>&1 &\", \"{level}\"",
+    );
+    rig.change(
+        "hosts-lab.toml",
+        "rm -f /run/fwdlab-test-$0",
+        "rm -f /run/fwdlab-test-$0 /run/testlab/stray",
+    );
+    rig.change(
+        "hosts.toml",
+        "name = \"packet filter\"\nlevels = [\"none\", \"conntrack\"]\ndefault = \"none\"",
+        "name = \"marker\"\nlevels = [\"a\", \"b\"]",
+    );
+    let stray = rig.lab.own_folder(Host::Dut).join("stray");
+    let has_stray = || stray.exists();
+    let assert_ended = |when: &str| {
+        assert!(!has_stray(), "{when}");
+        thread::sleep(Duration::from_millis(300));
+        assert!(!has_stray(), "{when}: it still writes");
+    };
+    let mut child = rig.begin("something that it left running", has_stray);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    testkit::wait_until("the tester's process ends", || !rig.has_tester());
+    assert!(has_stray());
+    let restored = rig.fwdlab(&["restore"]).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+    assert!(
+        text(&restored).contains("what factor \"marker\" at level"),
+        "{}",
+        text(&restored)
+    );
+    assert_ended("a killed run");
+    let output = rig.run().output().unwrap();
+    rig.assert_measured(&output, BLOCKS);
+    assert_ended("a run to its end");
+}
+
 /// Has the experiment vary the kernel and a parameter of a module too, all of it at once.
 fn vary_kernel_and_module(rig: &Rig) {
     rig.change(

@@ -11,6 +11,7 @@ use fwdlab_model::{
 
 use super::boot::{BootChoice, BootId, BootLoader};
 use super::cpu_watch::CpuWatch;
+use super::descendants;
 use super::detached::{READY, Window};
 use super::facts::{Facts, difference};
 use super::ssh::{Connection, Errand};
@@ -333,9 +334,10 @@ pub(super) fn change_all(
     connection.run_in_order(&errands)
 }
 
-/// The levels that the owner's programs have set on a host, by factor, each with the change that undoes it.
+/// The levels that the owner's programs have set on a host, by factor, each with its changes in the order in which
+/// they are to be undone.
 #[derive(Debug, Default)]
-pub(super) struct OwnPrograms(BTreeMap<String, (Level, ChangeId)>);
+pub(super) struct OwnPrograms(BTreeMap<String, (Level, Vec<ChangeId>)>);
 
 impl OwnPrograms {
     /// Nothing stands any more.
@@ -355,19 +357,46 @@ impl OwnPrograms {
         level: &Level,
         programs: &CommandBinding,
     ) -> Result<bool, LabError> {
-        if let Some((standing, change)) = self.0.remove(factor) {
+        if let Some((standing, changes)) = self.0.remove(factor) {
             if standing == *level {
-                self.0.insert(factor.to_owned(), (standing, change));
+                self.0.insert(factor.to_owned(), (standing, changes));
                 return Ok(false);
             }
-            journal.undo(&change)?;
+            for change in changes {
+                journal.undo(&change)?;
+            }
         }
         let what = format!("factor {factor:?} at level {:?}", level.to_string());
-        let undo = programs.undo(level);
-        let change = announce(connection, journal, what, &undo, "")?;
-        self.0.insert(factor.to_owned(), (level.clone(), change));
+        let mark = journal.mark();
+        let undo = Errand::of(&programs.undo(level));
+        let ending = descendants::ending(&mark);
+        // The latest is undone first: what the program has started could change the host behind the undo.
+        let mut changes = journal.announce_all([
+            (what.clone(), undo_on(connection, undo)),
+            (
+                format!("what {what} has started"),
+                undo_on(connection, ending),
+            ),
+        ])?;
+        changes.reverse();
+        self.0.insert(factor.to_owned(), (level.clone(), changes));
         let apply = programs.apply(level);
-        connection.run(&apply, "").map(|_| true)
+        match connection.run(&descendants::marked(&mark, &apply), "") {
+            Ok(_) => Ok(true),
+            // In the owner's words.
+            Err(LabError::OnHost {
+                host,
+                status,
+                stderr,
+                ..
+            }) => Err(LabError::OnHost {
+                host,
+                command: command_line(&apply),
+                status,
+                stderr,
+            }),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod agent;
 mod boot;
 mod both_ways;
 mod cpu_watch;
+mod descendants;
 mod detached;
 mod doctor;
 mod dut;

@@ -1,0 +1,145 @@
+//! What a program of the owner's has started on a host, found there by a mark in its environment.
+
+use fwdlab_sys::STARTED_MARK;
+
+use super::ssh::Errand;
+
+/// Starts a program, behind the name of a variable and its value, with that in its environment.
+///
+/// One line, because root's shell on FreeBSD may be csh; and no `env`, which takes a program with a `=` in its name for
+/// another variable.
+const START: &str = r#"export "$0=$1"; shift; exec "$@""#;
+
+/// Ends whatever has a variable with a value in its environment, and returns once it is gone.
+///
+/// FreeBSD tells environments by ps(1), where `-e` shows them in front of the command; Linux by proc(5), where words end
+/// with a byte 0. What is asked for with it in its arguments is none of them: neither is an environment of Linux, and
+/// on FreeBSD it is never one word of them.
+const END: &str = r#"name=$1 value=$2
+marked() {
+    if [ "$(uname -s)" = FreeBSD ]; then
+        ps -axwwe -o pid= -o command= | while read -r pid words; do
+            case " $words " in *" $name=$value "*) echo "$pid" ;; esac
+        done
+    else
+        grep -lsF "$name=$value" /proc/[0-9]*/environ | while read -r file; do
+            tr '\0' '\n' < "$file" | grep -qxF "$name=$value" || continue
+            file=${file%/environ}
+            echo "${file#/proc/}"
+        done 2> /dev/null
+    fi
+}
+tries=0
+while pids=$(marked) && [ -n "$pids" ]; do
+    kill -9 $pids 2> /dev/null
+    tries=$((tries + 1))
+    if [ $tries -gt 50 ]; then
+        echo "killed, and they do not end:" $pids >&2
+        exit 1
+    fi
+    sleep 0.1 2> /dev/null || sleep 1
+done
+exit 0
+"#;
+
+/// A program's command, so that all that it starts can be found by a mark which nothing else on the host has.
+pub(super) fn marked(mark: &str, program: &[String]) -> Vec<String> {
+    let start = ["sh", "-c", START, STARTED_MARK, mark].map(str::to_owned);
+    start.into_iter().chain(program.iter().cloned()).collect()
+}
+
+/// What ends all that has a mark; none is no error.
+pub(super) fn ending(mark: &str) -> Errand {
+    Errand::reading(&["sh", "-s", "--", STARTED_MARK, mark], END)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn command(words: &[String]) -> Command {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        command
+    }
+
+    /// FreeBSD's, as far as they are asked here, by ps(1): environment and command in one line, words parted by spaces.
+    const OF_FREEBSD: [(&str, &str); 2] = [
+        ("uname", "#!/bin/sh\n[ \"$*\" = -s ] && echo FreeBSD\n"),
+        (
+            "ps",
+            "#!/bin/sh\n[ \"$*\" = '-axwwe -o pid= -o command=' ] || exit 1\nfor process in /proc/[0-9]*; do\n    \
+             words=$(cat \"$process/environ\" \"$process/cmdline\" 2> /dev/null | tr '\\0' ' ')\n    \
+             echo \"${process#/proc/} $words\"\ndone\n",
+        ),
+    ];
+
+    /// Ends what has a mark, by the shell that is here, which first finds the programs of a folder.
+    fn end(mark: &str, programs: &Path) {
+        let errand = ending(mark);
+        let mut command = command(&errand.words);
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", programs.display()));
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(errand.input.as_bytes()).unwrap();
+        drop(stdin);
+        assert!(child.wait().unwrap().success());
+    }
+
+    fn is_there(pid: &str) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        // One that nobody has waited for yet has ended all the same.
+        stat.is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").starts_with(" Z"))
+    }
+
+    #[test]
+    fn what_left_its_session_is_ended_and_what_has_a_longer_mark_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        ends_the_marked_alone("linux", folder.path());
+        for (name, script) in OF_FREEBSD {
+            let path = folder.path().join(name);
+            fs::write(&path, script).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        ends_the_marked_alone("freebsd", folder.path());
+    }
+
+    fn ends_the_marked_alone(system: &str, programs: &Path) {
+        let program = ["sh", "-c", "setsid sleep 600 > /dev/null 2>&1 & echo $!"];
+        let program = program.map(str::to_owned);
+        let of = |mark: &str| format!("fwdlab-test-{system}-{}-{mark}", std::process::id());
+        let start = |mark: &str| {
+            let output = command(&marked(mark, &program)).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let (one, other) = (start(&of("1")), start(&of("12")));
+        end(&of("1"), programs);
+        assert!(!is_there(&one));
+        assert!(is_there(&other));
+        end(&of("12"), programs);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while is_there(&other) && Instant::now() < deadline {
+            sleep(Duration::from_millis(10));
+        }
+        assert!(!is_there(&other));
+        // None is left, which is no error.
+        end(&of("12"), programs);
+    }
+
+    #[test]
+    fn a_program_is_started_with_its_own_words() {
+        let words = ["printf", "%s|%s|%s", "a b", "$HOME", "'x=y'"].map(str::to_owned);
+        let output = command(&marked("m", &words)).output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "a b|$HOME|'x=y'");
+    }
+}
