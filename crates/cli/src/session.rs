@@ -2,7 +2,6 @@
 //! this process's alone.
 
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
@@ -11,7 +10,7 @@ use fwdlab_model::{
     Environment, InvalidReason, LabKind, Plan, Resolved, SCHEMA_VERSION, SessionRecord,
 };
 use fwdlab_plan::PlanRun;
-use fwdlab_sys::Interrupts;
+use fwdlab_sys::{BothClocks, Interrupts};
 
 use crate::output::tell;
 use crate::progress::Progress;
@@ -107,7 +106,7 @@ impl Session {
         progress: &mut Progress,
         interrupts: Interrupts,
     ) -> anyhow::Result<bool> {
-        let mut ended = Instant::now();
+        let mut ended = BothClocks::now();
         while let Some(request) = plan_run.poll_block() {
             let kind = self.results.loaded().resolved.lab.kind;
             if reason_to_end_early(plan_run, kind).is_some() {
@@ -137,7 +136,8 @@ impl Session {
                 outcome => outcome.with_context(|| format!("block {}", request.block.number))?,
             };
             outcome.block.took_s = Some(ended.elapsed().as_secs_f64());
-            ended = Instant::now();
+            outcome.block.clock_step_s = ended.step_s();
+            ended = BothClocks::now();
             self.results.append_block(
                 &outcome.trials,
                 &outcome.block,

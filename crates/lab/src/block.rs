@@ -2,7 +2,7 @@
 //! what it leaves behind.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, CpuUse,
@@ -102,7 +102,6 @@ pub(crate) struct MeasuredSlice<'a> {
 /// What is noted of a block while it runs.
 pub(crate) struct BlockLog {
     pub(crate) started: BootTime,
-    started_by_wall_clock: SystemTime,
     regime: LoadRegime,
     slices: Vec<SliceRecord>,
     /// Those of each slice.
@@ -133,7 +132,6 @@ impl BlockLog {
     pub(crate) fn new(resolved: &Resolved, regime: LoadRegime) -> Self {
         Self {
             started: BootTime::now(),
-            started_by_wall_clock: SystemTime::now(),
             regime,
             slices: Vec::new(),
             samples: Vec::new(),
@@ -264,7 +262,7 @@ impl BlockLog {
             start: start.start_utc,
             set_up_s: start.set_up.as_secs_f64(),
             took_s: None,
-            clock_step_s: clock_step_s(self.started, self.started_by_wall_clock),
+            clock_step_s: None,
             switch_s: median(self.slices.iter().map(|slice| slice.switch_s)),
             conservation: self.conservation,
             generator_cost_ns: self.generator_cost_ns,
@@ -296,18 +294,6 @@ impl BlockLog {
             profiles,
         }
     }
-}
-
-/// By how much the wall clock was set since a moment that was read of both clocks; none where it went on like the other, but
-/// for what keeps it right.
-fn clock_step_s(start: BootTime, start_by_wall_clock: SystemTime) -> Option<f64> {
-    const SLEWED_MAX_S: f64 = 0.5;
-    let passed_s = match start_by_wall_clock.elapsed() {
-        Ok(forward) => forward.as_secs_f64(),
-        Err(backward) => -backward.duration().as_secs_f64(),
-    };
-    let step_s = passed_s - start.elapsed().as_secs_f64();
-    (step_s.abs() > SLEWED_MAX_S).then(|| (step_s * 1e3).round() / 1e3)
 }
 
 /// For which part of a trial's slices the load had its CPUs to itself; none where nobody could tell.
@@ -465,20 +451,4 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
 )]
 pub(crate) fn as_f64(count: u64) -> f64 {
     count as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_that_was_set_is_told() {
-        let hour = Duration::from_secs(3600);
-        let (now, by_wall_clock) = (BootTime::now(), SystemTime::now());
-        assert_eq!(clock_step_s(now, by_wall_clock), None);
-        let forward = clock_step_s(now, by_wall_clock - hour).unwrap();
-        assert!((forward - 3600.0).abs() < 1.0, "{forward}");
-        let backward = clock_step_s(now, by_wall_clock + hour).unwrap();
-        assert!((backward + 3600.0).abs() < 1.0, "{backward}");
-    }
 }

@@ -320,8 +320,8 @@ pub struct BlockRecord {
     /// else. None where nobody looked at the clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_s: Option<f64>,
-    /// By how much the wall clock was set during it, in seconds, forward where positive; no time of a measurement is taken
-    /// from that clock.
+    /// By how much the wall clock was set in that time, in seconds, forward where positive; no time of a measurement is
+    /// taken from that clock. None where it was not set, or nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_step_s: Option<f64>,
     /// Median time to switch from one variant to another, before the settle window, in seconds.

@@ -33,7 +33,7 @@ mod user_namespace;
 mod xdp_slot;
 
 pub use af_xdp::XdpSocket;
-pub use boot_time::BootTime;
+pub use boot_time::{BootTime, BothClocks};
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use cpu_time::{
     RunDelay, process_cpu_time, process_ids, process_name_and_cpus, thread_cpu_time,
