@@ -60,18 +60,9 @@ impl Destinations {
         network: &mut Network,
     ) -> Self {
         clients.extend(ssh_connection(session));
-        // Of several connections of a client to one address, one is enough.
-        clients.sort_unstable_by_key(|client| (client.local, client.peer));
-        clients.dedup_by_key(|client| (client.local, client.peer));
-        // A host reaches itself through no interface.
-        clients.retain(|client| !addresses.iter().any(|(_, own)| *own == client.peer));
-        for client in &clients {
-            for (device, _) in addresses.iter().filter(|(_, own)| *own == client.local) {
-                network.add_client(device, client.peer);
-            }
+        Self {
+            clients: network.add_clients(clients, addresses),
         }
-        clients.retain(TcpConnection::is_routed);
-        Self { clients }
     }
 
     /// The commands that look them up, by one that does it for a destination and, if there is one, a source.

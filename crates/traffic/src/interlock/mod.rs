@@ -73,18 +73,10 @@ fn this_machine() -> Result<Network, TrafficError> {
     let session = ssh_connection(&session);
     let clients = ssh_clients(session).map_err(unknown("reading the TCP connections"))?;
     let addresses = fwdlab_sys::addresses()?;
-    // The machine reaches itself through no interface.
-    let is_elsewhere =
-        |client: &&TcpConnection| !addresses.iter().any(|(_, own)| *own == client.peer);
-    // Frames of a client come in where the address is that it talks to, and leave where its own is routed to.
-    for client in clients.iter().chain(&session).filter(is_elsewhere) {
-        let on = addresses.iter().filter(|(_, own)| *own == client.local);
-        for (device, _) in on {
-            network.add_client(device, client.peer);
-        }
-    }
-    let is_routed = |client: &&TcpConnection| is_elsewhere(client) && client.is_routed();
-    for client in clients.iter().filter(is_routed) {
+    // Of a namespace that the session did not come into, its address may be unknown here, and no route to its client is
+    // to be looked up.
+    let _ = network.add_clients(session.into_iter().collect(), &addresses);
+    for client in network.add_clients(clients, &addresses) {
         let hops = hops_to(&mut netlink, client.peer, Some(client.local))
             .map_err(unknown(&format!("looking up the route to {}", client.peer)))?;
         for_each_device(&mut netlink, &links, &hops, |device, _| {

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::sessions::TcpConnection;
+
 /// Routes that reach this part of the public addresses, the reciprocal of it, do what a default route does.
 ///
 /// Half is what a VPN's `0.0.0.0/1` reaches, and several devices may share the work. The largest tables that
@@ -91,6 +93,30 @@ impl Network {
     pub fn add_client(&mut self, device: &str, client: IpAddr) {
         let clients = self.clients.entry(device.to_owned()).or_default();
         clients.insert(client);
+    }
+
+    /// These ssh clients are met on the machine's addresses, each of a device. Those that are left are to be looked up
+    /// in its routes.
+    ///
+    /// Frames of a client come in where the address is that it talks to, and leave where its own is routed to.
+    #[must_use]
+    pub fn add_clients(
+        &mut self,
+        mut clients: Vec<TcpConnection>,
+        addresses: &[(String, IpAddr)],
+    ) -> Vec<TcpConnection> {
+        // Of several connections of a client to one address, one is enough.
+        clients.sort_unstable_by_key(|client| (client.local, client.peer));
+        clients.dedup_by_key(|client| (client.local, client.peer));
+        // A machine reaches itself through no interface.
+        clients.retain(|client| !addresses.iter().any(|(_, own)| *own == client.peer));
+        for client in &clients {
+            for (device, _) in addresses.iter().filter(|(_, own)| *own == client.local) {
+                self.add_client(device, client.peer);
+            }
+        }
+        clients.retain(TcpConnection::is_routed);
+        clients
     }
 
     /// The system sends what is for a public address through a device.
@@ -431,6 +457,37 @@ mod tests {
         let expected = "the way to 9.9.9.9 and the Internet leads through it";
         assert_eq!(why(&network, "eth1").as_deref(), Some(expected));
         assert!(!network.needed("eth1").unwrap().is_by_ssh());
+    }
+
+    #[test]
+    fn clients_are_met_where_the_address_is_that_they_talk_to() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let client = |local: &str, peer: &str| TcpConnection {
+            local: address(local),
+            local_port: 22,
+            peer: address(peer),
+            inode: 1,
+        };
+        let addresses = [
+            ("eth0".to_owned(), address("192.0.2.1")),
+            ("eth1".to_owned(), address("198.51.100.1")),
+        ];
+        let mut network = Network::default();
+        let left = network.add_clients(
+            vec![
+                client("192.0.2.1", "203.0.113.9"),
+                client("192.0.2.1", "203.0.113.9"),
+                // The machine itself, and an address of no device.
+                client("192.0.2.1", "198.51.100.1"),
+                client("203.0.113.1", "203.0.113.8"),
+            ],
+            &addresses,
+        );
+        let peers: Vec<IpAddr> = left.iter().map(|client| client.peer).collect();
+        assert_eq!(peers, [address("203.0.113.9"), address("203.0.113.8")]);
+        let expected = "ssh from 203.0.113.9 comes through it";
+        assert_eq!(why(&network, "eth0").as_deref(), Some(expected));
+        assert_eq!(why(&network, "eth1"), None);
     }
 
     /// Devices in pairs, as a system that is right or wrong could list them.
