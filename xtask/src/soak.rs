@@ -32,7 +32,7 @@ struct Storm {
     cases: &'static str,
 }
 
-const STORMS: [Storm; 11] = [
+const STORMS: [Storm; 12] = [
     Storm {
         option: "--kills",
         program: "interruption",
@@ -44,6 +44,12 @@ const STORMS: [Storm; 11] = [
         program: "interruption",
         test: "no_accepted_slice_holds_a_time_in_which_the_run_was_stopped",
         cases: "1..30",
+    },
+    Storm {
+        option: "--undisturbed",
+        program: "interruption",
+        test: "undisturbed_runs_keep_their_blocks",
+        cases: "1..50",
     },
     Storm {
         option: "--competition",
@@ -101,7 +107,7 @@ const STORMS: [Storm; 11] = [
     },
 ];
 
-/// Kills and stops runs at seeded moments, on this machine and on hosts, has others compete with them, changes what a run left,
+/// Kills and stops runs at seeded moments, on this machine and on hosts, leaves some alone, has others compete with them, changes what a run left,
 /// lets single effects of a run and single operations on a host fail, of runs, of such that boot, and of restores, has
 /// hosts be silent for a minute, and counts how often profiles are right, and boots the matrix of kernels; or judges mutants of the router, or tests what the feature `parquet` builds.
 ///
@@ -151,8 +157,8 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
         let storm = STORMS.iter().find(|storm| storm.option == pair[0]);
         let (Some(storm), Some(cases)) = (storm, pair.get(1).and_then(|cases| range(cases))) else {
             bail!(
-                "soak: {}: give --kills RANGE, --stops RANGE, --competition RANGE, --changes RANGE, --effects RANGE, \
-                 --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence \
+                "soak: {}: give --kills RANGE, --stops RANGE, --undisturbed RANGE, --competition RANGE, --changes RANGE, \
+                 --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence \
                  RANGE, where a range is A..B, both included, A.. or B alone for 1..B; or --kernels BOOTS; or --fuzz SECONDS; or --mutations alone, or with part of a mutation's name; or \
                  --parquet",
                 pair.join(" ")
@@ -195,6 +201,7 @@ mod tests {
             [
                 "--kills 1..200",
                 "--stops 1..30",
+                "--undisturbed 1..50",
                 "--competition 1..10",
                 "--changes 1..2000",
                 "--effects 1..",

@@ -11,7 +11,9 @@ use std::process::{Child, Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fwdlab_archive::Attempt;
 use fwdlab_model::InvalidReason;
+use fwdlab_model::record::Fate;
 use shared::{
     Host, assert_complete, block_records, cases, directories, finish, has_a_block, leftovers,
     records, storm, wait_for_child,
@@ -33,6 +35,10 @@ const STOPPED_SLICE_S: f64 = 0.4;
 /// Runs of a soak that are stopped twice each.
 const STOPPED_RUNS: usize = 30;
 const STOPPED_SAMPLE: usize = 4;
+
+/// Runs of a soak that are left alone, of [`EXPERIMENT`].
+const UNDISTURBED_RUNS: usize = 50;
+const UNDISTURBED_SAMPLE: usize = 2;
 
 /// Kills of a soak; the ordinary tests take a sample of them.
 const KILLS: usize = 200;
@@ -203,6 +209,44 @@ fn no_accepted_slice_holds_a_time_in_which_the_run_was_stopped() {
     // A few stops may all fall between slices.
     let is_enough = numbers.len() >= STOPPED_SAMPLE;
     assert!(!is_enough || stalled.get() > 0, "no stop met a slice");
+}
+
+/// What tells that something stood still is of no use where it tells so of every machine: undisturbed runs keep their
+/// blocks.
+#[test]
+fn undisturbed_runs_keep_their_blocks() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "ip");
+    let (blocks, lost) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+    let numbers = cases(UNDISTURBED_RUNS, UNDISTURBED_SAMPLE);
+    storm("run", &numbers, |_| {
+        let scratch = tempfile::tempdir().unwrap();
+        run_to_its_end(scratch.path());
+        let directory = directories(scratch.path(), EXPERIMENT).pop().unwrap();
+        let loaded = fwdlab_archive::Results::load(&directory).unwrap();
+        let is_invalid = |attempt: &&Attempt| attempt.fate == Fate::Invalid;
+        let invalid = loaded.attempts.iter().filter(is_invalid).count();
+        blocks.set(blocks.get() + loaded.attempts.len());
+        lost.set(lost.get() + invalid);
+        let trials = loaded.attempts.iter().flat_map(|attempt| &attempt.trials);
+        let reasons = trials.flat_map(|trial| &trial.invalid);
+        let reasons: Vec<String> = reasons.map(ToString::to_string).collect();
+        format!("{invalid} blocks lost {}", reasons.join("; "))
+    });
+    println!("{} of {} blocks lost", lost.get(), blocks.get());
+    // A few runs beside other work say little of what an undisturbed machine does.
+    let is_enough = numbers.len() >= UNDISTURBED_RUNS;
+    let bound = if is_enough {
+        blocks.get() / 100
+    } else {
+        blocks.get() / 2
+    };
+    assert!(
+        lost.get() <= bound,
+        "{} of {} blocks lost",
+        lost.get(),
+        blocks.get()
+    );
 }
 
 #[test]
