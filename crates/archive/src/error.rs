@@ -277,6 +277,9 @@ fn remedy(source: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "check that the path is yours to use, or give another folder with --results DIR"
         }
+        io::ErrorKind::NotFound => {
+            "bring it back from a copy; `fwdlab lint DIR` says what else is missing"
+        }
         _ => "check that the path is yours to use",
     }
 }

@@ -10,13 +10,14 @@ use crate::args::{AnalyzeArguments, FormArguments};
 use crate::exit::{Code, WrongArguments};
 use crate::output;
 use crate::report;
+use crate::results;
 
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
     if let Some(directory) = report::find_imported(&arguments.results, &arguments.directory) {
         return imported(&directory, arguments);
     }
     let directory = Results::find(&arguments.results, &arguments.directory)?;
-    let mut loaded = Results::load(&directory)?;
+    let mut loaded = results::load(&directory)?;
     let design = &mut loaded.resolved.design;
     let asked = &arguments.verdicts;
     design.threshold_percent = asked.threshold.unwrap_or(design.threshold_percent);

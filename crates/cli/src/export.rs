@@ -9,6 +9,7 @@ use fwdlab_report::render;
 
 use crate::exit::Code;
 use crate::output;
+use crate::results;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExportCommand {
@@ -31,7 +32,7 @@ pub(crate) struct NetbenchesArguments {
 pub(crate) fn export(command: &ExportCommand) -> anyhow::Result<Code> {
     let ExportCommand::Netbenches(arguments) = command;
     let directory = Results::find(&arguments.results, &arguments.directory)?;
-    let run = Results::load(&directory)?;
+    let run = results::load(&directory)?;
     let mut export = Export::of_run(&run)?;
     export.add_readme(render::netbenches_readme(&run, &export)?);
     export.write(&arguments.to)?;

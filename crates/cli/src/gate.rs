@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fwdlab_archive::Loaded;
-use fwdlab_archive::lint::{Finding, Severity, lint_directory};
+use fwdlab_archive::lint::{Finding, NOT_FINISHED, Severity, lint_directory};
 use fwdlab_report::{Gate, GateResult, Report};
 
 use crate::exit::{Code, DONE, GOAL_MISSED};
@@ -36,9 +36,17 @@ pub(crate) fn hold(
 pub(crate) fn contradiction(directory: &Path) -> Option<String> {
     let findings = lint_directory(directory).findings;
     let is_grave = |finding: &&Finding| finding.rule.severity == Severity::Error;
-    let finding = findings.iter().find(is_grave)?;
+    let finding = findings.iter().find(is_grave);
+    // Without its end, nothing shows what is gone of it.
+    let has_no_end = |finding: &&Finding| finding.rule.code == NOT_FINISHED.code;
+    let finding = finding.or_else(|| findings.iter().find(has_no_end))?;
+    let says = if has_no_end(&finding) {
+        "the run is not finished"
+    } else {
+        "the records contradict each other"
+    };
     Some(format!(
-        "the records contradict each other: {} ({}); see `fwdlab lint {}`",
+        "{says}: {} ({}); see `fwdlab lint {}`",
         finding.sentence,
         finding.rule.code,
         directory.display()

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use fwdlab_archive::Results;
 use fwdlab_archive::lint::{
-    Finding, RULES, Severity, lint_directory, lint_imported, lint_tree, search,
+    BLOCK_CHANGED, CHAIN_BROKEN, Finding, RULES, Severity, lint_directory, lint_imported,
+    lint_tree, search,
 };
 use fwdlab_archive::netbenches::ArchiveTree;
 use fwdlab_report::{lint_imported_report, lint_report, render};
@@ -113,10 +114,15 @@ fn is_asked_for(arguments: &LintArguments, code: &str) -> bool {
     (arguments.only.is_empty() || is_one_of(&arguments.only)) && !is_one_of(&arguments.skip)
 }
 
-/// By directory, the worst first, then by code and place.
+/// By directory, the worst first, then by code and place. Records that changed come first: what follows from them is of no
+/// use before they are brought back.
 fn sort(findings: &mut [Finding]) {
     findings.sort_by(|one, other| {
-        let key = |finding: &Finding| (Reverse(finding.rule.severity), finding.rule.code);
+        let key = |finding: &Finding| {
+            let rule = finding.rule;
+            let is_of_records = [BLOCK_CHANGED.code, CHAIN_BROKEN.code].contains(&rule.code);
+            (Reverse(rule.severity), !is_of_records, rule.code)
+        };
         (one.directory.cmp(&other.directory))
             .then_with(|| key(one).cmp(&key(other)))
             .then_with(|| place(one).cmp(&place(other)))

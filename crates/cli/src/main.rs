@@ -31,6 +31,7 @@ mod progress;
 mod query;
 mod report;
 mod restore;
+mod results;
 mod run;
 mod schema;
 mod screen;

@@ -9,13 +9,14 @@ use crate::args::{FormArguments, ReportArguments};
 use crate::exit::{Code, WrongArguments};
 use crate::gate;
 use crate::output;
+use crate::results;
 
 pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Code> {
     if let Some(directory) = find_imported(&arguments.results, &arguments.directory) {
         return imported(&directory, arguments);
     }
     let directory = Results::find(&arguments.results, &arguments.directory)?;
-    let mut loaded = Results::load(&directory)?;
+    let mut loaded = results::load(&directory)?;
     let report = publish(&loaded)?;
     let mut results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
     if !results.is_empty()

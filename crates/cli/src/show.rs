@@ -8,6 +8,7 @@ use crate::exit::Code;
 use crate::live::Seen;
 use crate::output;
 use crate::report;
+use crate::results;
 
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Code> {
     if let Some(directory) = report::find_imported(&arguments.results, &arguments.directory) {
@@ -15,6 +16,7 @@ pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Code> {
         return report::print_imported(&imported, arguments.json);
     }
     let directory = Results::find(&arguments.results, &arguments.directory)?;
+    results::warn_of_changes(&directory);
     let held_by = holder(&directory);
     let seen = Seen::read(&directory)?;
     let state = seen.state(held_by);

@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_archive::{Results, is_imported, load_imported};
+use fwdlab_archive::{is_imported, load_imported};
 use fwdlab_report::Session;
 
 use crate::exit::WrongArguments;
+use crate::results;
 
 /// The directories of a comparison that were read, by which one that is given again is known.
 #[derive(Default)]
@@ -56,7 +57,7 @@ impl Directories {
             let (results, runs) = load_imported(directory)?;
             Vec::from_iter(Session::of_import(&shown, &results, &runs))
         } else {
-            Session::of_run(&shown, &Results::load(directory)?)
+            Session::of_run(&shown, &results::load(directory)?)
         };
         if sessions.is_empty() {
             let why = if is_imported {

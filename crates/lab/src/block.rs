@@ -12,6 +12,7 @@ use fwdlab_model::{
 
 use fwdlab_sys::BootTime;
 
+use crate::clock::utc;
 use crate::counters::Drops;
 use crate::cpu_account::{Taken, competitors};
 use crate::cpu_speed::SpeedLog;
@@ -77,9 +78,7 @@ pub(crate) struct MeasuredSlice<'a> {
     pub(crate) round: u32,
     /// From 0.
     pub(crate) position: u32,
-    /// When the switch to the variant began, UTC.
-    pub(crate) start_utc: String,
-    /// How long it took.
+    /// How long the switch to the variant took.
     pub(crate) switch: Duration,
     /// At least two; the first and the last are its edges.
     pub(crate) samples: Vec<Sample>,
@@ -102,6 +101,8 @@ pub(crate) struct MeasuredSlice<'a> {
 /// What is noted of a block while it runs.
 pub(crate) struct BlockLog {
     pub(crate) started: BootTime,
+    /// The same moment as the wall clock had it.
+    started_utc: jiff::Timestamp,
     regime: LoadRegime,
     slices: Vec<SliceRecord>,
     /// Those of each slice.
@@ -122,8 +123,6 @@ pub(crate) struct BlockLog {
 pub(crate) struct BlockStart {
     pub(crate) session: u32,
     pub(crate) attempt: u32,
-    /// Start of the set-up, UTC.
-    pub(crate) start_utc: String,
     pub(crate) set_up: Duration,
 }
 
@@ -132,6 +131,7 @@ impl BlockLog {
     pub(crate) fn new(resolved: &Resolved, regime: LoadRegime) -> Self {
         Self {
             started: BootTime::now(),
+            started_utc: jiff::Timestamp::now(),
             regime,
             slices: Vec::new(),
             samples: Vec::new(),
@@ -181,9 +181,11 @@ impl BlockLog {
                 alone_frames: forwarded_frames,
             }),
         };
+        let since_start = Duration::from_secs_f64(record.start_s);
+        let start = self.started_utc.saturating_add(since_start);
         let evidence = self.evidence_of(slice.family, slice.variant);
         if evidence.start.is_empty() {
-            evidence.start = slice.start_utc;
+            evidence.start = utc(start.unwrap_or(jiff::Timestamp::MAX));
         }
         for (reason, frames) in slice.dropped {
             *evidence.drops.entry(reason).or_default() += frames;
@@ -259,7 +261,7 @@ impl BlockLog {
             session: start.session,
             block: planned.number,
             attempt: start.attempt,
-            start: start.start_utc,
+            start: utc(self.started_utc),
             set_up_s: start.set_up.as_secs_f64(),
             took_s: None,
             clock_step_s: None,

@@ -8,11 +8,9 @@ use crate::LabError;
 /// How long frames may be under way after the generator has stopped.
 const DRAIN_MS_MAX: u64 = 200;
 
-/// UTC, as records have it.
-pub(crate) fn now_utc() -> String {
-    jiff::Timestamp::now()
-        .strftime("%Y-%m-%dT%H:%M:%S%.3fZ")
-        .to_string()
+/// A moment in UTC, as records have it.
+pub(crate) fn utc(moment: jiff::Timestamp) -> String {
+    moment.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
 }
 
 pub(crate) fn sleep_until(deadline: Instant) {

@@ -6,7 +6,10 @@ use std::time::Duration;
 use fwdlab_model::record::UNDISTURBED_RATIO_MIN;
 use fwdlab_model::{AddressFamily, LoadRegime, PlannedBlock, RateBasis, SliceRecord, VariantName};
 
-use crate::watch::{Sample, gaps, usual_gap};
+use crate::LabError;
+use crate::block::as_f64;
+use crate::cpu_account::CpuAccount;
+use crate::watch::{Sample, gaps, usual_gap, watch};
 
 /// Writes into a block's slices what was left undisturbed of them, and in what the load had its CPUs to itself; tells the
 /// calibration loop's undisturbed time.
@@ -28,22 +31,12 @@ pub(crate) fn tell_undisturbed(
     let undisturbed_loop_ns = fwdlab_stats::undisturbed_loop_ns(&loops_ns).unwrap_or_default();
     let usual = usual_gap(samples);
     for (slice, samples) in slices.iter_mut().zip(samples) {
-        let late = late(samples, usual);
-        let samples: Vec<_> = samples
-            .iter()
-            .zip(late)
-            .map(|(sample, late)| fwdlab_stats::Sample {
-                at_s: (sample.at - samples[0].at).as_secs_f64(),
-                forwarded_frames: sample.forwarded_frames,
-                loop_ns: sample.loop_ns,
-                competing_s: match regime {
-                    LoadRegime::Paced => 0.0,
-                    LoadRegime::SelfClocked | LoadRegime::Overload => {
-                        (sample.taken + late).as_secs_f64()
-                    }
-                },
-            })
-            .collect();
+        let mut samples = with_what_was_taken(samples, usual);
+        if regime == LoadRegime::Paced {
+            for sample in &mut samples {
+                sample.competing_s = 0.0;
+            }
+        }
         let part = fwdlab_stats::undisturbed(&samples, undisturbed_loop_ns);
         slice.undisturbed_s = part.duration_s;
         slice.undisturbed_frames = part.forwarded_frames;
@@ -54,6 +47,48 @@ pub(crate) fn tell_undisturbed(
         }
     }
     undisturbed_loop_ns
+}
+
+/// How long a frame takes, in nanoseconds, by what is counted for about `length` while the load has its CPUs to itself;
+/// none where that is too short a time. Measured again where it was.
+///
+/// # Errors
+/// Those of `frames`, which tells how many there were so far.
+pub(crate) fn cost_ns(
+    cpu: u32,
+    length: Duration,
+    account: &CpuAccount,
+    frames: impl Fn() -> Result<u64, LabError> + Send + Sync,
+) -> Result<Option<f64>, LabError> {
+    const ATTEMPTS_MAX: u32 = 3;
+    // A few frames say how long others had the CPU, not what a frame costs.
+    const FRAMES_MIN: u64 = 100;
+    for _ in 0..ATTEMPTS_MAX {
+        let samples = watch(cpu, length, account, &frames, || Ok(()))?.samples;
+        let usual = usual_gap(std::slice::from_ref(&samples));
+        let alone = fwdlab_stats::alone(&with_what_was_taken(&samples, usual));
+        let is_enough = alone.duration_s >= length.as_secs_f64() * UNDISTURBED_RATIO_MIN;
+        if is_enough && alone.forwarded_frames >= FRAMES_MIN {
+            return Ok(Some(
+                alone.duration_s * 1e9 / as_f64(alone.forwarded_frames),
+            ));
+        }
+    }
+    Ok(None)
+}
+
+/// Samples as the statistics take them, each with what others took of the load's CPUs up to it.
+fn with_what_was_taken(samples: &[Sample], usual: Duration) -> Vec<fwdlab_stats::Sample> {
+    let late = late(samples, usual);
+    let samples_and_late = samples.iter().zip(late);
+    samples_and_late
+        .map(|(sample, late)| fwdlab_stats::Sample {
+            at_s: (sample.at - samples[0].at).as_secs_f64(),
+            forwarded_frames: sample.forwarded_frames,
+            loop_ns: sample.loop_ns,
+            competing_s: (sample.taken + late).as_secs_f64(),
+        })
+        .collect()
 }
 
 /// For each sample, how much later those up to it came than they usually do, where that is more than twice as late: who is

@@ -152,7 +152,10 @@ fn output_within(
             if let Orphan::EndsWith(descendants) = orphan {
                 descendants.end()?;
             }
-            let status = format!("it took longer than {} s and was ended", time_max.as_secs());
+            let status = format!(
+                "it took longer than {} s and was ended; start what is to go on in the background, with its output elsewhere",
+                time_max.as_secs()
+            );
             Err(failed(status, last_lines(&text(&mut stderr))))
         }
         Err(error) => Err(failed(error.to_string(), String::new())),

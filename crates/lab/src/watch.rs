@@ -5,11 +5,9 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::record::stall_bound_s;
 use fwdlab_sys::BootTime;
 
 use crate::LabError;
-use crate::block::as_f64;
 use crate::cpu_account::{CpuAccount, Taken};
 
 /// Time from one sample to the next. What disturbs a core on a shared host comes and goes within some
@@ -87,14 +85,16 @@ pub(crate) fn watch<E: Send>(
     forwarded_frames: impl Fn() -> Result<u64, LabError> + Send,
     edge: impl Fn() -> Result<E, LabError> + Send,
 ) -> Result<Watch<E>, LabError> {
-    // The load would stand still while the thread on its CPU looks through all of them.
-    let reading = account.read();
+    // What takes long is read from elsewhere: the load would stand still while the thread on its CPU does it.
+    let early = (!account.reads_at_once()).then(|| account.read());
     let mut watch: Watch<E> = std::thread::scope(|scope| {
         let watching = fwdlab_sys::start_thread_in(scope, move || -> Result<_, LabError> {
             fwdlab_sys::pin_this_thread(cpu)?;
             // Where it may not, it takes its turn with the load.
             let _ = fwdlab_sys::prefer_this_thread();
             let mut samples = Vec::new();
+            // Right at the edges: others may have had the CPU for long before this thread got it.
+            let reading = account.reads_at_once().then(|| account.read());
             let first = sample(account, &forwarded_frames)?;
             let before = edge()?;
             let (start, end) = (first.at, first.at + length);
@@ -111,7 +111,9 @@ pub(crate) fn watch<E: Send>(
             Ok(Watch {
                 samples,
                 edges: [before, edge()?],
-                takers: Taken::new(),
+                takers: reading
+                    .map(|reading| account.taken_since(&reading))
+                    .unwrap_or_default(),
                 thread: fwdlab_sys::this_thread(),
             })
         })?;
@@ -119,32 +121,11 @@ pub(crate) fn watch<E: Send>(
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
-    watch.takers = account.taken_since(&reading);
+    if let Some(reading) = early {
+        watch.takers = account.taken_since(&reading);
+    }
     account.settle(&mut watch.samples, &mut watch.takers);
     Ok(watch)
-}
-
-/// How long a frame takes, in nanoseconds, over about `length`; measured again where something stood still meanwhile.
-///
-/// # Errors
-/// Those of `frames`, which tells how many there were so far.
-pub(crate) fn cost_ns(
-    length: Duration,
-    frames: impl Fn() -> Result<u64, LabError>,
-) -> Result<f64, LabError> {
-    const ATTEMPTS_MAX: u32 = 3;
-    let late_max = Duration::from_secs_f64(stall_bound_s(length.as_secs_f64()));
-    let mut cost_ns = f64::NAN;
-    for _ in 0..ATTEMPTS_MAX {
-        let (start, before) = (BootTime::now(), frames()?);
-        sleep(length);
-        let (counted, time) = (frames()? - before, start.elapsed());
-        cost_ns = time.as_secs_f64() * 1e9 / as_f64(counted.max(1));
-        if time <= length + late_max {
-            break;
-        }
-    }
-    Ok(cost_ns)
 }
 
 /// The longest time from one sample to the next.

@@ -208,7 +208,7 @@ impl fmt::Display for ProfileFault {
             Self::NoForwarding => f.write_str("no sample was taken in a function that forwards"),
             Self::Stalled { longest_s, bound_s } => write!(
                 f,
-                "nothing was read for {longest_s:.3} s (bound {bound_s:.3} s); was fwdlab stopped, or the machine paused?"
+                "nothing was read for {longest_s:.3} s (bound {bound_s:.3} s); was fwdlab stopped, the machine paused, or its CPUs taken by others?"
             ),
             Self::NotTaken { why } => write!(f, "it could not be taken: {why}"),
         }

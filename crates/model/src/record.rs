@@ -270,8 +270,8 @@ impl std::fmt::Display for InvalidReason {
             ),
             Self::Stalled { longest_s, bound_s } => write!(
                 f,
-                "nothing was read for {longest_s:.3} s in a slice (bound {bound_s:.3} s); was fwdlab stopped, or \
-                 the machine paused or suspended?"
+                "nothing was read for {longest_s:.3} s in a slice (bound {bound_s:.3} s); was fwdlab stopped, \
+                 the machine paused or suspended, or its CPUs taken by others?"
             ),
             Self::Competition {
                 alone_ratio,

@@ -270,7 +270,10 @@ impl Start {
         let passes = |reason: &InvalidReason| {
             matches!(
                 reason,
-                InvalidReason::Stolen { .. } | InvalidReason::Calibration { .. }
+                InvalidReason::Stolen { .. }
+                    | InvalidReason::Calibration { .. }
+                    | InvalidReason::Stalled { .. }
+                    | InvalidReason::Competition { .. }
             )
         };
         let mut reasons = reasons;
@@ -463,8 +466,15 @@ mod tests {
             hopeless_after([&[short(0.5)], &[lost(1)], &[short(0.5)]]),
             None
         );
-        let stolen = [stolen];
-        assert_eq!(hopeless_after([&stolen, &stolen, &stolen]), None);
+        let competition = InvalidReason::Competition {
+            alone_ratio: 0.01,
+            bound: 0.05,
+            by: "cargo".to_owned(),
+        };
+        for passes in [stolen, competition] {
+            let passes = [passes];
+            assert_eq!(hopeless_after([&passes, &passes, &passes]), None);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fwdlab_archive::{ArchiveWarning, Loaded};
+use fwdlab_archive::{ArchiveWarning, Attempt, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
     AddressFamily, Conservation, CpuTimes, LoadRegime, Order, RateBasis, Record, Resolved,
@@ -285,6 +285,8 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
     for source in noise {
         let remedy = if source.contains("virtual machine") {
             "measure on bare metal, or rely on the intervals, which include this noise"
+        } else if source.contains("load average") {
+            "wait until it has ended and measure again: the intervals hold what of it differs from block to block"
         } else {
             "remove it and measure again, or rely on the intervals, which include this noise"
         };
@@ -334,15 +336,22 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         }
     }
     for (family, disturbance) in disturbance(loaded) {
-        let blocks = &disturbance.blocks_over_all_time;
-        if !blocks.is_empty() {
+        let of_all_time = "disturbed time too";
+        let of_time_alone = "disturbed time too, but for what other programs had";
+        for (blocks, on_what) in [
+            (&disturbance.blocks_over_all_time, of_all_time),
+            (&disturbance.blocks_over_time_alone, of_time_alone),
+        ] {
+            if blocks.is_empty() {
+                continue;
+            }
             let blocks: Vec<String> = blocks.iter().map(ToString::to_string).collect();
             warn(
                 "W211",
                 (loaded.resolved.traffic.families.len() > 1).then(|| family.protocol().to_owned()),
                 format!(
                     "the load CPU was disturbed for so long that the rates of some blocks rest on \
-                     disturbed time too: block {}",
+                     {on_what}: block {}",
                     blocks.join(", ")
                 ),
                 "measure at a quieter time, or on a machine of one's own",
@@ -676,16 +685,17 @@ fn add(total: &mut Conservation, frames: &Conservation) {
 fn disturbance(loaded: &Loaded) -> BTreeMap<AddressFamily, DisturbanceSection> {
     let section = |&family: &AddressFamily| {
         let ratio = evidence::disturbed_ratio(loaded, family).filter(|ratio| *ratio > 0.0)?;
-        let blocks_over_all_time = evidence::attempts(loaded, Scope::Accepted)
-            .into_iter()
-            .filter(|attempt| {
-                attempt.record.rate_basis.get(&family) != Some(&RateBasis::Undisturbed)
-            })
-            .map(|attempt| attempt.record.block)
-            .collect();
+        let attempts = evidence::attempts(loaded, Scope::Accepted);
+        let over = |wanted| {
+            let basis = |attempt: &Attempt| evidence::basis(attempt, family, Scope::Accepted);
+            let attempts = attempts.iter();
+            let attempts = attempts.filter(|attempt| basis(attempt) == wanted);
+            attempts.map(|attempt| attempt.record.block).collect()
+        };
         let section = DisturbanceSection {
             percent: ratio * 100.0,
-            blocks_over_all_time,
+            blocks_over_all_time: over(RateBasis::AllTime),
+            blocks_over_time_alone: over(RateBasis::Alone),
         };
         Some((family, section))
     };

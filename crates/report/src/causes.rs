@@ -167,6 +167,11 @@ impl Cause<'_> {
                     None,
                 );
             }
+            "W229" => {
+                let size = self.range(false);
+                let text = format!("disturbed blocks have another effect, by {size}");
+                return (text, COMPARISON);
+            }
             "W224" => ("the records of some blocks are missing", None),
             "W223" => ("nothing was forwarded in some blocks", VARIANT),
             "W206" => (

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::record::Fate;
-use fwdlab_model::{AccountSource, CpuSpeed, LoadRegime, TrialRecord};
+use fwdlab_model::{AccountSource, CpuSpeed, LoadRegime, RateBasis, TrialRecord};
 
 use crate::format::counted;
 use crate::report::Warning;
@@ -47,7 +47,31 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
             share.blocks.insert(trial.block);
         }
     }
-    let is_left_out = loaded.resolved.traffic.regime != LoadRegime::Paced;
+    let over_all_time: BTreeSet<u32> = accepted()
+        .filter(|of| {
+            of.record
+                .rate_basis
+                .values()
+                .any(|basis| *basis == RateBasis::AllTime)
+        })
+        .map(|of| of.record.block)
+        .collect();
+    let left_out = |blocks: &BTreeSet<u32>| {
+        let kept: Vec<String> = (blocks & &over_all_time)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        if loaded.resolved.traffic.regime == LoadRegime::Paced || kept.len() == blocks.len() {
+            String::new()
+        } else if kept.is_empty() {
+            "; that time is left out of the rates".to_owned()
+        } else {
+            format!(
+                "; that time is left out of the rates, but for block {}",
+                kept.join(", ")
+            )
+        }
+    };
     let is_guess = accepted().any(|of| of.record.cpu_account == Some(AccountSource::Clocks));
     let mut competitors: Vec<_> = shares.into_iter().collect();
     competitors.retain(|(_, share)| {
@@ -56,18 +80,17 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
     competitors.sort_by(|one, other| other.1.time_s.total_cmp(&one.1.time_s));
     let of_competitor = |((name, cpu), share): ((&str, u32), Share)| Warning {
         code: "W225".to_owned(),
-        subjects: vec![text::one_line(name)],
+        subjects: vec![match name {
+            "fwdlab" => "another fwdlab".to_owned(),
+            name => text::one_line(name),
+        }],
         text: format!(
             "had {}{:.1} % of the measured time on CPU {cpu}, which is the load's (up to {:.0} % of a trial, in {}){}",
             if is_guess { "probably " } else { "" },
             share.time_s / measured_s * 100.0,
             share.greatest_ratio * 100.0,
             counted(share.blocks.len() as u64, "block"),
-            if is_left_out {
-                "; that time is left out of the rates"
-            } else {
-                ""
-            },
+            left_out(&share.blocks),
         ),
         remedy: Some(format!(
             "stop it or keep it off CPU {cpu}; or name another load_cpu in the lab file"

@@ -11,6 +11,7 @@ use fwdlab_stats::{
     control_verdict, family_verdicts, log_ratio, median, percent, variance_components,
 };
 
+use crate::bases;
 use crate::checks;
 use crate::cpu_time;
 use crate::error::ReportError;
@@ -104,6 +105,9 @@ pub(crate) fn judge(
             |variant| judge.subject(variant),
         ));
     }
+    warnings.extend(bases::warnings(loaded, family, &accepted.rows, |row| {
+        judge.subject(&row.variant)
+    }));
     let cpu_time = cpu_time::rows(loaded, comparison, family, |variant| judge.subject(variant))
         .map_err(|source| judge.error(source))?;
     let section = ComparisonSection {

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod format;
 pub mod render;
 
+mod bases;
 mod build;
 mod catalogue;
 mod causes;

@@ -4,7 +4,7 @@
 //! publishes one may write into it. A line that is the same but for its figures was not worded otherwise.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fwdlab_archive::Loaded;
 use fwdlab_archive::lint::{
@@ -49,11 +49,11 @@ pub fn lint_report(loaded: &Loaded, published: &BTreeMap<String, Vec<u8>>) -> Ve
     let sources = Sources {
         directory: &loaded.dir,
         title: "resolved.json",
-        records: "trials.jsonl",
+        records: loaded.dir.clone(),
     };
     let mut findings = warned(loaded, &report);
     findings.extend(compare_all(
-        sources,
+        &sources,
         published,
         &files,
         OTHERS,
@@ -85,15 +85,15 @@ pub fn lint_imported_report(
     let sources = Sources {
         directory,
         title: "imported.json",
-        records: "imported.json",
+        records: directory.join("imported.json"),
     };
-    compare_all(sources, published, &files, &[], true)
+    compare_all(&sources, published, &files, &[], true)
 }
 
 /// Compares published files with those that are made of the records; strangers among them are findings, but for
 /// `others`. The figures of a run that is not finished may be those of fewer blocks.
 fn compare_all(
-    sources: Sources<'_>,
+    sources: &Sources<'_>,
     published: &BTreeMap<String, Vec<u8>>,
     files: &BTreeMap<String, String>,
     others: &[&str],
@@ -160,7 +160,7 @@ fn made_files(report: &Report, loaded: &Loaded) -> Result<BTreeMap<String, Strin
     Ok(files)
 }
 
-fn records(loaded: &Loaded) -> std::path::PathBuf {
+fn records(loaded: &Loaded) -> PathBuf {
     loaded.dir.join("trials.jsonl")
 }
 
@@ -210,18 +210,17 @@ fn lines(text: &str) -> Vec<Line<'_>> {
 }
 
 /// Where what a report says is from.
-#[derive(Clone, Copy)]
 struct Sources<'a> {
     directory: &'a Path,
     /// The file with its title.
     title: &'a str,
-    /// The file with its figures.
-    records: &'a str,
+    /// Where its figures are from: a file, or the directory where they are from several.
+    records: PathBuf,
 }
 
 /// Lines that differ in figures or verdicts alone, and the title of a README.
 fn compare(
-    sources: Sources<'_>,
+    sources: &Sources<'_>,
     name: &str,
     published: &str,
     made: &str,
@@ -271,11 +270,7 @@ fn compare(
             let line = Some(published.number);
             finding
                 .with(Evidence::published(&path, line, published.text.trim()))
-                .with(Evidence::derived(
-                    &directory.join(sources.records),
-                    None,
-                    made.text.trim(),
-                ))
+                .with(Evidence::derived(&sources.records, None, made.text.trim()))
         }));
     }
 }

@@ -656,6 +656,9 @@ pub struct DisturbanceSection {
     pub percent: f64,
     /// Blocks of which too little was undisturbed, so that their rates rest on all of the time.
     pub blocks_over_all_time: Vec<u32>,
+    /// Blocks whose rates therefore rest on all of the time in which nobody else had the load's CPUs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks_over_time_alone: Vec<u32>,
 }
 
 /// Trials that other evidence than their forwarding rate speaks against.

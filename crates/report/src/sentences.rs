@@ -8,7 +8,9 @@ use fwdlab_model::{
 
 use crate::factorial::{FactorialRow, FactorialSection};
 use crate::format;
-use crate::report::{ComparisonSection, ControlSection, Effect, MethodSection, Report};
+use crate::report::{
+    ComparisonSection, ControlSection, DisturbanceSection, Effect, MethodSection, Report,
+};
 use crate::sessions::RerunsSection;
 use crate::text;
 
@@ -273,8 +275,9 @@ pub(crate) fn generator_costs(report: &Report) -> Option<String> {
 pub(crate) const ORDER_CHECKS: &str = "\
 What lingers from one variant to the next shows in the slices after it, what keeps step with the rounds at one place in \
 them. Here is the variant after which slices differ most clearly from the others, and the place where they do, each with \
-the probability of such a one by chance over all orders that the plan could have drawn; one that chance shows in at most \
-one report of a hundred is warned of. The autocorrelation is that of a slice with the next one of its variant and block: it is \
+the probability of such a one by chance over all orders that the plan could have drawn; it is \
+warned of where that is below half a percent (a quarter with both address families), so that chance alone is warned of \
+in at most one report of a hundred. The autocorrelation is that of a slice with the next one of its variant and block: it is \
 part of the noise between rounds, and no verdict rests on it.";
 
 /// How much of the time was disturbed, by family; none where nothing was.
@@ -312,23 +315,27 @@ pub(crate) fn left_out(report: &Report) -> String {
     if nothing_left_out(report) {
         return "left out in no block, because too little would remain".to_owned();
     }
-    let kept: Vec<String> = report
-        .disturbance
-        .iter()
-        .filter(|(_, disturbance)| !disturbance.blocks_over_all_time.is_empty())
-        .map(|(family, disturbance)| {
-            let blocks = format::counted(disturbance.blocks_over_all_time.len() as u64, "block");
+    let in_blocks = |blocks: fn(&DisturbanceSection) -> &Vec<u32>| {
+        let disturbances = report.disturbance.iter();
+        let some = disturbances.filter(|(_, disturbance)| !blocks(disturbance).is_empty());
+        let some = some.map(|(family, disturbance)| {
+            let blocks = format::counted(blocks(disturbance).len() as u64, "block");
             format!("{blocks} of {}", family.protocol())
-        })
-        .collect();
-    if kept.is_empty() {
-        "left out".to_owned()
-    } else {
-        format!(
-            "left out, but for {}, of which too little would remain",
-            kept.join(" and ")
-        )
+        });
+        some.collect::<Vec<String>>().join(" and ")
+    };
+    let all_time = in_blocks(|disturbance| &disturbance.blocks_over_all_time);
+    let time_alone = in_blocks(|disturbance| &disturbance.blocks_over_time_alone);
+    let mut said = "left out".to_owned();
+    if !all_time.is_empty() {
+        said += &format!(", but for {all_time}, of which too little would remain");
     }
+    if !time_alone.is_empty() {
+        said += &format!(
+            ", but for {time_alone}, of which only that is left out in which other programs had the CPU"
+        );
+    }
+    said
 }
 
 /// What the table of lost frames counts, and what a loss means under this load.

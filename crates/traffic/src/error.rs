@@ -13,8 +13,8 @@ use crate::interlock::Needed;
 pub enum TrafficError {
     /// A generator that sends although it is held.
     #[error(
-        "the generator still sends {seconds} s after fwdlab held it; a real-time process or another \
-         virtual machine may have taken its CPU: free it, and run again"
+        "the generator still sends {seconds} s after fwdlab held it; others have taken its CPU: \
+         run the same command again at a quieter time, or free the CPU"
     )]
     NotHeld {
         /// How long it was waited for.

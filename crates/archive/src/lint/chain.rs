@@ -15,6 +15,7 @@ use crate::input::input;
 use crate::layout;
 use crate::load::{parse_json, read_json};
 
+use super::directory::is_held;
 use super::{
     BLOCK_CHANGED, BLOCK_UNRECORDED, CHAIN_BROKEN, Evidence, FINISHED_RUN_CHANGED, Finding, Rule,
     UNREADABLE, name_in,
@@ -22,6 +23,14 @@ use super::{
 
 /// So many parts of a block are named; a run that lost a folder differs in hundreds.
 const NAMED_MAX: usize = 4;
+
+/// What is no longer as it was written in a directory, by its chain alone.
+#[must_use]
+pub fn lint_changes(directory: &Path) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    lint_chain(directory, is_held(directory), &mut findings);
+    findings
+}
 
 /// Holds a directory against its chain; one that an earlier version has written has none, which is no fault.
 ///
@@ -349,7 +358,7 @@ impl Walk<'_> {
             };
             let sentence = format!("finished.json {why}");
             let finding = Finding::new(&FINISHED_RUN_CHANGED, self.directory, sentence);
-            let says = "does not have the SHA-256 that its seal is";
+            let says = "the text before the seal has another SHA-256 than the seal";
             self.findings
                 .push(finding.with(Evidence::published(&path, None, says)));
             return;

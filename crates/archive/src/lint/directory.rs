@@ -74,7 +74,7 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
     }
 }
 
-fn is_held(directory: &Path) -> bool {
+pub(super) fn is_held(directory: &Path) -> bool {
     // Where it cannot be opened nothing is known, and the rules apply.
     input(directory, &directory.join(layout::LOCK))
         .open_file()

@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 use fwdlab_sys::Input;
 
+pub use chain::lint_changes;
 pub use directory::{LintedDirectory, lint_directory};
 pub use files::{Search, search};
 pub use imported::{LintedImport, lint_imported};

@@ -97,6 +97,11 @@ impl CpuAccount {
         }
     }
 
+    /// Whether a reading takes so little time that the load may stand still for it.
+    pub(crate) fn reads_at_once(&self) -> bool {
+        matches!(self, Self::Scheduler(_) | Self::None)
+    }
+
     /// What each took so far.
     pub(crate) fn read(&self) -> Reading {
         match self {

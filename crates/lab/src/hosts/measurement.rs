@@ -24,7 +24,6 @@ use super::protocol::SinkState;
 use super::tester::{Sent, Station};
 use crate::LabError;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
-use crate::clock::now_utc;
 use crate::counters::{self, Drops};
 use crate::journal::{Changes, Entrance, Journal};
 use crate::probe::FailedProbe;
@@ -272,12 +271,11 @@ impl<'a> Measurement<'a> {
         for (round, order) in (1..).zip(rounds) {
             for (position, name) in (0..).zip(order) {
                 self.stop_if_asked()?;
-                let (switching, start_utc) = (Instant::now(), now_utc());
+                let switching = Instant::now();
                 self.boot_for(family, self.variant(name), on_event)?;
                 let mut slice = self.slice(family, name, (round, position), !is_warm)?;
                 // From when the one before had ended: a boot is part of the switch, and so is what is asked behind the load.
                 slice.measured.switch = switching.elapsed().saturating_sub(slice.loaded);
-                slice.measured.start_utc = start_utc;
                 sums.add(&slice.sent, &slice.measured.dropped);
                 on_event(LabEvent::Slice(self.log.add_slice(slice.measured)));
                 if self.log.profiles(ProfileEvery::Trial)
@@ -376,7 +374,6 @@ impl<'a> Measurement<'a> {
                 variant: name,
                 round,
                 position,
-                start_utc: String::new(),
                 switch: Duration::ZERO,
                 samples: samples.collect(),
                 offered_frames: load.offered_frames,

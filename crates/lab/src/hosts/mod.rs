@@ -49,7 +49,6 @@ use self::measurement::{Boots, Measurement};
 use self::pkt_gen::PktGenTester;
 use self::tester::{HostTester, OwnTester};
 use crate::block::BlockStart;
-use crate::clock::now_utc;
 use crate::journal::{Entrance, Journal, JournalCopy, controller};
 use crate::restore::{
     Leftover, Whose, boot_journal, host_journal, restore_all, restore_own_copies,
@@ -447,7 +446,6 @@ impl HostsLab {
     ) -> Result<BlockOutcome, LabError> {
         on_event(LabEvent::SetUp);
         let started = Instant::now();
-        let start_utc = now_utc();
         let mut measurement = Measurement::start(
             &self.resolved,
             &mut self.link,
@@ -481,7 +479,6 @@ impl HostsLab {
         let start = BlockStart {
             session,
             attempt,
-            start_utc,
             set_up,
         };
         let mut asked = AskedLoad::of(&self.resolved);

@@ -315,7 +315,15 @@ impl std::fmt::Display for Undo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::RemoveNamespace { name } => write!(f, "remove namespace {name}"),
-            Self::Run { arguments, .. } => write!(f, "run {}", program::command_line(arguments)),
+            Self::Run {
+                arguments, started, ..
+            } => {
+                write!(f, "run {}", program::command_line(arguments))?;
+                match started {
+                    Some(_) => f.write_str(", once what the command started has ended"),
+                    None => Ok(()),
+                }
+            }
             Self::OnHost {
                 host, arguments, ..
             } => write!(f, "run {} on host {host}", program::command_line(arguments)),

@@ -16,19 +16,20 @@ use fwdlab_traffic::{
 use super::probe::{send_probe, show_probe};
 use super::quiet::Load;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
-use crate::clock::{now_utc, settled, sleep_until};
+use crate::clock::{settled, sleep_until};
 use crate::counters::{Drops, difference, drops};
 use crate::cpu_account::CpuAccount;
 use crate::cpu_speed::SpeedLog;
 use crate::drop_reasons::DropReasons;
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
+use crate::interference::cost_ns;
 use crate::journal::{Changes, Entrance, Journal, Undo};
 use crate::probe::FailedProbe;
 use crate::profiler::Place;
 use crate::tester::IngressControl;
 use crate::topology::counting;
-use crate::watch::{cost_ns, watch};
+use crate::watch::watch;
 use crate::{LabError, Topology};
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
@@ -77,8 +78,8 @@ impl<'a> Measurement<'a> {
         journal: &'a mut Journal,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let account = CpuAccount::open(&load_cpus(placement));
         let mut log = BlockLog::new(resolved, resolved.traffic.regime);
+        let account = CpuAccount::open(&load_cpus(placement));
         log.cpu_account = account.source();
         log.cpu_speeds = Some(SpeedLog::start(&load_cpus(placement)));
         let changes = Changes(journal);
@@ -289,8 +290,7 @@ impl<'a> Measurement<'a> {
         );
         // The next family's sink takes its place.
         sink.detach()?;
-        self.log
-            .end_family(family, conservation, Some(generator_cost_ns));
+        self.log.end_family(family, conservation, generator_cost_ns);
         Ok(())
     }
 
@@ -314,13 +314,13 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
-    /// What a frame costs when the DUT drops it as it comes in.
+    /// What a frame costs when the DUT drops it as it comes in; none where others left too little time to tell.
     fn generator_cost_ns(
         &mut self,
         load: &Load,
         sink: &Receivers,
         settle: Duration,
-    ) -> Result<f64, LabError> {
+    ) -> Result<Option<f64>, LabError> {
         let direction = self.resolved.traffic.direction;
         load.hold(&mut self.topology, sink)?;
         self.dut.detach_forwarder()?;
@@ -328,9 +328,13 @@ impl<'a> Measurement<'a> {
             .begin(&self.topology, direction, &load.sender)?;
         load.sender.release();
         sleep(settle);
-        let cost_ns = cost_ns(Duration::from_millis(CONTROL_MS), || {
-            Ok(load.sender.offered_frames()?)
-        })?;
+        self.prepare_account()?;
+        let cost_ns = cost_ns(
+            self.placement.forwarding_cpu(),
+            Duration::from_millis(CONTROL_MS),
+            &self.account,
+            || Ok(load.sender.offered_frames()?),
+        )?;
         load.hold(&mut self.topology, sink)?;
         self.control.end(&load.sender)?;
         load.sender.release();
@@ -352,7 +356,6 @@ impl<'a> Measurement<'a> {
         settle: Duration,
     ) -> Result<MeasuredSlice<'v>, LabError> {
         let switching = Instant::now();
-        let start_utc = now_utc();
         self.switch_under_load(family, name, load, sink)?;
         let switched = Instant::now();
         let variant = self.variant(name);
@@ -362,10 +365,7 @@ impl<'a> Measurement<'a> {
         let drops_before = self.drops(family)?;
         let cpu = self.placement.forwarding_cpu();
         let steal_before_s = steal_s(cpu);
-        let namespaces = [self.topology.tester(), self.topology.dut()];
-        let [tester, dut] = namespaces.map(NetworkNamespace::number);
-        self.account
-            .prepare(&load_cpus(self.placement), [tester?, dut?]);
+        self.prepare_account()?;
 
         let length = Duration::from_millis(self.resolved.design.slice_ms.into());
         let watch = watch(
@@ -393,7 +393,6 @@ impl<'a> Measurement<'a> {
             variant: name,
             round,
             position,
-            start_utc,
             switch: switched - switching,
             samples: watch.samples,
             offered_frames: watch.edges[1] - watch.edges[0],
@@ -404,6 +403,15 @@ impl<'a> Measurement<'a> {
             settings_moved: moved,
             takers: self.account.knows().then_some(watch.takers),
         })
+    }
+
+    /// Has the account know who works for the load now.
+    fn prepare_account(&mut self) -> Result<(), LabError> {
+        let namespaces = [self.topology.tester(), self.topology.dut()];
+        let [tester, dut] = namespaces.map(NetworkNamespace::number);
+        self.account
+            .prepare(&load_cpus(self.placement), [tester?, dut?]);
+        Ok(())
     }
 
     /// Samples the stacks of the variant that the DUT is set to.

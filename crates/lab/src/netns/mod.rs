@@ -13,7 +13,6 @@ use fwdlab_sys::Interrupts;
 
 use self::measurement::{Family, Measurement};
 use crate::block::{BlockOutcome, BlockStart, LabEvent, as_f64};
-use crate::clock::now_utc;
 use crate::cpu_account::CpuAccount;
 use crate::dut::Dut;
 use crate::journal::Journal;
@@ -173,7 +172,6 @@ impl NetnsLab {
         let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
         on_event(LabEvent::SetUp);
         let started = Instant::now();
-        let start_utc = now_utc();
         let mut measurement = Measurement::start(
             &self.resolved,
             &self.placement,
@@ -197,7 +195,6 @@ impl NetnsLab {
         let start = BlockStart {
             session,
             attempt,
-            start_utc,
             set_up,
         };
         Ok(log.outcome(

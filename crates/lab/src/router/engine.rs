@@ -23,14 +23,15 @@ use super::threads::{Offer, Place, Running, Tester};
 use crate::LabError;
 use crate::addresses::{TESTER_IN_MAC, frames, frames_back};
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
-use crate::clock::{now_utc, sleep_until};
+use crate::clock::sleep_until;
 use crate::counters::{Drops, difference};
 use crate::cpu_account::CpuAccount;
 use crate::cpu_speed::SpeedLog;
 use crate::environment::steal_s;
+use crate::interference::cost_ns;
 use crate::probe::FailedProbe;
 use crate::profiler;
-use crate::watch::{cost_ns, watch};
+use crate::watch::watch;
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
 const CONTROL: Duration = Duration::from_millis(100);
@@ -257,7 +258,7 @@ impl<'a> Measurement<'a> {
         for (round, order) in (1..).zip(rounds) {
             for (position, name) in (0..).zip(order) {
                 self.stop_if_asked()?;
-                let (switching, start_utc) = (Instant::now(), now_utc());
+                let switching = Instant::now();
                 let at_work = self.put_to_work(name, offer, tester)?;
                 let switched = Instant::now();
                 if !is_warm {
@@ -290,7 +291,6 @@ impl<'a> Measurement<'a> {
                     variant: name,
                     round,
                     position,
-                    start_utc,
                     switch: switched - switching,
                     samples: watch.samples,
                     offered_frames: after.offered_frames - before.offered_frames,
@@ -345,7 +345,7 @@ impl<'a> Measurement<'a> {
             verification,
         );
         self.log
-            .end_family(family.family, conservation, Some(generator_cost_ns));
+            .end_family(family.family, conservation, generator_cost_ns);
         Ok(())
     }
 
@@ -428,12 +428,12 @@ impl<'a> Measurement<'a> {
         rates_pps
     }
 
-    /// What a frame costs where it is dropped as it comes in.
+    /// What a frame costs where it is dropped as it comes in; none where others left too little time to tell.
     fn generator_cost_ns(
-        &self,
+        &mut self,
         family: &Family,
         arrangement: &Arrangement,
-    ) -> Result<f64, LabError> {
+    ) -> Result<Option<f64>, LabError> {
         let Arrangement { place, layout } = arrangement;
         let (wire, ports) = wire(layout.receive_queues);
         let mut tester = family.tester(layout.receive_queues, u32::MAX)?;
@@ -441,7 +441,10 @@ impl<'a> Measurement<'a> {
         let counts = TesterCounts::of(&tester);
         let running = Running::start(place, Offer::Taken, tester, vec![Dropping(wire)])?;
         sleep(Duration::from_millis(self.resolved.design.settle_ms.into()));
-        let cost_ns = cost_ns(CONTROL, || Ok(counts.offered_frames()))?;
+        self.account.prepare(&place.cpus(), [0, 0]);
+        let cost_ns = cost_ns(place.watched_cpu(), CONTROL, &self.account, || {
+            Ok(counts.offered_frames())
+        })?;
         running.stop()?;
         Ok(cost_ns)
     }

@@ -17,7 +17,6 @@ use self::arrangement::Machine;
 use self::engine::Measurement;
 use self::load::Load;
 use crate::block::BlockStart;
-use crate::clock::now_utc;
 use crate::profiler;
 use crate::watch::prove_cpu_is_free;
 use crate::{BlockOutcome, LabError, LabEvent, TesterChoice};
@@ -156,7 +155,6 @@ impl RouterLab {
         let _pinned = PinnedThread::to_cpu(self.placement.control_cpu)?;
         on_event(LabEvent::SetUp);
         let started = Instant::now();
-        let start_utc = now_utc();
         let mut measurement = Measurement::start(
             &self.resolved,
             &self.load.arrangements,
@@ -176,7 +174,6 @@ impl RouterLab {
         let start = BlockStart {
             session,
             attempt,
-            start_utc,
             set_up,
         };
         let log = measurement.log;

@@ -261,7 +261,7 @@ impl LiveView {
             (RunState::Finished, _) => {
                 let missing = match planned_blocks.saturating_sub(measured_blocks) {
                     0 => String::new(),
-                    number => format!(", {number} not valid"),
+                    number => format!(", {number} given up"),
                 };
                 (format!("finished: {measured}{missing}"), Style::Green)
             }
