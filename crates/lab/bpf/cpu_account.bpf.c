@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Accounts for the time on watched CPUs that is not the load's: that of other programs, of kernel threads that do not
- * work for the load, and of interrupts.
+ * work for the load, of interrupts, and of timers, such as a profiler's.
  *
- * Time is charged when it ends: at a switch of tasks, at the end of an interrupt. What a reader on a watched CPU sees of
+ * Time is charged when it ends: at a switch of tasks, at the end of an interrupt or a timer. What a reader on a watched CPU sees of
  * that CPU is complete, as the switch to the reader was the last.
  *
  * What the kernel does with the frames of other devices after their interrupts is not charged: a program at every poll
@@ -37,6 +37,10 @@ struct task_struct {
 	char comm[16];
 } __attribute__((preserve_access_index));
 
+struct hrtimer {
+	void *function;
+} __attribute__((preserve_access_index));
+
 /* From linux/sched.h: a thread of the kernel. */
 #define PF_KTHREAD 0x00200000
 
@@ -48,6 +52,7 @@ struct task_struct {
 #define PROGRAM 0
 #define KERNEL_THREAD 1
 #define INTERRUPT 2
+#define TIMER 3
 
 #define NAME_LENGTH 32
 
@@ -55,6 +60,10 @@ struct task_struct {
 volatile const __u64 PID_NAMESPACE_DEVICE = 0;
 volatile const __u64 PID_NAMESPACE_INODE = 0;
 volatile const __u32 PROCESS = 0;
+
+/* Written by the loader: functions of timers that the load has as well, such as the tick. */
+#define OWN_TIMERS_MAX 6
+volatile const __u64 OWN_TIMERS[OWN_TIMERS_MAX] = {};
 
 /* A CPU. */
 struct cpu {
@@ -67,6 +76,9 @@ struct cpu {
 	/* When the interrupt that is served began. */
 	__u64 interrupt_since_ns;
 	__u64 is_watched;
+	/* When the timer that is served began, and its function. */
+	__u64 timer_since_ns;
+	__u64 timer_function;
 };
 
 struct {
@@ -208,6 +220,40 @@ int charge_interrupt(__u64 *arguments)
 		return 0;
 	cpu->interrupts_ns += time_ns;
 	bpf_probe_read_kernel_str(taker.name, sizeof(taker.name), action->name);
+	charge(cpu, &taker, time_ns);
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_entry")
+int begin_timer(__u64 *arguments)
+{
+	struct hrtimer *timer = (void *)arguments[0];
+	struct cpu *cpu = watched_cpu(bpf_get_smp_processor_id());
+
+	if (!cpu)
+		return 0;
+	cpu->timer_function = (__u64)timer->function;
+	cpu->timer_since_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_exit")
+int charge_timer(__u64 *arguments)
+{
+	__u32 number = bpf_get_smp_processor_id();
+	struct cpu *cpu = watched_cpu(number);
+
+	if (!cpu || !cpu->timer_since_ns)
+		return 0;
+	struct taker taker = { .cpu = number, .kind = TIMER };
+	__u64 time_ns = bpf_ktime_get_ns() - cpu->timer_since_ns;
+
+	cpu->timer_since_ns = 0;
+	for (int i = 0; i < OWN_TIMERS_MAX; i++)
+		if (OWN_TIMERS[i] == cpu->timer_function)
+			return 0;
+	cpu->interrupts_ns += time_ns;
+	*(__u64 *)taker.name = cpu->timer_function;
 	charge(cpu, &taker, time_ns);
 	return 0;
 }

@@ -72,6 +72,15 @@ impl KernelSymbols {
         Ok(Self { functions })
     }
 
+    /// Where a function of the kernel itself begins; none where there is none of that name.
+    #[must_use]
+    pub fn address(&self, name: &str) -> Option<u64> {
+        let mut functions = self.functions.iter();
+        let function =
+            functions.find(|function| &*function.name == name && !function.comes_and_goes);
+        function.map(|function| function.address)
+    }
+
     /// The function that an address is in: the last one that begins before it.
     #[must_use]
     pub fn function(&self, address: u64) -> Option<KernelFunction<'_>> {

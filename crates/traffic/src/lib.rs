@@ -39,7 +39,7 @@ pub use sink::{Sink, SinkCounts};
 pub use socket_generator::{RunningSocketGenerator, SocketGenerator, SocketPort};
 pub use tester::{Receiver, RunningSender, Sender, SenderPort, ebpf_refusal};
 pub use turn::SLOTS_MAX;
-pub use xdp::{CountingProgram, XdpProgram};
+pub use xdp::{CountingProgram, XdpProgram, load_patiently};
 
 /// A program that lets every frame through; drivers of many cards send what is redirected to a port only where the port
 /// has a program itself.

@@ -1,5 +1,6 @@
 //! An XDP program, attached to one interface or to several.
 
+use std::io;
 use std::os::fd::AsFd as _;
 
 use aya::maps::{MapData, PerCpuArray};
@@ -34,6 +35,31 @@ macro_rules! object_bytes {
     };
 }
 
+/// Has the kernel load a program, again where a signal or a stop of this process interrupted its verifier.
+///
+/// # Errors
+/// Those of the kernel.
+///
+/// # Source
+/// Linux: `bpf_check` in `kernel/bpf/verifier.c` ends with EAGAIN where a signal is pending; libbpf tries again, too.
+pub fn load_patiently(
+    mut load: impl FnMut() -> Result<(), ProgramError>,
+) -> Result<(), ProgramError> {
+    const TRIES_MAX: u32 = 20;
+    let was_interrupted = |error: &ProgramError| {
+        matches!(error, ProgramError::LoadError { io_error, .. }
+            if matches!(io_error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted))
+    };
+    let mut result = load();
+    for _ in 1..TRIES_MAX {
+        match &result {
+            Err(error) if was_interrupted(error) => result = load(),
+            _ => break,
+        }
+    }
+    result
+}
+
 impl XdpProgram {
     /// Loads one program of an object, whose maps are taken with [`map`](Self::map).
     ///
@@ -62,9 +88,8 @@ impl XdpProgram {
         let mut ebpf = loader
             .load(object)
             .map_err(|error| TrafficError::bpf(what(), error))?;
-        program_mut(&mut ebpf, name)
-            .load()
-            .map_err(|error| TrafficError::bpf(what(), error))?;
+        let program = program_mut(&mut ebpf, name);
+        load_patiently(|| program.load()).map_err(|error| TrafficError::bpf(what(), error))?;
         Ok(Self {
             ebpf,
             name,

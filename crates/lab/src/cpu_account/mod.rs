@@ -173,6 +173,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;
 
+    use fwdlab_sys::{Sampled, SampledEvent, StackSampler};
     use testkit::burner::{Burn, Burner};
 
     use super::*;
@@ -277,6 +278,57 @@ mod tests {
             testkit::skip!("this process may not ask the kernel's scheduler");
         }
         account_for_burners(test, "burner-a", |cpu| CpuAccount::open(&[cpu]));
+    }
+
+    #[test]
+    fn the_timers_of_a_profiler_are_told_and_the_tick_is_not() {
+        const FREQUENCY_HZ: u32 = 20_000;
+        let cpu = *fwdlab_sys::online_cpus().unwrap().last().unwrap();
+        let Some(scheduler) = Scheduler::open(&[cpu]) else {
+            testkit::skip!("this process may not ask the kernel's scheduler");
+        };
+        let Ok(sampler) = StackSampler::open(Sampled::Cpu(cpu), FREQUENCY_HZ) else {
+            testkit::skip!("this process may not sample a CPU");
+        };
+        if sampler.event() != SampledEvent::CpuClock {
+            testkit::skip!("this machine samples by a counter of its hardware");
+        }
+        let mut account = CpuAccount::Scheduler(Box::new(scheduler));
+        account.prepare(&[cpu], [0, 0]);
+        let stop = AtomicBool::new(false);
+        let of_timers = |taken: &Taken| -> BTreeMap<String, Duration> {
+            let timers = taken
+                .iter()
+                .filter(|((_, name), _)| name.starts_with("timers of "));
+            timers
+                .map(|((_, name), time)| (name.clone(), *time))
+                .collect()
+        };
+        let (quiet, sampled) = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                fwdlab_sys::pin_this_thread(cpu).unwrap();
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let watch = || {
+                let before = account.read();
+                std::thread::sleep(Duration::from_millis(300));
+                of_timers(&account.taken_since(&before))
+            };
+            let quiet = watch();
+            sampler.switch().on().unwrap();
+            let sampled = watch();
+            stop.store(true, Ordering::Relaxed);
+            (quiet, sampled)
+        });
+        let of_perf = sampled.get("timers of perf_swevent_hrtimer");
+        assert!(of_perf > Some(&Duration::from_millis(1)), "{sampled:?}");
+        let of_tick = |name: &String| name.contains("tick");
+        assert!(
+            !quiet.keys().chain(sampled.keys()).any(of_tick),
+            "{quiet:?} {sampled:?}"
+        );
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use aya::maps::{Array, HashMap, MapData};
 use aya::programs::BtfTracePoint;
-use aya::{Ebpf, EbpfLoader};
-use fwdlab_traffic::object_bytes;
+use aya::{Btf, Ebpf, EbpfLoader};
+use fwdlab_profile::KernelSymbols;
+use fwdlab_traffic::{load_patiently, object_bytes};
 
 use super::{Taken, printable};
 use crate::kernel_types::kernel_types;
@@ -19,8 +21,30 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("charge_interrupt", "irq_handler_exit"),
 ];
 
+/// Those of timers. A kernel that does not have them, or hides where its functions are, tells nothing of timers.
+const TIMER_PROGRAMS: [(&str, &str); 2] = [
+    ("begin_timer", "hrtimer_expire_entry"),
+    ("charge_timer", "hrtimer_expire_exit"),
+];
+
+/// Functions of timers that the load has as well: the tick under its names, the end of a sleep, polls of its devices and
+/// queues that wait.
+///
+/// # Source
+/// Linux: `kernel/time/tick-sched.c`, `kernel/time/hrtimer.c`, `net/core/dev.c`, `net/sched/sch_api.c`.
+const OWN_TIMERS: [&str; 5] = [
+    "tick_nohz_handler",
+    "tick_sched_timer",
+    "hrtimer_wakeup",
+    "napi_watchdog",
+    "qdisc_watchdog",
+];
+
+/// As many as the programs have room for.
+const OWN_TIMERS_MAX: usize = 6;
+
 /// `struct cpu`: its numbers, in order.
-type Cpu = [u64; 5];
+type Cpu = [u64; 7];
 
 const TAKEN_NS: usize = 1;
 const IS_WATCHED: usize = 4;
@@ -45,11 +69,13 @@ impl Scheduler {
         let btf = kernel_types()?;
         let processes = fs::metadata("/proc/self/ns/pid").ok()?;
         let device = kernel_device(processes.dev());
+        let own_timers = own_timers();
         let mut programs = EbpfLoader::new()
             .btf(Some(btf))
             .override_global("PID_NAMESPACE_DEVICE", &device, true)
             .override_global("PID_NAMESPACE_INODE", &processes.ino(), true)
             .override_global("PROCESS", &std::process::id(), true)
+            .override_global("OWN_TIMERS", &own_timers.unwrap_or_default(), true)
             .load(object_bytes!("../../bpf/cpu_account.bpf.o"))
             .ok()?;
         let mut cpus = Array::try_from(programs.take_map("cpus")?).ok()?;
@@ -61,9 +87,12 @@ impl Scheduler {
             cpus.set(number, cpu, 0).ok()?;
         }
         for (name, tracepoint) in PROGRAMS {
-            let program: &mut BtfTracePoint = programs.program_mut(name)?.try_into().ok()?;
-            program.load(tracepoint, btf).ok()?;
-            program.attach().ok()?;
+            attach(&mut programs, name, tracepoint, btf)?;
+        }
+        if own_timers.is_some() {
+            for (name, tracepoint) in TIMER_PROGRAMS {
+                let _ = attach(&mut programs, name, tracepoint, btf);
+            }
         }
         Some(Self {
             of_load: watched.to_vec(),
@@ -102,6 +131,35 @@ impl Scheduler {
     }
 }
 
+/// Has a program run at a tracepoint; none where it may not, or cannot.
+fn attach(programs: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Option<()> {
+    let program: &mut BtfTracePoint = programs.program_mut(name)?.try_into().ok()?;
+    load_patiently(|| program.load(tracepoint, btf)).ok()?;
+    program.attach().map(drop).ok()
+}
+
+/// The kernel's functions; none where it hides them. They take a moment to read; what is loaded later has no name.
+fn symbols() -> Option<&'static KernelSymbols> {
+    static SYMBOLS: OnceLock<Option<KernelSymbols>> = OnceLock::new();
+    let read = || KernelSymbols::parse(&fs::read("/proc/kallsyms").ok()?).ok();
+    SYMBOLS.get_or_init(read).as_ref()
+}
+
+/// Where the functions of the load's own timers are; none where the kernel hides that.
+fn own_timers() -> Option<[u64; OWN_TIMERS_MAX]> {
+    let symbols = symbols()?;
+    let mut addresses = [0; OWN_TIMERS_MAX];
+    let found = OWN_TIMERS.iter().filter_map(|name| symbols.address(name));
+    for (place, address) in addresses.iter_mut().zip(found) {
+        *place = address;
+    }
+    // Without the tick's, every tick would be somebody else's.
+    let has_tick = OWN_TIMERS[..2]
+        .iter()
+        .any(|name| symbols.address(name).is_some());
+    has_tick.then_some(addresses)
+}
+
 /// A device number as the kernel has it, where user space sees its minor number in two pieces.
 const fn kernel_device(seen: u64) -> u64 {
     let (major, minor) = (
@@ -117,6 +175,7 @@ fn shown(taker: &Taker) -> (u32, String) {
         let bytes = taker[at..at + 4].try_into().expect("four bytes");
         u32::from_ne_bytes(bytes)
     });
+    let address = u64::from_ne_bytes(taker[8..16].try_into().expect("eight bytes"));
     let name = taker[8..].split(|&byte| byte == 0).next().unwrap_or(&[]);
     let name = printable(&String::from_utf8_lossy(name));
     let shown = match kind {
@@ -125,6 +184,13 @@ fn shown(taker: &Taker) -> (u32, String) {
             format!("kernel thread {kind}")
         }
         2 => format!("interrupts of {name}"),
+        3 => {
+            let function = symbols().and_then(|symbols| symbols.function(address));
+            function.map_or_else(
+                || "timers".to_owned(),
+                |function| format!("timers of {}", function.name),
+            )
+        }
         _ => name,
     };
     (cpu, shown)
