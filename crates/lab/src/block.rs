@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, CpuUse,
-    LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, Resolved, SCHEMA_VERSION, SliceRecord,
-    Tester, TrialRecord, VariantName, Verification,
+    LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION,
+    SliceRecord, Tester, TrialRecord, VariantName, Verification,
 };
 
 use fwdlab_sys::BootTime;
@@ -411,7 +411,9 @@ fn trials(
                 &evidence,
                 usual_calibration_ns,
                 f64::from(resolved.design.slice_ms) / 1e3,
-                alone_ratio(&own),
+                (basis != RateBasis::Undisturbed)
+                    .then(|| alone_ratio(&own))
+                    .flatten(),
                 asked,
             ));
             trials.push(trial);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fwdlab_model::record::UNDISTURBED_RATIO_MIN;
+use fwdlab_model::record::{ALONE_RATIO_MIN, UNDISTURBED_RATIO_MIN};
 use fwdlab_model::{AddressFamily, LoadRegime, PlannedBlock, RateBasis, SliceRecord, VariantName};
 
 use crate::LabError;
@@ -117,7 +117,11 @@ pub(crate) fn rate_basis(
             counted_s += slice.counted(basis).1;
             time_s += slice.time_s;
         }
-        counted_s > 0.0 && counted_s >= time_s * UNDISTURBED_RATIO_MIN
+        let ratio_min = match basis {
+            RateBasis::Alone => ALONE_RATIO_MIN,
+            RateBasis::Undisturbed | RateBasis::AllTime => UNDISTURBED_RATIO_MIN,
+        };
+        counted_s > 0.0 && counted_s >= time_s * ratio_min
     };
     let is_known = slices.iter().all(|slice| slice.contention.is_some());
     planned

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::block::as_f64;
 use crate::cpu_account::Taken;
-use fwdlab_model::record::{UNDISTURBED_RATIO_MIN, stall_bound_s};
+use fwdlab_model::record::{ALONE_RATIO_MIN, stall_bound_s};
 use fwdlab_model::{
     AddressFamily, Competitor, Conservation, CpuTimes, InvalidReason, LoadRegime, Resolved,
     TrialRecord,
@@ -144,10 +144,10 @@ pub(crate) fn of_trial(
             bound: STEAL_RATIO_MAX,
         });
     }
-    if let Some(alone_ratio) = alone_ratio.filter(|ratio| *ratio < UNDISTURBED_RATIO_MIN) {
+    if let Some(alone_ratio) = alone_ratio.filter(|ratio| *ratio < ALONE_RATIO_MIN) {
         reasons.push(InvalidReason::Competition {
             alone_ratio,
-            bound: UNDISTURBED_RATIO_MIN,
+            bound: ALONE_RATIO_MIN,
             by: names(&trial.competitors),
         });
     }
@@ -249,7 +249,7 @@ mod tests {
                 &TrialEvidence::default(),
                 100.0,
                 1.0,
-                Some(UNDISTURBED_RATIO_MIN),
+                Some(ALONE_RATIO_MIN),
                 &paced()
             ),
             []
@@ -279,9 +279,9 @@ mod tests {
         let reasons = judge(Some(0.03));
         assert_eq!(reasons.len(), 6);
         assert!(reasons.iter().any(|reason| reason.to_string()
-            == "the load had its CPU to itself for only 3.0 % of the time (bound 5.0 %); it shared it with cargo, rustc"));
+            == "the load had its CPU to itself for only 3.0 % of the time (bound 25.0 %); it shared it with cargo, rustc"));
         // Where there is enough of it, and where nobody could tell.
-        assert_eq!(judge(Some(0.06)).len(), 5);
+        assert_eq!(judge(Some(0.26)).len(), 5);
         assert_eq!(judge(None).len(), 5);
     }
 

@@ -501,9 +501,13 @@ pub fn stall_bound_s(slice_s: f64) -> f64 {
     0.02 + 0.05 * slice_s
 }
 
-/// A trial of which less was undisturbed says nothing about the undisturbed rate; one that had the load's CPUs to itself
-/// for less says nothing at all.
+/// A trial of which less was undisturbed says nothing about the undisturbed rate.
 pub const UNDISTURBED_RATIO_MIN: f64 = 0.05;
+
+/// A trial whose rates do not rest on undisturbed time needs this part of its time with the load's CPUs to itself. Rates
+/// right behind another program are those of cold caches: where little else was left, two equal variants of a block
+/// differed by up to a fifth.
+pub const ALONE_RATIO_MIN: f64 = 0.25;
 
 impl SliceRecord {
     /// Frames forwarded, and seconds that it took, on which its forwarding rate rests; 0 of both where
