@@ -312,6 +312,32 @@ fn what_shares_a_device_with_the_route_is_refused() {
     }
 }
 
+#[test]
+fn the_other_end_of_the_routes_cable_is_refused_and_what_shares_a_bridge_with_it() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let machine = Machine::cabled();
+    machine.ip("link add name tap0 type veth peer name tap1");
+    machine.ip("link add name br0 type bridge");
+    for port in ["tap1", "eth0"] {
+        machine.ip(&format!("link set {port} master br0"));
+    }
+    for device in ["tap0", "tap1", "br0"] {
+        machine.ip(&format!("link set {device} up"));
+    }
+    machine.with_addresses_on(["tap0", "eth1"]);
+    let (_, worlds, _) = INET;
+    machine.ip(&format!("route add default via {} dev tap0", worlds[0]));
+    for interface in ["tap1", "eth0", "br0"] {
+        let why = machine.why(interface).unwrap_or_default();
+        let expected = format!(
+            "{interface}: a default route leads through tap0, which shares a device with it"
+        );
+        assert!(why.starts_with(&expected), "{why}");
+    }
+    assert_eq!(machine.why("eth1"), None);
+}
+
 /// A client of the world's, beyond both of its ports, with a connection to the machine's address on `eth0`, whose
 /// answers leave by `eth1`.
 struct Client {

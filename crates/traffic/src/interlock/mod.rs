@@ -50,6 +50,11 @@ fn this_machine() -> Result<Network, TrafficError> {
     for (upper, lower) in links.values().flat_map(|link| link.stacked(&links)) {
         network.add_stacked(upper, lower);
     }
+    for link in links.values() {
+        if let Some(other) = link.other_end(&links) {
+            network.add_cable(&link.name, other);
+        }
+    }
     let mut hops = hops(&mut netlink).map_err(unknown("listing the routes"))?;
     hops.retain(|hop| !hop.is_connected);
     for_each_device(&mut netlink, &links, &hops, |device, hop| {

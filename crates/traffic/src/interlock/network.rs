@@ -42,6 +42,8 @@ pub struct Route {
 pub struct Network {
     /// Pairs of devices of which the first is on top of the second.
     stacked: Vec<(String, String)>,
+    /// Each end of a cable with the other.
+    cables: BTreeSet<(String, String)>,
     routes: BTreeMap<String, Vec<Route>>,
     clients: BTreeMap<String, BTreeSet<IpAddr>>,
     public: BTreeMap<String, BTreeSet<IpAddr>>,
@@ -87,6 +89,12 @@ impl Network {
                 self.routes.insert(device.to_owned(), vec![route]);
             }
         }
+    }
+
+    /// Two devices are the ends of a cable: what one sends the other receives.
+    pub fn add_cable(&mut self, one: &str, other: &str) {
+        self.cables.insert((one.to_owned(), other.to_owned()));
+        self.cables.insert((other.to_owned(), one.to_owned()));
     }
 
     /// An ssh client is reached through a device, or reaches the machine there.
@@ -143,6 +151,14 @@ impl Network {
                 &mut places,
             );
         }
+        // The other ends count by themselves, not with what they are stacked with: that is on the other side.
+        let has_place = |name: &str| name == interface || places.contains_key(name);
+        let ends = self
+            .cables
+            .iter()
+            .filter(|(one, other)| has_place(one) && !has_place(other));
+        let ends: Vec<String> = ends.map(|(_, other)| other.clone()).collect();
+        places.extend(ends.into_iter().map(|end| (end, Place::Beside)));
         places.remove(interface);
         let itself = [(interface, Place::Itself)].into_iter();
         let mut devices = itself.chain(places.iter().map(|(name, place)| (name.as_str(), *place)));
@@ -457,6 +473,29 @@ mod tests {
         let expected = "the way to 9.9.9.9 and the Internet leads through it";
         assert_eq!(why(&network, "eth1").as_deref(), Some(expected));
         assert!(!network.needed("eth1").unwrap().is_by_ssh());
+    }
+
+    #[test]
+    fn what_leads_through_the_other_end_of_a_cable_leads_through_this_one() {
+        let mut network = network(
+            &[("0.0.0.0/0", "near")],
+            &[("br0", "far"), ("br0", "uplink")],
+        );
+        network.add_cable("near", "far");
+        for (interface, expected) in [
+            ("near", "a default route leads through it"),
+            (
+                "far",
+                "a default route leads through near, which shares a device with it",
+            ),
+            (
+                "uplink",
+                "a default route leads through near, which shares a device with it",
+            ),
+        ] {
+            assert_eq!(why(&network, interface).as_deref(), Some(expected));
+        }
+        assert_eq!(why(&network, "other"), None);
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub(super) struct Link {
     pub(super) name: String,
     /// Of the device that it is made of, in this namespace.
     lower: Option<u32>,
+    /// The other end of a cable, in this namespace.
+    peer: Option<u32>,
     /// Of the device that it is a part of.
     master: Option<u32>,
     is_vrf: bool,
@@ -170,6 +172,13 @@ impl Link {
     }
 }
 
+impl Link {
+    /// The other end of the cable that it is an end of, where that is here.
+    pub(super) fn other_end<'a>(&self, links: &'a BTreeMap<u32, Self>) -> Option<&'a str> {
+        Some(&links.get(&self.peer?)?.name)
+    }
+}
+
 impl NextHops {
     /// The devices that a way leads through.
     pub(super) fn devices(&self, hop: &Hop) -> Vec<u32> {
@@ -226,10 +235,12 @@ fn link(body: &[u8]) -> io::Result<Link> {
         index,
         name: String::new(),
         lower: None,
+        peer: None,
         master: None,
         is_vrf: false,
     };
     let mut is_elsewhere = false;
+    let mut is_cable = false;
     for attribute in netlink_attributes(behind(body, LINK_HEADER)?) {
         let (kind, value) = attribute?;
         match kind {
@@ -241,12 +252,17 @@ fn link(body: &[u8]) -> io::Result<Link> {
                 // Not every driver says what it is.
                 let kind = netlink_attribute(value, 0, IFLA_INFO_KIND).unwrap_or_default();
                 link.is_vrf = text(kind) == VRF;
-                is_elsewhere |= CABLES.contains(&text(kind));
+                is_cable = CABLES.contains(&text(kind));
             }
             _ => {}
         }
     }
-    link.lower = link.lower.filter(|lower| !is_elsewhere && *lower != index);
+    let other = link.lower.filter(|other| !is_elsewhere && *other != index);
+    (link.lower, link.peer) = if is_cable {
+        (None, other)
+    } else {
+        (other, None)
+    };
     Ok(link)
 }
 
