@@ -19,6 +19,9 @@ alone_s,alone_frames";
 /// The columns that older directories lack, with the comma before them.
 const LACKING: &str = ",competing_s,alone_s,alone_frames";
 
+/// More than any cell has.
+const CELL_BYTES_MAX: usize = 1000;
+
 /// Slices as the text of their file.
 ///
 /// No cell needs quoting: names are of letters, digits, `.`, `_` and `-`. Numbers are as short as
@@ -106,6 +109,7 @@ fn parse_row(header: &'static str, row: &str) -> Result<SliceRecord, String> {
         contention: cells.contention()?,
     };
     match cells.cells.next() {
+        Some(cell) if cell.len() > CELL_BYTES_MAX => Err("a cell too many".to_owned()),
         Some(cell) => Err(format!("a cell too many ({cell:?})")),
         None => Ok(slice),
     }
@@ -121,6 +125,10 @@ impl<'a> Cells<'a> {
     fn next(&mut self) -> Result<(&'static str, &'a str), String> {
         let name = self.names.next().unwrap_or_default();
         match self.cells.next() {
+            // No number, and no word of ours, is as long; messages show what is wrong.
+            Some(cell) if cell.len() > CELL_BYTES_MAX => {
+                Err(format!("{name}: a cell of {} bytes", cell.len()))
+            }
             Some(cell) => Ok((name, cell)),
             None => Err(format!("{name}: there is no such cell")),
         }

@@ -27,6 +27,15 @@ pub struct Source {
 }
 
 impl Source {
+    /// Whether the lines of a place may be shown: those of an address that is a secret in itself may not.
+    fn may_quote(&self, span: &Span) -> bool {
+        let start = self.text[..span.start].rfind('\n').map_or(0, |end| end + 1);
+        let rest = &self.text[span.end..];
+        let end = span.end + rest.find('\n').unwrap_or(rest.len());
+        let lines = self.text[start..end].to_ascii_lowercase();
+        self.is_quotable && !lines.contains("webhook")
+    }
+
     /// The line and the column of a byte, from 1.
     fn line_and_column(&self, byte: usize) -> (usize, usize) {
         let before = &self.text[..byte];
@@ -88,7 +97,7 @@ impl Diagnostic {
         };
         let mut group = Group::with_title(level.primary_title(self.message.as_str()));
         if let Some((source, span)) = &self.place
-            && !source.is_quotable
+            && !source.may_quote(span)
         {
             let (line, column) = source.line_and_column(span.start);
             let origin = Origin::path(source.path.to_string_lossy()).line(line);

@@ -219,10 +219,7 @@ fn notify(reading: &mut Reading<'_>, file: &Table<'_>) -> Notify {
             && !url.contains(['"', '\\', ' ']);
         if !is_url {
             reading
-                .error(
-                    webhook.span(),
-                    format!("{url:?} is no address of a web server"),
-                )
+                .error(webhook.span(), "the webhook is no address of a web server")
                 .with_help("write http://… or https://…, without blanks and quotes");
         }
         is_url

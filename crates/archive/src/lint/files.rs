@@ -120,6 +120,8 @@ fn look(folder: &Path) -> io::Result<Seen> {
 struct Entry {
     path: PathBuf,
     is_link: bool,
+    is_folder: bool,
+    is_file: bool,
 }
 
 /// What lies in a folder, sorted.
@@ -131,6 +133,8 @@ fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
             Ok(Entry {
                 path: entry.path(),
                 is_link: kind.is_symlink(),
+                is_folder: kind.is_dir(),
+                is_file: kind.is_file(),
             })
         })
         .collect::<io::Result<Vec<_>>>()?;
@@ -174,6 +178,10 @@ pub(super) fn lint_files(directory: &Path, findings: &mut Vec<Finding>) {
                 Some(text) if !text.chars().any(acts) => {
                     let what = if entry.is_link {
                         Some("a symbolic link")
+                    } else if folder == layout::DERIVED && entry.is_folder {
+                        Some("a folder, which was not looked into")
+                    } else if text == layout::LOCK && !entry.is_file {
+                        Some("no regular file")
                     } else if is_known(text) {
                         None
                     } else {

@@ -13,9 +13,9 @@ use crate::pps::format_observation;
 
 use super::lines::Lines;
 use super::{
-    Evidence, Finding, LABELS_EXCHANGED, NO_SUCH_VARIANT, NOT_OF_ITS_FORM, RUN_MISSING, Rule,
-    UNREADABLE, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING,
-    VALUES_OF_ANOTHER, VALUES_REORDERED, name_in,
+    Evidence, Finding, LABELS_EXCHANGED, NO_SUCH_VARIANT, NOT_AS_REPORTED, NOT_OF_ITS_FORM,
+    RUN_MISSING, Rule, UNREADABLE, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED,
+    VALUES_MISSING, VALUES_OF_ANOTHER, VALUES_REORDERED, name_in,
 };
 
 pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
@@ -26,7 +26,10 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
     for path in there.into_iter().filter(|path| is_observations(path)) {
         match input(&loaded.dir, &path).bytes() {
             Ok(bytes) => match values(&bytes) {
-                Ok(values) => drop(published.insert(path, values)),
+                Ok(values) => {
+                    findings.extend(other_lines(&loaded.dir, &path, &bytes, &values));
+                    published.insert(path, values);
+                }
                 Err((line, says)) => {
                     let name = name_in(&loaded.dir, &path);
                     let sentence = format!("{name}, line {line} is not a number");
@@ -127,6 +130,25 @@ pub(super) fn values(bytes: &[u8]) -> Result<Vec<Value>, (usize, String)> {
             .ok_or_else(|| (index + 1, text.chars().take(40).collect()))
         })
         .collect()
+}
+
+/// What is said of a file whose values are read whatever is around them, and whose lines are not as they are written.
+fn other_lines(dir: &Path, path: &Path, bytes: &[u8], values: &[Value]) -> Option<Finding> {
+    let lines: String = values
+        .iter()
+        .map(|value| format!("{}\n", value.text))
+        .collect();
+    (bytes != lines.as_bytes()).then(|| {
+        let name = name_in(dir, path);
+        let sentence =
+            format!("{name} holds more than a value on each line: blanks, or other ends of lines");
+        let finding = Finding::new(&NOT_AS_REPORTED, dir, sentence);
+        finding.with(Evidence::published(
+            path,
+            None,
+            "other bytes than are written",
+        ))
+    })
 }
 
 fn agrees(value: &Value, trial: &TrialRecord) -> bool {

@@ -203,7 +203,7 @@ rules! {
         "`fwdlab report` makes the plots again; other files come back from a copy"
     NOT_AS_REPORTED "L302" Note "not-as-reported"
         "a report that is not what this fwdlab makes of the records, while its figures agree or the run is not finished"
-        "it was edited, made by another version, or made before the last blocks were measured"
+        "it was edited or cut, made by another version, or made before the last blocks were measured"
         "`fwdlab report` makes it again from the records"
     TEXT_NOT_OF_TABLE "L303" Warning "text-not-of-table"
         "a figure beside a block that nothing in the text gives"

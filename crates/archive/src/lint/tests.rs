@@ -102,13 +102,13 @@ fn a_value_that_was_replaced_is_shown_beside_that_of_its_trial() {
     // Blocks 1 and 2, each attempt with three trials and its end, then the second trial of block 3.
     assert_eq!((derived.side, derived.line), (Side::Derived, Some(14)));
     assert!(findings[0].sentence.contains("in block 3"), "{findings:?}");
-    // The same number in other digits is the same value.
-    let codes = after(|dir| {
-        edit(&dir.join("nft.inet.pps"), |text| {
-            text.replace('\n', "e0\r\n\n")
-        })
-    });
-    assert_eq!(codes, [""; 0]);
+    // The same number in other digits is the same value; other ends of lines are told.
+    for (ends, expected) in [("e0\n", &[][..]), ("e0\r\n\n", &["L302"])] {
+        let codes = after(|dir| {
+            edit(&dir.join("nft.inet.pps"), |text| text.replace('\n', ends));
+        });
+        assert_eq!(codes, expected, "{ends:?}");
+    }
 }
 
 #[test]
