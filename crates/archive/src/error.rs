@@ -82,7 +82,7 @@ pub enum ArchiveError {
         refusal: Refusal,
     },
     /// The system refused something else.
-    #[error("{}: cannot {action} ({source}); {}", path.display(), remedy(source))]
+    #[error("{}: cannot {action} ({source}); {}", path.display(), remedy(action, source))]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -268,7 +268,10 @@ pub enum ArchiveError {
     },
 }
 
-fn remedy(source: &io::Error) -> &'static str {
+/// What is done where a file of results is read.
+pub(crate) const READ_FILE: &str = "read the file";
+
+fn remedy(action: &str, source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::ReadOnlyFilesystem => {
             "make it writable and run the same command again, it goes on where it stopped, or choose \
@@ -277,7 +280,7 @@ fn remedy(source: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "check that the path is yours to use, or give another folder with --results DIR"
         }
-        io::ErrorKind::NotFound => {
+        io::ErrorKind::NotFound if action == READ_FILE => {
             "bring it back from a copy; `fwdlab lint DIR` says what else is missing"
         }
         _ => "check that the path is yours to use",

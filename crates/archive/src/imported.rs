@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::entries;
-use crate::error::{ArchiveError, Place};
+use crate::error::{ArchiveError, Place, READ_FILE};
 use crate::input::input;
 use crate::load::{parse_json, read_json};
 use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, PrintedTime, imported_file};
@@ -238,7 +238,7 @@ pub fn load_imported(dir: &Path) -> Result<(ImportedResults, Vec<ImportedRun>), 
     let path = dir.join(RUNS);
     let text = input(dir, &path)
         .text()
-        .map_err(ArchiveError::io(&path, "read the file"))?;
+        .map_err(ArchiveError::io(&path, READ_FILE))?;
     let runs = text
         .lines()
         .enumerate()

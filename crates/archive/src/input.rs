@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fwdlab_sys::Input;
 
-use crate::error::ArchiveError;
+use crate::error::{ArchiveError, READ_FILE};
 use crate::layout;
 
 /// More than any file of a run or an import holds.
@@ -20,7 +20,7 @@ pub(crate) const fn input<'a>(dir: &'a Path, path: &'a Path) -> Input<'a> {
 pub(crate) fn read(dir: &Path, path: &Path) -> Result<Vec<u8>, ArchiveError> {
     input(dir, path)
         .bytes()
-        .map_err(ArchiveError::io(path, "read the file"))
+        .map_err(ArchiveError::io(path, READ_FILE))
 }
 
 /// All that a file of `derived/` holds.

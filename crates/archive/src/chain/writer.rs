@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_model::{BlockRecord, Record, SCHEMA_VERSION, sha256};
 
 use crate::durable::{Journal, entries};
-use crate::error::{ArchiveError, ArchiveWarning, Place};
+use crate::error::{ArchiveError, ArchiveWarning, Place, READ_FILE};
 use crate::layout;
 use crate::load::{Loaded, parse_json};
 
@@ -161,7 +161,7 @@ struct Kept {
 }
 
 fn kept(path: &Path, loaded: &Loaded) -> Result<Kept, ArchiveError> {
-    let failed = || ArchiveError::io(path, "read the file");
+    let failed = || ArchiveError::io(path, READ_FILE);
     let mut lines = FileLines::open(&loaded.dir, path).map_err(|error| missing_or(path, error))?;
     let mut kept = Kept {
         last: None,
@@ -230,7 +230,7 @@ fn cut_short(loaded: &Loaded) -> Result<CutShort, ArchiveError> {
     let whole = loaded.records.iter().rposition(is_block);
     let whole = whole.map_or(0, |index| index + 1);
     let path = loaded.dir.join(layout::TRIALS);
-    let failed = || ArchiveError::io(&path, "read the file");
+    let failed = || ArchiveError::io(&path, READ_FILE);
     let mut lines = FileLines::open(&loaded.dir, &path).map_err(failed())?;
     for _ in 0..whole {
         lines.next().map_err(failed())?;
@@ -271,6 +271,6 @@ fn hash_of(dir: &Path, path: &Path) -> Result<String, ArchiveError> {
 fn missing_or(path: &Path, error: io::Error) -> ArchiveError {
     match error.kind() {
         io::ErrorKind::NotFound => ArchiveError::damaged(Place::file(path), "is not there"),
-        _ => ArchiveError::io(path, "read the file")(error),
+        _ => ArchiveError::io(path, READ_FILE)(error),
     }
 }

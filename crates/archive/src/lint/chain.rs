@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::chain::{FileLines, FinishedFile, Link, Seal, is_whole, sha256_of_file};
 use crate::durable;
-use crate::error::{ArchiveError, ArchiveWarning, Place};
+use crate::error::{ArchiveError, ArchiveWarning, Place, READ_FILE};
 use crate::input::input;
 use crate::layout;
 use crate::load::{parse_json, read_json};
@@ -133,7 +133,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Holds one block after the other against its line, up to the first that differs; whether none does.
     fn blocks(&mut self) -> Result<bool, ArchiveError> {
-        let failed = |path| ArchiveError::io(path, "read the file");
+        let failed = |path| ArchiveError::io(path, READ_FILE);
         let trials = self.directory.join(layout::TRIALS);
         let mut lines = FileLines::open(self.directory, self.chain).map_err(failed(self.chain))?;
         let mut blocks = Blocks::open(self.directory, &trials).map_err(failed(&trials))?;
