@@ -317,14 +317,13 @@ mod tests {
         fn products_are_those_of_centred_columns((places, labels) in labelled()) {
             let cells = Cells::new(places.clone(), vec![0.0; places.len()]);
             let products = cells.products(&labels, 4);
-            for column in 0..4 {
+            for (column, of_column) in products.iter().enumerate() {
                 let indicator: Vec<f64> =
                     labels.iter().map(|label| f64::from(u8::from(*label == column))).collect();
                 let centred = cells.centred(&indicator);
-                for row in 0..4 {
+                for (row, found) in of_column.iter().enumerate() {
                     let of_row = centred.iter().zip(&labels).filter(|(_, label)| **label == row);
                     let expected: f64 = of_row.map(|(value, _)| value).sum();
-                    let found = products[row][column];
                     prop_assert!((found - expected).abs() < 1e-6, "{row} {column}: {found} {expected}");
                 }
             }
