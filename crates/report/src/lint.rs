@@ -315,11 +315,19 @@ fn differing<'l, 't>(
     pairs
 }
 
-/// A line with single spaces, as columns are as wide as their figures, and without which way a variant differs:
-/// earlier versions leave that to the sign.
+/// A line with single spaces, as columns are as wide as their figures, with figures to the digits that every way to reckon
+/// them gives, and without which way a variant differs: earlier versions leave that to the sign.
 fn plain(line: &str) -> String {
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let mut line = words.join(" ");
+    const DIGITS_OF_ALL: usize = 13;
+    let words = line.split_ascii_whitespace().map(|word| {
+        let number = word.trim_end_matches(',');
+        let value = (number.len() > DIGITS_OF_ALL).then(|| number.parse::<f64>().ok());
+        match value.flatten() {
+            Some(value) => format!("{value:.9e}"),
+            None => word.to_owned(),
+        }
+    });
+    let mut line = words.collect::<Vec<String>>().join(" ");
     for verdict in VERDICTS {
         for direction in [Direction::Faster, Direction::Slower] {
             let said = format!("{} ({})", verdict.words(), direction.word());
@@ -414,6 +422,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_last_digits_of_a_figure_are_not_compared() {
+        let line = |figure: &str| plain(&format!("    \"effect_percent\": {figure},"));
+        assert_eq!(line("0.22231522256590497"), line("0.22231522256591824"));
+        assert_ne!(line("0.22231522256590497"), line("0.22231622256590497"));
+        assert_ne!(line("0.2223"), line("0.2224"));
+    }
 
     #[test]
     fn a_shape_is_a_line_without_its_figures_and_verdicts() {

@@ -31,29 +31,38 @@ pub(crate) struct Settings {
 
 pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
     let program = build()?;
-    let folder = tempfile::tempdir()?;
-    bench.stop_if_asked()?;
-    let made = cargo()
-        .args(["run", "--quiet", "--release", "--package", "fwdlab-report"])
-        .args(["--example", "directory", "--"])
-        .arg(folder.path())
-        .stdin(Stdio::null())
-        .output()?;
-    ensure!(made.status.success(), "the made-up run: {}", made.status);
-    let printed = String::from_utf8(made.stdout)?;
-    let directory = Path::new(printed.trim());
+    // Each has a directory of its own: lint takes longer where the report is another version's.
+    let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let mut directories = Vec::new();
+    for folder in folders
+        .iter()
+        .take(1 + usize::from(settings.beside.is_some()))
+    {
+        directories.push(make(bench, folder.path())?);
+    }
     let mut figures = Vec::new();
     for task in ["report", "lint"] {
-        let command = |program: &Path| {
-            let mut command = Command::new(program);
-            command.arg(task).arg(directory);
+        let command = |of: &Path| {
+            let is_ours = of == program;
+            let directory = if is_ours {
+                directories.first()
+            } else {
+                directories.last()
+            };
+            let mut command = Command::new(of);
+            command.arg(task).args(directory);
             command
         };
         let time = || seconds(bench, command(&program));
         let memory = || peak_bytes(bench, command(&program));
         // Lint holds the report's files against the records, so they have to be there; and the first to read waits
         // for the disk.
-        seconds(bench, command(&program)).context(task)?;
+        for program in [Some(&program), settings.beside.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            seconds(bench, command(program)).context(task)?;
+        }
         let (mut times_s, mut peaks) = (Vec::new(), Vec::new());
         if let Some(other) = &settings.beside {
             let pairs = Pairs::measure(
@@ -107,6 +116,19 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
         ));
     }
     Ok(figures)
+}
+
+/// The made-up run's directory in a folder.
+fn make(bench: &Bench, folder: &Path) -> Result<PathBuf> {
+    bench.stop_if_asked()?;
+    let made = cargo()
+        .args(["run", "--quiet", "--release", "--package", "fwdlab-report"])
+        .args(["--example", "directory", "--"])
+        .arg(folder)
+        .stdin(Stdio::null())
+        .output()?;
+    ensure!(made.status.success(), "the made-up run: {}", made.status);
+    Ok(String::from_utf8(made.stdout)?.trim().into())
 }
 
 fn beside(what: &str, pairs: &Pairs) -> Result<Figure> {
