@@ -76,7 +76,7 @@ fn codes(directory: &Path) -> BTreeSet<String> {
 fn change_figure(path: &Path, holds: impl Fn(&str) -> bool) {
     let text = fs::read_to_string(path).unwrap();
     let line = text.lines().find(|line| holds(line)).unwrap();
-    let at = line.rfind(|c: char| c.is_ascii_digit()).unwrap();
+    let at = line.find(|c: char| c.is_ascii_digit()).unwrap();
     let digit = if &line[at..=at] == "7" { "3" } else { "7" };
     let changed = format!("{}{digit}{}", &line[..at], &line[at + 1..]);
     fs::write(path, text.replacen(line, &changed, 1)).unwrap();
