@@ -315,7 +315,7 @@ fn differing<'l, 't>(
     pairs
 }
 
-/// A line with single spaces, as columns are as wide as their figures, with figures to the digits that every way to reckon
+/// A line with single spaces, as columns are as wide as their figures, with figures to the digits that every way to compute
 /// them gives, and without which way a variant differs: earlier versions leave that to the sign.
 fn plain(line: &str) -> String {
     const DIGITS_OF_ALL: usize = 13;

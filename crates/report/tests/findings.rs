@@ -117,7 +117,7 @@ fn a_figure_that_the_records_do_not_give_is_shown_beside_the_one_they_do() {
             "{part}"
         );
     }
-    // Of the digits that programs read, those that another version may reckon otherwise are no figure of their own.
+    // Of the digits that programs read, those that another version may compute otherwise are no figure of their own.
     let estimate = "\"estimate_percent\": ";
     let first_digit = |text: &str| text.replacen(estimate, &format!("{estimate}9"), 1);
     let last_digit = |text: &str| with_another_figure(text, estimate);

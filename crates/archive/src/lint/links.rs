@@ -18,18 +18,18 @@ pub(super) fn lint_links(
         return;
     };
     let path = directory.join(layout::README);
-    // One finding where the whole folder is gone.
-    let mut is_folder_gone = fs::metadata(directory.join(layout::DERIVED)).is_err();
+    let has_derived = fs::metadata(directory.join(layout::DERIVED)).is_ok();
+    // Where the whole folder is gone, that is one finding.
+    let mut is_said = false;
     for (index, line) in String::from_utf8_lossy(readme).lines().enumerate() {
         for target in targets(line) {
             let inside = target.split('#').next().unwrap_or_default();
             if is_inside(inside) && fs::metadata(directory.join(inside)).is_err() {
-                let is_of_folder = Path::new(inside).starts_with(layout::DERIVED);
-                let sentence = if is_of_folder && is_folder_gone {
-                    is_folder_gone = false;
+                let sentence = if !has_derived && Path::new(inside).starts_with(layout::DERIVED) {
+                    if std::mem::replace(&mut is_said, true) {
+                        continue;
+                    }
                     "README.md shows files of derived/, which is not there".to_owned()
-                } else if is_of_folder && fs::metadata(directory.join(layout::DERIVED)).is_err() {
-                    continue;
                 } else {
                     format!("README.md shows {inside}, which is not there")
                 };

@@ -102,7 +102,7 @@ fn a_value_that_was_replaced_is_shown_beside_that_of_its_trial() {
     // Blocks 1 and 2, each attempt with three trials and its end, then the second trial of block 3.
     assert_eq!((derived.side, derived.line), (Side::Derived, Some(14)));
     assert!(findings[0].sentence.contains("in block 3"), "{findings:?}");
-    // The same number in other digits is the same value; other ends of lines are told.
+    // The same number in other digits is the same value; lint names other ends of lines.
     for (ends, expected) in [("e0\n", &[][..]), ("e0\r\n\n", &["L302"])] {
         let codes = after(|dir| {
             edit(&dir.join("nft.inet.pps"), |text| text.replace('\n', ends));
