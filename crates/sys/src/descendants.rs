@@ -103,36 +103,117 @@ impl Descendants {
         }
         // Those that could not join the group, or were moved to another one.
         let deadline = Instant::now() + ENDING_MAX;
-        while self.kill_marked().map_err(failed)? > 0 {
-            if Instant::now() > deadline {
-                return Err(failed(io::ErrorKind::TimedOut.into()));
+        loop {
+            let found = self.end_marked(deadline).map_err(failed)?;
+            let is_late = Instant::now() > deadline;
+            match found {
+                Marked::Some if is_late => return Err(failed(io::ErrorKind::TimedOut.into())),
+                Marked::None => return Ok(()),
+                // Nothing is in exec(2) for that long: it has unmapped a part of its environment.
+                Marked::Unread if is_late => return Ok(()),
+                Marked::Some | Marked::Unread => sleep(Duration::from_millis(2)),
             }
-            sleep(Duration::from_millis(2));
         }
-        Ok(())
     }
 
-    /// Kills those that have the mark now; how many there were.
-    fn kill_marked(&self) -> io::Result<usize> {
+    /// Kills those that have the mark now and waits until they are gone; what there was.
+    fn end_marked(&self, deadline: Instant) -> io::Result<Marked> {
         let wanted = format!("{STARTED_MARK}={}", self.mark).into_bytes();
         let this = std::process::id();
-        let mut killed = 0;
+        let (mut killed, mut found) = (Vec::new(), Marked::None);
         for process in process_ids().into_iter().filter(|&process| process != this) {
             // By its descriptor, because its number may be another's by the time it is killed.
             let Ok(held) = hold(process) else {
                 continue;
             };
             // Of another user's process it cannot be read, and so none of these is.
-            let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-            if environment
-                .split(|&byte| byte == 0)
-                .any(|entry| entry == wanted)
-            {
+            let Ok(environment) = fs::read(format!("/proc/{process}/environ")) else {
+                continue;
+            };
+            let mut entries = environment.split(|&byte| byte == 0);
+            if entries.any(|entry| entry == wanted) {
                 kill(&held)?;
-                killed += 1;
+                killed.push(held);
+                found = Marked::Some;
+            } else if found == Marked::None && !is_whole(process, environment.len()) {
+                found = Marked::Unread;
             }
         }
-        Ok(killed)
+        for held in killed {
+            await_end(&held, deadline)?;
+        }
+        Ok(found)
+    }
+}
+
+/// What one look for processes with a mark has found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Marked {
+    Some,
+    /// None, and a process whose environment could not be read whole.
+    Unread,
+    None,
+}
+
+/// Whether what was read of an environment, in bytes, was all of it.
+///
+/// It is not while the process is in exec(2): the old one goes between two reads, and the new one comes later.
+fn is_whole(process: u32, length: usize) -> bool {
+    let stat = fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
+    let memory = Memory::of_stat(&String::from_utf8_lossy(&stat));
+    memory.is_none_or(|memory| memory.has_environment_of(length))
+}
+
+/// What proc(5) says of the memory of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Memory {
+    /// Virtual memory in bytes; kernel threads and processes that have ended have none.
+    size: u64,
+    /// The address where the code begins; 0 until a new program is complete.
+    code: u64,
+    /// The addresses where the environment begins and ends, of which the second grows while a new program is given it.
+    environment: (u64, u64),
+}
+
+impl Memory {
+    /// The 23rd, 26th, 50th and 51st field of `/proc/PID/stat`.
+    fn of_stat(stat: &str) -> Option<Self> {
+        let (_, after) = stat.rsplit_once(')')?;
+        let mut fields = after.split_ascii_whitespace().skip(20);
+        let mut next = |skipped| fields.nth(skipped)?.parse().ok();
+        Some(Self {
+            size: next(0)?,
+            code: next(2)?,
+            environment: (next(23)?, next(0)?),
+        })
+    }
+
+    /// Whether the environment has a length in bytes; without memory there is none, which has any.
+    fn has_environment_of(&self, length: usize) -> bool {
+        let (start, end) = self.environment;
+        let is_length = end.checked_sub(start) == u64::try_from(length).ok();
+        self.size == 0 || (is_length && (length > 0 || self.code > 0))
+    }
+}
+
+/// Waits until a process has ended: one that was killed loses its memory first, its open files afterwards.
+fn await_end(held: &OwnedFd, deadline: Instant) -> io::Result<()> {
+    let mut watched = libc::pollfd {
+        fd: held.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: a plain system call on one record that outlives it.
+        let ready = unsafe { libc::poll(&raw mut watched, 1, left) };
+        match io::Error::last_os_error() {
+            error if ready < 0 && error.kind() == io::ErrorKind::Interrupted => {}
+            error if ready < 0 => return Err(error),
+            _ if ready == 0 => return Err(io::ErrorKind::TimedOut.into()),
+            _ => return Ok(()),
+        }
     }
 }
 
@@ -334,6 +415,63 @@ mod tests {
     }
 
     #[test]
+    fn an_environment_is_read_whole_or_known_not_to_be() {
+        // The fields of proc(5) from the third on.
+        let memory = |size: u64, code: u64, start: u64, end: u64| {
+            let mut fields = vec!["7".to_owned(); 50];
+            (fields[20], fields[23]) = (size.to_string(), code.to_string());
+            (fields[47], fields[48]) = (start.to_string(), end.to_string());
+            Memory::of_stat(&format!("12 (a) b) {}", fields.join(" "))).unwrap()
+        };
+        let (size, code, environment) = (9, 8, (64, 81));
+        let read = Memory {
+            size,
+            code,
+            environment,
+        };
+        assert_eq!(memory(9, 8, 64, 81), read);
+        assert_eq!(Memory::of_stat("12 (a) S 1"), None);
+        assert!(read.has_environment_of(17));
+        assert!(!read.has_environment_of(0));
+        assert!(!memory(9, 8, 81, 64).has_environment_of(0));
+        // While the new program is given its own.
+        assert!(!memory(9, 0, 0, 0).has_environment_of(0));
+        assert!(!memory(9, 0, 64, 64).has_environment_of(0));
+        assert!(!memory(9, 0, 64, 81).has_environment_of(0));
+        // Started with none; without memory.
+        assert!(memory(9, 8, 64, 64).has_environment_of(0));
+        assert!(memory(0, 0, 0, 0).has_environment_of(0));
+        let this = std::process::id();
+        let own = fs::read("/proc/self/environ").unwrap();
+        assert!(is_whole(this, own.len()));
+        assert!(!is_whole(this, own.len() + 1));
+        // The kernel's own have no memory, if any are shown here.
+        let kernel = fs::read_to_string("/proc/2/comm").is_ok_and(|name| name == "kthreadd\n");
+        assert!(!kernel || is_whole(2, 0));
+    }
+
+    #[test]
+    fn what_is_in_exec_time_and_again_is_ended() {
+        testkit::require_tool!("sh");
+        for case in 0..20 {
+            let mark = format!("fwdlab-test-{}-exec-{case}", std::process::id());
+            let descendants = Descendants::written_down(&mark, None);
+            let mut command = Command::new("sh");
+            command.args(["-c", "exec sh -c \"$0\" \"$0\"", "exec sh -c \"$0\" \"$0\""]);
+            descendants.begin_with(&mut command);
+            let mut child = command.spawn().unwrap();
+            let until = Instant::now() + Duration::from_micros(700 * case);
+            while Instant::now() < until {}
+            descendants.end().unwrap();
+            // It would go on for ever.
+            let ended = child.try_wait().unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert!(ended.is_some(), "case {case}");
+        }
+    }
+
+    #[test]
     fn the_group_is_found_where_it_is_mounted() {
         let mounts = "22 1 0:21 / /proc rw,nosuid - proc proc rw\n\
                       30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
@@ -356,6 +494,12 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn any_text_is_memory_or_none(text: String) {
+            Memory::of_stat(&text);
+            Memory::of_stat(&format!("1 (x) {text}"));
+        }
+
         #[test]
         fn any_text_has_a_group_or_none(mounts: String, groups: String) {
             group_of(&mounts, &groups);
