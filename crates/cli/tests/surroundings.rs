@@ -4,6 +4,7 @@
 
 mod shared;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -282,6 +283,32 @@ fn a_generator_that_ends_by_itself_makes_its_block_invalid_which_is_repeated() {
         assert_eq!(stopped(trial), trial["attempt"] == 1, "{trial}");
     }
     assert!(trials.iter().any(|trial| trial["attempt"] == 2));
+}
+
+#[test]
+fn a_generator_that_cannot_be_held_has_its_block_begun_anew() {
+    testkit::require_root!();
+    testkit::require_tool!("nft", "ip", "cc");
+    let preload = Preload::build("fail_nth");
+    let host = Host::now();
+    let scratch = tempfile::tempdir().unwrap();
+    let mut command = run_command(scratch.path());
+    preload.put_before(&mut command);
+    let output = succeed(command.env("SLOW_LOAD", "2"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let told = "others took the CPU of the load: the generator still sent 10 s after fwdlab held it; this block is begun anew";
+    assert!(stderr.contains(told), "{stderr}");
+    // Nothing of what was begun was written down, nor counted as an attempt.
+    let directory = only_directory(scratch.path());
+    assert_complete(&directory, BLOCKS, "after a generator that was not held");
+    let mut attempts = BTreeMap::new();
+    for block in block_records(&records(&directory)) {
+        let last = attempts.entry(block["block"].as_u64()).or_insert(0);
+        *last += 1;
+        assert_eq!(block["attempt"], *last, "{block}");
+    }
+    host.assert_unchanged("after a generator that was not held");
+    assert_eq!(leftovers(), Vec::<String>::new());
 }
 
 /// A file system or a folder over a folder, gone when its value goes.

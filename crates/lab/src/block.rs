@@ -63,7 +63,7 @@ pub enum LabEvent<'a> {
         /// Why not.
         why: &'a str,
     },
-    /// A connection broke, and the block is begun anew.
+    /// What passes by itself has spoilt the block's set-up or its load, and the block is begun anew.
     Again {
         /// What was said.
         why: String,

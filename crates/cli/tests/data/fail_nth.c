@@ -7,6 +7,7 @@
  *
  * FAIL_NTH=N: effect N fails, once; 0: none does.
  * FAIL_LOAD=N: the N-th generator that is started ends with an error after some hundred thousand frames.
+ * SLOW_LOAD=N: the first call of the N-th generator takes longer than a generator may take until it is held.
  * FAIL_LOG=FILE: the number of effects, and which one failed, is written there at the end.
  */
 #define _GNU_SOURCE
@@ -29,11 +30,12 @@
 /* Runs from which a call is the load of a block, and after which it fails. Probes are sent in fewer. */
 #define LOAD_RUNS (1 << 12)
 #define FRAMES_BEFORE_FAILURE 300000
+#define SLOW_CALL_S 12
 
 static atomic_long effects, loads;
 /* A load is made by many calls of one thread. */
 static __thread int is_counted;
-static long nth, nth_load;
+static long nth, nth_load, nth_slow_load;
 static const char *log_path;
 static const char *failed = "none";
 static pid_t process;
@@ -50,11 +52,13 @@ static void *next(const char *name)
 __attribute__((constructor)) static void start(void)
 {
 	const char *number = getenv("FAIL_NTH"), *load = getenv("FAIL_LOAD");
+	const char *slow_load = getenv("SLOW_LOAD");
 
 	log_path = getenv("FAIL_LOG");
 	process = getpid();
 	nth = number ? atol(number) : 0;
 	nth_load = load ? atol(load) : 0;
+	nth_slow_load = slow_load ? atol(slow_load) : 0;
 	/* The commands that fwdlab starts are to work. */
 	unsetenv("LD_PRELOAD");
 }
@@ -195,12 +199,17 @@ long syscall(long number, ...)
 	if (number == SYS_bpf && a[0] == BPF_PROG_TEST_RUN) {
 		union bpf_attr *attributes = (union bpf_attr *)a[1];
 
-		if (attributes->test.repeat >= LOAD_RUNS && !is_counted++ &&
-		    atomic_fetch_add(&loads, 1) + 1 == nth_load) {
-			attributes->test.repeat = FRAMES_BEFORE_FAILURE;
-			real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-			errno = ENOMEM;
-			return -1;
+		if (attributes->test.repeat >= LOAD_RUNS && !is_counted++) {
+			long load = atomic_fetch_add(&loads, 1) + 1;
+
+			if (load == nth_load) {
+				attributes->test.repeat = FRAMES_BEFORE_FAILURE;
+				real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+				errno = ENOMEM;
+				return -1;
+			}
+			if (load == nth_slow_load)
+				sleep(SLOW_CALL_S);
 		}
 	}
 	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{Direction, Lab, Placement, PlannedBlock, Resolved, Tester};
 use fwdlab_sys::Interrupts;
+use fwdlab_traffic::TrafficError;
 
 use self::measurement::{Family, Measurement};
 use crate::block::{BlockOutcome, BlockStart, LabEvent, as_f64};
@@ -30,6 +31,9 @@ const JOURNAL: &str = "netns";
 
 /// How finely [`NetnsLab::settling`] looks.
 pub const SETTLING_STEP: Duration = Duration::from_millis(10);
+
+/// How often a block is begun.
+const ATTEMPTS: u32 = 3;
 
 /// How many such intervals after a switch.
 const SETTLING_STEPS: u32 = 20;
@@ -157,12 +161,30 @@ impl NetnsLab {
             .collect()
     }
 
-    /// Measures one block on a fresh set-up.
+    /// Measures one block on a fresh set-up. Where others take the CPUs for so long that the load cannot be held, the
+    /// block is begun anew, some times.
     ///
     /// # Errors
     /// When the lab cannot be set up, a variant does not forward its probe frames, the kernel
     /// refuses something, or the user asks to stop now. Nothing of the set-up remains.
     pub fn measure(
+        &mut self,
+        planned: &PlannedBlock,
+        session: u32,
+        attempt: u32,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<BlockOutcome, LabError> {
+        for _ in 1..ATTEMPTS {
+            let outcome = self.measure_once(planned, session, attempt, on_event);
+            let Some(why) = outcome.as_ref().err().and_then(why_not_held) else {
+                return outcome;
+            };
+            on_event(LabEvent::Again { why });
+        }
+        self.measure_once(planned, session, attempt, on_event)
+    }
+
+    fn measure_once(
         &mut self,
         planned: &PlannedBlock,
         session: u32,
@@ -262,4 +284,18 @@ impl NetnsLab {
         load.sender.finish().1?;
         Ok(settlings)
     }
+}
+
+/// Why a load was not held, which passes by itself; none for other errors.
+fn why_not_held(error: &LabError) -> Option<String> {
+    let what = match error {
+        LabError::Traffic(TrafficError::NotHeld { seconds }) => {
+            format!("the generator still sent {seconds} s after fwdlab held it")
+        }
+        LabError::UnderWay { frames, seconds } => {
+            format!("{frames} frames had not arrived {seconds} s after the last one was sent")
+        }
+        _ => return None,
+    };
+    Some(format!("others took the CPU of the load: {what}"))
 }
