@@ -113,7 +113,7 @@ pub enum TrafficError {
     /// There is none of that name.
     #[error(
         "{interface}: there is no such interface in this network namespace; `ip link` lists those \
-         that there are"
+         that there are; fwdlab takes no alternative names (altname)"
     )]
     NoSuchInterface {
         /// The name.

@@ -25,10 +25,12 @@ const TCP6: &str = "/proc/thread-self/net/tcp6";
 /// a device that shares it, carries a default route or what does the same, in whichever table; when the kernel sends
 /// to public addresses through it; and when an ssh client is reached through it, or reaches an address on it.
 ///
+/// The name is the interface's first: the kernel takes alternative names too, of which the routes say nothing.
+///
 /// # Errors
-/// `Needed`; `Unknown` where the kernel does not say, and no interface is known to be safe.
+/// `Needed`; `NoSuchInterface`; `Unknown` where the kernel does not say, and no interface is known to be safe.
 pub fn refuse_needed(interface: &str) -> Result<(), TrafficError> {
-    match this_machine()?.needed(interface) {
+    match this_machine(interface)?.needed(interface) {
         None => Ok(()),
         Some(needed) => Err(TrafficError::Needed {
             interface: interface.to_owned(),
@@ -37,8 +39,8 @@ pub fn refuse_needed(interface: &str) -> Result<(), TrafficError> {
     }
 }
 
-/// The calling thread's namespace.
-fn this_machine() -> Result<Network, TrafficError> {
+/// The calling thread's namespace, which has an interface.
+fn this_machine(interface: &str) -> Result<Network, TrafficError> {
     let unknown = |what: &str| {
         let what = what.to_owned();
         |source| TrafficError::Unknown { what, source }
@@ -46,6 +48,10 @@ fn this_machine() -> Result<Network, TrafficError> {
     let mut network = Network::default();
     let mut netlink = Netlink::route().map_err(unknown("opening rtnetlink"))?;
     let links = links(&mut netlink).map_err(unknown("listing the interfaces"))?;
+    if !links.iter().any(|link| link.name == interface) {
+        let interface = interface.to_owned();
+        return Err(TrafficError::NoSuchInterface { interface });
+    }
     let links: BTreeMap<u32, Link> = links.into_iter().map(|link| (link.index, link)).collect();
     for (upper, lower) in links.values().flat_map(|link| link.stacked(&links)) {
         network.add_stacked(upper, lower);
