@@ -31,26 +31,40 @@ pub(crate) fn hold(
     Ok(results)
 }
 
-/// How the records of a directory contradict each other; none where they do not. A check that passes on records that
-/// were changed, or half copied, says nothing.
-pub(crate) fn contradiction(directory: &Path) -> Option<String> {
+/// What speaks against any verdict on a directory.
+pub(crate) struct Objection {
+    /// Whether records contradict each other; else the run is not finished.
+    pub(crate) is_grave: bool,
+    pub(crate) text: String,
+}
+
+/// What speaks against any verdict on a directory, if something does. A check that passes on records that were changed,
+/// or half copied, says nothing.
+pub(crate) fn objection(directory: &Path) -> Option<Objection> {
     let findings = lint_directory(directory).findings;
     let is_grave = |finding: &&Finding| finding.rule.severity == Severity::Error;
     let finding = findings.iter().find(is_grave);
     // Without its end, nothing shows what is gone of it.
     let has_no_end = |finding: &&Finding| finding.rule.code == NOT_FINISHED.code;
     let finding = finding.or_else(|| findings.iter().find(has_no_end))?;
-    let says = if has_no_end(&finding) {
-        "the run is not finished"
-    } else {
+    let is_grave = is_grave(&finding);
+    let says = if is_grave {
         "the records contradict each other"
+    } else {
+        "the run is not finished"
     };
-    Some(format!(
-        "{says}: {} ({}); see `fwdlab lint {}`",
+    let published = if is_grave {
+        "nothing was published of them; "
+    } else {
+        ""
+    };
+    let text = format!(
+        "{says}: {} ({}); {published}see `fwdlab lint {}`",
         finding.sentence,
         finding.rule.code,
         directory.display()
-    ))
+    );
+    Some(Objection { is_grave, text })
 }
 
 /// The threshold that verdicts have to be made again for, where it is not theirs.

@@ -16,15 +16,20 @@ pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Code> {
         return imported(&directory, arguments);
     }
     let directory = Results::find(&arguments.results, &arguments.directory)?;
-    let mut loaded = results::load(&directory)?;
-    let report = publish(&loaded)?;
-    let mut results = gate::hold(&arguments.gates.fail_on, &mut loaded, &report)?;
-    if !results.is_empty()
-        && let Some(contradiction) = gate::contradiction(&directory)
-    {
-        for result in &mut results {
-            result.fail(contradiction.clone());
-        }
+    let gates = &arguments.gates.fail_on;
+    let (mut loaded, objection) = if gates.is_empty() {
+        (results::load(&directory)?, None)
+    } else {
+        (Results::load(&directory)?, gate::objection(&directory))
+    };
+    let report = match &objection {
+        // What was published of the right records stays.
+        Some(objection) if objection.is_grave => Report::build(&loaded)?,
+        _ => publish(&loaded)?,
+    };
+    let mut results = gate::hold(gates, &mut loaded, &report)?;
+    for (result, objection) in results.iter_mut().zip(objection.iter().cycle()) {
+        result.fail(objection.text.clone());
     }
     print(&report, Some(&directory), arguments.form, &results)?;
     Ok(gate::conclude(&results))

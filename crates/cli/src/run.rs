@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use fwdlab_archive::{Choice, Results};
 use fwdlab_lab::{Asks, Lab, LabError, MachineClaim, Message, TesterChoice};
 use fwdlab_model::{InvalidReason, LabKind, Notify, Resolved, Tester};
-use fwdlab_plan::{ATTEMPTS_MAX, PlanRun, Summary};
+use fwdlab_plan::{ATTEMPTS_MAX, PlanRun};
 use fwdlab_report::format::duration;
 use fwdlab_sys::Interrupts;
 
@@ -168,7 +168,7 @@ fn measure(
         ));
         return Ok(GOAL_MISSED);
     }
-    match conclude(&plan_run.summary(), is_whole) {
+    match conclude(&plan_run, is_whole) {
         DONE => Ok(judged),
         missed => Ok(missed),
     }
@@ -312,7 +312,8 @@ fn instead(reason: &InvalidReason, kind: LabKind) -> &'static str {
     }
 }
 
-fn conclude(summary: &Summary, is_whole: bool) -> Code {
+fn conclude(plan_run: &PlanRun, is_whole: bool) -> Code {
+    let summary = plan_run.summary();
     if !is_whole {
         tell(&format!(
             "stopped with {} of {} blocks measured; the same `fwdlab run` goes on from there",
@@ -325,8 +326,10 @@ fn conclude(summary: &Summary, is_whole: bool) -> Code {
         return DONE;
     }
     tell(&format!(
-        "{} of the blocks stayed invalid however often they were measured; the report says why",
-        summary.given_up.len()
+        "{} of the blocks are given up: every attempt at them was invalid, for reasons that the report gives; a block is \
+         tried {ATTEMPTS_MAX} times at most, and this run could repeat {} times",
+        summary.given_up.len(),
+        plan_run.repeats_max()
     ));
     GOAL_MISSED
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Accounts for the time on watched CPUs that is not the load's: that of other programs, of kernel threads that do not
- * work for the load, of interrupts, and of timers, such as a profiler's.
+ * work for the load, of interrupts, and of timers, such as a profiler's; where the load never rests, that of nobody, too:
+ * it was kept from running, as by the quota of a control group.
  *
  * Time is charged when it ends: at a switch of tasks, at the end of an interrupt or a timer. What a reader on a watched CPU sees of
  * that CPU is complete, as the switch to the reader was the last.
@@ -53,6 +54,7 @@ struct hrtimer {
 #define KERNEL_THREAD 1
 #define INTERRUPT 2
 #define TIMER 3
+#define IDLE 4
 
 #define NAME_LENGTH 32
 
@@ -79,6 +81,8 @@ struct cpu {
 	/* When the timer that is served began, and its function. */
 	__u64 timer_since_ns;
 	__u64 timer_function;
+	/* Whether the load never rests there, so that what is idle was taken from it. */
+	__u64 is_never_idle;
 };
 
 struct {
@@ -175,11 +179,13 @@ int charge_task(__u64 *arguments)
 	time_ns = time_ns > cpu->interrupts_ns ? time_ns - cpu->interrupts_ns : 0;
 	cpu->since_ns = now;
 	cpu->interrupts_ns = 0;
-	if (is_first || !task->pid)
+	if (is_first || (!task->pid && !cpu->is_never_idle))
 		return 0;
 	struct taker taker = { .cpu = number, .kind = PROGRAM };
 
-	if (task->flags & PF_KTHREAD) {
+	if (!task->pid) {
+		taker.kind = IDLE;
+	} else if (task->flags & PF_KTHREAD) {
 		taker.kind = KERNEL_THREAD;
 		bpf_probe_read_kernel_str(taker.name, sizeof(task->comm), task->comm);
 		if (serves_frames(taker.name))

@@ -225,6 +225,12 @@ impl PlanRun {
             .filter(|block| self.state(block.number) == Some(BlockState::Open))
     }
 
+    /// How often blocks of this plan may be measured again, all of them together.
+    #[must_use]
+    pub const fn repeats_max(&self) -> usize {
+        repeats_max(self.plan.blocks.len())
+    }
+
     /// What came of the blocks so far.
     #[must_use]
     pub fn summary(&self) -> Summary {

@@ -3,14 +3,15 @@
 //! Figures and verdicts are compared, not bytes: another version may word a report otherwise, and whoever
 //! publishes one may write into it. A line that is the same but for its figures was not worded otherwise.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fwdlab_archive::Loaded;
 use fwdlab_archive::lint::{
     CEILING, Evidence, FIGURE_CHANGED, Finding, NOT_AS_REPORTED, NOT_OF_ITS_FORM,
     OFFERED_LOAD_MOVED, OTHER_TITLE, OTHER_VERDICT, Rule, UNKNOWN_FILE, VERDICT_FLIPS,
 };
+use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::imported::{ImportedResults, ImportedRun};
 use fwdlab_stats::Verdict;
 
@@ -33,6 +34,7 @@ const OTHERS: &[&str] = &["derived/noise.json"];
 /// Shape: none of the files need be there.
 #[must_use]
 pub fn lint_report(loaded: &Loaded, published: &BTreeMap<String, Vec<u8>>) -> Vec<Finding> {
+    let loaded = &*with_all_profiles_or_none(loaded);
     let made =
         match Report::build(loaded).and_then(|report| Ok((made_files(&report, loaded)?, report))) {
             Ok(made) => made,
@@ -151,6 +153,27 @@ fn not_as_reported(directory: &Path, others: &[&String]) -> Option<Finding> {
 }
 
 /// The report's files by their paths in the directory.
+/// A run whose profiles are all there, or are all left out: those of some blocks alone have other means than those of all.
+fn with_all_profiles_or_none(loaded: &Loaded) -> Cow<'_, Loaded> {
+    let is_missing = |attempt: &Attempt| {
+        let mut profiled = attempt.trials.iter().filter(|trial| {
+            trial
+                .profile
+                .as_ref()
+                .is_some_and(|record| record.faults.is_empty())
+        });
+        profiled.any(|trial| attempt.stacks(trial).is_none())
+    };
+    if !loaded.attempts.iter().any(is_missing) {
+        return Cow::Borrowed(loaded);
+    }
+    let mut loaded = loaded.clone();
+    for attempt in &mut loaded.attempts {
+        attempt.profiles.clear();
+    }
+    Cow::Owned(loaded)
+}
+
 fn made_files(report: &Report, loaded: &Loaded) -> Result<BTreeMap<String, String>, ReportError> {
     let derived = render::derived_files(report, loaded)?.into_iter();
     let mut files: BTreeMap<String, String> = derived
@@ -191,7 +214,60 @@ struct Line<'a> {
     number: usize,
     text: &'a str,
     shape: String,
-    verdicts: Vec<&'static str>,
+    verdicts: Vec<Said>,
+}
+
+/// A verdict of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Said {
+    words: &'static str,
+    /// Which way, where that is said; earlier versions did not say it everywhere.
+    direction: Option<Direction>,
+}
+
+impl Said {
+    /// That with which a text begins, and how long it is in bytes.
+    fn at_start(text: &str) -> Option<(Self, usize)> {
+        let words = VERDICTS.iter().map(|verdict| verdict.words());
+        if let Some(words) = words
+            .into_iter()
+            .find(|words| starts_with_words(text, words))
+        {
+            let ways = [Direction::Faster, Direction::Slower]
+                .map(|way| (way, format!(" ({})", way.word())));
+            let way = ways
+                .iter()
+                .find(|(_, said)| text[words.len()..].starts_with(said));
+            let direction = way.map(|(direction, _)| *direction);
+            return Some((
+                Self { words, direction },
+                words.len() + way.map_or(0, |(_, said)| said.len()),
+            ));
+        }
+        let words = FINDINGS
+            .into_iter()
+            .find(|words| starts_with_words(text, words))?;
+        Some((
+            Self {
+                words,
+                direction: None,
+            },
+            words.len(),
+        ))
+    }
+
+    /// Whether one may stand for the other.
+    fn agrees_with(self, other: Self) -> bool {
+        let is_same_way = self.direction == other.direction
+            || self.direction.is_none()
+            || other.direction.is_none();
+        self.words == other.words && is_same_way
+    }
+}
+
+fn agree(published: &[Said], made: &[Said]) -> bool {
+    let mut pairs = published.iter().zip(made);
+    published.len() == made.len() && pairs.all(|(one, other)| one.agrees_with(*other))
 }
 
 fn lines(text: &str) -> Vec<Line<'_>> {
@@ -257,8 +333,8 @@ fn compare(
         &published[1.min(published.len())..],
         &made[1.min(made.len())..],
     );
-    let (verdicts, figures): (Vec<_>, Vec<_>) =
-        (pairs.into_iter()).partition(|(published, made)| published.verdicts != made.verdicts);
+    let (verdicts, figures): (Vec<_>, Vec<_>) = (pairs.into_iter())
+        .partition(|(published, made)| !agree(&published.verdicts, &made.verdicts));
     for (rule, pairs, what) in [
         (&OTHER_VERDICT, verdicts, "verdicts"),
         (&FIGURE_CHANGED, figures, "figures"),
@@ -309,10 +385,27 @@ fn differing<'l, 't>(
             alone
         };
         let (one, other) = (alone(&published, &made), alone(&made, &published));
-        pairs.extend(one.into_iter().zip(other));
+        let pairs_of_shape = one.into_iter().zip(other);
+        pairs
+            .extend(pairs_of_shape.filter(|(one, other)| !is_same_but_for_a_direction(one, other)));
     }
     pairs.sort_by_key(|(published, _)| published.number);
     pairs
+}
+
+/// Whether lines differ in nothing but that one of them says which way.
+fn is_same_but_for_a_direction(one: &Line<'_>, other: &Line<'_>) -> bool {
+    let without = |line: &Line<'_>| {
+        let mut text = plain(line.text);
+        for said in &line.verdicts {
+            if let Some(direction) = said.direction {
+                let long = format!("{} ({})", said.words, direction.word());
+                text = text.replace(&long, said.words);
+            }
+        }
+        text
+    };
+    agree(&one.verdicts, &other.verdicts) && without(one) == without(other)
 }
 
 /// A line with single spaces, as columns are as wide as their figures, with figures to the digits that every way to compute
@@ -327,14 +420,7 @@ fn plain(line: &str) -> String {
             None => word.to_owned(),
         }
     });
-    let mut line = words.collect::<Vec<String>>().join(" ");
-    for verdict in VERDICTS {
-        for direction in [Direction::Faster, Direction::Slower] {
-            let said = format!("{} ({})", verdict.words(), direction.word());
-            line = line.replace(&said, verdict.words());
-        }
-    }
-    line
+    words.collect::<Vec<String>>().join(" ")
 }
 
 /// The words of verdicts, those that hold others in them first.
@@ -347,8 +433,17 @@ const VERDICTS: [Verdict; 6] = [
     Verdict::NotLimitedByDut,
 ];
 
+/// What else says what was found: the two directions, and ministat's sentences, as it and as nobody says them.
+const FINDINGS: [&str; 5] = [
+    "faster",
+    "slower",
+    "No difference proven",
+    "Difference proven",
+    "Difference",
+];
+
 /// A line with `#` for each figure and `@` for each verdict; and the verdicts.
-fn shape(line: &str) -> (String, Vec<&'static str>) {
+fn shape(line: &str) -> (String, Vec<Said>) {
     let mut shape = String::with_capacity(line.len());
     let mut verdicts = Vec::new();
     let line = plain(line);
@@ -356,15 +451,12 @@ fn shape(line: &str) -> (String, Vec<&'static str>) {
     let mut before = None;
     while let Some(character) = rest.chars().next() {
         let is_word_start = !before.is_some_and(char::is_alphanumeric);
-        let verdict = VERDICTS
-            .iter()
-            .map(|verdict| verdict.words())
-            .find(|words| is_word_start && starts_with_words(rest, words));
+        let said = Said::at_start(rest).filter(|_| is_word_start);
         let figure = figure_length(rest);
-        let length = if let Some(words) = verdict {
-            verdicts.push(words);
+        let length = if let Some((said, length)) = said {
+            verdicts.push(said);
             shape.push('@');
-            words.len()
+            length
         } else if figure > 0 {
             shape.push('#');
             figure
@@ -457,8 +549,19 @@ mod tests {
             ),
             ("undecided: 1.5e", "@: #e", &["undecided"]),
             ("[-26.0, -23.5]", "[#, #]", &[]),
+            (
+                "\"direction\": \"slower\",",
+                "\"direction\": \"@\",",
+                &["slower"],
+            ),
+            (
+                "No difference proven at 95.0% confidence",
+                "@ at #% confidence",
+                &["No difference proven"],
+            ),
         ] {
             let (shape, found) = shape(line);
+            let found: Vec<_> = found.iter().map(|said| said.words).collect();
             assert_eq!((shape.as_str(), found.as_slice()), (expected, verdicts));
         }
     }
@@ -474,6 +577,33 @@ mod tests {
         assert_eq!(
             (published.text, made.text, published.number),
             ("| a | 7 |", "| a | 2 |", 3)
+        );
+    }
+
+    #[test]
+    fn another_direction_is_another_verdict_and_none_is_not() {
+        let differs = |published: &str, made: &str| {
+            let (published, made) = (lines(published), lines(made));
+            let pairs = differing(&published, &made);
+            pairs
+                .first()
+                .map(|(published, made)| agree(&published.verdicts, &made.verdicts))
+        };
+        let made = "| a | -2.0 % | different (slower) |\n";
+        assert_eq!(differs(made, made), None);
+        assert_eq!(differs("| a | -2.0 % | different |\n", made), None);
+        assert_eq!(differs("| a | -2.1 % | different |\n", made), Some(true));
+        for published in [
+            "| a | -2.0 % | different (faster) |\n",
+            "| a | -2.0 % | undecided |\n",
+            "| a | -2.0 % | faster |\n",
+        ] {
+            assert_eq!(differs(published, made), Some(false), "{published}");
+        }
+        let made = "No difference proven at 95.0% confidence\n";
+        assert_eq!(
+            differs("Difference proven at 95.0% confidence\n", made),
+            Some(false)
         );
     }
 

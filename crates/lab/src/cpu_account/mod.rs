@@ -50,6 +50,15 @@ impl CpuAccount {
         }
     }
 
+    /// The load never rests on a CPU: what is idle there is taken from it. To be said before its first slice.
+    ///
+    /// The clocks of processes need not be told: a thread that may run and does not is one that waits.
+    pub(crate) fn is_never_idle(&mut self, cpu: u32) {
+        if let Self::Scheduler(scheduler) = self {
+            scheduler.is_never_idle(cpu);
+        }
+    }
+
     /// Where it is from; none where there is none.
     pub(crate) fn source(&self) -> Option<AccountSource> {
         match self {
@@ -329,6 +338,36 @@ mod tests {
             !quiet.keys().chain(sampled.keys()).any(of_tick),
             "{quiet:?} {sampled:?}"
         );
+    }
+
+    #[test]
+    fn idle_time_is_taken_from_a_load_that_never_rests() {
+        let cpu = *fwdlab_sys::online_cpus().unwrap().last().unwrap();
+        if Scheduler::open(&[cpu]).is_none() {
+            testkit::skip!("this process may not ask the kernel's scheduler");
+        }
+        for never_idle in [true, false] {
+            let mut account = CpuAccount::open(&[cpu]);
+            if never_idle {
+                account.is_never_idle(cpu);
+            }
+            account.prepare(&[cpu], [0, 0]);
+            let _pinned = fwdlab_sys::PinnedThread::to_cpu(cpu).unwrap();
+            let (before, start) = (account.read(), Instant::now());
+            std::thread::sleep(Duration::from_millis(300));
+            let (taken, elapsed) = (account.taken_since(&before), start.elapsed());
+            let nobody = (
+                cpu,
+                "nobody, while the load was kept from running".to_owned(),
+            );
+            assert_eq!(taken.contains_key(&nobody), never_idle, "{taken:?}");
+            // This process rested all the time: it was idle, or somebody else's.
+            let all: Duration = taken.values().sum();
+            assert!(
+                !never_idle || all > elapsed * 9 / 10,
+                "{all:?} of {elapsed:?}: {taken:?}"
+            );
+        }
     }
 
     #[test]

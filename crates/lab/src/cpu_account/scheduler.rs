@@ -44,10 +44,11 @@ const OWN_TIMERS: [&str; 5] = [
 const OWN_TIMERS_MAX: usize = 6;
 
 /// `struct cpu`: its numbers, in order.
-type Cpu = [u64; 7];
+type Cpu = [u64; 8];
 
 const TAKEN_NS: usize = 1;
 const IS_WATCHED: usize = 4;
+const IS_NEVER_IDLE: usize = 7;
 
 /// `struct taker`: CPU and kind in four bytes each, and a name that ends with a zero byte.
 type Taker = [u8; 40];
@@ -101,6 +102,14 @@ impl Scheduler {
             namespaces,
             _programs: programs,
         })
+    }
+
+    pub(super) fn is_never_idle(&mut self, number: u32) {
+        if let Ok(mut cpu) = self.cpus.get(&number, 0) {
+            cpu[IS_NEVER_IDLE] = 1;
+            // Where that fails, idle time is nobody's.
+            let _ = self.cpus.set(number, cpu, 0);
+        }
     }
 
     pub(super) fn prepare(&mut self, cpus: &[u32], namespaces: [u64; 2]) {
@@ -191,6 +200,7 @@ fn shown(taker: &Taker) -> (u32, String) {
                 |function| format!("timers of {}", function.name),
             )
         }
+        4 => "nobody, while the load was kept from running".to_owned(),
         _ => name,
     };
     (cpu, shown)

@@ -16,7 +16,7 @@ use fwdlab_traffic::{
 use super::probe::{send_probe, show_probe};
 use super::quiet::Load;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
-use crate::clock::{settled, sleep_until};
+use crate::clock::settled;
 use crate::counters::{Drops, difference, drops};
 use crate::cpu_account::CpuAccount;
 use crate::cpu_speed::SpeedLog;
@@ -79,7 +79,11 @@ impl<'a> Measurement<'a> {
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
         let mut log = BlockLog::new(resolved, resolved.traffic.regime);
-        let account = CpuAccount::open(&load_cpus(placement));
+        let mut account = CpuAccount::open(&load_cpus(placement));
+        let is_self_clocked = resolved.traffic.regime == LoadRegime::SelfClocked;
+        if tester == Tester::Ebpf && is_self_clocked && placement.dut_cpu.is_none() {
+            account.is_never_idle(placement.load_cpu);
+        }
         log.cpu_account = account.source();
         log.cpu_speeds = Some(SpeedLog::start(&load_cpus(placement)));
         let changes = Changes(journal);
@@ -361,7 +365,7 @@ impl<'a> Measurement<'a> {
         let variant = self.variant(name);
         let (dut, mut site) = self.dut_at_site(family);
         let moved = moved(dut.read_back(&mut site, variant))?;
-        sleep_until(switched + settle);
+        crate::clock::settle(switched, settle);
         let drops_before = self.drops(family)?;
         let cpu = self.placement.forwarding_cpu();
         let steal_before_s = steal_s(cpu);

@@ -23,7 +23,7 @@ use super::threads::{Offer, Place, Running, Tester};
 use crate::LabError;
 use crate::addresses::{TESTER_IN_MAC, frames, frames_back};
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
-use crate::clock::sleep_until;
+use crate::clock::settle;
 use crate::counters::{Drops, difference};
 use crate::cpu_account::CpuAccount;
 use crate::cpu_speed::SpeedLog;
@@ -265,7 +265,7 @@ impl<'a> Measurement<'a> {
                     sleep(Duration::from_millis(design.warm_up_ms.into()));
                     is_warm = true;
                 }
-                sleep_until(switched + Duration::from_millis(design.settle_ms.into()));
+                settle(switched, Duration::from_millis(design.settle_ms.into()));
                 let place = &self.arrangements[name].place;
                 let cpu = place.watched_cpu();
                 let steal_before_s = steal_s(cpu);

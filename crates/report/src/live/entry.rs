@@ -135,7 +135,7 @@ impl Entries<'_> {
         // So few blocks have no interval of that confidence, and the widest that they have says little.
         let is_early = blocks.len() < blocks_min && !self.report.progress.is_finished;
         entry.interval = match effect.interval {
-            _ if is_early => format!("after {blocks_min} blocks"),
+            _ if is_early => format!("from {blocks_min} blocks on"),
             Some(ends) => format::interval(Some((ends.low_percent, ends.high_percent)), decimals),
             None => "no interval".to_owned(),
         };

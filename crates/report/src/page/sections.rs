@@ -389,7 +389,11 @@ pub(super) fn environment(report: &Report) -> Markup {
             Some(sentences::flows(&report.traffic)),
         ),
         ("Tester", "/lab/tester", Some(lab.tester.to_string())),
-        ("Load", "/traffic", Some(readme::load(report))),
+        (
+            "Load",
+            "/traffic",
+            Some(readme::load(report).replacen("Load: ", "", 1)),
+        ),
         (
             "Settled",
             "/load",
