@@ -198,8 +198,12 @@ fn changed_records_pass_no_condition(directory: &Path) {
         let path = directory.join(name);
         let whole = fs::read_to_string(&path).unwrap();
         assert!(whole.contains(from), "{whole}");
+        let readme = || fs::read(directory.join("README.md")).unwrap();
+        let before = readme();
         fs::write(&path, whole.replacen(from, to, 1)).unwrap();
         let said = said().expect("it is a contradiction");
+        assert!(said.contains("nothing was published of them"), "{said}");
+        assert_eq!(readme(), before);
         fs::write(&path, whole).unwrap();
         said
     };

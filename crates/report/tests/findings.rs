@@ -2,13 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod profiled;
 mod synthetic;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fwdlab_archive::lint::{
-    BROKEN_LINK, Evidence, Finding, HOSTILE_NAME, RULES, UNKNOWN_FILE, VALUE_REPLACED,
+    BROKEN_LINK, Evidence, Finding, HOSTILE_NAME, RULES, Severity, UNKNOWN_FILE, VALUE_REPLACED,
 };
 use fwdlab_archive::{Finished, Loaded};
 use fwdlab_model::{LoadRegime, SCHEMA_VERSION, VariantName};
@@ -139,6 +140,28 @@ fn a_verdict_and_a_title_that_the_records_do_not_give_are_found() {
     assert_eq!(codes, ["L601"]);
     let codes = after("README.md", |text| text.replacen("# Impact of", "# On", 1));
     assert_eq!(codes, ["L206"]);
+}
+
+#[test]
+fn a_report_with_profiles_of_which_some_are_gone_is_a_note() {
+    let whole = profiled::profiled(finished(&Synthetic::default()), profiled::with_rules);
+    let files = published(&whole);
+    assert_eq!(codes(&lint_report(&whole, &files)), Vec::<&str>::new());
+    for kept in [0, 1, 3] {
+        let mut some = whole.clone();
+        for attempt in some.attempts.iter_mut().skip(kept) {
+            attempt.profiles.clear();
+        }
+        let findings = lint_report(&some, &files);
+        assert!(!findings.is_empty());
+        for finding in findings {
+            assert_ne!(
+                finding.rule.severity,
+                Severity::Error,
+                "{kept}: {finding:?}"
+            );
+        }
+    }
 }
 
 #[test]
