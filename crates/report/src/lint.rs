@@ -17,6 +17,7 @@ use fwdlab_stats::Verdict;
 
 use crate::compare::CompareSettings;
 use crate::error::ReportError;
+use crate::evidence::{Scope, attempts};
 use crate::imported::ImportedReport;
 use crate::render;
 use crate::report::{Direction, Report};
@@ -34,7 +35,8 @@ const OTHERS: &[&str] = &["derived/noise.json"];
 /// Shape: none of the files need be there.
 #[must_use]
 pub fn lint_report(loaded: &Loaded, published: &BTreeMap<String, Vec<u8>>) -> Vec<Finding> {
-    let loaded = &*with_all_profiles_or_none(loaded);
+    let with_profiles = with_all_profiles_or_none(loaded);
+    let (loaded, are_profiles_left_out) = (&*with_profiles, matches!(with_profiles, Cow::Owned(_)));
     let made =
         match Report::build(loaded).and_then(|report| Ok((made_files(&report, loaded)?, report))) {
             Ok(made) => made,
@@ -54,11 +56,16 @@ pub fn lint_report(loaded: &Loaded, published: &BTreeMap<String, Vec<u8>>) -> Ve
         records: loaded.dir.clone(),
     };
     let mut findings = warned(loaded, &report);
+    let mut others = OTHERS.to_vec();
+    if are_profiles_left_out {
+        let names = published.keys().map(String::as_str);
+        others.extend(names.filter(|name| is_flame_graph(name)));
+    }
     findings.extend(compare_all(
         &sources,
         published,
         &files,
-        OTHERS,
+        &others,
         loaded.finished.is_some(),
     ));
     findings
@@ -164,7 +171,10 @@ fn with_all_profiles_or_none(loaded: &Loaded) -> Cow<'_, Loaded> {
         });
         profiled.any(|trial| attempt.stacks(trial).is_none())
     };
-    if !loaded.attempts.iter().any(is_missing) {
+    if !attempts(loaded, Scope::Accepted)
+        .into_iter()
+        .any(is_missing)
+    {
         return Cow::Borrowed(loaded);
     }
     let mut loaded = loaded.clone();
@@ -172,6 +182,12 @@ fn with_all_profiles_or_none(loaded: &Loaded) -> Cow<'_, Loaded> {
         attempt.profiles.clear();
     }
     Cow::Owned(loaded)
+}
+
+/// Whether a published file is a flame graph, by its name: of profiles that are gone none is made.
+fn is_flame_graph(name: &str) -> bool {
+    let starts = ["derived/flame-", "derived/difference-"];
+    name.ends_with(".svg") && starts.iter().any(|start| name.starts_with(start))
 }
 
 fn made_files(report: &Report, loaded: &Loaded) -> Result<BTreeMap<String, String>, ReportError> {
