@@ -160,6 +160,7 @@ fn a_report_with_profiles_of_which_some_are_gone_is_a_note() {
                 Severity::Error,
                 "{kept}: {finding:?}"
             );
+            assert_ne!(finding.rule.code, UNKNOWN_FILE.code, "{kept}: {finding:?}");
         }
     }
 }
