@@ -160,7 +160,7 @@ fn not_as_reported(directory: &Path, others: &[&String]) -> Option<Finding> {
 }
 
 /// The report's files by their paths in the directory.
-/// A run whose profiles are all there, or are all left out: those of some blocks alone have other means than those of all.
+/// A run whose profiles are all there, or are all left out: those of some blocks have other means than those of all blocks.
 fn with_all_profiles_or_none(loaded: &Loaded) -> Cow<'_, Loaded> {
     let is_missing = |attempt: &Attempt| {
         let mut profiled = attempt.trials.iter().filter(|trial| {

@@ -360,7 +360,7 @@ mod tests {
                 cpu,
                 "nobody, while the load was kept from running".to_owned(),
             );
-            assert_eq!(taken.contains_key(&nobody), never_idle, "{taken:?}");
+            assert!(never_idle || !taken.contains_key(&nobody), "{taken:?}");
             // This process rested all the time: it was idle, or somebody else's.
             let all: Duration = taken.values().sum();
             assert!(
