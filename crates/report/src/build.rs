@@ -277,12 +277,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
             "compare effects, not forwarding rates, across sessions",
         );
     }
-    let noise: BTreeSet<&String> = loaded
-        .sessions
-        .iter()
-        .flat_map(|session| &session.environment.noise_sources)
-        .collect();
-    for source in noise {
+    for (source, sessions) in noise(loaded) {
         let remedy = if source.contains("virtual machine") {
             "measure on bare metal, or rely on the intervals, which include this noise"
         } else if source.contains("load average") {
@@ -293,7 +288,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         warn(
             "W203",
             Some("lab".to_owned()),
-            text::one_line(source),
+            text::one_line(source) + &sessions,
             remedy,
         );
     }
@@ -394,6 +389,35 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         );
     }
     warnings
+}
+
+/// Sources of noise, those that differ in figures alone as one: the last in order, and what to add where there are several.
+fn noise(loaded: &Loaded) -> Vec<(&String, String)> {
+    let sessions = loaded.sessions.iter();
+    let sources: BTreeSet<&String> = sessions
+        .flat_map(|session| &session.environment.noise_sources)
+        .collect();
+    let mut alike: BTreeMap<String, Vec<&String>> = BTreeMap::new();
+    for source in sources {
+        let words = source.replace(
+            |character: char| character.is_ascii_digit() || character == '.',
+            "",
+        );
+        alike.entry(words).or_default().push(source);
+    }
+    let mut shown: Vec<(&String, String)> = alike
+        .into_values()
+        .map(|sources| {
+            let more = match sources.len() - 1 {
+                0 => String::new(),
+                1 => "; alike in another session".to_owned(),
+                others => format!("; alike in {others} other sessions"),
+            };
+            (sources[sources.len() - 1], more)
+        })
+        .collect();
+    shown.sort_unstable();
+    shown
 }
 
 /// The blocks in which the wall clock was set.

@@ -1374,6 +1374,28 @@ fn remedies_of_noise_fit_its_source() {
     assert!(of("SMT").starts_with("remove it"), "{}", of("SMT"));
 }
 
+#[test]
+fn noise_that_differs_in_figures_from_session_to_session_is_told_once() {
+    let mut loaded = Synthetic::default().loaded();
+    let load = |load: &str| format!("other work was running: load average {load} before the run");
+    let first = loaded.sessions[0].clone();
+    loaded.sessions = ["3.63", "4", "3.89"]
+        .map(|average| {
+            let mut session = first.clone();
+            session.environment.noise_sources = vec!["SMT is on".to_owned(), load(average)];
+            session
+        })
+        .to_vec();
+    let report = Report::build(&loaded).unwrap();
+    let warnings = report.warnings.iter();
+    let noise: Vec<&str> = warnings
+        .filter(|warning| warning.code == "W203")
+        .map(|warning| warning.text.as_str())
+        .collect();
+    let of_load = load("4") + "; alike in 2 other sessions";
+    assert_eq!(noise, ["SMT is on", of_load.as_str()]);
+}
+
 /// Beside an effect of many times the threshold its band is drawn as wide as can be seen, and said to be.
 #[test]
 fn the_band_of_the_threshold_is_seen_at_any_scale() {
