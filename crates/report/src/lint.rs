@@ -272,7 +272,7 @@ impl Said {
         ))
     }
 
-    /// Whether one may stand for the other.
+    /// Whether both say the same, as far as both say it.
     fn agrees_with(self, other: Self) -> bool {
         let is_same_way = self.direction == other.direction
             || self.direction.is_none()
