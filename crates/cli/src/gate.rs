@@ -48,15 +48,13 @@ pub(crate) fn objection(directory: &Path) -> Option<Objection> {
     let has_no_end = |finding: &&Finding| finding.rule.code == NOT_FINISHED.code;
     let finding = finding.or_else(|| findings.iter().find(has_no_end))?;
     let is_grave = is_grave(&finding);
-    let says = if is_grave {
-        "the records contradict each other"
+    let (says, published) = if is_grave {
+        (
+            "the records contradict each other",
+            "nothing was published of them; ",
+        )
     } else {
-        "the run is not finished"
-    };
-    let published = if is_grave {
-        "nothing was published of them; "
-    } else {
-        ""
+        ("the run is not finished", "")
     };
     let text = format!(
         "{says}: {} ({}); {published}see `fwdlab lint {}`",

@@ -255,23 +255,30 @@ fn an_interface_that_is_removed_under_load_ends_the_run_which_can_be_continued()
     assert_goes_on(scratch.path(), "after an interface was removed");
 }
 
+/// Measures to the end with something done to the load of the second generator, after which nothing is left behind.
+///
+/// Shape: the results directory, and what the run said on standard error.
+fn with_a_spoilt_load(scratch: &Path, how: &str) -> (PathBuf, String) {
+    let preload = Preload::build("fail_nth");
+    let host = Host::now();
+    let mut command = run_command(scratch);
+    preload.put_before(&mut command);
+    let output = succeed(command.env(how, "2"));
+    let directory = only_directory(scratch);
+    assert_complete(&directory, BLOCKS, how);
+    host.assert_unchanged(how);
+    assert_eq!(leftovers(), Vec::<String>::new());
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    (directory, stderr)
+}
+
 #[test]
 fn a_generator_that_ends_by_itself_makes_its_block_invalid_which_is_repeated() {
     testkit::require_root!();
     testkit::require_tool!("nft", "ip", "cc");
-    let preload = Preload::build("fail_nth");
-    let host = Host::now();
     let scratch = tempfile::tempdir().unwrap();
-    let mut command = run_command(scratch.path());
-    preload.put_before(&mut command);
-    let output = succeed(command.env("FAIL_LOAD", "2"));
-    let directory = only_directory(scratch.path());
-    assert_complete(&directory, BLOCKS, "after a generator that ended");
-    host.assert_unchanged("after a generator that ended");
-    assert_eq!(leftovers(), Vec::<String>::new());
-
+    let (directory, stderr) = with_a_spoilt_load(scratch.path(), "FAIL_LOAD");
     let told = "the generator stopped: running the generator: ";
-    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains(told), "{stderr}");
     let trials: Vec<Value> = records(&directory)
         .lines()
@@ -289,26 +296,17 @@ fn a_generator_that_ends_by_itself_makes_its_block_invalid_which_is_repeated() {
 fn a_generator_that_cannot_be_held_has_its_block_begun_anew() {
     testkit::require_root!();
     testkit::require_tool!("nft", "ip", "cc");
-    let preload = Preload::build("fail_nth");
-    let host = Host::now();
     let scratch = tempfile::tempdir().unwrap();
-    let mut command = run_command(scratch.path());
-    preload.put_before(&mut command);
-    let output = succeed(command.env("SLOW_LOAD", "2"));
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let (directory, stderr) = with_a_spoilt_load(scratch.path(), "SLOW_LOAD");
     let told = "others took the CPU of the load: the generator still sent 10 s after fwdlab held it; this block is begun anew";
     assert!(stderr.contains(told), "{stderr}");
     // Nothing of what was begun was written down, nor counted as an attempt.
-    let directory = only_directory(scratch.path());
-    assert_complete(&directory, BLOCKS, "after a generator that was not held");
     let mut attempts = BTreeMap::new();
     for block in block_records(&records(&directory)) {
         let last = attempts.entry(block["block"].as_u64()).or_insert(0);
         *last += 1;
         assert_eq!(block["attempt"], *last, "{block}");
     }
-    host.assert_unchanged("after a generator that was not held");
-    assert_eq!(leftovers(), Vec::<String>::new());
 }
 
 /// A file system or a folder over a folder, gone when its value goes.
