@@ -120,6 +120,7 @@ mod tests {
 
     #[test]
     fn what_left_its_session_is_ended_and_what_has_a_longer_mark_is_not() {
+        testkit::require_tool!("sleep", "setsid");
         let folder = tempfile::tempdir().unwrap();
         ends_the_marked_alone("linux", folder.path());
         for (name, script) in OF_FREEBSD {
