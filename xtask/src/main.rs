@@ -46,7 +46,6 @@ cargo xtask <chore>
                 --fuzz SECONDS for each fuzz target;
                 --mutations [NAME] instead: a knob of the router, or what it switches, made a no-op,
                 and a test has to fail for each;
-                --parquet instead: what only that feature builds
   fresh         the README's first command on a machine that has nothing but Rust, a C linker and git;
                 --tests: its second one, in this checkout, which takes some minutes
   kernels [6.1 | 6.12 | newest] [--cpus N] [--boots N] [--short]

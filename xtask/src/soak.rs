@@ -107,9 +107,10 @@ const STORMS: [Storm; 12] = [
     },
 ];
 
-/// Kills and stops runs at seeded moments, on this machine and on hosts, leaves some alone, has others compete with them, changes what a run left,
-/// lets single effects of a run and single operations on a host fail, of runs, of such that boot, and of restores, has
-/// hosts be silent for a minute, and counts how often profiles are right, and boots the matrix of kernels; or judges mutants of the router, or tests what the feature `parquet` builds.
+/// Kills and stops runs at seeded moments, on this machine and on hosts, leaves some alone, has others compete with them,
+/// changes what a run left, lets single effects of a run and single operations on a host fail, of runs, of such that boot,
+/// and of restores, has hosts be silent for a minute, counts how often profiles are right, and boots the matrix of
+/// kernels; or judges mutants of the router.
 ///
 /// # Errors
 /// A case fails, a mutant survives, or the options are none.
@@ -117,7 +118,6 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
     match options {
         ["--mutations"] => return mutations::judge_mutants(""),
         ["--mutations", name] => return mutations::judge_mutants(name),
-        ["--parquet"] => return parquet(),
         ["--kernels", boots] => return kernels(&["--boots", boots]),
         ["--fuzz", seconds] => return fuzz(&["--seconds", seconds]),
         _ => {}
@@ -136,17 +136,6 @@ pub(crate) fn soak(options: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Checks and tests what only the feature `parquet` builds, for which the ordinary tests have no time.
-fn parquet() -> Result<()> {
-    let package = ["--package", "fwdlab", "--features", "parquet"];
-    run(cargo(["clippy"])
-        .args(package)
-        .args(["--all-targets", "--", "-D", "warnings"]))?;
-    run(cargo(["test"])
-        .args(package)
-        .args(["--bin", "fwdlab", "parquet"]))
-}
-
 /// The storms that are asked for, each with its cases; all whole where none is.
 fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
     if options.is_empty() {
@@ -159,8 +148,8 @@ fn chosen(options: &[&str]) -> Result<Vec<(Storm, String)>> {
             bail!(
                 "soak: {}: give --kills RANGE, --stops RANGE, --undisturbed RANGE, --competition RANGE, --changes RANGE, \
                  --effects RANGE, --profiles RANGE, --operations RANGE, --boots RANGE, --restores RANGE, --host-kills RANGE or --silence \
-                 RANGE, where a range is A..B, both included, A.. or B alone for 1..B; or --kernels BOOTS; or --fuzz SECONDS; or --mutations alone, or with part of a mutation's name; or \
-                 --parquet",
+                 RANGE, where a range is A..B, both included, A.. or B alone for 1..B; or --kernels BOOTS; or --fuzz SECONDS; or \
+                 --mutations alone, or with part of a mutation's name",
                 pair.join(" ")
             );
         };

@@ -25,7 +25,6 @@ mod live;
 mod ls;
 mod ministat;
 mod output;
-mod parquet;
 mod plan;
 mod progress;
 mod query;

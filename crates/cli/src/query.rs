@@ -10,7 +10,6 @@ use fwdlab_report::render;
 use crate::catalogue::{self, FilterArguments, PlaceArguments, VariantArguments};
 use crate::exit::{Code, WrongArguments};
 use crate::output::{self, tell};
-use crate::parquet;
 
 #[derive(Debug, Args)]
 pub(crate) struct QueryArguments {
@@ -40,9 +39,6 @@ pub(crate) struct QueryArguments {
     /// Draw the rates, by date where --over does not say otherwise
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write the same rows as Parquet; needs an fwdlab that was built with it
-    #[arg(long, value_name = "FILE")]
-    parquet: Option<PathBuf>,
     #[command(flatten)]
     filters: FilterArguments,
     #[command(flatten)]
@@ -67,9 +63,6 @@ impl From<OverArgument> for Over {
 }
 
 pub(crate) fn query(arguments: &QueryArguments) -> anyhow::Result<Code> {
-    if let Some(path) = &arguments.parquet {
-        parquet::check(path)?;
-    }
     let (mut catalogue, problems) = catalogue::open(&arguments.place)?;
     for problem in &problems {
         tell(&render::passed_over(problem));
@@ -83,9 +76,6 @@ pub(crate) fn query(arguments: &QueryArguments) -> anyhow::Result<Code> {
         }
         None => rates(&catalogue, arguments, width)?,
     };
-    if let Some(path) = &arguments.parquet {
-        parquet::write(path, &table)?;
-    }
     if table.rows.is_empty() && arguments.sql.is_none() {
         tell("no rates; other folders or filters may have some");
     }
