@@ -148,6 +148,18 @@ static __always_inline void write_rest(void *at, void *end, const union rest *r)
 	}
 }
 
+/* Goes on to the flow that answers, or to the next one: whether to the next one. */
+static __always_inline int go_on(struct generator *g, __u32 flow, __u32 direction)
+{
+	if (direction != g->last_direction) {
+		g->direction = 1;
+		return 0;
+	}
+	g->direction = 0;
+	g->flow = flow + 1 < g->flows ? flow + 1 : 0;
+	return 1;
+}
+
 /* Frames of the smallest size only. */
 SEC("xdp")
 int generate(struct xdp_md *ctx)
@@ -170,12 +182,7 @@ int generate(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	write_head(frame, end, h);
 
-	if (direction == g->last_direction) {
-		g->direction = 0;
-		g->flow = flow + 1 < g->flows ? flow + 1 : 0;
-	} else {
-		g->direction = 1;
-	}
+	go_on(g, flow, direction);
 	g->offered_frames++;
 	return bpf_redirect_map(&interfaces, direction, XDP_ABORTED);
 }
@@ -223,9 +230,7 @@ int generate_sizes(struct xdp_md *ctx)
 		write_rest(frame + INET_HEAD_LENGTH, end, r);
 	}
 
-	if (direction == g->last_direction) {
-		g->direction = 0;
-		g->flow = flow + 1 < g->flows ? flow + 1 : 0;
+	if (go_on(g, flow, direction)) {
 		g->slot = slot + 1 < g->slots ? slot + 1 : 0;
 		if (!--g->stretch_left) {
 			__u32 done = g->stretches_done + 1;
@@ -234,8 +239,6 @@ int generate_sizes(struct xdp_md *ctx)
 			g->slot = g->stretches_done;
 			g->stretch_left = g->stretch;
 		}
-	} else {
-		g->direction = 1;
 	}
 	g->offered_frames++;
 	return bpf_redirect_map(&interfaces, direction, XDP_ABORTED);

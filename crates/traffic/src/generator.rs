@@ -10,6 +10,7 @@ use fwdlab_model::AddressFamily;
 use fwdlab_sys::WakeUp;
 
 use crate::frames::{Head, REST_SIZE, Size};
+use crate::running::{Generates, Outcome, Running};
 use crate::turn::Sequence;
 use crate::{Frames, TrafficError, XdpProgram, object_bytes};
 
@@ -209,11 +210,7 @@ impl Generator {
             }
             Ok(())
         })?;
-        Ok(RunningGenerator {
-            generator: Some(self),
-            thread: Some(thread),
-            gate,
-        })
+        Ok(Running::new(self, thread, gate))
     }
 
     /// Frames offered since the last start.
@@ -236,16 +233,11 @@ impl Generator {
 }
 
 /// A generator that sends until it is stopped or its value goes.
-pub struct RunningGenerator {
-    // Both are there until `end` takes them.
-    generator: Option<Generator>,
-    thread: Option<JoinHandle<Result<(), TrafficError>>>,
-    gate: Arc<Gate>,
-}
+pub type RunningGenerator = Running<Generator>;
 
 /// What lets the generator's thread make its next call, or not.
 #[derive(Default)]
-struct Gate {
+pub struct Gate {
     state: Mutex<GateState>,
     changed: Condvar,
 }
@@ -314,33 +306,27 @@ fn runs_of_next_call(runs: u32, took: Duration, wanted: Duration) -> u32 {
     fitting.clamp(BATCH_SIZE, runs.saturating_mul(2).min(RUNS_MAX))
 }
 
+impl Generates for Generator {
+    type Requests = Gate;
+
+    fn offered_frames(&self) -> Result<u64, TrafficError> {
+        Self::offered_frames(self)
+    }
+
+    fn end(&self, gate: &Gate, thread: JoinHandle<Outcome>) -> std::thread::Result<Outcome> {
+        gate.stop();
+        self.wake_up.until_finished(thread)
+    }
+}
+
 impl RunningGenerator {
-    /// Frames offered since the start.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn offered_frames(&self) -> Result<u64, TrafficError> {
-        self.generator
-            .as_ref()
-            .expect("only `finish` takes it, and the value with it")
-            .offered_frames()
-    }
-
-    /// Whether it still sends; it ends by itself only on an error, which [`stop`](Self::stop) tells.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
-        self.thread
-            .as_ref()
-            .is_some_and(|thread| !thread.is_finished())
-    }
-
     /// Has it make no more frames, and returns when the last one was handed to its interface. It goes on
     /// with [`release`](Self::release), at the next frame.
     ///
     /// # Errors
     /// `NotHeld` when it goes on all the same; then it is released.
     pub fn hold(&self) -> Result<(), TrafficError> {
-        if self.gate.hold() {
+        if self.requests.hold() {
             return Ok(());
         }
         self.release();
@@ -351,45 +337,7 @@ impl RunningGenerator {
 
     /// Has a held generator go on.
     pub fn release(&self) {
-        self.gate.release();
-    }
-
-    /// Stops sending.
-    ///
-    /// # Errors
-    /// Why it had stopped before.
-    pub fn stop(self) -> Result<Generator, TrafficError> {
-        let (generator, outcome) = self.finish();
-        outcome.map(|()| generator)
-    }
-
-    /// Stops sending; beside the generator, why it had stopped before where it had.
-    ///
-    /// # Panics
-    /// Where the thread did.
-    pub fn finish(mut self) -> (Generator, Result<(), TrafficError>) {
-        match self.end() {
-            Some((generator, Ok(outcome))) => {
-                (generator, outcome.map_err(TrafficError::stopped_by_itself))
-            }
-            Some((_, Err(panic))) => std::panic::resume_unwind(panic),
-            None => unreachable!("only this ends it, and the value with it"),
-        }
-    }
-
-    /// Ends the thread, once.
-    fn end(&mut self) -> Option<(Generator, std::thread::Result<Result<(), TrafficError>>)> {
-        let (generator, thread) = (self.generator.take()?, self.thread.take()?);
-        self.gate.stop();
-        let result = generator.wake_up.until_finished(thread);
-        Some((generator, result))
-    }
-}
-
-impl Drop for RunningGenerator {
-    fn drop(&mut self) {
-        // Whoever gives up in the middle of a block must not leave the load running.
-        self.end();
+        self.requests.release();
     }
 }
 

@@ -12,6 +12,7 @@ mod interlock;
 mod memory;
 mod pacer;
 mod receivers;
+mod running;
 mod scrutiny;
 mod sink;
 mod socket_generator;

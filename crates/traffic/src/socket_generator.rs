@@ -10,6 +10,7 @@ use fwdlab_sys::{PacketSocket, SysError, TransmitRing, XdpSocket};
 
 use crate::interface_counters::InterfaceCounters;
 use crate::pacer::Pacer;
+use crate::running::{Generates, Outcome, Running};
 use crate::turn::Sequence;
 use crate::{Frames, Pace, TrafficError};
 
@@ -201,11 +202,7 @@ impl SocketGenerator {
                 transmit(&mut transmitter, &frames, &wishes, &taken_frames, pace)
             })?
         };
-        Ok(RunningSocketGenerator {
-            generator: Some(self),
-            thread: Some(thread),
-            wishes,
-        })
+        Ok(Running::new(self, thread, wishes))
     }
 
     /// Frames offered since the last start: those that the interface sent, and those that it dropped.
@@ -233,93 +230,39 @@ impl SocketGenerator {
 
 /// What is asked of a thread that sends.
 #[derive(Default)]
-struct Wishes {
+pub struct Wishes {
     stop: AtomicBool,
     misaddress: AtomicBool,
 }
 
 /// A generator that sends until it is stopped or its value goes.
-pub struct RunningSocketGenerator {
-    // Both are there until `end` takes them.
-    generator: Option<SocketGenerator>,
-    thread: Option<JoinHandle<Result<(), TrafficError>>>,
-    wishes: Arc<Wishes>,
+pub type RunningSocketGenerator = Running<SocketGenerator>;
+
+impl Generates for SocketGenerator {
+    type Requests = Wishes;
+
+    fn offered_frames(&self) -> Result<u64, TrafficError> {
+        Self::offered_frames(self)
+    }
+
+    fn end(&self, wishes: &Wishes, thread: JoinHandle<Outcome>) -> std::thread::Result<Outcome> {
+        // The thread looks at them after every batch.
+        wishes.stop.store(true, Ordering::Relaxed);
+        thread.join()
+    }
 }
 
 impl RunningSocketGenerator {
-    /// Frames offered since the start.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn offered_frames(&self) -> Result<u64, TrafficError> {
-        self.generator
-            .as_ref()
-            .expect("only `finish` takes it, and the value with it")
-            .offered_frames()
-    }
-
     /// Frames that the socket has taken since the start.
     #[must_use]
     pub fn taken_frames(&self) -> u64 {
-        self.generator
-            .as_ref()
-            .expect("only `stop` takes it, and the value with it")
-            .taken_frames()
+        self.generator().taken_frames()
     }
 
     /// Addresses all further frames to a station that is not there, or again to the DUT.
     pub fn misaddress(&self, misaddress: bool) {
-        self.wishes.misaddress.store(misaddress, Ordering::Relaxed);
-    }
-
-    /// Whether it still sends; it ends by itself only on an error, which [`stop`](Self::stop) tells.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
-        self.thread
-            .as_ref()
-            .is_some_and(|thread| !thread.is_finished())
-    }
-
-    /// Stops sending.
-    ///
-    /// # Errors
-    /// Why it had stopped before.
-    pub fn stop(self) -> Result<SocketGenerator, TrafficError> {
-        let (generator, outcome) = self.finish();
-        outcome.map(|()| generator)
-    }
-
-    /// Stops sending; beside the generator, why it had stopped before where it had.
-    ///
-    /// # Panics
-    /// Where the thread did.
-    pub fn finish(mut self) -> (SocketGenerator, Result<(), TrafficError>) {
-        match self.end() {
-            Some((generator, Ok(outcome))) => {
-                (generator, outcome.map_err(TrafficError::stopped_by_itself))
-            }
-            Some((_, Err(panic))) => std::panic::resume_unwind(panic),
-            None => unreachable!("only this ends it, and the value with it"),
-        }
-    }
-
-    /// Ends the thread, once; it looks at its wishes after every batch.
-    fn end(
-        &mut self,
-    ) -> Option<(
-        SocketGenerator,
-        std::thread::Result<Result<(), TrafficError>>,
-    )> {
-        let (generator, thread) = (self.generator.take()?, self.thread.take()?);
-        self.wishes.stop.store(true, Ordering::Relaxed);
-        Some((generator, thread.join()))
-    }
-}
-
-impl Drop for RunningSocketGenerator {
-    fn drop(&mut self) {
-        // Whoever gives up in the middle of a block must not leave the load running.
-        self.end();
+        let wishes = &self.requests;
+        wishes.misaddress.store(misaddress, Ordering::Relaxed);
     }
 }
 
