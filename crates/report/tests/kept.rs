@@ -2,6 +2,8 @@
 //!
 //! `KEEP=1 cargo test -p fwdlab-report --test kept` keeps what is made of them now, once every difference was looked at.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
