@@ -12,7 +12,7 @@ use fwdlab_plan::{Overheads, PlanError};
 use fwdlab_report::format::duration;
 use fwdlab_stats::{CONTROL_CONFIDENCE, minimum_blocks};
 
-use crate::args::{AbArguments, RunArguments};
+use crate::args::{AbArguments, FileArguments, RunArguments};
 use crate::disk::{Disk, one_file_twice};
 use crate::exit::{Code, DONE, WrongArguments};
 use crate::output::tell;
@@ -107,9 +107,12 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
     }
     let quiet = arguments.measurement.quiet;
     let made = written.keep(quiet)?;
-    let ended = run::run(&RunArguments {
+    let files = FileArguments {
         experiment,
         lab: None,
+    };
+    let ended = run::run(&RunArguments {
+        files,
         measurement: arguments.measurement,
     });
     if !ended.has_results {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fwdlab_archive::{Loaded, Results};
+use fwdlab_archive::Loaded;
 use fwdlab_model::{Comparison, VariantName};
 use fwdlab_report::{CompareSettings, Report, render};
 
@@ -10,13 +10,13 @@ use crate::args::{AnalyzeArguments, FormArguments};
 use crate::exit::{Code, WrongArguments};
 use crate::output;
 use crate::report;
-use crate::results;
+use crate::results::{self, Directory};
 
 pub(crate) fn analyze(arguments: &AnalyzeArguments) -> anyhow::Result<Code> {
-    if let Some(directory) = report::find_imported(&arguments.results, &arguments.directory) {
-        return imported(&directory, arguments);
-    }
-    let directory = Results::find(&arguments.results, &arguments.directory)?;
+    let directory = match results::find(&arguments.named)? {
+        Directory::OfRun(directory) => directory,
+        Directory::Imported(directory) => return imported(&directory, arguments),
+    };
     let mut loaded = results::load(&directory)?;
     let design = &mut loaded.resolved.design;
     let asked = &arguments.verdicts;

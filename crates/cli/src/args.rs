@@ -317,13 +317,20 @@ impl FromArgMatches for ChangeArguments {
     }
 }
 
+/// What is measured, and where.
 #[derive(Debug, Args)]
-pub(crate) struct RunArguments {
+pub(crate) struct FileArguments {
     /// The experiment file, see docs/experiment-file.md
     pub(crate) experiment: PathBuf,
     /// The lab to measure in, instead of the one that the experiment names
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) files: FileArguments,
     #[command(flatten)]
     pub(crate) measurement: MeasurementArguments,
 }
@@ -409,13 +416,20 @@ pub(crate) struct VerdictArguments {
     pub(crate) confidence: Option<f64>,
 }
 
+/// Which results directory is meant.
 #[derive(Debug, Args)]
-pub(crate) struct AnalyzeArguments {
+pub(crate) struct NamedArguments {
     /// A results directory, or <experiment>/<label> under --results, or <experiment> for its newest
     pub(crate) directory: String,
     /// Where the results directories are
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnalyzeArguments {
+    #[command(flatten)]
+    pub(crate) named: NamedArguments,
     /// The variant that all others are compared with, instead of the experiment's comparisons
     #[arg(long, value_name = "VARIANT")]
     pub(crate) baseline: Option<String>,
@@ -559,11 +573,8 @@ pub(crate) struct DoctorArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlanArguments {
-    /// The experiment file, see docs/experiment-file.md
-    pub(crate) experiment: PathBuf,
-    /// The lab to measure in, instead of the one that the experiment names
-    #[arg(long, value_name = "FILE")]
-    pub(crate) lab: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) files: FileArguments,
     /// Where the results directories are, whose earlier runs tell how much this lab scatters
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub(crate) results: PathBuf,
@@ -580,11 +591,8 @@ pub(crate) struct PlanArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArguments {
-    /// A results directory, or <experiment>/<label> under --results, or <experiment> for its newest
-    pub(crate) directory: String,
-    /// Where the results directories are
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    pub(crate) results: PathBuf,
+    #[command(flatten)]
+    pub(crate) named: NamedArguments,
     /// Print every warning in full instead
     #[arg(long, conflicts_with = "json")]
     pub(crate) warnings: bool,
@@ -595,20 +603,14 @@ pub(crate) struct ShowArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct WatchArguments {
-    /// A results directory, or <experiment>/<label> under --results, or <experiment> for its newest
-    pub(crate) directory: String,
-    /// Where the results directories are
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    pub(crate) results: PathBuf,
+    #[command(flatten)]
+    pub(crate) named: NamedArguments,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {
-    /// A results directory, or <experiment>/<label> under --results, or <experiment> for its newest
-    pub(crate) directory: String,
-    /// Where the results directories are
-    #[arg(long, value_name = "DIR", default_value = "results")]
-    pub(crate) results: PathBuf,
+    #[command(flatten)]
+    pub(crate) named: NamedArguments,
     #[command(flatten)]
     pub(crate) form: FormArguments,
     #[command(flatten)]
@@ -654,14 +656,8 @@ pub(crate) struct GenArguments {
     /// What sends; default: the first of these that the interface transmits the frames of
     #[arg(long, value_parser = sender())]
     pub(crate) sender: Option<Tester>,
-    /// Print a JSON object a line instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Print the summary only
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
     #[command(flatten)]
-    pub(crate) traffic: TrafficArguments,
+    pub(crate) end: EndArguments,
 }
 
 /// What a run elsewhere asks to be sampled.
@@ -699,6 +695,13 @@ pub(crate) struct SinkArguments {
     /// Stop after this time; default: at Ctrl-C
     #[arg(long, value_name = "SECONDS", value_parser = parse_time)]
     pub(crate) time: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) end: EndArguments,
+}
+
+/// What both ends of a load are asked: how it is shown, and what it is.
+#[derive(Debug, Args)]
+pub(crate) struct EndArguments {
     /// Print a JSON object a line instead of text
     #[arg(long)]
     pub(crate) json: bool,

@@ -118,9 +118,11 @@ fn measure(
         &loaded.sessions[0].environment.cpu_model,
         &loaded.sessions[0].start,
     )?;
-    if let Some(noise) = noise.as_mut().filter(|_| with_ruleset) {
+    if let Some(noise) = noise.as_mut().filter(|_| with_ruleset)
+        && let Lab::Netns(lab) = &mut open_lab
+    {
         tell("watching the rate settle after switches (some seconds)");
-        noise.settle_ms = settle_ms(&open_lab.settling(SWITCHES)?);
+        noise.settle_ms = settle_ms(&lab.settling(SWITCHES)?);
     }
     if noise.is_none() {
         tell(

@@ -16,10 +16,10 @@ use crate::traffic::{End, Next, Rates, Seconds, described};
 const SHORTFALL_RATIO: f64 = 0.01;
 
 pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
-    let traffic = arguments.traffic.traffic()?;
+    let traffic = arguments.end.traffic.traffic()?;
     let load = InterfaceLoad {
         destination: arguments.to,
-        family: arguments.traffic.family,
+        family: arguments.end.traffic.family,
         traffic: &traffic,
         is_reversed: false,
         cpu: cpu(arguments.cpu)?,
@@ -33,7 +33,7 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
         Some(sender) => InterfaceGenerator::start_with(&arguments.interface, &load, sender)?,
         None => InterfaceGenerator::start(&arguments.interface, &load)?,
     };
-    if !arguments.quiet {
+    if !arguments.end.quiet {
         introduce(arguments, &load, &running);
     }
     let sender = running.sender();
@@ -50,10 +50,10 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
         let interval = Interval::between(before, now, &traffic);
         before = now;
         rates.add(interval.offered_load_pps);
-        if arguments.quiet {
+        if arguments.end.quiet {
             continue;
         }
-        let line = if arguments.json {
+        let line = if arguments.end.json {
             interval.json(second)
         } else {
             interval.text(second)
@@ -68,7 +68,7 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
         sender,
         rates,
     };
-    let code = output::print(&if arguments.json {
+    let code = output::print(&if arguments.end.json {
         summary.json(arguments, &traffic)
     } else {
         summary.text(arguments)
@@ -245,7 +245,7 @@ impl Summary {
         let summary = json!({
             "record": "summary",
             "interface": arguments.interface,
-            "family": arguments.traffic.family,
+            "family": arguments.end.traffic.family,
             "flows": traffic.flows(),
             "sender": self.sender,
             "duration_s": self.duration_s(),

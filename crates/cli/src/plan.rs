@@ -20,8 +20,8 @@ const EARLIER_RUNS_MAX: usize = 20;
 
 pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
     let (mut resolved, _) = experiment::read(
-        &arguments.experiment,
-        arguments.lab.as_deref(),
+        &arguments.files.experiment,
+        arguments.files.lab.as_deref(),
         arguments.seed,
     )?;
     let asked = ask_lab(&mut resolved);
@@ -29,8 +29,8 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
     if let Err(error) = &asked
         && let Some(refusal) = placed(
             error,
-            &arguments.experiment,
-            arguments.lab.as_deref(),
+            &arguments.files.experiment,
+            arguments.files.lab.as_deref(),
             &Disk,
         )
     {

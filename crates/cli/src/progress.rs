@@ -110,6 +110,7 @@ impl Progress {
         match event {
             LabEvent::Again { .. }
             | LabEvent::Boot { .. }
+            | LabEvent::FindsLoad
             | LabEvent::NotSentBy { .. }
             | LabEvent::SetUp => {}
             LabEvent::Ready { .. } => self.draw("every variant forwards its probe frames"),

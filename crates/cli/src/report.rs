@@ -1,21 +1,21 @@
 //! `fwdlab report`, and what a run publishes at its end.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use fwdlab_archive::{Loaded, Results, is_imported, load_imported, write_derived, write_readme};
+use fwdlab_archive::{Loaded, Results, load_imported, write_derived, write_readme};
 use fwdlab_report::{CompareSettings, GateResult, ImportedReport, Report, render};
 
 use crate::args::{FormArguments, ReportArguments};
 use crate::exit::{Code, WrongArguments};
 use crate::gate;
 use crate::output;
-use crate::results;
+use crate::results::{self, Directory};
 
 pub(crate) fn report(arguments: &ReportArguments) -> anyhow::Result<Code> {
-    if let Some(directory) = find_imported(&arguments.results, &arguments.directory) {
-        return imported(&directory, arguments);
-    }
-    let directory = Results::find(&arguments.results, &arguments.directory)?;
+    let directory = match results::find(&arguments.named)? {
+        Directory::OfRun(directory) => directory,
+        Directory::Imported(directory) => return imported(&directory, arguments),
+    };
     let gates = &arguments.gates.fail_on;
     let (mut loaded, objection) = if gates.is_empty() {
         (results::load(&directory)?, None)
@@ -59,12 +59,6 @@ fn imported(directory: &Path, arguments: &ReportArguments) -> anyhow::Result<Cod
         "{}: written\n",
         directory.join("README.md").display()
     ))
-}
-
-/// The folder of imported results that a user means: a path, or one below the results directories.
-pub(crate) fn find_imported(results: &Path, directory: &str) -> Option<PathBuf> {
-    let places = [PathBuf::from(directory), results.join(directory)];
-    places.into_iter().find(|place| is_imported(place))
 }
 
 pub(crate) fn read_imported(

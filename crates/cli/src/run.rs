@@ -19,7 +19,7 @@ use crate::output::tell;
 use crate::plan::overheads_here;
 use crate::progress::{FIRST_GUESS, Progress};
 use crate::report;
-use crate::session::{Session, Subject, reason_to_end_early, tell_boot};
+use crate::session::{Session, Subject, reason_to_end_early, tell_preparation};
 
 /// As wide as messages are read in a mail or a chat.
 const MESSAGE_COLUMNS: usize = 100;
@@ -33,8 +33,8 @@ pub(crate) struct Ended {
 
 pub(crate) fn run(arguments: &RunArguments) -> Ended {
     let read = experiment::read(
-        &arguments.experiment,
-        arguments.lab.as_deref(),
+        &arguments.files.experiment,
+        arguments.files.lab.as_deref(),
         arguments.measurement.seed,
     );
     let (resolved, experiment_source) = match read {
@@ -81,8 +81,8 @@ fn measure(
     }
     let unavailable = lab.unavailable(Asks::Run).map_err(|error| {
         let error = error.into();
-        let lab = arguments.lab.as_deref();
-        let placed = placed(&error, &arguments.experiment, lab, &Disk);
+        let lab = arguments.files.lab.as_deref();
+        let placed = placed(&error, &arguments.files.experiment, lab, &Disk);
         placed.map_or(error, Into::into)
     })?;
     for (variant, reason) in resolved.variants.iter_mut().zip(unavailable) {
@@ -103,8 +103,8 @@ fn measure(
         resolved: &resolved,
         plan: &plan,
         experiment_source,
-        experiment_path: arguments.experiment.display().to_string(),
-        lab_path: arguments.lab.as_deref(),
+        experiment_path: arguments.files.experiment.display().to_string(),
+        lab_path: arguments.files.lab.as_deref(),
         environment: lab.environment(),
     };
     // A guess is no reason to refuse a run.
@@ -126,7 +126,10 @@ fn measure(
     }
     let measured = session.measure(&mut lab, &mut plan_run, &mut progress, interrupts);
     progress.finish();
-    let closed = lab.close(&mut |event| tell_boot(&event, how.quiet));
+    let closed = match &mut lab {
+        Lab::Hosts(lab) => lab.close(&mut |event| tell_preparation(&event, how.quiet)),
+        Lab::Netns(_) | Lab::Router(_) => Ok(()),
+    };
     if !matches!(measured, Ok(true)) && session.results.remove_if_empty()? {
         measured?;
         closed.context("restoring the DUT (`fwdlab restore` tries again)")?;

@@ -78,22 +78,18 @@ impl Session {
 
     /// Gets the lab ready, settles how much is offered, and records where and with what is measured.
     pub(crate) fn settle(&mut self, lab: &mut Lab, quiet: bool) -> anyhow::Result<()> {
-        lab.get_ready(&mut |event| tell_boot(&event, quiet))?;
-        self.record.environment = lab.environment();
         let first = self.results.loaded().sessions.first();
-        let first = first.and_then(|session| session.load.clone());
-        if lab.measures_load() && first.is_none() && !quiet {
-            tell("finding out how much the baseline forwards at most");
-        }
-        lab.settle_load(first.as_ref())?;
+        let first = first.and_then(|session| session.load.as_ref());
+        let load = lab.get_ready(first, &mut |event| tell_preparation(&event, quiet))?;
         if !quiet {
-            for sentence in lab.load().into_iter().flat_map(fwdlab_report::settled_load) {
+            for sentence in load.iter().flat_map(fwdlab_report::settled_load) {
                 tell(&sentence);
             }
         }
+        self.record.environment = lab.environment();
         self.record.environment.tester = lab.tester().tester;
         self.record.placement = lab.placement().clone();
-        self.record.load = lab.load().cloned();
+        self.record.load = load;
         self.results.begin_session(self.record.clone())?;
         Ok(())
     }
@@ -171,11 +167,14 @@ pub(crate) fn reason_to_end_early(plan_run: &PlanRun, kind: LabKind) -> Option<&
         .filter(|_| !kind.is_remote() && has_blocks_left)
 }
 
-/// A boot outside a block takes minutes in which nothing else is to be seen.
-pub(crate) fn tell_boot(event: &fwdlab_lab::LabEvent<'_>, quiet: bool) {
-    if let fwdlab_lab::LabEvent::Boot { into } = event
-        && !quiet
-    {
-        tell(&format!("the DUT boots {into}"));
+/// Outside a block, boots and measuring the load take a while in which nothing else is to be seen.
+pub(crate) fn tell_preparation(event: &fwdlab_lab::LabEvent<'_>, quiet: bool) {
+    use fwdlab_lab::LabEvent;
+
+    match event {
+        _ if quiet => {}
+        LabEvent::FindsLoad => tell("finding out how much the baseline forwards at most"),
+        LabEvent::Boot { into } => tell(&format!("the DUT boots {into}")),
+        _ => {}
     }
 }

@@ -1,6 +1,6 @@
 //! `fwdlab show`: how a run stands, finished or not.
 
-use fwdlab_archive::{Results, holder};
+use fwdlab_archive::holder;
 use fwdlab_report::{CompareSettings, Frame, Reader, Report, RunState, render};
 
 use crate::args::ShowArguments;
@@ -8,14 +8,16 @@ use crate::exit::Code;
 use crate::live::Seen;
 use crate::output;
 use crate::report;
-use crate::results;
+use crate::results::{self, Directory};
 
 pub(crate) fn show(arguments: &ShowArguments) -> anyhow::Result<Code> {
-    if let Some(directory) = report::find_imported(&arguments.results, &arguments.directory) {
-        let imported = report::read_imported(&directory, CompareSettings::default())?;
-        return report::print_imported(&imported, arguments.json);
-    }
-    let directory = Results::find(&arguments.results, &arguments.directory)?;
+    let directory = match results::find(&arguments.named)? {
+        Directory::OfRun(directory) => directory,
+        Directory::Imported(directory) => {
+            let imported = report::read_imported(&directory, CompareSettings::default())?;
+            return report::print_imported(&imported, arguments.json);
+        }
+    };
     results::warn_of_changes(&directory);
     let held_by = holder(&directory);
     let seen = Seen::read(&directory)?;

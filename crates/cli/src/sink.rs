@@ -14,10 +14,10 @@ use crate::output::{self, tell};
 use crate::traffic::{End, InnerRates, Next, Seconds, described};
 
 pub(crate) fn sink(arguments: &SinkArguments) -> anyhow::Result<Code> {
-    let traffic = arguments.traffic.traffic()?;
+    let traffic = arguments.end.traffic.traffic()?;
     let expectation = InterfaceExpectation {
         source: arguments.from,
-        family: arguments.traffic.family,
+        family: arguments.end.traffic.family,
         traffic: &traffic,
         way: if arguments.routed {
             Way::Router
@@ -28,7 +28,7 @@ pub(crate) fn sink(arguments: &SinkArguments) -> anyhow::Result<Code> {
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let sink = InterfaceSink::attach(&arguments.interface, &expectation)?;
     let start = Instant::now();
-    if !arguments.quiet {
+    if !arguments.end.quiet {
         introduce(arguments, &expectation, &sink);
     }
     let mut seconds = Seconds::new(start, arguments.time, interrupts);
@@ -48,10 +48,10 @@ pub(crate) fn sink(arguments: &SinkArguments) -> anyhow::Result<Code> {
         let interval = Interval::between(&before, &now, flows_seen);
         before = now;
         rates.add(interval.forwarding_rate_pps);
-        if arguments.quiet {
+        if arguments.end.quiet {
             continue;
         }
-        let line = if arguments.json {
+        let line = if arguments.end.json {
             interval.json(second)
         } else {
             interval.text(second, &traffic)
@@ -67,7 +67,7 @@ pub(crate) fn sink(arguments: &SinkArguments) -> anyhow::Result<Code> {
         rates,
     };
     drop(sink);
-    let code = output::print(&if arguments.json {
+    let code = output::print(&if arguments.end.json {
         summary.json(arguments, &traffic)
     } else {
         summary.text(arguments, &traffic)
@@ -246,7 +246,7 @@ impl Summary {
         let summary = json!({
             "record": "summary",
             "interface": arguments.interface,
-            "family": arguments.traffic.family,
+            "family": arguments.end.traffic.family,
             "flows": traffic.flows(),
             "duration_s": self.duration.as_secs_f64(),
             "forwarded_frames": self.counts.forwarded_frames,

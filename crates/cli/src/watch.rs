@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_archive::{Results, holder};
+use fwdlab_archive::holder;
 use fwdlab_report::{Frame, Reader, RunState, block_outcome};
 use fwdlab_sys::Interrupts;
 
@@ -12,6 +12,7 @@ use crate::args::WatchArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
 use crate::live::Seen;
 use crate::output;
+use crate::results;
 use crate::screen::Screen;
 
 /// How often is looked for something new.
@@ -20,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const HEAR: Duration = Duration::from_millis(50);
 
 pub(crate) fn watch(arguments: &WatchArguments) -> anyhow::Result<Code> {
-    let directory = Results::find(&arguments.results, &arguments.directory)?;
+    let directory = results::find_run(&arguments.named)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
     match Screen::on_stdout() {
         Some(screen) => {

@@ -9,6 +9,7 @@ use fwdlab_model::{
     LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION,
     SliceRecord, Tester, TrialRecord, VariantName, Verification,
 };
+use fwdlab_stats::as_f64;
 
 use fwdlab_sys::BootTime;
 
@@ -51,6 +52,8 @@ pub enum LabEvent<'a> {
     Slice(&'a SliceRecord),
     /// The stacks of a variant were sampled.
     Profile(&'a VariantName),
+    /// How much is to be offered is found out, which takes a moment.
+    FindsLoad,
     /// The DUT is booted.
     Boot {
         /// Into what.
@@ -447,12 +450,4 @@ fn at_work(cpus: &BTreeMap<u32, CpuTimes>) -> Vec<CpuUse> {
 
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     fwdlab_stats::median(&values.collect::<Vec<_>>()).unwrap_or(f64::NAN)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of frames stay far below 2^53"
-)]
-pub(crate) fn as_f64(count: u64) -> f64 {
-    count as f64
 }

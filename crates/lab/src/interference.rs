@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use fwdlab_model::record::{ALONE_RATIO_MIN, UNDISTURBED_RATIO_MIN};
 use fwdlab_model::{AddressFamily, LoadRegime, PlannedBlock, RateBasis, SliceRecord, VariantName};
+use fwdlab_stats::as_f64;
 
 use crate::LabError;
-use crate::block::as_f64;
 use crate::cpu_account::CpuAccount;
 use crate::watch::{Sample, gaps, usual_gap, watch};
 
@@ -152,14 +152,7 @@ pub(crate) fn counted(
     basis: RateBasis,
 ) -> Vec<fwdlab_stats::Slice> {
     slices_of(slices, family, name)
-        .map(|slice| {
-            let (forwarded_frames, duration_s) = slice.counted(basis);
-            fwdlab_stats::Slice {
-                round: slice.round,
-                forwarded_frames,
-                duration_s,
-            }
-        })
+        .map(|slice| fwdlab_stats::Slice::of(slice.round, slice.counted(basis)))
         .collect()
 }
 

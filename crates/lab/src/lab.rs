@@ -88,7 +88,8 @@ impl Lab {
     #[must_use]
     pub fn environment(&self) -> Environment {
         match self {
-            Self::Netns(_) | Self::Router(_) => crate::environment(),
+            Self::Netns(_) => crate::environment(),
+            Self::Router(lab) => lab.environment().clone(),
             Self::Hosts(lab) => lab.environment().clone(),
         }
     }
@@ -113,55 +114,27 @@ impl Lab {
         }
     }
 
-    /// Finds out what has to be known before anything is measured; a DUT whose variants need a boot is booted.
+    /// Finds out what has to be known before anything is measured: a DUT whose variants need a boot is booted, and how much
+    /// is offered is settled where that depends on what the machine can do. Tells that load; a run that goes on keeps the
+    /// `first` of its sessions.
     ///
     /// # Errors
-    /// When a host does not come back.
-    pub fn get_ready(&mut self, on_event: &mut dyn FnMut(LabEvent<'_>)) -> Result<(), LabError> {
+    /// When a host does not come back, or the machine cannot do what the lab file asks for.
+    pub fn get_ready(
+        &mut self,
+        first: Option<&LoadRecord>,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<Option<LoadRecord>, LabError> {
         match self {
-            Self::Netns(_) | Self::Router(_) => Ok(()),
-            Self::Hosts(lab) => lab.get_ready(on_event),
-        }
-    }
-
-    /// Puts back what stands from block to block: what a DUT has booted. Dropping the lab does so too, silently.
-    ///
-    /// # Errors
-    /// Where that cannot be done; it stays in the journal then.
-    pub fn close(&mut self, on_event: &mut dyn FnMut(LabEvent<'_>)) -> Result<(), LabError> {
-        match self {
-            Self::Netns(_) | Self::Router(_) => Ok(()),
-            Self::Hosts(lab) => lab.close(on_event),
-        }
-    }
-
-    /// Settles how much is offered, where that depends on what the machine can do; to be called before
-    /// anything is measured. A run that goes on keeps the load of its first session.
-    ///
-    /// # Errors
-    /// When the machine cannot do what the lab file asks for.
-    pub fn settle_load(&mut self, first: Option<&LoadRecord>) -> Result<(), LabError> {
-        match self {
-            Self::Netns(_) | Self::Hosts(_) => Ok(()),
-            Self::Router(lab) => lab.settle_load(first),
-        }
-    }
-
-    /// Whether settling the load takes a moment, in which it is measured how much is to be offered.
-    #[must_use]
-    pub fn measures_load(&self) -> bool {
-        match self {
-            Self::Netns(_) | Self::Hosts(_) => false,
-            Self::Router(lab) => lab.measures_load(),
-        }
-    }
-
-    /// The load as this machine allows it, where the lab had to find that out.
-    #[must_use]
-    pub fn load(&self) -> Option<&LoadRecord> {
-        match self {
-            Self::Netns(_) | Self::Hosts(_) => None,
-            Self::Router(lab) => Some(lab.load()),
+            Self::Netns(_) => Ok(None),
+            Self::Router(lab) => {
+                if first.is_none() && lab.measures_load() {
+                    on_event(LabEvent::FindsLoad);
+                }
+                lab.settle_load(first)?;
+                Ok(Some(lab.load().clone()))
+            }
+            Self::Hosts(lab) => lab.get_ready(on_event).map(|()| None),
         }
     }
 
@@ -193,21 +166,6 @@ impl Lab {
             Self::Netns(lab) => lab.measure(planned, session, attempt, on_event),
             Self::Router(lab) => lab.measure(planned, session, attempt, on_event),
             Self::Hosts(lab) => lab.measure(planned, session, attempt, on_event),
-        }
-    }
-
-    /// How the forwarding rate settles after each of some switches from one variant to the next.
-    ///
-    /// Shape: one entry a switch, with the rate in each of the following intervals of
-    /// [`SETTLING_STEP`](crate::SETTLING_STEP), in frames per second; none from a router, which is put
-    /// together anew for every slice.
-    ///
-    /// # Errors
-    /// Those of [`measure`](Self::measure).
-    pub fn settling(&mut self, switches: u32) -> Result<Vec<Vec<f64>>, LabError> {
-        match self {
-            Self::Netns(lab) => lab.settling(switches),
-            Self::Router(_) | Self::Hosts(_) => Ok(Vec::new()),
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::block::as_f64;
 use crate::cpu_account::Taken;
 use fwdlab_model::record::{ALONE_RATIO_MIN, stall_bound_s};
 use fwdlab_model::{
     AddressFamily, Competitor, Conservation, CpuTimes, InvalidReason, LoadRegime, Resolved,
     TrialRecord,
 };
+use fwdlab_stats::as_f64;
 
 /// More of the load CPU than this taken by the hypervisor makes a trial invalid.
 pub const STEAL_RATIO_MAX: f64 = 0.25;

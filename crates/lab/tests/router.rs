@@ -224,6 +224,7 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
                 LabEvent::Slice(_) => "slice",
                 LabEvent::Profile(_) => "profile",
                 LabEvent::Boot { .. } => "boot",
+                LabEvent::FindsLoad => "finds load",
                 LabEvent::NotSentBy { .. } => "not sent by",
                 LabEvent::Again { .. } => "again",
             });

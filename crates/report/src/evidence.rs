@@ -93,14 +93,7 @@ impl<'a> Slices<'a> {
         let basis = basis(attempt, self.family, scope);
         let slices = self.of_trial(attempt, variant).iter();
         slices
-            .map(|slice| {
-                let (forwarded_frames, duration_s) = slice.counted(basis);
-                fwdlab_stats::Slice {
-                    round: slice.round,
-                    forwarded_frames,
-                    duration_s,
-                }
-            })
+            .map(|slice| fwdlab_stats::Slice::of(slice.round, slice.counted(basis)))
             .collect()
     }
 }

@@ -469,11 +469,7 @@ pub(crate) fn offered_pps(trial: &TrialRecord) -> f64 {
 fn offered_slices(slices: &[&SliceRecord]) -> Vec<Slice> {
     slices
         .iter()
-        .map(|slice| Slice {
-            round: slice.round,
-            forwarded_frames: slice.offered_frames,
-            duration_s: slice.time_s,
-        })
+        .map(|slice| Slice::of(slice.round, (slice.offered_frames, slice.time_s)))
         .collect()
 }
 

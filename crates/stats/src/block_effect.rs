@@ -20,6 +20,18 @@ pub struct Slice {
     pub duration_s: f64,
 }
 
+impl Slice {
+    /// The slice of a round in which so many frames arrived, in so many seconds that counted.
+    #[must_use]
+    pub fn of(round: u32, (forwarded_frames, duration_s): (u64, f64)) -> Self {
+        Self {
+            round,
+            forwarded_frames,
+            duration_s,
+        }
+    }
+}
+
 /// Frames, and the time that they took.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {

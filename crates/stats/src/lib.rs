@@ -11,6 +11,7 @@ mod ceiling;
 mod cells;
 mod control;
 mod correlation;
+mod count;
 mod covariate;
 mod dunnett;
 mod error;
@@ -56,6 +57,7 @@ pub use bootstrap::bca_interval;
 pub use ceiling::{VariantObservations, ceiling_warnings};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
 pub use correlation::{correlation, critical_correlation};
+pub use count::as_f64;
 pub use covariate::{
     AdjustedEffect, ArmsCovariate, BlocksCovariate, CovariateArm, FTest, SLOPE_INTERVAL_MAX, Slope,
     Trust, covariate_of_arms, covariate_of_blocks,

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use fwdlab_model::record::stall_bound_s;
 use fwdlab_model::{RateBasis, SliceRecord, Tester, TrialRecord};
-use fwdlab_stats::{Slice, median, observation};
+use fwdlab_stats::{Slice, as_f64, median, observation};
 
 use crate::fit;
 use crate::layout;
@@ -114,14 +114,7 @@ fn lint_trial(
     let basis = basis.copied().unwrap_or(RateBasis::AllTime);
     let counted: Vec<Slice> = own
         .iter()
-        .map(|slice| {
-            let (forwarded_frames, duration_s) = slice.counted(basis);
-            Slice {
-                round: slice.round,
-                forwarded_frames,
-                duration_s,
-            }
-        })
+        .map(|slice| Slice::of(slice.round, slice.counted(basis)))
         .collect();
     let observed = observation(&counted, loaded.resolved.design.shortest_counted_s());
     let calibrations: Vec<f64> = own
@@ -283,12 +276,4 @@ fn lint_conservation(
             }
         }
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of frames stay far below 2^53"
-)]
-fn as_f64(count: u64) -> f64 {
-    count as f64
 }

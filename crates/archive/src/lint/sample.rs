@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_model::{Conservation, TrialRecord};
+use fwdlab_model::{Conservation, RateBasis, TrialRecord};
 use fwdlab_stats::{Slice, observation};
 use serde_json::Value;
 
@@ -121,11 +121,7 @@ fn follow(trial: &mut TrialRecord, slices: &[fwdlab_model::SliceRecord]) {
         .collect();
     let counted: Vec<Slice> = own
         .iter()
-        .map(|slice| Slice {
-            round: slice.round,
-            forwarded_frames: slice.undisturbed_frames,
-            duration_s: slice.undisturbed_s,
-        })
+        .map(|slice| Slice::of(slice.round, slice.counted(RateBasis::Undisturbed)))
         .collect();
     let shortest_s = sample::resolved().design.shortest_counted_s();
     trial.observation_pps = observation(&counted, shortest_s)

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use fwdlab_model::{AddressFamily, Hosts, Resolved, Tester};
 
-use super::load::{in_time, time_s};
+use super::load::{in_time, part_of, time_s};
 use super::protocol::{Counted, SinkState};
 use super::ssh::Connection;
 use super::tester::{DutStations, HostTester, OwnTester, Sent, Station};
@@ -93,11 +93,11 @@ impl HostTester for BothWays {
         pps: Option<u64>,
         burst_frames: u32,
     ) -> Result<(), LabError> {
-        let back = pps.map(|pps| pps / 2);
-        let there = pps.map(|pps| pps.div_ceil(2));
-        self.there
-            .send(resolved, family, dut, there, burst_frames)?;
-        self.back.send(resolved, family, dut, back, burst_frames)
+        for (number, tester) in self.each().into_iter().enumerate() {
+            let pps = part_of(pps, number, 2);
+            tester.send(resolved, family, dut, pps, burst_frames)?;
+        }
+        Ok(())
     }
 
     fn measure(&mut self, settle_ms: u32, slice_ms: u32) -> Result<(Vec<Counted>, u64), LabError> {

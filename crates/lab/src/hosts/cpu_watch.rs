@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::CpuTimes;
-
-use crate::block::as_f64;
+use fwdlab_stats::as_f64;
 
 /// What parts the two looks in what a watching program prints.
 pub(super) const BETWEEN_LOOKS: &str = "---";

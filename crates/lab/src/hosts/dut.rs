@@ -1,6 +1,7 @@
 //! A DUT on its host, whatever its system: what a measurement needs of it, and what all systems do alike.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use super::boot::{BootChoice, BootId, BootLoader};
 use super::cpu_watch::CpuWatch;
 use super::descendants;
 use super::detached::{READY, Window};
-use super::facts::{Facts, difference};
+use super::facts::{Facts, difference, restless};
 use super::ssh::{Connection, Errand};
 use super::tester::{DutStations, Station};
 use crate::counters::Drops;
@@ -42,20 +43,44 @@ const TRIAL_WINDOW: Window = Window {
 
 /// A DUT on its host: made ready, set to a variant, read back, and put back as it was.
 pub(super) trait Dut {
+    /// What it is whatever its system.
+    fn host(&self) -> &OnHost;
+
+    /// The same, to take note of something.
+    fn host_mut(&mut self) -> &mut OnHost;
+
+    /// All that may change how it forwards, and in which boot, where that is known.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError>;
+
     /// The stations of its ports.
-    fn stations(&self) -> DutStations<'_>;
+    fn stations(&self) -> DutStations<'_> {
+        let host = self.host();
+        DutStations {
+            interface_in: &host.mac_in,
+            interface_out: &host.mac_out,
+        }
+    }
 
     /// Which boot it is in.
-    fn boot_id(&self) -> &BootId;
+    fn boot_id(&self) -> &BootId {
+        &self.host().boot_id
+    }
 
     /// What chooses what it boots.
     fn boot_loader(&self) -> Box<dyn BootLoader>;
 
     /// Facts that change by themselves.
-    fn restless(&self) -> &BTreeSet<String>;
+    fn restless(&self) -> &BTreeSet<String> {
+        &self.host().restless
+    }
 
     /// Takes note of more facts that change by themselves.
-    fn note_restless(&mut self, names: BTreeSet<String>);
+    fn note_restless(&mut self, names: BTreeSet<String>) {
+        self.host_mut().restless.extend(names);
+    }
 
     /// What the host is.
     ///
@@ -79,13 +104,34 @@ pub(super) trait Dut {
     ///
     /// # Errors
     /// `Rebooted` where it is in another boot than the one in which it was set up.
-    fn facts(&self) -> Result<Facts, LabError>;
+    fn facts(&self) -> Result<Facts, LabError> {
+        let mut facts = self.all_facts()?;
+        facts.retain(|name, _| !self.restless().contains(name));
+        Ok(facts)
+    }
+
+    /// The same with what changes by itself.
+    ///
+    /// # Errors
+    /// As of [`facts`](Self::facts).
+    fn all_facts(&self) -> Result<Facts, LabError> {
+        match self.boot_and_facts()? {
+            (Some(boot), _) if !boot.is(self.boot_id()) => Err(LabError::Rebooted {
+                host: self.host().connection.host().to_owned(),
+            }),
+            (_, facts) => Ok(facts),
+        }
+    }
 
     /// Finds out which facts change by themselves, while nothing is measured.
     ///
     /// # Errors
     /// Those of the connection.
-    fn look_for_restless_facts(&mut self) -> Result<&BTreeSet<String>, LabError>;
+    fn look_for_restless_facts(&mut self) -> Result<&BTreeSet<String>, LabError> {
+        let restless = restless(|| self.all_facts())?;
+        self.host_mut().restless = restless;
+        Ok(self.restless())
+    }
 
     /// Why the host cannot have a variant; none where it can.
     ///
@@ -167,14 +213,127 @@ pub(super) trait Dut {
     ) -> Result<ProfileSlice, String>;
 }
 
-/// The lab's bindings with the names of a DUT's ports.
-pub(super) fn bindings_of(resolved: &Resolved, of: &DutHost) -> BTreeMap<String, Binding> {
-    let bindings = resolved.lab.bindings.iter();
-    let named = bindings.map(|(factor, binding)| {
-        let binding = binding.with_interfaces(&of.interface_in, &of.interface_out);
-        (factor.clone(), binding)
-    });
-    named.collect()
+/// What a DUT on a host is whatever its system: how it is reached, what its lab file says, and what stands there.
+pub(super) struct OnHost {
+    pub(super) connection: Rc<Connection>,
+    pub(super) of: DutHost,
+    pub(super) direction: Direction,
+    /// How each factor is set, with the names of its ports.
+    pub(super) bindings: BTreeMap<String, Binding>,
+    pub(super) programs: OwnPrograms,
+    pub(super) boot_id: BootId,
+    pub(super) mac_in: String,
+    pub(super) mac_out: String,
+    /// Facts that change by themselves.
+    restless: BTreeSet<String>,
+}
+
+impl OnHost {
+    /// That of a host which is in a boot; the stations of its ports are not known yet.
+    pub(super) fn new(
+        connection: &Rc<Connection>,
+        of: &DutHost,
+        resolved: &Resolved,
+        boot_id: BootId,
+    ) -> Self {
+        let bindings = resolved.lab.bindings.iter();
+        let named = bindings.map(|(factor, binding)| {
+            let binding = binding.with_interfaces(&of.interface_in, &of.interface_out);
+            (factor.clone(), binding)
+        });
+        Self {
+            connection: Rc::clone(connection),
+            of: of.clone(),
+            direction: resolved.traffic.direction,
+            bindings: named.collect(),
+            programs: OwnPrograms::default(),
+            boot_id,
+            mac_in: String::new(),
+            mac_out: String::new(),
+            restless: BTreeSet::new(),
+        }
+    }
+
+    /// How a factor is set.
+    ///
+    /// # Errors
+    /// `Unbound` where nothing says.
+    pub(super) fn binding(&self, factor: &str, level: &Level) -> Result<&Binding, LabError> {
+        self.bindings
+            .get(factor)
+            .ok_or_else(|| unbound_level(factor, level))
+    }
+
+    /// A variant's ruleset of one kind, those of several factors together; none where no factor sets one. `texts` tells
+    /// those of a binding of that kind, by their levels.
+    ///
+    /// # Errors
+    /// `Unbound` for a level that no binding knows.
+    pub(super) fn ruleset(
+        &self,
+        variant: &Variant,
+        texts: impl Fn(&Binding) -> Option<&BTreeMap<String, String>>,
+    ) -> Result<Option<String>, LabError> {
+        let mut all: Option<String> = None;
+        for (factor, level) in &variant.levels {
+            if let Some(texts) = texts(self.binding(factor, level)?) {
+                let all = all.get_or_insert_default();
+                all.push_str(meaning(texts, factor, level)?);
+                // The last line of a file need not end as one; the next ruleset starts its own.
+                all.push('\n');
+            }
+        }
+        Ok(all)
+    }
+
+    /// What a command prints.
+    ///
+    /// # Errors
+    /// What the host refuses, and those of the connection.
+    pub(super) fn run(&self, words: &[impl AsRef<str>]) -> Result<String, LabError> {
+        self.connection.run(words, "")
+    }
+
+    /// Whether the host refuses a command.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn is_refused(&self, words: &[impl AsRef<str>]) -> Result<bool, LabError> {
+        is_refused(&self.connection, words)
+    }
+
+    /// What is wrong with the host.
+    pub(super) fn wrong(&self, why: &str) -> LabError {
+        LabError::Host {
+            host: self.connection.host().to_owned(),
+            why: why.to_owned(),
+        }
+    }
+
+    /// Waits until both ports are there: drivers are loaded while sshd answers already. `question` is refused of one that is
+    /// not.
+    ///
+    /// # Errors
+    /// `Host` where one does not come in time, and those of the connection.
+    pub(super) fn await_ports(
+        &self,
+        question: impl Fn(&str) -> Vec<String>,
+    ) -> Result<(), LabError> {
+        let start = Instant::now();
+        for interface in [&self.of.interface_in, &self.of.interface_out] {
+            let question = question(interface);
+            while self.is_refused(&question)? {
+                if start.elapsed() > PORTS_TIME_MAX {
+                    return Err(self.wrong(&format!(
+                        "it has booted, and {interface} has not come in {} s",
+                        PORTS_TIME_MAX.as_secs()
+                    )));
+                }
+                sleep(Duration::from_secs(1));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The ports at which a DUT takes the tester's frames in, and those that it sends them from.

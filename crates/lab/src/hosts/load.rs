@@ -1,11 +1,11 @@
 //! A load that was sent, and what became of it.
 
 use fwdlab_model::NOT_TRANSMITTED;
+use fwdlab_stats::as_f64;
 use fwdlab_sys::BootTime;
 
 use super::protocol::Counted;
 use super::tester::Sent;
-use crate::block::as_f64;
 use crate::counters::Drops;
 
 /// Under which frames are counted that the DUT's end of a virtual cable did not take from the tester's.
@@ -46,6 +46,14 @@ impl Load {
         let [first, last] = [0, self.counted.len() - 1].map(|of| self.counted[of].forwarded_frames);
         as_f64(last - first) / self.time_s()
     }
+}
+
+/// The part of a load, in packets a second, that one of some ports sends, counted from 0; what does not divide is the
+/// first's.
+pub(super) fn part_of(pps: Option<u64>, port: usize, ports: usize) -> Option<u64> {
+    let ports = ports as u64;
+    let rest = |pps: u64| if port == 0 { pps % ports } else { 0 };
+    pps.map(|pps| pps / ports + rest(pps))
 }
 
 /// From the first of some samples to the last, in seconds.
@@ -151,6 +159,15 @@ mod tests {
         let mut all = drops([("eth1 rx_dropped", 400)]);
         add_not_sent(&mut all, &sent, Some(&twice));
         assert_eq!(all, drops([("eth1 rx_dropped", 400)]));
+    }
+
+    #[test]
+    fn ports_share_a_load_whole() {
+        let parts = |pps| [0, 1, 2].map(|port| part_of(Some(pps), port, 3));
+        assert_eq!(parts(1_000_001), [333_335, 333_333, 333_333].map(Some));
+        assert_eq!(parts(2), [2, 0, 0].map(Some));
+        assert_eq!(part_of(Some(7), 0, 1), Some(7));
+        assert_eq!(part_of(None, 1, 2), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, Hosts, ReceiverHost, Resolved, Tester, TesterHost};
 
-use super::load::{in_time, time_s};
+use super::load::{in_time, part_of, time_s};
 use super::process::AgentProcess;
 use super::protocol::{Answer, Ask, Counted, Expected, SinkState};
 use super::ssh::Connection;
@@ -442,12 +442,10 @@ impl HostTester for OwnTester {
         pps: Option<u64>,
         burst_frames: u32,
     ) -> Result<(), LabError> {
-        let ports = self.generators.len() as u64;
-        for number in 0..self.generators.len() {
-            // What does not divide is the first's.
-            let rest = |pps: u64| if number == 0 { pps % ports } else { 0 };
-            let part = pps.map(|pps| pps / ports + rest(pps));
-            self.send_from(number, resolved, family, dut, part, burst_frames)?;
+        let ports = self.generators.len();
+        for number in 0..ports {
+            let pps = part_of(pps, number, ports);
+            self.send_from(number, resolved, family, dut, pps, burst_frames)?;
         }
         Ok(())
     }

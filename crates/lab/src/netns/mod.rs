@@ -9,11 +9,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{Direction, Lab, Placement, PlannedBlock, Resolved, Tester};
+use fwdlab_stats::as_f64;
 use fwdlab_sys::Interrupts;
 use fwdlab_traffic::TrafficError;
 
 use self::measurement::{Family, Measurement};
-use crate::block::{BlockOutcome, BlockStart, LabEvent, as_f64};
+use crate::block::{BlockOutcome, BlockStart, LabEvent};
 use crate::cpu_account::CpuAccount;
 use crate::dut::Dut;
 use crate::journal::Journal;

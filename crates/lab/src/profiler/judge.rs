@@ -2,8 +2,7 @@
 
 use fwdlab_model::{CpuSamples, LoadRegime, ProfileFault, ProfileRecord};
 use fwdlab_profile::{Folded, is_forwarding};
-
-use crate::block::as_f64;
+use fwdlab_stats::as_f64;
 
 /// With so many the share of a function that takes half the time is known to a tenth of itself.
 const SAMPLES_MIN: u64 = 100;

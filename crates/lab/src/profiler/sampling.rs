@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fwdlab_model::{CpuSamples, ProfileRecord};
 use fwdlab_profile::{Folded, is_forwarding};
+use fwdlab_stats::as_f64;
 use fwdlab_sys::{Sampled, SamplerSwitch, StackSampler, SysError, monotonic_ns};
 
 use super::symbols::{Named, Symbols};
 use crate::LabError;
-use crate::block::as_f64;
 
 /// A CPU that forwards has this part, at least, of the samples in functions that forward which the one with most of
 /// them has.

@@ -10,7 +10,9 @@ mod threads;
 
 use std::time::Instant;
 
-use fwdlab_model::{LoadRecord, LoadRegime, Placement, PlannedBlock, Resolved, RouterTester};
+use fwdlab_model::{
+    Environment, LoadRecord, LoadRegime, Placement, PlannedBlock, Resolved, RouterTester,
+};
 use fwdlab_sys::{Interrupts, PinnedThread};
 
 use self::arrangement::Machine;
@@ -29,6 +31,8 @@ pub struct RouterLab {
     load: Load,
     placement: Placement,
     choice: TesterChoice,
+    /// As it was before anything was sent.
+    environment: Environment,
     /// Of each variant of the experiment.
     unavailable: Vec<Option<String>>,
     profiles_unavailable: Option<String>,
@@ -71,6 +75,7 @@ impl RouterLab {
             load,
             placement,
             choice,
+            environment: crate::environment(),
             unavailable,
             profiles_unavailable,
         })
@@ -132,6 +137,12 @@ impl RouterLab {
     #[must_use]
     pub fn load(&self) -> &LoadRecord {
         &self.load.record
+    }
+
+    /// What the machine is that forwards.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     /// Why this machine cannot have a variant, for each variant of the experiment.

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, Knob};
 use fwdlab_router::{Knobs, PortDevice, Wire};
+use fwdlab_stats::as_f64;
 use fwdlab_traffic::{Frames, GeneratorCounts, MemoryGenerator, MemorySink, MemorySinkCounts};
 
 use super::threads::{Poll, Tester};
 use crate::LabError;
-use crate::block::as_f64;
 
 /// How long caches and rings take to fill, generously.
 const WARM_UP: Duration = Duration::from_millis(100);

@@ -86,6 +86,7 @@ fn a_block_of_both_families_is_measured_as_planned() {
             LabEvent::Ready { .. } => "ready",
             LabEvent::Slice(_) => "slice",
             LabEvent::Boot { .. } => "boot",
+            LabEvent::FindsLoad => "finds load",
             LabEvent::NotSentBy { .. } => "not sent by",
             LabEvent::Again { .. } => "again",
             LabEvent::Profile(_) => "profile",

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use fwdlab_archive::Loaded;
 use fwdlab_model::{AddressFamily, Comparison, ProfileEvery, ProfileFault, VariantName};
 use fwdlab_profile::{CostDifference, compare_profiles};
-use fwdlab_stats::{StudentSample, percent};
+use fwdlab_stats::{StudentSample, as_f64, percent};
 use serde::{Deserialize, Serialize};
 
 use crate::report::{IntervalSection, Warning};
@@ -421,12 +421,4 @@ fn warnings(section: &ProfilesSection, loaded: &Loaded) -> Vec<Warning> {
 
 pub(crate) fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of samples stay far below 2^53"
-)]
-fn as_f64(count: u64) -> f64 {
-    count as f64
 }

@@ -1,14 +1,12 @@
 //! A FreeBSD DUT on its host: made ready, set to a variant, read back, and put back as it was.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Binding, Direction, DutHost, Environment, Level, PacketFilter, Resolved, Tester,
-    Upload, Variant, devices,
+    AddressFamily, Binding, DutHost, Environment, Level, PacketFilter, Resolved, Tester, Upload,
+    Variant, devices,
 };
 
 use super::boot::{KernelChoice, Loader, boot, kernel_choice};
@@ -26,12 +24,12 @@ use crate::hosts::boot::{BootChoice, BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
 use crate::hosts::dut::{
-    Answers, Dut, NOT_ROOT, OwnPrograms, PORTS_TIME_MAX, Step, await_rest, bindings_of, change_all,
-    is_refused, meaning, missing_program, ports_of_the_load, said,
+    Answers, Dut, NOT_ROOT, OnHost, Step, await_rest, change_all, meaning, missing_program,
+    ports_of_the_load, said,
 };
-use crate::hosts::facts::{Facts, restless};
+use crate::hosts::facts::Facts;
 use crate::hosts::ssh::{Connection, Errand};
-use crate::hosts::tester::{DutStations, Station};
+use crate::hosts::tester::Station;
 use crate::journal::Journal;
 use crate::profiler::ProfileSlice;
 use crate::{Asks, LabError};
@@ -40,18 +38,9 @@ const FILTERS: [PacketFilter; 3] = [PacketFilter::Pf, PacketFilter::Ipfw, Packet
 
 /// A FreeBSD DUT on its host.
 pub(in crate::hosts) struct FreebsdDut {
-    connection: Rc<Connection>,
-    of: DutHost,
-    direction: Direction,
-    bindings: BTreeMap<String, Binding>,
+    host: OnHost,
     sets: BTreeMap<PathBuf, ConfigSet>,
     filters: Filters,
-    programs: OwnPrograms,
-    /// Facts that change by themselves.
-    restless: BTreeSet<String>,
-    boot_id: BootId,
-    mac_out: String,
-    mac_in: String,
 }
 
 impl FreebsdDut {
@@ -65,9 +54,9 @@ impl FreebsdDut {
         of: &DutHost,
         resolved: &Resolved,
     ) -> Result<Self, LabError> {
-        let bindings = bindings_of(resolved, of);
+        let host = OnHost::new(connection, of, resolved, boot(connection)?.id);
         let mut sets = BTreeMap::new();
-        for binding in bindings.values() {
+        for binding in host.bindings.values() {
             if let Binding::Configs(folders) = binding {
                 for Upload { found, .. } in folders.values() {
                     sets.insert(found.clone(), read_set(found)?);
@@ -75,20 +64,12 @@ impl FreebsdDut {
             }
         }
         let mut dut = Self {
-            connection: Rc::clone(connection),
-            of: of.clone(),
-            direction: resolved.traffic.direction,
-            bindings,
+            host,
             sets,
             filters: Filters::default(),
-            programs: OwnPrograms::default(),
-            restless: BTreeSet::new(),
-            boot_id: boot(connection)?.id,
-            mac_out: String::new(),
-            mac_in: String::new(),
         };
-        if dut.run(&["id", "-u"])?.trim() != "0" {
-            return Err(dut.wrong(NOT_ROOT));
+        if dut.host.run(&["id", "-u"])?.trim() != "0" {
+            return Err(dut.host.wrong(NOT_ROOT));
         }
         dut.look_at_ports()?;
         Ok(dut)
@@ -96,27 +77,17 @@ impl FreebsdDut {
 
     fn ports(&self) -> Ports<'_> {
         Ports {
-            connection: &self.connection,
-            of: &self.of,
+            connection: &self.host.connection,
+            of: &self.host.of,
         }
     }
 
     /// Which stations its ports are, and that the host can do without them.
     fn look_at_ports(&mut self) -> Result<(), LabError> {
-        let mac_in = self.ports().mac(&self.of.interface_in)?;
-        let mac_out = self.ports().mac(&self.of.interface_out)?;
-        (self.mac_in, self.mac_out) = (mac_in, mac_out);
+        let mac_in = self.ports().mac(&self.host.of.interface_in)?;
+        let mac_out = self.ports().mac(&self.host.of.interface_out)?;
+        (self.host.mac_in, self.host.mac_out) = (mac_in, mac_out);
         self.ports().refuse_if_needed_elsewhere()
-    }
-
-    fn all_facts(&self) -> Result<Facts, LabError> {
-        let (boot, facts) = facts(&self.connection, self.ports().names())?;
-        match boot {
-            Some(boot) if !boot.is(&self.boot_id) => Err(LabError::Rebooted {
-                host: self.connection.host().to_owned(),
-            }),
-            _ => Ok(facts),
-        }
     }
 
     /// Whether addresses, routes and neighbours are a set's of configuration files.
@@ -136,7 +107,7 @@ impl FreebsdDut {
                 AddressFamily::Inet => "gateway_enable",
                 AddressFamily::Inet6 => "ipv6_gateway_enable",
             };
-            return Err(self.wrong(&format!(
+            return Err(self.host.wrong(&format!(
                 "its set of configuration files does not have it forward ({key} is not 1); give the set's \
                  rc.conf {variable}=\"YES\""
             )));
@@ -160,7 +131,7 @@ impl FreebsdDut {
             "net.isr.bindthreads",
         ];
         let commands = names.map(|name| ["sysctl", "-n", name].map(str::to_owned).to_vec());
-        let answers = self.connection.run_all(&commands)?;
+        let answers = self.host.connection.run_all(&commands)?;
         let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
         if !has_rss(answer(0)) {
             return Ok(());
@@ -169,7 +140,7 @@ impl FreebsdDut {
         if has_all_threads && answer(3) == "1" {
             return Ok(());
         }
-        Err(self.wrong(&format!(
+        Err(self.host.wrong(&format!(
             "its kernel has `options RSS`, with net.isr.maxthreads={} and net.isr.bindthreads={}: it would drop \
              almost everything; set net.isr.maxthreads=\"-1\" and net.isr.bindthreads=\"1\" in its loader.conf",
             answer(1),
@@ -178,7 +149,7 @@ impl FreebsdDut {
     }
 
     fn sysctl(&self, key: &str) -> Result<String, LabError> {
-        Ok(self.run(&sysctl(key))?.trim().to_owned())
+        Ok(self.host.run(&sysctl(key))?.trim().to_owned())
     }
 
     /// A tunable as it stands after a boot: as a sysctl, where the kernel shows it so, or else as the loader has
@@ -186,7 +157,7 @@ impl FreebsdDut {
     fn tunable(&self, name: &str) -> Result<String, LabError> {
         let commands = [["sysctl", "-n", name], ["kenv", "-q", name]];
         let commands = commands.map(|command| command.map(str::to_owned).to_vec());
-        let answers = self.connection.run_all(&commands)?;
+        let answers = self.host.connection.run_all(&commands)?;
         let text = answers.into_iter().flatten().next().unwrap_or_default();
         Ok(text.trim().to_owned())
     }
@@ -195,17 +166,10 @@ impl FreebsdDut {
     fn rulesets(&self, variant: &Variant) -> Result<Vec<(PacketFilter, String)>, LabError> {
         let mut rulesets = Vec::new();
         for filter in FILTERS {
-            let mut all: Option<String> = None;
-            for (factor, level) in &variant.levels {
-                if let Binding::Ruleset { filter: of, texts } = self.binding(factor, level)?
-                    && *of == filter
-                {
-                    let all = all.get_or_insert_default();
-                    all.push_str(meaning(texts, factor, level)?);
-                    // The last line of a file need not end as one; the next ruleset starts its own.
-                    all.push('\n');
-                }
-            }
+            let all = self.host.ruleset(variant, |binding| match binding {
+                Binding::Ruleset { filter: of, texts } if *of == filter => Some(texts),
+                _ => None,
+            })?;
             rulesets.extend(all.map(|text| (filter, text)));
         }
         Ok(rulesets)
@@ -222,7 +186,7 @@ impl FreebsdDut {
             .iter()
             .map(|(path, _)| ["sha256", "-q", path].map(str::to_owned).to_vec())
             .collect();
-        let hashes = self.connection.run_all(&commands)?;
+        let hashes = self.host.connection.run_all(&commands)?;
         let moved = files.iter().zip(hashes).find(|((_, file), hash)| {
             let asked = fwdlab_model::sha256(file.text.as_bytes());
             hash.as_deref().map(str::trim) != Some(&asked)
@@ -231,17 +195,11 @@ impl FreebsdDut {
             .map(|((path, _), _)| format!("{path} is not that of its set of configuration files")))
     }
 
-    fn binding(&self, factor: &str, level: &Level) -> Result<&Binding, LabError> {
-        self.bindings
-            .get(factor)
-            .ok_or_else(|| unbound_level(factor, level))
-    }
-
     fn unavailable_level(&self, factor: &str, level: &Level) -> Result<Option<String>, LabError> {
-        Ok(match self.binding(factor, level)? {
+        Ok(match self.host.binding(factor, level)? {
             Binding::Sysctl { key, .. } => {
                 for name in devices(key) {
-                    if is_refused(&self.connection, &["sysctl", "-n", &name])? {
+                    if self.host.is_refused(&["sysctl", "-n", &name])? {
                         return Ok(Some(format!("its kernel has no readable sysctl {name}")));
                     }
                 }
@@ -249,7 +207,7 @@ impl FreebsdDut {
             }
             Binding::Ruleset { filter, texts } => {
                 let text = meaning(texts, factor, level)?;
-                filters::unavailable(&self.connection, *filter, text)?
+                filters::unavailable(&self.host.connection, *filter, text)?
             }
             Binding::Loader { tunable, values } => {
                 let value = values.value(level);
@@ -262,7 +220,7 @@ impl FreebsdDut {
                 let name = meaning(kernels, factor, level)?;
                 self.unavailable_kernel(name)?
             }
-            Binding::Command(programs) => missing_program(&self.connection, programs)?,
+            Binding::Command(programs) => missing_program(&self.host.connection, programs)?,
             // Its set was read when the lab was opened.
             Binding::Configs(_) => None,
             Binding::Image(images) => match meaning(images, factor, level)? {
@@ -274,7 +232,7 @@ impl FreebsdDut {
     }
 
     fn unavailable_images(&self) -> Result<Option<String>, LabError> {
-        match image_writer(&self.connection) {
+        match image_writer(&self.host.connection) {
             Ok(_) => Ok(None),
             Err(LabError::Host { why, .. }) => Ok(Some(why)),
             Err(error) => Err(error),
@@ -283,10 +241,11 @@ impl FreebsdDut {
 
     fn unavailable_kernel(&self, name: &str) -> Result<Option<String>, LabError> {
         let writes_files = self
+            .host
             .bindings
             .values()
             .any(|binding| matches!(binding, Binding::Loader { .. } | Binding::Configs(_)));
-        Ok(match kernel_choice(&self.connection, name)? {
+        Ok(match kernel_choice(&self.host.connection, name)? {
             Some(KernelChoice::Folder) => None,
             Some(KernelChoice::BootEnvironment) => writes_files.then(|| {
                 format!(
@@ -295,7 +254,7 @@ impl FreebsdDut {
                 )
             }),
             None => {
-                let there = self.run(&[
+                let there = self.host.run(&[
                     "sh",
                     "-c",
                     "ls -d /boot/*/kernel; bectl list -H 2>/dev/null | cut -f 1",
@@ -309,45 +268,27 @@ impl FreebsdDut {
             }
         })
     }
-
-    fn run(&self, words: &[impl AsRef<str>]) -> Result<String, LabError> {
-        self.connection.run(words, "")
-    }
-
-    fn wrong(&self, why: &str) -> LabError {
-        LabError::Host {
-            host: self.connection.host().to_owned(),
-            why: why.to_owned(),
-        }
-    }
 }
 
 impl Dut for FreebsdDut {
-    fn stations(&self) -> DutStations<'_> {
-        DutStations {
-            interface_in: &self.mac_in,
-            interface_out: &self.mac_out,
-        }
+    fn host(&self) -> &OnHost {
+        &self.host
     }
 
-    fn boot_id(&self) -> &BootId {
-        &self.boot_id
+    fn host_mut(&mut self) -> &mut OnHost {
+        &mut self.host
+    }
+
+    fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError> {
+        facts(&self.host.connection, self.ports().names())
     }
 
     fn boot_loader(&self) -> Box<dyn BootLoader> {
-        let has_images = self.bindings.values().any(|binding| match binding {
+        let has_images = self.host.bindings.values().any(|binding| match binding {
             Binding::Image(images) => images.values().any(Option::is_some),
             _ => false,
         });
         Box::new(Loader::new(self.sets.clone(), has_images))
-    }
-
-    fn restless(&self) -> &BTreeSet<String> {
-        &self.restless
-    }
-
-    fn note_restless(&mut self, names: BTreeSet<String>) {
-        self.restless.extend(names);
     }
 
     fn environment(&self) -> Result<Environment, LabError> {
@@ -363,7 +304,7 @@ impl Dut for FreebsdDut {
             "sysctl -n vm.loadavg",
         ];
         let commands = questions.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-        let answers = self.connection.run_all(&commands)?;
+        let answers = self.host.connection.run_all(&commands)?;
         let answer = |place: usize| {
             let text = answers[place].as_deref().unwrap_or_default();
             text.trim().trim_matches(['{', '}', ' ']).to_owned()
@@ -392,24 +333,13 @@ impl Dut for FreebsdDut {
     }
 
     fn has_booted(&mut self) -> Result<(), LabError> {
-        self.boot_id = boot(&self.connection)?.id;
-        self.programs.forget();
+        self.host.boot_id = boot(&self.host.connection)?.id;
+        self.host.programs.forget();
         self.filters.forget();
-        let start = Instant::now();
-        for interface in [&self.of.interface_in, &self.of.interface_out] {
-            // Drivers are loaded while sshd answers already.
-            while is_refused(&self.connection, &["ifconfig", interface])? {
-                if start.elapsed() > PORTS_TIME_MAX {
-                    return Err(self.wrong(&format!(
-                        "it has booted, and {interface} has not come in {} s",
-                        PORTS_TIME_MAX.as_secs()
-                    )));
-                }
-                sleep(Duration::from_secs(1));
-            }
-        }
+        self.host
+            .await_ports(|interface| ["ifconfig", interface].map(str::to_owned).to_vec())?;
         self.look_at_ports()?;
-        await_rest(self.connection.host(), || {
+        await_rest(self.host.connection.host(), || {
             let ports = self.ports();
             let mut is_under_way = false;
             for name in ports.names() {
@@ -422,7 +352,7 @@ impl Dut for FreebsdDut {
     fn boot_choice(&self, variant: &Variant) -> Result<BootChoice, LabError> {
         let mut choice = BootChoice::default();
         for (factor, level) in &variant.levels {
-            match self.binding(factor, level)? {
+            match self.host.binding(factor, level)? {
                 Binding::Loader { tunable, values } => {
                     let value = values.value(level);
                     let tunables = devices(tunable).into_iter();
@@ -445,21 +375,13 @@ impl Dut for FreebsdDut {
         Ok(choice)
     }
 
-    fn facts(&self) -> Result<Facts, LabError> {
-        let mut facts = self.all_facts()?;
-        facts.retain(|name, _| !self.restless.contains(name));
-        Ok(facts)
-    }
-
-    fn look_for_restless_facts(&mut self) -> Result<&BTreeSet<String>, LabError> {
-        self.restless = restless(|| self.all_facts())?;
-        Ok(&self.restless)
-    }
-
     fn unavailable(&mut self, variant: &Variant, _: Asks) -> Result<Option<String>, LabError> {
         for (factor, level) in &variant.levels {
             if let Some(reason) = self.unavailable_level(factor, level)? {
-                return Ok(Some(format!("host {}: {reason}", self.connection.host())));
+                return Ok(Some(format!(
+                    "host {}: {reason}",
+                    self.host.connection.host()
+                )));
             }
         }
         Ok(None)
@@ -471,18 +393,22 @@ impl Dut for FreebsdDut {
         families: &[AddressFamily],
         stations: [&Station; 2],
     ) -> Result<(), LabError> {
-        self.programs.forget();
+        self.host.programs.forget();
         self.refuse_starved_rss()?;
         let ports = self.ports();
-        let bound = self.bindings.values().flat_map(|binding| match binding {
-            Binding::Sysctl { key, .. } => devices(key),
-            _ => Vec::new(),
-        });
+        let bound = self
+            .host
+            .bindings
+            .values()
+            .flat_map(|binding| match binding {
+                Binding::Sysctl { key, .. } => devices(key),
+                _ => Vec::new(),
+            });
         let bound: Vec<String> = bound.collect();
         let mut questions = ports.questions(families);
         questions.extend(families.iter().map(|&family| sysctl(forwarding(family))));
         questions.extend(bound.iter().map(|name| sysctl(name)));
-        let answers = Answers::ask(&self.connection, questions)?;
+        let answers = Answers::ask(&self.host.connection, questions)?;
         let mut steps = ports.bring_up(&answers)?;
         for &family in families {
             steps.extend(self.forward(&answers, family)?);
@@ -495,14 +421,14 @@ impl Dut for FreebsdDut {
         for name in &bound {
             steps.push(kept_sysctl(name, answers.needed(&sysctl(name))?));
         }
-        change_all(&self.connection, journal, steps)?;
+        change_all(&self.host.connection, journal, steps)?;
         ports.await_link()?;
         let mut kept = Vec::new();
-        for binding in self.bindings.values() {
+        for binding in self.host.bindings.values() {
             if let Binding::Ruleset { filter, .. } = binding
                 && !kept.contains(filter)
             {
-                filters::keep(&self.connection, journal, *filter)?;
+                filters::keep(&self.host.connection, journal, *filter)?;
                 kept.push(*filter);
             }
         }
@@ -516,11 +442,11 @@ impl Dut for FreebsdDut {
     fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError> {
         let mut commands = Vec::new();
         for (factor, level) in &variant.levels {
-            match self.binding(factor, level)? {
+            match self.host.binding(factor, level)? {
                 Binding::Sysctl { key, values } => {
                     let value = values.value(level);
                     for name in devices(key) {
-                        self.run(&["sysctl", &format!("{name}={value}")])?;
+                        self.host.run(&["sysctl", &format!("{name}={value}")])?;
                     }
                 }
                 // One ruleset for all factors together, and one boot.
@@ -534,14 +460,18 @@ impl Dut for FreebsdDut {
             }
         }
         for (filter, text) in self.rulesets(variant)? {
-            self.filters.apply(&self.connection, filter, &text)?;
+            self.filters.apply(&self.host.connection, filter, &text)?;
         }
         // The owner's programs come last, so that they find the rest in place.
         let mut may_restart = false;
         for (factor, level, programs) in commands {
-            may_restart |=
-                self.programs
-                    .apply(&self.connection, journal, factor, level, &programs)?;
+            may_restart |= self.host.programs.apply(
+                &self.host.connection,
+                journal,
+                factor,
+                level,
+                &programs,
+            )?;
         }
         // Many a driver restarts its port for a change, and the link is gone for seconds.
         if may_restart {
@@ -553,7 +483,7 @@ impl Dut for FreebsdDut {
     fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
         for (factor, level) in &variant.levels {
             let mut seen_and_asked = Vec::new();
-            match self.binding(factor, level)? {
+            match self.host.binding(factor, level)? {
                 Binding::Sysctl { key, values } => {
                     for name in devices(key) {
                         let seen = self.sysctl(&name)?;
@@ -577,7 +507,7 @@ impl Dut for FreebsdDut {
                 Binding::Ruleset { .. } | Binding::Kernel(_) | Binding::Image(_) => {}
                 Binding::Command(programs) => {
                     if let Some(check) = programs.check(level) {
-                        let seen = self.run(&check)?;
+                        let seen = self.host.run(&check)?;
                         if !holds(&seen, &level.to_string()) {
                             let asked = level.to_string();
                             return Ok(Some(said(&format!("factor {factor:?}"), &asked, &seen)));
@@ -593,7 +523,7 @@ impl Dut for FreebsdDut {
             }
         }
         for (filter, text) in self.rulesets(variant)? {
-            if let Some((asked, seen)) = self.filters.moved(&self.connection, filter, &text)? {
+            if let Some((asked, seen)) = self.filters.moved(&self.host.connection, filter, &text)? {
                 let setting = format!("the rules of {}", filters::name(filter));
                 return Ok(Some(said(&setting, &asked, &seen)));
             }
@@ -606,7 +536,7 @@ impl Dut for FreebsdDut {
             AddressFamily::Inet => "ip",
             AddressFamily::Inet6 => "ip6",
         };
-        let (name_in, name_out) = (&self.of.interface_in, &self.of.interface_out);
+        let (name_in, name_out) = (&self.host.of.interface_in, &self.host.of.interface_out);
         let commands = [
             format!("netstat -s -p {protocol}"),
             "netstat -Q".to_owned(),
@@ -614,13 +544,13 @@ impl Dut for FreebsdDut {
             format!("netstat -i -b -n -d -W -I {name_out}"),
         ];
         let commands = commands.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-        let texts = self.connection.run_all(&commands)?;
+        let texts = self.host.connection.run_all(&commands)?;
         let text = |place: usize| texts[place].as_deref().unwrap_or_default();
         let mut drops = stack_drops(family == AddressFamily::Inet6, text(0));
         let queues = queue_drops(protocol, text(1));
         drops.insert(format!("netisr {protocol} QDrops"), queues);
         let of_ports = [(name_in, text(2)), (name_out, text(3))];
-        let [receiving, sending] = ports_of_the_load(&self.of, self.direction);
+        let [receiving, sending] = ports_of_the_load(&self.host.of, self.host.direction);
         let received = ["Idrop", "Ierrs"];
         let sent = ["Drop", "Oerrs"];
         for (interfaces, counters) in [(receiving, received), (sending, sent)] {
@@ -639,7 +569,7 @@ impl Dut for FreebsdDut {
     }
 
     fn received_and_dropped(&self) -> Vec<String> {
-        let [receiving, _] = ports_of_the_load(&self.of, self.direction);
+        let [receiving, _] = ports_of_the_load(&self.host.of, self.host.direction);
         let reasons = receiving.into_iter();
         reasons
             .map(|interface| format!("{interface} Idrop"))
@@ -660,14 +590,14 @@ impl Dut for FreebsdDut {
         frequency_hz: u32,
         load_frames_min: u32,
     ) -> Result<Vec<String>, LabError> {
-        if is_refused(&self.connection, &["kldstat", "-q", "-m", "hwpmc"])? {
-            return Err(
-                self.wrong("hwpmc is not loaded, which samples stacks; `kldload hwpmc` loads it")
-            );
+        if self.host.is_refused(&["kldstat", "-q", "-m", "hwpmc"])? {
+            return Err(self
+                .host
+                .wrong("hwpmc is not loaded, which samples stacks; `kldload hwpmc` loads it"));
         }
         Ok(watch::sampling_words(
-            &self.of.interface_in,
-            &self.of.pmc_event,
+            &self.host.of.interface_in,
+            &self.host.of.pmc_event,
             frequency_hz,
             window,
             load_frames_min,

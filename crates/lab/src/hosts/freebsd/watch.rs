@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use fwdlab_model::{CpuSamples, CpuTimes};
 use fwdlab_profile::{CallGraph, Folded, FrameNames, is_forwarding};
+use fwdlab_stats::as_f64;
 
 use super::text::interface_counters;
-use crate::block::as_f64;
 use crate::hosts::cpu_watch::{CpuWatch, Look};
 use crate::hosts::detached::{LOAD_AWAY_MAX, Window};
 use crate::profiler::{ProfileSlice, leave_out_bystanders, nothing_sampled};

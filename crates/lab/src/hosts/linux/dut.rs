@@ -5,9 +5,7 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{
-    AddressFamily, Binding, Direction, DutHost, Environment, Level, Resolved, Variant, XdpProgram,
-};
+use fwdlab_model::{AddressFamily, Binding, DutHost, Environment, Resolved, Variant, XdpProgram};
 
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
@@ -24,14 +22,14 @@ use crate::hosts::boot::{BootChoice, BootId, BootLoader};
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
 use crate::hosts::dut::{
-    Answers, Dut, NOT_ROOT, OwnPrograms, PORTS_TIME_MAX, await_rest, bindings_of, change_all,
-    meaning, missing_program, on_or_off, ports_of_the_load, said,
+    Answers, Dut, NOT_ROOT, OnHost, PORTS_TIME_MAX, await_rest, change_all, meaning,
+    missing_program, on_or_off, ports_of_the_load, said,
 };
-use crate::hosts::facts::{Facts, restless};
+use crate::hosts::facts::Facts;
 use crate::hosts::process::bring;
 use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::{Connection, Errand};
-use crate::hosts::tester::{DutStations, Station};
+use crate::hosts::tester::Station;
 use crate::journal::Journal;
 use crate::profiler::ProfileSlice;
 use crate::{Asks, LabError};
@@ -42,23 +40,14 @@ pub(in crate::hosts) const BALANCER: [&str; 3] =
 
 /// A Linux DUT on its host.
 pub(in crate::hosts) struct LinuxDut {
-    connection: Rc<Connection>,
-    of: DutHost,
-    direction: Direction,
-    bindings: BTreeMap<String, Binding>,
+    host: OnHost,
     has_nft: bool,
     /// What each nft ruleset is listed as, by its text.
     listed: BTreeMap<String, String>,
-    programs: OwnPrograms,
     routes: Routes,
     forwarder: Forwarder,
     /// Where fwdlab's own is, once it is there.
     program: Option<String>,
-    /// Facts that change by themselves.
-    restless: BTreeSet<String>,
-    boot_id: BootId,
-    mac_out: String,
-    mac_in: String,
 }
 
 impl LinuxDut {
@@ -72,27 +61,20 @@ impl LinuxDut {
         resolved: &Resolved,
     ) -> Result<Self, LabError> {
         let mut dut = Self {
-            connection: Rc::clone(connection),
-            of: of.clone(),
-            direction: resolved.traffic.direction,
-            bindings: bindings_of(resolved, of),
+            host: OnHost::new(connection, of, resolved, boot(connection)?.id),
             has_nft: true,
             listed: BTreeMap::new(),
-            programs: OwnPrograms::default(),
             routes: Routes::default(),
             forwarder: Forwarder::default(),
-            restless: BTreeSet::new(),
             program: None,
-            boot_id: boot(connection)?.id,
-            mac_out: String::new(),
-            mac_in: String::new(),
         };
         dut.look_at_ports()?;
-        let mut bindings = dut.bindings.values();
+        let mut bindings = dut.host.bindings.values();
         if bindings.any(|binding| matches!(binding, Binding::Nft(_))) {
-            dut.has_nft = !dut.is_refused(&["nft", "--version"])?;
+            dut.has_nft = !dut.host.is_refused(&["nft", "--version"])?;
         }
         if dut
+            .host
             .bindings
             .values()
             .any(|binding| matches!(binding, Binding::Xdp(_)))
@@ -104,37 +86,42 @@ impl LinuxDut {
 
     /// Which stations its ports are, that the host can do without them, and that it lets us change them.
     fn look_at_ports(&mut self) -> Result<(), LabError> {
-        let ports = [&*self.of.interface_in, &*self.of.interface_out];
+        let ports = [&*self.host.of.interface_in, &*self.host.of.interface_out];
         let user = ["id", "-u"].map(str::to_owned).to_vec();
         let mac_of = |interface: &str| cat(&format!("/sys/class/net/{interface}/address"));
         let mut questions = vec![user.clone()];
         questions.extend(ports.map(mac_of));
-        let answers = Answers::ask(&self.connection, questions)?;
+        let answers = Answers::ask(&self.host.connection, questions)?;
         if answers.needed(&user)? != "0" {
-            return Err(self.wrong(NOT_ROOT));
+            return Err(self.host.wrong(NOT_ROOT));
         }
         let [mac_in, mac_out] = ports.map(|interface| {
             let mac = answers.get(&mac_of(interface)).map(str::to_owned);
             mac.ok_or_else(|| {
-                self.wrong(&format!(
+                self.host.wrong(&format!(
                     "it has no interface {interface}; `ip link` lists them"
                 ))
             })
         });
         let (mac_in, mac_out) = (mac_in?, mac_out?);
-        let network = network(&self.connection)?;
-        refuse_needed(&self.connection, &network, &ports, "the tester's ports")?;
-        (self.mac_in, self.mac_out) = (mac_in, mac_out);
+        let network = network(&self.host.connection)?;
+        refuse_needed(
+            &self.host.connection,
+            &network,
+            &ports,
+            "the tester's ports",
+        )?;
+        (self.host.mac_in, self.host.mac_out) = (mac_in, mac_out);
         self.prove_that_drivers_count()
     }
 
     fn ports(&self) -> [&str; 2] {
-        [&self.of.interface_in, &self.of.interface_out]
+        [&self.host.of.interface_in, &self.host.of.interface_out]
     }
 
     /// What lists the counters of the ports' drivers, where any of them count.
     fn of_drivers(&self) -> Vec<Vec<String>> {
-        if self.of.drop_counters.is_empty() {
+        if self.host.of.drop_counters.is_empty() {
             return Vec::new();
         }
         let list = |interface| ["ethtool", "-S", interface].map(str::to_owned).to_vec();
@@ -147,33 +134,23 @@ impl LinuxDut {
         if questions.is_empty() {
             return Ok(());
         }
-        let answers = Answers::ask(&self.connection, questions.clone())?;
+        let answers = Answers::ask(&self.host.connection, questions.clone())?;
         let listed = questions
             .iter()
             .filter_map(|question| answers.get(question));
         let listed: Vec<&str> = listed.collect();
-        for name in &self.of.drop_counters {
+        for name in &self.host.of.drop_counters {
             if !listed
                 .iter()
                 .any(|text| driver_counter(text, name).is_some())
             {
                 let [of_in, of_out] = self.ports();
-                return Err(self.wrong(&format!(
+                return Err(self.host.wrong(&format!(
                     "neither {of_in} nor {of_out} has a counter {name:?}; `ethtool -S {of_in}` lists them"
                 )));
             }
         }
         Ok(())
-    }
-
-    fn all_facts(&self) -> Result<Facts, LabError> {
-        let mut facts = facts(&self.connection, self.ports())?;
-        match facts.remove(BOOT_ID) {
-            Some(id) if BootId::Named(id.clone()) != self.boot_id => Err(LabError::Rebooted {
-                host: self.connection.host().to_owned(),
-            }),
-            _ => Ok(facts),
-        }
     }
 
     /// The variant's whole ruleset, where any factor sets one.
@@ -184,22 +161,16 @@ impl LinuxDut {
     }
 
     fn asked_ruleset(&self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let mut all: Option<String> = None;
-        for (factor, level) in &variant.levels {
-            if let Binding::Nft(texts) = self.binding(factor, level)? {
-                let all = all.get_or_insert_default();
-                all.push_str(meaning(texts, factor, level)?);
-                // The last line of a file need not end as one; the next ruleset starts its own.
-                all.push('\n');
-            }
-        }
-        Ok(all)
+        self.host.ruleset(variant, |binding| match binding {
+            Binding::Nft(texts) => Some(texts),
+            _ => None,
+        })
     }
 
     /// The variant's XDP program, where a factor sets one.
     fn xdp_program(&self, variant: &Variant) -> Result<Option<XdpProgram>, LabError> {
         for (factor, level) in &variant.levels {
-            if let Binding::Xdp(programs) = self.binding(factor, level)? {
+            if let Binding::Xdp(programs) = self.host.binding(factor, level)? {
                 return meaning(programs, factor, level).copied().map(Some);
             }
         }
@@ -215,7 +186,7 @@ impl LinuxDut {
         if self.xdp_program(variant)? != Some(XdpProgram::Fib) {
             return Ok(None);
         }
-        let (connection, of) = (&self.connection, &self.of);
+        let (connection, of) = (&self.host.connection, &self.host.of);
         let tried = match asks {
             Asks::Plan => self.forwarder.load(connection, of),
             Asks::Run => {
@@ -237,7 +208,7 @@ impl LinuxDut {
     fn feature_errands(&self, features: &[(&str, &str, &str)]) -> Result<Vec<Errand>, LabError> {
         let names: BTreeSet<&str> = features.iter().map(|(name, ..)| *name).collect();
         let questions = names.into_iter().map(features_of).collect();
-        let answers = Answers::ask(&self.connection, questions)?;
+        let answers = Answers::ask(&self.host.connection, questions)?;
         let is_otherwise = |(name, feature, word): &&(&str, &str, &str)| {
             let listed = answers.get(&features_of(name)).unwrap_or_default();
             let seen = feature_of(listed, feature).unwrap_or_default();
@@ -266,7 +237,11 @@ impl LinuxDut {
 
     /// What nft says of a ruleset that it does not load; none where it would.
     fn complaint_about(&self, ruleset: &str) -> Result<Option<String>, LabError> {
-        match self.connection.run(&["nft", "--check", "-f", "-"], ruleset) {
+        match self
+            .host
+            .connection
+            .run(&["nft", "--check", "-f", "-"], ruleset)
+        {
             Err(LabError::OnHost { stderr, .. }) => Ok(Some(stderr)),
             checked => checked.map(|_| None),
         }
@@ -278,7 +253,7 @@ impl LinuxDut {
         let Some(stderr) = self.complaint_about(ruleset)? else {
             return Ok(());
         };
-        Err(self.wrong(&format!(
+        Err(self.host.wrong(&format!(
             "its own ruleset could not be put back: nft does not load what `nft list ruleset` shows ({}); have the \
              rules that other programs made (iptables, Docker) taken away while it is measured, or leave rulesets out \
              of the experiment",
@@ -288,57 +263,27 @@ impl LinuxDut {
 
     /// Why a variant is unavailable.
     fn because(&self, reason: &str) -> Option<String> {
-        Some(format!("host {}: {reason}", self.connection.host()))
-    }
-
-    fn binding(&self, factor: &str, level: &Level) -> Result<&Binding, LabError> {
-        self.bindings
-            .get(factor)
-            .ok_or_else(|| unbound_level(factor, level))
-    }
-
-    fn is_refused(&self, words: &[&str]) -> Result<bool, LabError> {
-        match self.run(words) {
-            Ok(_) => Ok(false),
-            Err(LabError::OnHost { .. }) => Ok(true),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn run(&self, words: &[impl AsRef<str>]) -> Result<String, LabError> {
-        self.connection.run(words, "")
-    }
-
-    fn wrong(&self, why: &str) -> LabError {
-        LabError::Host {
-            host: self.connection.host().to_owned(),
-            why: why.to_owned(),
-        }
+        Some(format!("host {}: {reason}", self.host.connection.host()))
     }
 }
 
 impl Dut for LinuxDut {
-    fn stations(&self) -> DutStations<'_> {
-        DutStations {
-            interface_in: &self.mac_in,
-            interface_out: &self.mac_out,
-        }
+    fn host(&self) -> &OnHost {
+        &self.host
     }
 
-    fn boot_id(&self) -> &BootId {
-        &self.boot_id
+    fn host_mut(&mut self) -> &mut OnHost {
+        &mut self.host
+    }
+
+    fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError> {
+        let mut facts = facts(&self.host.connection, self.ports())?;
+        let boot = facts.remove(BOOT_ID).map(BootId::Named);
+        Ok((boot, facts))
     }
 
     fn boot_loader(&self) -> Box<dyn BootLoader> {
         Box::new(Grub)
-    }
-
-    fn restless(&self) -> &BTreeSet<String> {
-        &self.restless
-    }
-
-    fn note_restless(&mut self, names: BTreeSet<String>) {
-        self.restless.extend(names);
     }
 
     fn environment(&self) -> Result<Environment, LabError> {
@@ -347,7 +292,7 @@ impl Dut for LinuxDut {
         let balancer = BALANCER.map(str::to_owned);
         let mut questions = vec![processors.to_vec(), nft.to_vec(), balancer.to_vec()];
         questions.extend(ENVIRONMENT_FILES.map(cat));
-        let answers = Answers::ask(&self.connection, questions)?;
+        let answers = Answers::ask(&self.host.connection, questions)?;
         let cpus = answers.needed(&processors)?.parse().unwrap_or(1);
         let nft = answers.get(&nft).map(str::to_owned);
         let read = |path: &str| {
@@ -368,34 +313,24 @@ impl Dut for LinuxDut {
     fn has_booted(&mut self) -> Result<(), LabError> {
         self.forwarder.forget();
         // What its services set when they start is in place before it is looked at. Not every host has systemd.
-        let settled = self.run(&["systemctl", "is-system-running", "--wait"]);
+        let settled = self.host.run(&["systemctl", "is-system-running", "--wait"]);
         if let Err(error) = settled
             && error.is_of_a_connection()
         {
             return Err(error);
         }
-        self.boot_id = boot(&self.connection)?.id;
-        self.programs.forget();
+        self.host.boot_id = boot(&self.host.connection)?.id;
+        self.host.programs.forget();
         self.listed.clear();
         // Homes may be in memory.
         self.program = None;
-        let start = Instant::now();
-        for interface in [&self.of.interface_in, &self.of.interface_out] {
-            // Drivers are loaded while sshd answers already.
+        self.host.await_ports(|interface| {
             let path = format!("/sys/class/net/{interface}/address");
-            while self.is_refused(&["test", "-e", &path])? {
-                if start.elapsed() > PORTS_TIME_MAX {
-                    return Err(self.wrong(&format!(
-                        "it has booted, and {interface} has not come in {} s",
-                        PORTS_TIME_MAX.as_secs()
-                    )));
-                }
-                sleep(Duration::from_secs(1));
-            }
-        }
+            ["test", "-e", &path].map(str::to_owned).to_vec()
+        })?;
         self.look_at_ports()?;
-        await_rest(self.connection.host(), || {
-            let addresses = self.run(&["ip", "-o", "address", "show"])?;
+        await_rest(self.host.connection.host(), || {
+            let addresses = self.host.run(&["ip", "-o", "address", "show"])?;
             Ok((self.facts()?, addresses.contains(" tentative")))
         })
     }
@@ -403,7 +338,7 @@ impl Dut for LinuxDut {
     fn boot_choice(&self, variant: &Variant) -> Result<BootChoice, LabError> {
         let mut choice = BootChoice::default();
         for (factor, level) in &variant.levels {
-            match self.binding(factor, level)? {
+            match self.host.binding(factor, level)? {
                 Binding::CommandLine(parameters) => {
                     let words = meaning(parameters, factor, level)?.split_whitespace();
                     choice.parameters.extend(words.map(str::to_owned));
@@ -427,17 +362,6 @@ impl Dut for LinuxDut {
         Ok(choice)
     }
 
-    fn facts(&self) -> Result<Facts, LabError> {
-        let mut facts = self.all_facts()?;
-        facts.retain(|name, _| !self.restless.contains(name));
-        Ok(facts)
-    }
-
-    fn look_for_restless_facts(&mut self) -> Result<&BTreeSet<String>, LabError> {
-        self.restless = restless(|| self.all_facts())?;
-        Ok(&self.restless)
-    }
-
     fn unavailable(&mut self, variant: &Variant, asks: Asks) -> Result<Option<String>, LabError> {
         if let Some(reason) = self.forwarder_unavailable(variant, asks)? {
             return Ok(Some(reason));
@@ -445,13 +369,14 @@ impl Dut for LinuxDut {
         let mut files = Vec::new();
         let mut features = Vec::new();
         for (factor, level) in &variant.levels {
-            match self.binding(factor, level)? {
-                Binding::Sysctl { key, .. } => files.push(sysctl_path(&self.of, key)),
+            match self.host.binding(factor, level)? {
+                Binding::Sysctl { key, .. } => files.push(sysctl_path(&self.host.of, key)),
                 Binding::Sysfs {
                     file, interfaces, ..
                 } => {
                     let paths = interfaces.iter();
-                    files.extend(paths.map(|&interface| sysfs_path(&self.of, interface, file)));
+                    files
+                        .extend(paths.map(|&interface| sysfs_path(&self.host.of, interface, file)));
                 }
                 Binding::Module {
                     module, parameter, ..
@@ -462,11 +387,11 @@ impl Dut for LinuxDut {
                 } => {
                     let names = interfaces
                         .iter()
-                        .map(|&interface| self.of.interface(interface));
+                        .map(|&interface| self.host.of.interface(interface));
                     features.extend(names.map(|name| (name, feature.as_str(), on_or_off(level))));
                 }
                 Binding::Command(programs) => {
-                    if let Some(reason) = missing_program(&self.connection, programs)? {
+                    if let Some(reason) = missing_program(&self.host.connection, programs)? {
                         return Ok(self.because(&reason));
                     }
                 }
@@ -481,7 +406,7 @@ impl Dut for LinuxDut {
         }
         let mut questions: Vec<_> = files.iter().map(|path| cat(path)).collect();
         questions.extend(features.iter().map(|(name, ..)| features_of(name)));
-        let answers = Answers::ask(&self.connection, questions)?;
+        let answers = Answers::ask(&self.host.connection, questions)?;
         let missing = files.iter().find(|path| answers.get(&cat(path)).is_none());
         if let Some(path) = missing {
             return Ok(self.because(&format!("it has no readable {path}")));
@@ -506,39 +431,40 @@ impl Dut for LinuxDut {
         families: &[AddressFamily],
         [generator, sink]: [&Station; 2],
     ) -> Result<(), LabError> {
-        self.programs.forget();
+        self.host.programs.forget();
         self.routes.forget();
         // Where no ruleset can be set, the owner's is neither read nor kept.
-        let mut bindings = self.bindings.clone();
+        let mut bindings = self.host.bindings.clone();
         bindings.retain(|_, binding| self.has_nft || !matches!(binding, Binding::Nft(_)));
         let set_up = SetUp {
-            of: &self.of,
+            of: &self.host.of,
             bindings: &bindings,
-            direction: self.direction,
+            direction: self.host.direction,
             families,
             generator,
             sink,
         };
-        let answers = Answers::ask(&self.connection, set_up.questions())?;
+        let answers = Answers::ask(&self.host.connection, set_up.questions())?;
         if let Some(ruleset) = set_up.kept_ruleset(&answers)? {
             self.prove_that_loads(&ruleset)?;
         }
-        change_all(&self.connection, journal, set_up.steps(&answers)?)?;
+        change_all(&self.host.connection, journal, set_up.steps(&answers)?)?;
         self.await_link()?;
-        let mut bindings = self.bindings.values();
+        let mut bindings = self.host.bindings.values();
         if bindings.any(|binding| matches!(binding, Binding::Routes)) {
-            self.routes.set_up(&self.connection, journal, families)?;
+            self.routes
+                .set_up(&self.host.connection, journal, families)?;
         }
         Ok(())
     }
 
     fn await_link(&self) -> Result<(), LabError> {
         let start = Instant::now();
-        let interfaces = [&self.of.interface_in, &self.of.interface_out];
+        let interfaces = [&self.host.of.interface_in, &self.host.of.interface_out];
         let question = |interface: &String| cat(&format!("/sys/class/net/{interface}/carrier"));
         loop {
             let questions = interfaces.map(question).to_vec();
-            let answers = Answers::ask(&self.connection, questions)?;
+            let answers = Answers::ask(&self.host.connection, questions)?;
             let mut without = interfaces.into_iter();
             // Of one that is down there is no answer.
             let without = without.find(|interface| answers.get(&question(interface)) == Some("0"));
@@ -546,7 +472,7 @@ impl Dut for LinuxDut {
                 return Ok(());
             };
             if start.elapsed() > PORTS_TIME_MAX {
-                return Err(self.wrong(&format!(
+                return Err(self.host.wrong(&format!(
                     "{interface} has no link; see to its cable and to the tester's port"
                 )));
             }
@@ -563,16 +489,21 @@ impl Dut for LinuxDut {
         let mut may_restart = false;
         // First: a driver that takes a program may change its port's features.
         if let Some(program) = self.xdp_program(variant)? {
-            may_restart |= self.forwarder.set(&self.connection, &self.of, program)?;
+            may_restart |= self
+                .forwarder
+                .set(&self.host.connection, &self.host.of, program)?;
         }
         let mut errands = Vec::new();
         let mut features = Vec::new();
         let mut routes = Vec::new();
         let mut commands = Vec::new();
         for (factor, level) in &variant.levels {
-            match self.binding(factor, level)? {
+            match self.host.binding(factor, level)? {
                 Binding::Sysctl { key, values } => {
-                    errands.push(write(&sysctl_path(&self.of, key), &values.value(level)));
+                    errands.push(write(
+                        &sysctl_path(&self.host.of, key),
+                        &values.value(level),
+                    ));
                 }
                 Binding::Sysfs {
                     file,
@@ -580,7 +511,7 @@ impl Dut for LinuxDut {
                     values,
                 } => {
                     for &interface in interfaces {
-                        let path = sysfs_path(&self.of, interface, file);
+                        let path = sysfs_path(&self.host.of, interface, file);
                         errands.push(write(&path, &values.value(level)));
                     }
                 }
@@ -589,7 +520,7 @@ impl Dut for LinuxDut {
                     interfaces,
                 } => {
                     for &interface in interfaces {
-                        let name = self.of.interface(interface);
+                        let name = self.host.of.interface(interface);
                         features.push((name, feature.as_str(), on_or_off(level)));
                     }
                 }
@@ -611,16 +542,20 @@ impl Dut for LinuxDut {
             let script = format!("flush ruleset\n{text}");
             errands.push(Errand::reading(&["nft", "-f", "-"], &script));
         }
-        self.connection.run_in_order(&errands)?;
+        self.host.connection.run_in_order(&errands)?;
         for (factor, level) in routes {
-            let (connection, interface) = (&self.connection, &self.of.interface_out);
+            let (connection, interface) = (&self.host.connection, &self.host.of.interface_out);
             self.routes.apply(connection, interface, factor, level)?;
         }
         // The owner's programs come last, so that they find the rest in place.
         for (factor, level, programs) in commands {
-            may_restart |=
-                self.programs
-                    .apply(&self.connection, journal, factor, level, &programs)?;
+            may_restart |= self.host.programs.apply(
+                &self.host.connection,
+                journal,
+                factor,
+                level,
+                &programs,
+            )?;
         }
         if may_restart {
             self.await_link()?;
@@ -631,9 +566,9 @@ impl Dut for LinuxDut {
     fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
         let mut readings = Vec::new();
         for (factor, level) in &variant.levels {
-            match self.binding(factor, level)? {
+            match self.host.binding(factor, level)? {
                 Binding::Routes => readings.extend(self.routes.readings(factor, level)?),
-                binding => readings.extend(readings_of(&self.of, factor, binding, level)),
+                binding => readings.extend(readings_of(&self.host.of, factor, binding, level)),
             }
         }
         if let Some(program) = self.xdp_program(variant)? {
@@ -650,11 +585,11 @@ impl Dut for LinuxDut {
             .map(|reading| reading.question.clone())
             .collect();
         questions.extend(ruleset.iter().map(|_| listing.to_vec()));
-        let answers = Answers::ask(&self.connection, questions)?;
+        let answers = Answers::ask(&self.host.connection, questions)?;
         for reading in &readings {
             // By itself it says why.
             if answers.get(&reading.question).is_none() {
-                self.run(&reading.question)?;
+                self.host.run(&reading.question)?;
             }
         }
         let moved = readings.iter().find_map(|reading| reading.moved(&answers));
@@ -672,7 +607,7 @@ impl Dut for LinuxDut {
     }
 
     fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
-        let [receiving, sending] = ports_of_the_load(&self.of, self.direction);
+        let [receiving, sending] = ports_of_the_load(&self.host.of, self.host.direction);
         let received = ["rx_dropped", "rx_missed_errors"];
         let sent = ["tx_dropped", "tx_fifo_errors"];
         let counters = [(receiving, received), (sending, sent)]
@@ -696,6 +631,7 @@ impl Dut for LinuxDut {
         let commands = [commands, self.of_drivers()].concat();
         // A kernel without IPv6 has no snmp6.
         let mut texts = self
+            .host
             .connection
             .run_all(&commands)?
             .into_iter()
@@ -706,7 +642,7 @@ impl Dut for LinuxDut {
             drops.insert(reason, text.trim().parse().unwrap_or(0));
         }
         for (interface, text) in self.ports().into_iter().zip(texts) {
-            for name in &self.of.drop_counters {
+            for name in &self.host.of.drop_counters {
                 let frames = driver_counter(&text, name);
                 drops.extend(frames.map(|frames| (format!("{interface} {name}"), frames)));
             }
@@ -717,7 +653,7 @@ impl Dut for LinuxDut {
     }
 
     fn received_and_dropped(&self) -> Vec<String> {
-        let [receiving, _] = ports_of_the_load(&self.of, self.direction);
+        let [receiving, _] = ports_of_the_load(&self.host.of, self.host.direction);
         let reasons = receiving.into_iter();
         reasons
             .map(|interface| format!("{interface} rx_dropped"))
@@ -740,11 +676,12 @@ impl Dut for LinuxDut {
     ) -> Result<Vec<String>, LabError> {
         let program = match &self.program {
             Some(program) => program,
-            None => self
-                .program
-                .insert(bring(&self.connection, self.of.program.as_deref())?),
+            None => self.program.insert(bring(
+                &self.host.connection,
+                self.host.of.program.as_deref(),
+            )?),
         };
-        let interface = &self.of.interface_in;
+        let interface = &self.host.of.interface_in;
         Ok(stacks::words(
             program,
             interface,

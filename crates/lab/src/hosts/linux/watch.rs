@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::CpuTimes;
+use fwdlab_stats::as_f64;
 
-use crate::block::as_f64;
 use crate::hosts::cpu_watch::{CpuWatch, Look};
 use crate::hosts::detached::{LOAD_AWAY_MAX, Window};
 

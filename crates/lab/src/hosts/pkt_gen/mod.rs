@@ -18,6 +18,7 @@ use fwdlab_model::{AddressFamily, Hosts, Resolved, Tester};
 use self::port::System;
 use self::process::PktGenProcess;
 use self::words::{Sending, receiving, refusal, sending};
+use super::load::part_of;
 use super::protocol::{Counted, SinkState};
 use super::ssh::Connection;
 use super::tester::{DutStations, HostTester, Sent, Station};
@@ -357,11 +358,9 @@ impl HostTester for PktGenTester {
         let sink = self.sink.running()?;
         sink.take_what_is_there();
         let received = sink.curve.total();
-        let ports = self.generators.len() as u64;
-        for number in 0..self.generators.len() {
-            // What does not divide is the first's.
-            let rest = |pps: u64| if number == 0 { pps % ports } else { 0 };
-            let pace = pps.map(|pps| (pps / ports + rest(pps), burst_frames));
+        let ports = self.generators.len();
+        for number in 0..ports {
+            let pace = part_of(pps, number, ports).map(|pps| (pps, burst_frames));
             self.send_from(number, resolved, (family, dut.interface_in), pace, None)?;
         }
         for generator in &mut self.generators {
