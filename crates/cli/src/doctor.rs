@@ -71,7 +71,7 @@ fn measure(
     let with_ruleset = has_switch(lab, environment);
     let resolved = control_experiment(lab, regime, arguments.blocks, with_ruleset);
     let state_directory = fwdlab_lab::state_directory()?;
-    let mut open_lab = Lab::open(&resolved, &state_directory, interrupts)?;
+    let (mut open_lab, _) = Lab::open(&resolved, &state_directory, interrupts)?;
     let plan = fwdlab_plan::build(&resolved)?;
     let choice = Choice {
         label: None,

@@ -58,7 +58,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
 fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Environment> {
     Lab::prepare_process(&resolved.lab)?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let mut lab = Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
+    let (mut lab, _) = Lab::open(resolved, &state_directory, fwdlab_sys::watch_interrupts()?)?;
     for (variant, reason) in resolved
         .variants
         .iter_mut()

@@ -75,8 +75,8 @@ fn measure(
     Lab::prepare_process(&resolved.lab)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let mut lab = Lab::open(&resolved, &state_directory, interrupts)?;
-    for leftover in lab.leftovers() {
+    let (mut lab, leftovers) = Lab::open(&resolved, &state_directory, interrupts)?;
+    for leftover in &leftovers {
         tell(&leftover.to_string());
     }
     let unavailable = lab.unavailable(Asks::Run).map_err(|error| {

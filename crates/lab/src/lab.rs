@@ -1,12 +1,15 @@
 //! A lab of any kind, as whoever measures in it sees it.
 
 use std::path::Path;
+use std::rc::Rc;
 
-use fwdlab_model::{Environment, LabKind, LoadRecord, Placement, PlannedBlock, Resolved};
+use fwdlab_model::{Environment, Hosts, LabKind, LoadRecord, Placement, PlannedBlock, Resolved};
 use fwdlab_sys::Interrupts;
 
-use crate::hosts::HostsLab;
+use crate::hosts::{Connection, HostsLab};
+use crate::journal::Destination;
 use crate::netns::NetnsLab;
+use crate::restore::{Whose, restore_all, restore_own_copies};
 use crate::router::RouterLab;
 use crate::{BlockOutcome, LabError, LabEvent, Leftover, TesterChoice};
 
@@ -38,11 +41,11 @@ impl Lab {
         match lab.kind {
             LabKind::Netns => NetnsLab::prepare_process(lab),
             LabKind::Router => Ok(()),
-            LabKind::FreebsdSsh | LabKind::LinuxSsh => prove_named(lab),
+            LabKind::FreebsdSsh | LabKind::LinuxSsh => named_hosts(lab).map(|_| ()),
         }
     }
 
-    /// Opens the experiment's lab: puts back what killed runs left, and chooses the CPUs and the tester.
+    /// Opens the experiment's lab: puts back what killed runs had left, and tells it, and chooses the CPUs and the tester.
     ///
     /// # Errors
     /// `NoHosts`, `Cpu`, `NotRestored`, or what the kernel refuses.
@@ -50,16 +53,24 @@ impl Lab {
         resolved: &Resolved,
         state_directory: &Path,
         interrupts: Interrupts,
-    ) -> Result<Self, LabError> {
+    ) -> Result<(Self, Vec<Leftover>), LabError> {
         match resolved.lab.kind {
             LabKind::Netns => {
-                NetnsLab::open(resolved, state_directory, interrupts).map(Self::Netns)
+                let leftovers = restore_all(state_directory, Whose::ThisMachine)?;
+                let lab = NetnsLab::open(resolved, state_directory, interrupts)?;
+                Ok((Self::Netns(lab), leftovers))
             }
-            LabKind::Router => RouterLab::open(resolved, interrupts).map(Self::Router),
-            LabKind::FreebsdSsh | LabKind::LinuxSsh => {
-                prove_named(&resolved.lab)?;
-                HostsLab::open(resolved, state_directory, interrupts)
-                    .map(|lab| Self::Hosts(Box::new(lab)))
+            LabKind::Router => {
+                let lab = RouterLab::open(resolved, interrupts)?;
+                Ok((Self::Router(lab), Vec::new()))
+            }
+            kind @ (LabKind::FreebsdSsh | LabKind::LinuxSsh) => {
+                let hosts = named_hosts(&resolved.lab)?;
+                let mut leftovers = restore_all(state_directory, Whose::Host(&hosts.dut.host))?;
+                let connection = Rc::new(Connection::open(Destination::of_dut(&hosts))?);
+                leftovers.extend(restore_own_copies(&connection, state_directory, kind)?);
+                let lab = HostsLab::open(resolved, hosts, connection, state_directory, interrupts)?;
+                Ok((Self::Hosts(Box::new(lab)), leftovers))
             }
         }
     }
@@ -91,16 +102,6 @@ impl Lab {
             Self::Netns(_) => crate::environment(),
             Self::Router(lab) => lab.environment().clone(),
             Self::Hosts(lab) => lab.environment().clone(),
-        }
-    }
-
-    /// What killed runs had left, and was put back.
-    #[must_use]
-    pub fn leftovers(&self) -> &[Leftover] {
-        match self {
-            Self::Netns(lab) => lab.leftovers(),
-            Self::Router(_) => &[],
-            Self::Hosts(lab) => lab.leftovers(),
         }
     }
 
@@ -170,14 +171,21 @@ impl Lab {
     }
 }
 
-/// A lab of FreeBSD hosts may be one to plan with.
-fn prove_named(lab: &fwdlab_model::Lab) -> Result<(), LabError> {
-    if lab.hosts.is_some() {
-        return Ok(());
-    }
-    Err(LabError::NoHosts {
+/// The hosts of a lab, as they are reached from any folder: the journal is read from wherever somebody restores. A lab of
+/// FreeBSD hosts may be one to plan with, which names none.
+fn named_hosts(lab: &fwdlab_model::Lab) -> Result<Hosts, LabError> {
+    let no_hosts = || LabError::NoHosts {
         lab: lab.name.clone(),
-    })
+    };
+    let mut hosts = lab.hosts.clone().ok_or_else(no_hosts)?;
+    if let Some(config) = &mut hosts.ssh_config {
+        *config = std::path::absolute(&*config).map_err(|source| LabError::File {
+            what: "looking for",
+            path: config.clone(),
+            source,
+        })?;
+    }
+    Ok(hosts)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use fwdlab_model::Lab;
 use fwdlab_sys::Interrupts;
 
 use crate::LabError;
-use crate::restore::host_journal;
+use crate::journal::host_journal;
 
 /// A name that the kernel keeps for all users of this machine, as long as its socket is open.
 const NAME: &str = "fwdlab-machine";

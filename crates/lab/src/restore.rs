@@ -3,17 +3,18 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use serde::Serialize;
 
 use fwdlab_model::{Hosts, LabKind};
 
 use crate::LabError;
-use crate::hosts::{Connection, Destination, journal_folder};
+use crate::hosts::{Connection, copies};
 use crate::journal::{
-    Change, Entrance, FoundCopy, Turn, Undo, boot, controller, copies, left_changes,
+    CarryOut, Change, Destination, FoundCopy, HOST_JOURNAL, Turn, Undo, boot, boot_journal,
+    controller, host_journal, left_changes,
 };
+use crate::netns::ThisMachine;
 
 /// Something that a run left, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -123,29 +124,6 @@ impl Whose<'_> {
     }
 }
 
-/// What the names of hosts' journals begin with.
-const HOST_JOURNAL: &str = "host-";
-
-/// The name of a host's journal: the host's own as far as that is harmless, and its hash.
-pub(crate) fn host_journal(host: &str) -> String {
-    let harmless = |character: char| {
-        if character.is_ascii_alphanumeric() || character == '-' {
-            character
-        } else {
-            '_'
-        }
-    };
-    let name: String = host.chars().take(40).map(harmless).collect();
-    let hash = fwdlab_model::sha256(host.as_bytes());
-    format!("{HOST_JOURNAL}{name}-{}", &hash[..8])
-}
-
-/// The name of the journal of what a host has booted. It is read behind the other: what booting takes back is
-/// undone before.
-pub(crate) fn boot_journal(host: &str) -> String {
-    format!("{}.reboot", host_journal(host))
-}
-
 /// What runs that are gone have left, by the journals of a folder and by the names of namespaces;
 /// looks only.
 ///
@@ -181,17 +159,14 @@ pub fn restore(
     for journal in journals.filter(|journal| whose.holds(journal)) {
         let mut turn = Turn::wait(&journal)?;
         let mut closed = Vec::new();
-        let mut dut = None;
+        let mut host = None;
         let mut keeps_copy = false;
         let mut away: Option<LeftoverState> = None;
         for change in turn.left_changes()? {
             if change.is_of_copy() && keeps_copy {
                 continue;
             }
-            let mut undone = || {
-                enter(&mut dut, &change.undo)?;
-                change.undo.carry_out(dut.as_ref())
-            };
+            let mut undone = || undone(&mut host, &change.undo);
             // A host that is away is not tried again for each change.
             let state = match &away {
                 Some(state) => state.clone(),
@@ -245,7 +220,7 @@ pub fn leftovers_on_host(
 ) -> Result<Vec<Leftover>, LabError> {
     let connection = Connection::open(Destination::of_dut(hosts))?;
     let (own, boot) = (controller(directory), boot()?);
-    let copies = copies(&connection, journal_folder(kind))?.into_iter();
+    let copies = copies(&connection, kind)?.into_iter();
     // What a living run of this machine's has changed is not left.
     let left = copies
         .filter(|copy| copy.controller != own || !copy.open[0].id.is_of_a_living_process(&boot));
@@ -269,9 +244,9 @@ pub fn restore_on_host(
     on_failure: OnFailure,
 ) -> Result<Vec<Leftover>, LabError> {
     let mut leftovers = restore(directory, Whose::Host(&hosts.dut.host), on_failure)?;
-    let connection = Rc::new(Connection::open(Destination::of_dut(hosts))?);
+    let connection = Connection::open(Destination::of_dut(hosts))?;
     let (own, boot) = (controller(directory), boot()?);
-    for copy in copies(&connection, journal_folder(kind))? {
+    for copy in copies(&connection, kind)? {
         if copy.controller == own {
             refuse_living(&connection, &copy, &boot)?;
         }
@@ -285,7 +260,7 @@ pub fn restore_on_host(
 /// # Errors
 /// `Host` where a run is at work there, or another controller has left something; `NotRestored`.
 pub(crate) fn restore_own_copies(
-    connection: &Rc<Connection>,
+    connection: &Connection,
     directory: &Path,
     kind: LabKind,
 ) -> Result<Vec<Leftover>, LabError> {
@@ -295,7 +270,7 @@ pub(crate) fn restore_own_copies(
     };
     let (own, boot) = (controller(directory), boot()?);
     let mut leftovers = Vec::new();
-    for copy in copies(connection, journal_folder(kind))? {
+    for copy in copies(connection, kind)? {
         let first = &copy.open[0];
         if copy.controller != own {
             return Err(in_use(format!(
@@ -324,11 +299,10 @@ fn refuse_living(connection: &Connection, copy: &FoundCopy, boot: &str) -> Resul
 
 /// Carries out what a copy says, the latest change first; the last of them is that there is the copy.
 fn restore_copy(
-    connection: &Rc<Connection>,
+    connection: &Connection,
     copy: FoundCopy,
     on_failure: OnFailure,
 ) -> Result<Vec<Leftover>, LabError> {
-    let entrance = Entrance::Host(Rc::clone(connection));
     let mut leftovers: Vec<Leftover> = Vec::new();
     for mut change in copy.open.iter().rev().cloned() {
         // It has to outlive what it tells of.
@@ -337,7 +311,7 @@ fn restore_copy(
         }
         // The controller that wrote it may know the host by another name.
         change.undo = change.undo.at(connection.destination());
-        let state = match change.undo.carry_out(Some(&entrance)) {
+        let state = match connection.carry_out(&change.undo) {
             Ok(()) => LeftoverState::PutBack,
             Err(error) => failure(&error, on_failure),
         };
@@ -346,14 +320,17 @@ fn restore_copy(
     Ok(leftovers)
 }
 
-/// Logs in on the host of a change, where it is of one and nobody has yet: one connection for all of a journal.
-fn enter(dut: &mut Option<Entrance>, undo: &Undo) -> Result<(), LabError> {
-    if dut.is_none()
-        && let Some(host) = undo.destination()
-    {
-        *dut = Some(Entrance::Host(Rc::new(Connection::open(host)?)));
-    }
-    Ok(())
+/// Takes a change back: on this machine, or over the connection to its host, which is opened for the first such change of
+/// a journal.
+fn undone(host: &mut Option<Connection>, undo: &Undo) -> Result<(), LabError> {
+    let Some(destination) = undo.destination() else {
+        return ThisMachine.carry_out(undo);
+    };
+    let connection = match host {
+        Some(connection) => connection,
+        none => none.insert(Connection::open(destination.clone())?),
+    };
+    connection.carry_out(undo)
 }
 
 /// Puts back all that runs that are gone have left, before anything is measured.

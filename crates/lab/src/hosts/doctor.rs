@@ -9,11 +9,12 @@ use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LabKind, LoadRegime};
 use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use super::freebsd::image_writer;
 use super::linux::{BALANCER, Forwarder, find_grub};
-use super::ssh::{Connection, Destination};
+use super::ssh::Connection;
 use super::{open_dut, open_tester};
 use crate::LabError;
 use crate::doctor::{Finding, cpu_settings};
 use crate::environment::environment_by;
+use crate::journal::Destination;
 
 /// Prints where the small programs are, and fails where one is missing.
 const PROGRAMS: &str =

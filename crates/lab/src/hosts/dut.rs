@@ -19,7 +19,7 @@ use super::ssh::{Connection, Errand};
 use super::tester::{DutStations, Station};
 use crate::counters::Drops;
 use crate::dut::unbound_level;
-use crate::journal::{ChangeId, Journal, Undo};
+use crate::journal::{ChangeId, Journal};
 use crate::profiler::ProfileSlice;
 use crate::program::command_line;
 use crate::{Asks, LabError};
@@ -486,7 +486,7 @@ pub(super) fn change_all(
     let mut announced = Vec::new();
     let mut errands = Vec::new();
     for step in steps {
-        announced.push((step.what, undo_on(connection, step.undo)));
+        announced.push((step.what, connection.undo_by(step.undo)));
         errands.extend(step.errands);
     }
     journal.announce_all(announced)?;
@@ -531,10 +531,10 @@ impl OwnPrograms {
         let ending = descendants::ending(&mark);
         // The latest is undone first: what the program has started could change the host behind the undo.
         let mut changes = journal.announce_all([
-            (what.clone(), undo_on(connection, undo)),
+            (what.clone(), connection.undo_by(undo)),
             (
                 format!("what {what} has started"),
-                undo_on(connection, ending),
+                connection.undo_by(ending),
             ),
         ])?;
         changes.reverse();
@@ -601,19 +601,8 @@ pub(super) fn announce(
     undo: &[impl AsRef<str>],
     input: &str,
 ) -> Result<ChangeId, LabError> {
-    let undo = undo_on(connection, Errand::reading(undo, input));
+    let undo = connection.undo_by(Errand::reading(undo, input));
     journal.announce(what, undo)
-}
-
-/// What undoes something by a command of a host.
-fn undo_on(connection: &Connection, errand: Errand) -> Undo {
-    let destination = connection.destination();
-    Undo::OnHost {
-        host: destination.host.clone(),
-        ssh_config: destination.config.clone(),
-        arguments: errand.words,
-        input: errand.input,
-    }
 }
 
 /// Waits until nothing changes any more that may change how a host forwards: services that start late, routes that

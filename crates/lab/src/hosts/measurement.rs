@@ -25,7 +25,7 @@ use super::tester::{Sent, Station};
 use crate::LabError;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::counters::{self, Drops};
-use crate::journal::{Changes, Entrance, Journal};
+use crate::journal::{Changes, Journal};
 use crate::probe::FailedProbe;
 use crate::watch::Sample;
 
@@ -84,9 +84,7 @@ impl<'a> Measurement<'a> {
         let log = BlockLog::new(resolved, resolved.traffic.regime);
         let changes = Changes(journal);
         // What a broken connection had left no time to put back.
-        changes
-            .0
-            .enter_dut(Entrance::Host(link.dut_connection.clone()));
+        changes.0.enter_dut(link.dut_connection.clone());
         changes.0.undo_all()?;
         let [generator, sink] = link.tester.stations()?;
         let mut measurement = Self {
@@ -140,9 +138,7 @@ impl<'a> Measurement<'a> {
             dut_connection,
             ..
         } = &mut *self.link;
-        self.changes
-            .0
-            .enter_dut(Entrance::Host(dut_connection.clone()));
+        self.changes.0.enter_dut(dut_connection.clone());
         // What ports have agreed on is known while there is a link.
         if !self.sink.is_virtual {
             dut.await_link()?;

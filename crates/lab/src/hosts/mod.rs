@@ -10,6 +10,7 @@ mod doctor;
 mod dut;
 mod facts;
 mod freebsd;
+mod journal_copy;
 mod linux;
 mod load;
 mod measurement;
@@ -19,6 +20,7 @@ mod protocol;
 mod reached;
 mod ssh;
 mod tester;
+mod undo;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,25 +36,22 @@ use fwdlab_sys::Interrupts;
 
 pub use self::agent::serve_agent;
 pub(crate) use self::doctor::examine_hosts;
-pub(crate) use self::freebsd::{boot_by_itself as boot_freebsd_by_itself, boot_from_slice};
-pub(crate) use self::linux::boot_by_itself;
+pub(crate) use self::journal_copy::copies;
 pub use self::linux::{StackWatch, serve_stacks};
-pub(crate) use self::ssh::{Connection, Destination, Errand};
+pub(crate) use self::ssh::Connection;
 
 use self::boot::{BootChoice, Booter, power_cycle};
 use self::both_ways::BothWays;
 use self::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use self::facts::{Facts, difference};
 use self::freebsd::FreebsdDut;
+use self::journal_copy::{JournalCopy, journal_folder};
 use self::linux::LinuxDut;
 use self::measurement::{Boots, Measurement};
 use self::pkt_gen::PktGenTester;
 use self::tester::{HostTester, OwnTester};
 use crate::block::BlockStart;
-use crate::journal::{Entrance, Journal, JournalCopy, controller};
-use crate::restore::{
-    Leftover, Whose, boot_journal, host_journal, restore_all, restore_own_copies,
-};
+use crate::journal::{Destination, Journal, boot_journal, controller, host_journal};
 use crate::tester::TesterChoice;
 use crate::validity::AskedLoad;
 use crate::{Asks, BlockOutcome, LabError, LabEvent};
@@ -81,7 +80,6 @@ pub struct HostsLab {
     journal: Journal,
     /// Of what the DUT has booted: that stands from block to block.
     boot_journal: Journal,
-    leftovers: Vec<Leftover>,
     /// Where variants need a boot.
     booter: Option<Booter>,
     link: Link,
@@ -103,7 +101,11 @@ struct Link {
 }
 
 impl Link {
-    fn open(hosts: &Hosts, resolved: &Resolved) -> Result<Self, LabError> {
+    fn open(
+        hosts: &Hosts,
+        resolved: &Resolved,
+        dut_connection: Rc<Connection>,
+    ) -> Result<Self, LabError> {
         let mut connect = |host: &str| {
             let destination = Destination {
                 host: host.to_owned(),
@@ -111,7 +113,6 @@ impl Link {
             };
             Connection::open(destination).map(Rc::new)
         };
-        let dut_connection = connect(&hosts.dut.host)?;
         let dut = open_dut(&dut_connection, &hosts.dut, resolved)?;
         let mut tester = open_tester(hosts, resolved, &mut connect)?;
         // Refuses ports that the machine needs.
@@ -122,14 +123,6 @@ impl Link {
             tester,
             watches_cpus: true,
         })
-    }
-}
-
-/// Where a DUT keeps copies of the journals of what was changed there.
-pub(crate) fn journal_folder(kind: LabKind) -> &'static str {
-    match kind {
-        LabKind::FreebsdSsh => "/var/db/fwdlab/copies",
-        _ => "/var/lib/fwdlab/copies",
     }
 }
 
@@ -161,40 +154,26 @@ fn open_tester(
 }
 
 impl HostsLab {
-    /// Opens the lab: puts back what killed runs left on the DUT, logs in on both hosts, and starts the tester's
-    /// process.
+    /// Opens the lab over a connection to its DUT: logs in on the tester's host too, and starts its process there.
     ///
     /// # Errors
-    /// `Ssh`, `Host`, `RemoteProcess`, `NotRestored`.
-    pub fn open(
+    /// `Ssh`, `Host`, `RemoteProcess`.
+    pub(crate) fn open(
         resolved: &Resolved,
+        hosts: Hosts,
+        dut_connection: Rc<Connection>,
         state_directory: &Path,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let hosts = resolved.lab.hosts.clone();
-        let mut hosts = hosts.expect("a lab of hosts names them, or its file is refused");
-        // The journal is read from wherever somebody restores.
-        if let Some(config) = &mut hosts.ssh_config {
-            *config = std::path::absolute(&*config).map_err(|source| LabError::File {
-                what: "looking for",
-                path: config.clone(),
-                source,
-            })?;
-        }
         for &family in &resolved.traffic.families {
             // That all addresses of the traffic are routed.
             crate::addresses::frames(family, &resolved.traffic)?;
         }
-        let journal = Journal::open(state_directory, &host_journal(&hosts.dut.host))?;
-        let boot_journal = Journal::open(state_directory, &boot_journal(&hosts.dut.host))?;
-        let whose = Whose::Host(&hosts.dut.host);
-        let mut leftovers = restore_all(state_directory, whose)?;
-        let mut link = Link::open(&hosts, resolved)?;
-        leftovers.extend(restore_own_copies(
-            &link.dut_connection,
-            state_directory,
-            resolved.lab.kind,
-        )?);
+        let dut = Rc::new(Destination::of_dut(&hosts));
+        let [journal, boot_journal] = [host_journal, boot_journal]
+            .map(|name| Journal::open(state_directory, &name(&hosts.dut.host), dut.clone()));
+        let (journal, boot_journal) = (journal?, boot_journal?);
+        let mut link = Link::open(&hosts, resolved, dut_connection)?;
         let mut environment = environment(&mut link)?;
         if let Some(why) = cpu_watch_unavailable(&link.dut_connection, &*link.dut)? {
             link.watches_cpus = false;
@@ -239,7 +218,6 @@ impl HostsLab {
             interrupts,
             journal,
             boot_journal,
-            leftovers,
             booter,
             link,
             placement,
@@ -259,8 +237,9 @@ impl HostsLab {
     /// Has the journals keep copies on the DUT, over the connection of the moment.
     fn keep_journal_copies(&mut self) {
         if self.keeps_copies {
-            self.journal.keep_copy(self.journal_copy("changes"));
-            self.boot_journal.keep_copy(self.journal_copy("reboot"));
+            let [changes, reboot] = ["changes", "reboot"].map(|name| self.journal_copy(name));
+            self.journal.keep_copy(Box::new(changes));
+            self.boot_journal.keep_copy(Box::new(reboot));
         }
     }
 
@@ -273,12 +252,6 @@ impl HostsLab {
     #[must_use]
     pub fn tester(&self) -> &TesterChoice {
         &self.choice
-    }
-
-    /// What killed runs had left, and was put back.
-    #[must_use]
-    pub fn leftovers(&self) -> &[Leftover] {
-        &self.leftovers
     }
 
     /// Who runs where: the CPU that sends, on the tester's host.
@@ -359,8 +332,8 @@ impl HostsLab {
         on_event(LabEvent::Boot {
             into: BootChoice::default().to_string(),
         });
-        let dut = Entrance::Host(self.link.dut_connection.clone());
-        self.boot_journal.enter_dut(dut);
+        self.boot_journal
+            .enter_dut(self.link.dut_connection.clone());
         self.boot_journal.undo_all()
     }
 
@@ -428,7 +401,8 @@ impl HostsLab {
     /// Logs in, and lets a DUT come to rest that has booted meanwhile.
     fn link_once(&self) -> Result<Link, LabError> {
         let before = &self.link.dut;
-        let mut link = Link::open(&self.hosts, &self.resolved)?;
+        let connection = Connection::open(Destination::of_dut(&self.hosts))?;
+        let mut link = Link::open(&self.hosts, &self.resolved, Rc::new(connection))?;
         link.watches_cpus = self.link.watches_cpus;
         link.dut.note_restless(before.restless().clone());
         if !link.dut.boot_id().is(before.boot_id()) {

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use fwdlab_model::Hosts;
 use tempfile::TempDir;
 
+use crate::journal::{BootUntil, Destination, Undo, Until};
 use crate::{LabError, program};
 
 /// How long it may take until a host has let us in.
@@ -36,15 +37,6 @@ const PAUSES: [Duration; 3] = [
 ];
 /// What OpenSSH exits with where it is itself what failed.
 pub(super) const SSH_FAILED: i32 = 255;
-
-/// How a host is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Destination {
-    /// What ssh is told.
-    pub(crate) host: String,
-    /// The file for `ssh -F`; the user's own without.
-    pub(crate) config: Option<PathBuf>,
-}
 
 impl Destination {
     /// Of a lab's DUT.
@@ -223,6 +215,24 @@ impl Connection {
     /// The host, as ssh knows it.
     pub(crate) fn host(&self) -> &str {
         &self.destination.host
+    }
+
+    /// What undoes something by a command of the host.
+    pub(super) fn undo_by(&self, errand: Errand) -> Undo {
+        Undo::OnHost {
+            at: self.destination.clone(),
+            arguments: errand.words,
+            input: errand.input,
+        }
+    }
+
+    /// What undoes something by a boot of the host.
+    pub(super) fn undo_by_boot(&self, until: Until, time_max: Duration) -> Undo {
+        Undo::Boot(BootUntil {
+            at: self.destination.clone(),
+            until,
+            time_s_max: time_max.as_secs(),
+        })
     }
 
     /// Runs a command on the host, a text on its standard input, and tells what it printed. Where the

@@ -4,26 +4,21 @@
 //! One file a controller and journal, only ever appended to while anything in it is open. Its first line is the change
 //! that makes it, which removing it undoes: the last of all, as the latest change is undone first.
 
-use std::path::Path;
-use std::rc::Rc;
+use std::fmt;
 
 use super::{Change, Line, Undo};
 use crate::LabError;
-use crate::hosts::Connection;
 
-/// Appends its standard input to a file of a folder, durably. What stood there torn ends where this begins.
-const APPEND: &str =
-    "umask 077 && mkdir -p \"$0\" && cat >> \"$0/$1\" && { sync \"$0/$1\" 2>/dev/null || sync; }";
+/// Keeps a copy where it outlives this machine.
+pub(crate) trait KeepCopy: fmt::Debug {
+    /// Appends lines; they are durable there when this returns. What stood there torn ends where they begin.
+    ///
+    /// # Errors
+    /// Where they cannot be written.
+    fn append(&self, lines: &str) -> Result<(), LabError>;
 
-/// Prints each copy of a folder behind its name.
-const LIST: &str = "for copy in \"$0\"/*.jsonl; do if [ -f \"$copy\" ]; then echo \"= ${copy##*/}\"; cat \"$copy\"; echo; fi; done";
-
-/// A copy on a host.
-#[derive(Debug)]
-pub(crate) struct JournalCopy {
-    connection: Rc<Connection>,
-    folder: String,
-    name: String,
+    /// What undoes that there is a copy.
+    fn removal(&self) -> Undo;
 }
 
 /// What a copy holds.
@@ -37,91 +32,8 @@ pub(crate) struct FoundCopy {
     pub(crate) open: Vec<Change>,
 }
 
-/// Who changes hosts from here: this machine's name, and what tells it and the folder of its journals from others.
-pub(crate) fn controller(state_directory: &Path) -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let name: String = read("/proc/sys/kernel/hostname")
-        .trim()
-        .chars()
-        .filter(|character| character.is_ascii_alphanumeric() || *character == '-')
-        .take(40)
-        .collect();
-    let machine = read("/etc/machine-id");
-    let hash = fwdlab_model::sha256(format!("{machine} {}", state_directory.display()).as_bytes());
-    format!("{name}.{}", &hash[..12])
-}
-
-impl JournalCopy {
-    /// Of a journal of that name, kept in a folder of the host.
-    pub(crate) fn new(
-        connection: &Rc<Connection>,
-        folder: &str,
-        controller: &str,
-        journal: &str,
-    ) -> Self {
-        Self {
-            connection: Rc::clone(connection),
-            folder: folder.to_owned(),
-            name: format!("{controller}.{journal}.jsonl"),
-        }
-    }
-
-    /// Appends lines; they are durable there when this returns.
-    ///
-    /// # Errors
-    /// `OnHost` where they cannot be written, and those of the connection.
-    pub(super) fn append(&self, lines: &[Line]) -> Result<(), LabError> {
-        let mut text = String::from("\n");
-        for line in lines {
-            text += &serde_json::to_string(line).expect("a line is plain data");
-            text.push('\n');
-        }
-        let words = ["sh", "-c", APPEND, &self.folder, &self.name];
-        self.connection.run(&words, &text).map(|_| ())
-    }
-
-    /// Why none can be kept; none where one can.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub(crate) fn unavailable(&self) -> Result<Option<String>, LabError> {
-        let path = format!("{}/{}", self.folder, self.name);
-        let tried = self
-            .append(&[])
-            .and_then(|()| self.connection.run(&removal(&path), ""));
-        match tried {
-            Ok(_) => Ok(None),
-            Err(error @ LabError::OnHost { .. }) => Ok(Some(error.to_string())),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// What undoes that there is one.
-    pub(crate) fn removal(&self) -> Undo {
-        let destination = self.connection.destination();
-        Undo::OnHost {
-            host: destination.host.clone(),
-            ssh_config: destination.config.clone(),
-            arguments: removal(&format!("{}/{}", self.folder, self.name)),
-            input: String::new(),
-        }
-    }
-}
-
-fn removal(path: &str) -> Vec<String> {
-    ["rm", "-f", path].map(str::to_owned).to_vec()
-}
-
-/// All copies in a folder of a host in which something is open; those of boots behind the others.
-///
-/// # Errors
-/// Those of the connection.
-pub(crate) fn copies(connection: &Connection, folder: &str) -> Result<Vec<FoundCopy>, LabError> {
-    let printed = connection.run(&["sh", "-c", LIST, folder], "")?;
-    Ok(found(&printed, folder))
-}
-
-fn found(printed: &str, folder: &str) -> Vec<FoundCopy> {
+/// The copies of a folder in which something is open, by what was printed of each behind a line with `= ` and its name.
+pub(crate) fn found(printed: &str, folder: &str) -> Vec<FoundCopy> {
     let mut copies: Vec<FoundCopy> = Vec::new();
     for line in printed.lines() {
         if let Some(name) = line.strip_prefix("= ") {
@@ -175,21 +87,6 @@ mod tests {
         );
         assert_eq!(copies[0].open.len(), 1);
         assert_eq!(copies[0].open[0].what, "a route");
-    }
-
-    #[test]
-    fn scripts_are_lines_that_a_c_shell_takes_as_they_are() {
-        for script in [APPEND, LIST] {
-            assert!(!script.contains(['\n', '!']), "{script}");
-        }
-    }
-
-    #[test]
-    fn two_folders_of_journals_are_two_controllers() {
-        let of = |folder: &str| controller(Path::new(folder));
-        assert_eq!(of("/a"), of("/a"));
-        assert_ne!(of("/a"), of("/b"));
-        assert_eq!(of("/a").matches('.').count(), 1, "{}", of("/a"));
     }
 
     proptest! {

@@ -6,9 +6,9 @@
 //! a file take turns at it, and every line says whose it is.
 
 mod copy;
+mod place;
+mod undo;
 
-use std::env;
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -17,353 +17,23 @@ use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_sys::{Descendants, NamespaceEntrance, NetworkNamespace, Process};
+use fwdlab_sys::Process;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::copy::{FoundCopy, JournalCopy, controller, copies};
+pub(crate) use self::copy::{FoundCopy, KeepCopy, found};
+pub use self::place::state_directory;
+pub(crate) use self::place::{HOST_JOURNAL, boot_journal, controller, host_journal};
+pub use self::undo::Undo;
+pub(crate) use self::undo::{BootUntil, CarryOut, Destination, Started, Until};
 
-use crate::hosts::{
-    Connection, Destination, Errand, boot_by_itself, boot_freebsd_by_itself, boot_from_slice,
-};
-use crate::kernel_file::{read, write};
-use crate::{LabError, program};
+use crate::LabError;
+use crate::kernel_file::read;
 
 /// What is changed first on a host: that there is a copy of the journal.
 const COPY: &str = "copy of the journal";
 
 /// How long a run waits for its turn at a journal.
 const TURN_MAX: Duration = Duration::from_secs(120);
-
-/// The folder of the journals: `$XDG_STATE_HOME/fwdlab`; without that `/var/lib/fwdlab` for root, and
-/// `~/.local/state/fwdlab` for everybody else.
-///
-/// # Errors
-/// When a user who is not root has no home.
-pub fn state_directory() -> Result<PathBuf, LabError> {
-    state_directory_of(
-        fwdlab_sys::is_root(),
-        env::var_os("XDG_STATE_HOME"),
-        env::var_os("HOME"),
-    )
-    .ok_or(LabError::NoStateDirectory)
-}
-
-fn state_directory_of(
-    is_root: bool,
-    xdg_state_home: Option<OsString>,
-    home: Option<OsString>,
-) -> Option<PathBuf> {
-    // The XDG specification has relative paths ignored.
-    let absolute = |path: OsString| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
-    if let Some(directory) = xdg_state_home.and_then(absolute) {
-        return Some(directory.join("fwdlab"));
-    }
-    if is_root {
-        return Some("/var/lib/fwdlab".into());
-    }
-    Some(home.and_then(absolute)?.join(".local/state/fwdlab"))
-}
-
-/// What takes a change back. Doing it twice has to be the same as doing it once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Undo {
-    /// Removes a network namespace of fwdlab's, with all that is in it.
-    RemoveNamespace {
-        /// Its name.
-        name: String,
-    },
-    /// Runs a program.
-    Run {
-        /// The network namespace to run it in; an empty one where that is gone, so that it never
-        /// touches another's network.
-        namespace: String,
-        /// Program and arguments.
-        arguments: Vec<String>,
-        /// What the program that made the change has started, and is ended before. Older journals do not know it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        started: Option<Started>,
-    },
-    /// Runs a program on a host that is reached by ssh.
-    OnHost {
-        /// The host, as ssh knows it.
-        host: String,
-        /// The file for `ssh -F`; the user's own without.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        ssh_config: Option<PathBuf>,
-        /// Program and arguments.
-        arguments: Vec<String>,
-        /// What it reads on its standard input.
-        input: String,
-    },
-    /// Boots a host that is reached by ssh, unless what has booted there is what boots by itself.
-    Reboot {
-        /// The host, as ssh knows it.
-        host: String,
-        /// The file for `ssh -F`; the user's own without.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        ssh_config: Option<PathBuf>,
-        /// Release of the kernel that boots by itself.
-        kernel: String,
-        /// Its command line, without the kernel's own path.
-        command_line: Vec<String>,
-        /// How long it may take, in seconds.
-        time_s_max: u64,
-    },
-    /// Boots a FreeBSD host that is reached by ssh, unless it is still in the boot in which it was found.
-    RebootFreebsd {
-        /// The host, as ssh knows it.
-        host: String,
-        /// The file for `ssh -F`; the user's own without.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        ssh_config: Option<PathBuf>,
-        /// When that boot began, in seconds since 1970.
-        boot_time_s: i64,
-        /// How long it may take, in seconds.
-        time_s_max: u64,
-    },
-    /// Boots a FreeBSD host that is reached by ssh, unless its root is on a slice of its disk.
-    RebootFromSlice {
-        /// The host, as ssh knows it.
-        host: String,
-        /// The file for `ssh -F`; the user's own without.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        ssh_config: Option<PathBuf>,
-        /// The slice, as the host names it.
-        slice: String,
-        /// How long it may take, in seconds.
-        time_s_max: u64,
-    },
-    /// Writes a sysctl of this machine.
-    WriteSysctl {
-        /// Path under `/proc/sys`.
-        setting: String,
-        /// What it was.
-        value: String,
-    },
-}
-
-/// How to find what a program has started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Started {
-    /// The mark of the descendants.
-    mark: String,
-    /// The folder of their control group, where they have one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    group: Option<PathBuf>,
-}
-
-impl Started {
-    /// Those descendants, for the journal.
-    pub(crate) fn of(descendants: &Descendants) -> Self {
-        Self {
-            mark: descendants.mark().to_owned(),
-            group: descendants.group().map(Path::to_owned),
-        }
-    }
-
-    fn end(&self) -> Result<(), LabError> {
-        Ok(Descendants::written_down(&self.mark, self.group.as_deref()).end()?)
-    }
-}
-
-impl Undo {
-    /// How the host is reached that it is carried out on, where it is one.
-    fn way(&mut self) -> Option<(&mut String, &mut Option<PathBuf>)> {
-        match self {
-            Self::OnHost {
-                host, ssh_config, ..
-            }
-            | Self::Reboot {
-                host, ssh_config, ..
-            }
-            | Self::RebootFreebsd {
-                host, ssh_config, ..
-            }
-            | Self::RebootFromSlice {
-                host, ssh_config, ..
-            } => Some((host, ssh_config)),
-            Self::RemoveNamespace { .. } | Self::Run { .. } | Self::WriteSysctl { .. } => None,
-        }
-    }
-
-    /// The same on a host that is reached in another way.
-    pub(crate) fn at(mut self, destination: &Destination) -> Self {
-        if let Some((host, ssh_config)) = self.way() {
-            host.clone_from(&destination.host);
-            ssh_config.clone_from(&destination.config);
-        }
-        self
-    }
-
-    /// The host that it is carried out on, where that is reached by ssh.
-    pub(crate) fn destination(&self) -> Option<Destination> {
-        let mut undo = self.clone();
-        let (host, config) = undo.way()?;
-        Some(Destination {
-            host: std::mem::take(host),
-            config: config.take(),
-        })
-    }
-
-    /// Takes the change back; with the way into the DUT, where one is open.
-    pub(crate) fn carry_out(&self, dut: Option<&Entrance>) -> Result<(), LabError> {
-        match self {
-            Self::OnHost {
-                host,
-                ssh_config,
-                arguments,
-                input,
-            } => {
-                let destination = Destination {
-                    host: host.clone(),
-                    config: ssh_config.clone(),
-                };
-                let open = dut.and_then(Entrance::connection);
-                let open = open.filter(|open| *open.destination() == destination);
-                let ran = match open {
-                    Some(open) => open.run(arguments, input),
-                    None => destination.run_once(arguments, input),
-                };
-                ran.map(|_| ())
-            }
-            Self::Reboot {
-                host,
-                ssh_config,
-                kernel,
-                command_line,
-                time_s_max,
-            } => {
-                let time_max = Duration::from_secs(*time_s_max);
-                on_connection(dut, host, ssh_config.as_deref(), |connection| {
-                    boot_by_itself(connection, kernel, command_line, time_max)
-                })
-            }
-            Self::RebootFreebsd {
-                host,
-                ssh_config,
-                boot_time_s,
-                time_s_max,
-            } => {
-                let time_max = Duration::from_secs(*time_s_max);
-                on_connection(dut, host, ssh_config.as_deref(), |connection| {
-                    boot_freebsd_by_itself(connection, *boot_time_s, time_max)
-                })
-            }
-            Self::RebootFromSlice {
-                host,
-                ssh_config,
-                slice,
-                time_s_max,
-            } => {
-                let time_max = Duration::from_secs(*time_s_max);
-                on_connection(dut, host, ssh_config.as_deref(), |connection| {
-                    boot_from_slice(connection, slice, time_max)
-                })
-            }
-            Self::RemoveNamespace { name } => Ok(fwdlab_sys::remove_namespace(name)?),
-            Self::Run {
-                namespace,
-                arguments,
-                started,
-            } => {
-                // It could change what is put back. Where it does not end, the change stays open, and is put back now
-                // all the same.
-                let ended = started.as_ref().map_or(Ok(()), Started::end);
-                let run = || program::run_bound(arguments).map(|_| ());
-                // One of a process in a user namespace has no place where its name would lead to it.
-                let entrance = dut.and_then(Entrance::namespace);
-                if let Some(dut) = entrance.filter(|dut| dut.name() == namespace) {
-                    return dut.run(run)?.and(ended);
-                }
-                let undone = match fwdlab_sys::run_in_namespace(namespace, run)? {
-                    Some(result) => result,
-                    None => NetworkNamespace::create("restore")?.run(run)?,
-                };
-                undone.and(ended)
-            }
-            Self::WriteSysctl { setting, value } => {
-                let path = Path::new("/proc/sys").join(setting);
-                if read(&path)?.trim() == value.trim() {
-                    return Ok(());
-                }
-                write(&path, value)
-            }
-        }
-    }
-}
-
-/// Does something over a connection to a host: the one that is open, or one of its own.
-fn on_connection(
-    dut: Option<&Entrance>,
-    host: &str,
-    ssh_config: Option<&Path>,
-    work: impl FnOnce(&Connection) -> Result<(), LabError>,
-) -> Result<(), LabError> {
-    let destination = Destination {
-        host: host.to_owned(),
-        config: ssh_config.map(Path::to_owned),
-    };
-    let open = dut.and_then(Entrance::connection);
-    match open.filter(|open| *open.destination() == destination) {
-        Some(open) => work(open),
-        None => work(&Connection::open(destination)?),
-    }
-}
-
-impl std::fmt::Display for Undo {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::RemoveNamespace { name } => write!(f, "remove namespace {name}"),
-            Self::Run {
-                arguments, started, ..
-            } => {
-                write!(f, "run {}", program::command_line(arguments))?;
-                match started {
-                    Some(_) => f.write_str(", once what the command started has ended"),
-                    None => Ok(()),
-                }
-            }
-            Self::OnHost {
-                host, arguments, ..
-            } => write!(f, "run {} on host {host}", program::command_line(arguments)),
-            Self::RebootFromSlice { host, slice, .. } => {
-                write!(f, "boot host {host} from its slice {slice}")
-            }
-            Self::Reboot { host, .. } | Self::RebootFreebsd { host, .. } => {
-                write!(f, "boot host {host} as it boots by itself")
-            }
-            Self::WriteSysctl { setting, value } => {
-                write!(f, "set sysctl {setting} to {:?}", value.trim())
-            }
-        }
-    }
-}
-
-/// The way into a DUT of the moment.
-#[derive(Debug)]
-pub(crate) enum Entrance {
-    /// A namespace of this machine.
-    Namespace(NamespaceEntrance),
-    /// A host, over a connection that is open.
-    Host(Rc<Connection>),
-}
-
-impl Entrance {
-    fn namespace(&self) -> Option<&NamespaceEntrance> {
-        match self {
-            Self::Namespace(entrance) => Some(entrance),
-            Self::Host(_) => None,
-        }
-    }
-
-    fn connection(&self) -> Option<&Connection> {
-        match self {
-            Self::Namespace(_) => None,
-            Self::Host(connection) => Some(connection),
-        }
-    }
-}
 
 /// Which change of which process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -415,6 +85,14 @@ enum Line {
     Undone { id: ChangeId },
 }
 
+/// Lines as they stand in a journal.
+fn text_of(lines: &[Line]) -> String {
+    let texts = lines.iter().map(serde_json::to_string);
+    texts
+        .map(|text| text.expect("a line is plain data") + "\n")
+        .collect()
+}
+
 /// The changes that stand open at the end of a journal's text, in the order in which they were made.
 ///
 /// A last line without its end was torn: what it announced never happened.
@@ -443,18 +121,25 @@ pub(crate) struct Journal {
     announced: u64,
     /// Those of them that are not undone, oldest first.
     open: Vec<Change>,
-    /// Where the DUT of the moment is.
-    dut: Option<Entrance>,
+    /// What undoes changes where no DUT is at hand.
+    anywhere: Rc<dyn CarryOut>,
+    /// What does so with the DUT of the moment.
+    dut: Option<Rc<dyn CarryOut>>,
     /// On the DUT, where that is a host.
-    copy: Option<JournalCopy>,
+    copy: Option<Box<dyn KeepCopy>>,
 }
 
 impl Journal {
-    /// Opens the journal of a DUT in a folder, and makes both where they are not.
+    /// Opens the journal of a DUT in a folder, and makes both where they are not. `anywhere` undoes changes where no DUT is
+    /// at hand.
     ///
     /// # Errors
     /// When the folder cannot be written to.
-    pub(crate) fn open(directory: &Path, dut: &str) -> Result<Self, LabError> {
+    pub(crate) fn open(
+        directory: &Path,
+        dut: &str,
+        anywhere: Rc<dyn CarryOut>,
+    ) -> Result<Self, LabError> {
         fs::create_dir_all(directory).map_err(failed("making", directory))?;
         let path = directory.join(format!("{dut}.jsonl"));
         Turn::wait(&path)?;
@@ -466,19 +151,25 @@ impl Journal {
             process: Process::this()?,
             announced: 0,
             open: Vec::new(),
+            anywhere,
             dut: None,
             copy: None,
         })
     }
 
     /// Keeps a copy of what is open from now on.
-    pub(crate) fn keep_copy(&mut self, copy: JournalCopy) {
+    pub(crate) fn keep_copy(&mut self, copy: Box<dyn KeepCopy>) {
         self.copy = Some(copy);
     }
 
-    /// Says where programs that undo something run from now on.
-    pub(crate) fn enter_dut(&mut self, dut: Entrance) {
+    /// Says what undoes changes until all of them are undone.
+    pub(crate) fn enter_dut(&mut self, dut: Rc<dyn CarryOut>) {
         self.dut = Some(dut);
+    }
+
+    /// What undoes changes now.
+    fn here(&self) -> &dyn CarryOut {
+        &**self.dut.as_ref().unwrap_or(&self.anywhere)
     }
 
     /// Writes down, durably, what is about to be changed and what undoes it.
@@ -508,7 +199,7 @@ impl Journal {
         Turn::wait(&self.path)?.append(&lines)?;
         self.open.extend(announced);
         if let Some(copy) = &self.copy {
-            copy.append(&lines)?;
+            copy.append(&text_of(&lines))?;
         }
         Ok(ids)
     }
@@ -548,41 +239,32 @@ impl Journal {
     /// When it cannot be undone; it then stays open.
     pub(crate) fn undo(&mut self, id: &ChangeId) -> Result<(), LabError> {
         if let Some(place) = self.open.iter().position(|change| &change.id == id) {
-            self.open[place].undo.carry_out(self.dut.as_ref())?;
+            self.here().carry_out(&self.open[place].undo)?;
             let lines = [Line::Undone { id: id.clone() }];
             Turn::wait(&self.path)?.append(&lines)?;
             self.open.remove(place);
             if let Some(copy) = &self.copy {
-                copy.append(&lines)?;
+                copy.append(&text_of(&lines))?;
             }
         }
         Ok(())
     }
 
-    /// Has the host that is entered undo the latest changes, as many as are commands there, by one errand: what takes
-    /// time is the way. Those that it could not undo stay open, and whoever undoes them one by one learns why.
-    fn undo_in_one_errand(&mut self) -> Vec<Line> {
-        let Some(connection) = self.dut.as_ref().and_then(Entrance::connection) else {
-            return Vec::new();
-        };
-        let mut errands = Vec::new();
-        for change in self.open.iter().rev() {
-            // The copy has to outlive what it tells of.
-            match errand_to(connection.destination(), &change.undo) {
-                Some(errand) if !change.is_of_copy() => errands.push(errand),
-                _ => break,
-            }
-        }
-        let Ok(outputs) = connection.run_all_with_input(&errands) else {
-            return Vec::new();
-        };
+    /// Has the latest changes undone at once, as many as can be. Those that could not be undone stay open, and whoever
+    /// undoes them one by one learns why.
+    fn undo_at_once(&mut self) -> Vec<Line> {
+        // The copy has to outlive what it tells of.
+        let latest = self.open.iter().rev();
+        let latest = latest.take_while(|change| !change.is_of_copy());
+        let undos: Vec<&Undo> = latest.map(|change| &change.undo).collect();
+        let undone = self.here().carry_out_at_once(&undos);
         let mut done = Vec::new();
-        let begin = self.open.len() - errands.len();
-        let latest = self.open.split_off(begin);
-        for (change, output) in latest.into_iter().zip(outputs.into_iter().rev()) {
-            match output {
-                Some(_) => done.push(Line::Undone { id: change.id }),
-                None => self.open.push(change),
+        let latest = self.open.split_off(self.open.len() - undone.len());
+        for (change, is_undone) in latest.into_iter().zip(undone.into_iter().rev()) {
+            if is_undone {
+                done.push(Line::Undone { id: change.id });
+            } else {
+                self.open.push(change);
             }
         }
         done
@@ -596,14 +278,14 @@ impl Journal {
     pub(crate) fn undo_all(&mut self) -> Result<(), LabError> {
         let mut first_error = Ok(());
         let mut left = Vec::new();
-        let mut done = self.undo_in_one_errand();
+        let mut done = self.undo_at_once();
         while let Some(change) = self.open.pop() {
             // The copy has to outlive what it tells of.
             if change.is_of_copy() && !left.is_empty() {
                 left.insert(0, change);
                 continue;
             }
-            match change.undo.carry_out(self.dut.as_ref()) {
+            match self.here().carry_out(&change.undo) {
                 Ok(()) => done.push(Line::Undone { id: change.id }),
                 Err(error) => {
                     let is_way_gone = error.is_of_a_connection();
@@ -621,22 +303,6 @@ impl Journal {
             Turn::wait(&self.path)?.append(&done)?;
         }
         first_error
-    }
-}
-
-/// A command that undoes something on a host that is reached so, and what it reads.
-fn errand_to(destination: &Destination, undo: &Undo) -> Option<Errand> {
-    if undo.destination().as_ref() != Some(destination) {
-        return None;
-    }
-    match undo {
-        Undo::OnHost {
-            arguments, input, ..
-        } => Some(Errand {
-            words: arguments.clone(),
-            input: input.clone(),
-        }),
-        _ => None,
     }
 }
 
@@ -748,13 +414,8 @@ impl Turn {
 
     /// Appends lines; they are durable when this returns.
     fn append(&mut self, lines: &[Line]) -> Result<(), LabError> {
-        let mut text = String::new();
-        for line in lines {
-            text += &serde_json::to_string(line).expect("a line is plain data");
-            text.push('\n');
-        }
         self.file
-            .write_all(text.as_bytes())
+            .write_all(text_of(lines).as_bytes())
             .and_then(|()| self.file.sync_all())
             .map_err(failed("appending to", &self.path))
     }
@@ -820,11 +481,19 @@ mod tests {
         change(number, Undo::RemoveNamespace { name })
     }
 
-    fn text(lines: &[Line]) -> String {
-        lines
-            .iter()
-            .map(|line| serde_json::to_string(line).unwrap() + "\n")
-            .collect()
+    /// Undoes what is ours.
+    #[derive(Debug)]
+    struct Ours;
+
+    impl CarryOut for Ours {
+        fn carry_out(&self, undo: &Undo) -> Result<(), LabError> {
+            match undo {
+                Undo::RemoveNamespace { name } if name.starts_with("fwdlab-") => Ok(()),
+                _ => Err(LabError::NotRestored {
+                    leftover: undo.to_string(),
+                }),
+            }
+        }
     }
 
     #[test]
@@ -833,7 +502,7 @@ mod tests {
         let undone = Line::Undone {
             id: first.id.clone(),
         };
-        let whole = text(&[
+        let whole = text_of(&[
             Line::Change(first),
             Line::Change(second.clone()),
             undone.clone(),
@@ -841,7 +510,7 @@ mod tests {
         ]);
         assert_eq!(open_changes(&whole).unwrap(), std::slice::from_ref(&second));
         // The last line, cut at any place, does not count.
-        let torn = text(&[Line::Change(second.clone())]) + &text(&[Line::Change(removal(3))]);
+        let torn = text_of(&[Line::Change(second.clone())]) + &text_of(&[Line::Change(removal(3))]);
         for end in torn.find('\n').unwrap() + 1..torn.len() {
             assert_eq!(
                 open_changes(&torn[..end]).unwrap(),
@@ -853,7 +522,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_none_is_named() {
-        let text = text(&[Line::Change(removal(1))]) + "{\"record\":\"else\"}\n";
+        let text = text_of(&[Line::Change(removal(1))]) + "{\"record\":\"else\"}\n";
         let (line, what) = open_changes(&text).unwrap_err();
         assert_eq!(line, 2);
         assert!(what.contains("unknown variant `else`"), "{what}");
@@ -878,7 +547,7 @@ mod tests {
     fn a_torn_line_is_cut_before_the_next_one_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("dut.jsonl");
-        fs::write(&path, text(&[Line::Change(removal(1))]) + "{\"reco").unwrap();
+        fs::write(&path, text_of(&[Line::Change(removal(1))]) + "{\"reco").unwrap();
         Turn::wait(&path)
             .unwrap()
             .append(&[Line::Change(removal(2))])
@@ -894,7 +563,7 @@ mod tests {
     fn a_journal_says_what_this_process_has_open_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join("a/b");
-        let mut journal = Journal::open(&directory, "dut").unwrap();
+        let mut journal = Journal::open(&directory, "dut", Rc::new(Ours)).unwrap();
         let other_path = directory.join("dut.jsonl");
         let undo = || Undo::RemoveNamespace {
             name: "fwdlab-1-2-never-there".into(),
@@ -916,7 +585,7 @@ mod tests {
     #[test]
     fn what_cannot_be_undone_stays_open_and_the_rest_is_done() {
         let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), "dut").unwrap();
+        let mut journal = Journal::open(folder.path(), "dut", Rc::new(Ours)).unwrap();
         let wrong = Undo::RemoveNamespace {
             name: "not ours".into(),
         };
@@ -934,23 +603,6 @@ mod tests {
         assert_eq!(open[0].what, "wrong");
     }
 
-    #[test]
-    fn the_folder_is_where_the_user_keeps_state() {
-        let directory = |is_root, xdg: Option<&str>, home: Option<&str>| {
-            state_directory_of(is_root, xdg.map(Into::into), home.map(Into::into))
-        };
-        assert_eq!(directory(true, Some("/s"), None), Some("/s/fwdlab".into()));
-        assert_eq!(
-            directory(true, Some("relative"), Some("/root")),
-            Some("/var/lib/fwdlab".into())
-        );
-        assert_eq!(
-            directory(false, None, Some("/home/a")),
-            Some("/home/a/.local/state/fwdlab".into())
-        );
-        assert_eq!(directory(false, Some(""), None), None);
-    }
-
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text: String) {
@@ -966,7 +618,7 @@ mod tests {
                     if is_change { Line::Change(change) } else { Line::Undone { id: change.id } }
                 })
                 .collect();
-            let text = text(&lines);
+            let text = text_of(&lines);
             prop_assert!(open_changes(&text[..cut.min(text.len())]).is_ok());
         }
     }

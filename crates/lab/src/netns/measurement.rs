@@ -1,6 +1,7 @@
 //! One block in the `netns` lab, from its set-up to its last slice.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use fwdlab_traffic::{
 
 use super::probe::{send_probe, show_probe};
 use super::quiet::Load;
+use super::undo::WithDut;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::settled;
 use crate::counters::{Drops, difference, drops};
@@ -24,7 +26,7 @@ use crate::drop_reasons::DropReasons;
 use crate::dut::{Dut, FORWARDER_DROPPED, Site};
 use crate::environment::steal_s;
 use crate::interference::cost_ns;
-use crate::journal::{Changes, Entrance, Journal, Undo};
+use crate::journal::{Changes, Journal, Undo};
 use crate::probe::FailedProbe;
 use crate::profiler::Place;
 use crate::tester::IngressControl;
@@ -93,8 +95,8 @@ impl<'a> Measurement<'a> {
             changes.0.announce(what, Undo::RemoveNamespace { name })?;
         }
         let topology = Topology::build()?;
-        let entrance = Entrance::Namespace(topology.dut().entrance()?);
-        changes.0.enter_dut(entrance);
+        let dut = WithDut(topology.dut().entrance()?);
+        changes.0.enter_dut(Rc::new(dut));
         let interface = topology.generator_interface();
         if tester != Tester::Ebpf {
             topology.take_frames_of_sockets_in_polls()?;

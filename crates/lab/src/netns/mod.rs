@@ -4,14 +4,18 @@
 mod measurement;
 mod probe;
 mod quiet;
+mod undo;
 
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{Direction, Lab, Placement, PlannedBlock, Resolved, Tester};
 use fwdlab_stats::as_f64;
 use fwdlab_sys::Interrupts;
 use fwdlab_traffic::TrafficError;
+
+pub(crate) use self::undo::ThisMachine;
 
 use self::measurement::{Family, Measurement};
 use crate::block::{BlockOutcome, BlockStart, LabEvent};
@@ -20,7 +24,6 @@ use crate::dut::Dut;
 use crate::journal::Journal;
 use crate::placement::{load_unavailable, placement};
 use crate::profiler::{Place, unavailable};
-use crate::restore::{Leftover, Whose, restore_all};
 use crate::tester::TesterChoice;
 use crate::topology::counting;
 use crate::validity::AskedLoad;
@@ -46,7 +49,6 @@ pub struct NetnsLab {
     placement: Placement,
     interrupts: Interrupts,
     journal: Journal,
-    leftovers: Vec<Leftover>,
     choice: TesterChoice,
 }
 
@@ -69,17 +71,16 @@ impl NetnsLab {
         })
     }
 
-    /// Opens the lab: puts back what killed runs left, chooses the CPUs, and the best tester that works.
+    /// Opens the lab: chooses the CPUs, and the best tester that works.
     ///
     /// # Errors
-    /// `Cpu`, `NotRestored`, or what the kernel refuses.
+    /// `Cpu`, or what the kernel refuses.
     pub fn open(
         resolved: &Resolved,
         state_directory: &Path,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let journal = Journal::open(state_directory, JOURNAL)?;
-        let leftovers = restore_all(state_directory, Whose::ThisMachine)?;
+        let journal = Journal::open(state_directory, JOURNAL, Rc::new(ThisMachine))?;
         let placement = placement(resolved, &fwdlab_sys::online_cpus()?)?;
         prove_cpu_is_free(placement.load_cpu)?;
         prove_cpu_is_free(placement.forwarding_cpu())?;
@@ -97,7 +98,6 @@ impl NetnsLab {
             placement,
             interrupts,
             journal,
-            leftovers,
             choice: TesterChoice::probe()?,
         })
     }
@@ -120,12 +120,6 @@ impl NetnsLab {
     #[must_use]
     pub fn profiles_unavailable(&self) -> Option<&str> {
         self.profiles_unavailable.as_deref()
-    }
-
-    /// What killed runs had left, and was put back.
-    #[must_use]
-    pub fn leftovers(&self) -> &[Leftover] {
-        &self.leftovers
     }
 
     /// Who runs where.

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use fwdlab_lab::{Leftover, LeftoverState, NetnsLab, OnFailure, Topology, Undo, Whose};
+use fwdlab_lab::{Lab, Leftover, LeftoverState, NetnsLab, OnFailure, Topology, Undo, Whose};
 use fwdlab_model::AddressFamily;
 
 use crate::rig::{experiment, own_namespaces, own_the_machine, rulesets, run};
@@ -224,7 +224,7 @@ fn every_kind_of_change_is_put_back_once() {
     assert_eq!(words, ["failed"]);
     let resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
-    let Err(error) = NetnsLab::open(&resolved, state.path(), interrupts) else {
+    let Err(error) = Lab::open(&resolved, state.path(), interrupts) else {
         panic!("the machine is not as it was");
     };
     assert!(error.to_string().contains("could not run false"), "{error}");
@@ -241,7 +241,7 @@ fn every_kind_of_change_is_put_back_once() {
     assert_eq!(words, ["forgotten"]);
     assert_eq!(states(&fwdlab_lab::leftovers(state.path()).unwrap()), []);
     assert_eq!(std::fs::read(&path).unwrap(), b"");
-    NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
+    Lab::open(&resolved, state.path(), interrupts).unwrap();
 }
 
 #[test]

@@ -9,19 +9,19 @@ use super::files::{
     ConfigSet, LOADER_CONFIGURATION, remove_file, run_with_writable_root, save_configuration,
     with_tunables, without_tunables, write_file,
 };
-use super::slices::{Slices, is_on_slice};
+use super::slices::Slices;
 use super::text::{boot_environments, boot_time_s};
 use crate::LabError;
-use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, NextBoot, reboot};
+use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, NextBoot};
 use crate::hosts::dut::{announce, is_refused};
 use crate::hosts::ssh::Connection;
-use crate::journal::{Journal, Undo};
+use crate::journal::{Journal, Until};
 
 /// The mode of a file that neither owner nor set has: the loader's configuration.
 const MODE: u32 = 0o644;
 
 /// What boots a FreeBSD host.
-pub(super) struct Loader {
+pub(in crate::hosts) struct Loader {
     /// The sets of the experiment, by their folders.
     pub(super) sets: BTreeMap<PathBuf, ConfigSet>,
     /// Whether images are booted.
@@ -46,6 +46,11 @@ pub(super) enum KernelChoice {
 }
 
 impl Loader {
+    /// One that chooses nothing: a host boots with the files that are there.
+    pub(in crate::hosts) fn by_itself() -> Self {
+        Self::new(BTreeMap::new(), false)
+    }
+
     pub(super) fn new(sets: BTreeMap<PathBuf, ConfigSet>, has_images: bool) -> Self {
         Self {
             sets,
@@ -308,19 +313,13 @@ fn announce_boot(
     owners: &BTreeMap<String, Option<String>>,
     time_max: Duration,
 ) -> Result<(), LabError> {
-    let destination = connection.destination();
     let BootId::BeganAt(boot_time_s) = by_itself.id else {
         unreachable!("boots of FreeBSD are told by when they began");
     };
     // The latest is undone first.
     journal.announce(
-        format!("what host {} has booted", destination.host),
-        Undo::RebootFreebsd {
-            host: destination.host.clone(),
-            ssh_config: destination.config.clone(),
-            boot_time_s,
-            time_s_max: time_max.as_secs(),
-        },
+        format!("what host {} has booted", connection.host()),
+        connection.undo_by_boot(Until::Itself { boot_time_s }, time_max),
     )?;
     let kept = "what the host keeps of /etc".to_owned();
     announce(connection, journal, kept, &save_configuration(), "")?;
@@ -351,47 +350,6 @@ pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
         kernel: answer(1).to_owned(),
         command_line: Vec::new(),
     })
-}
-
-/// Boots a host, whose files are as they were, unless it is still in the boot that it was found in.
-pub(crate) fn boot_by_itself(
-    connection: &Connection,
-    boot_time_s: i64,
-    time_max: Duration,
-) -> Result<(), LabError> {
-    let now = boot(connection)?.id;
-    if now.is(&BootId::BeganAt(boot_time_s)) {
-        return Ok(());
-    }
-    boot_again(connection, &now, time_max)
-}
-
-/// Boots a host, of which another slice was made active, unless its root is on that slice.
-pub(crate) fn boot_from_slice(
-    connection: &Connection,
-    slice: &str,
-    time_max: Duration,
-) -> Result<(), LabError> {
-    if is_on_slice(connection, slice)? {
-        return Ok(());
-    }
-    boot_again(connection, &boot(connection)?.id, time_max)?;
-    if is_on_slice(connection, slice)? {
-        return Ok(());
-    }
-    Err(wrong(
-        connection,
-        format!("it was to boot from {slice}, and has not; see what `gpart show` tells there"),
-    ))
-}
-
-fn boot_again(connection: &Connection, now: &BootId, time_max: Duration) -> Result<(), LabError> {
-    reboot(
-        connection,
-        &Loader::new(BTreeMap::new(), false),
-        now,
-        time_max,
-    )
 }
 
 fn wrong(connection: &Connection, why: String) -> LabError {

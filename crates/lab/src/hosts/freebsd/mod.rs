@@ -14,7 +14,7 @@ mod slices;
 mod text;
 mod watch;
 
-pub(crate) use self::boot::{boot_by_itself, boot_from_slice};
+pub(super) use self::boot::Loader;
 pub(super) use self::dut::FreebsdDut;
 pub(super) use self::reached::network;
-pub(super) use self::slices::image_writer;
+pub(super) use self::slices::{image_writer, is_on_slice};

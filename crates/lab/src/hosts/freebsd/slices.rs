@@ -17,7 +17,7 @@ use super::files::{save_configuration, write_file};
 use crate::LabError;
 use crate::hosts::dut::{announce, is_refused};
 use crate::hosts::ssh::Connection;
-use crate::journal::{Journal, Undo};
+use crate::journal::{Journal, Until};
 
 /// Where it stands which file systems are mounted: on each slice the root is another.
 const FSTAB: &str = "/etc/fstab";
@@ -168,16 +168,11 @@ impl Slices {
         journal: &mut Journal,
         time_max: Duration,
     ) -> Result<(), LabError> {
-        let destination = connection.destination();
+        let slice = self.owners.to_string();
         // The latest is undone first.
         journal.announce(
-            format!("the slice that host {} has booted from", destination.host),
-            Undo::RebootFromSlice {
-                host: destination.host.clone(),
-                ssh_config: destination.config.clone(),
-                slice: self.owners.to_string(),
-                time_s_max: time_max.as_secs(),
-            },
+            format!("the slice that host {} has booted from", connection.host()),
+            connection.undo_by_boot(Until::Slice { slice }, time_max),
         )?;
         let what = format!("the slice that {} boots from", self.owners.disk);
         announce(
@@ -325,7 +320,7 @@ pub(in crate::hosts) fn image_writer(connection: &Connection) -> Result<String, 
 }
 
 /// Whether the root of a host is on a slice of that name.
-pub(super) fn is_on_slice(connection: &Connection, name: &str) -> Result<bool, LabError> {
+pub(in crate::hosts) fn is_on_slice(connection: &Connection, name: &str) -> Result<bool, LabError> {
     let (root, _) = look(connection)?;
     Ok(root.to_string() == name)
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::grub::{self, ENTRY};
 use crate::LabError;
-use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, NextBoot, reboot};
-use crate::hosts::ssh::{Connection, whole_file};
-use crate::journal::{Journal, Undo};
+use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, NextBoot};
+use crate::hosts::ssh::{Connection, Errand, whole_file};
+use crate::journal::{Journal, Until};
 
 /// Where GRUB keeps its configuration, and the program that chooses what boots next.
 const GRUBS: [(&str, &str); 2] = [
@@ -20,7 +20,7 @@ const GRUBS: [(&str, &str); 2] = [
 const UNCHOOSE: &str = "program=${0%reboot}editenv; ! command -v \"$program\" >/dev/null || \"$program\" - unset next_entry";
 
 /// What boots a Linux host.
-pub(super) struct Grub;
+pub(in crate::hosts) struct Grub;
 
 impl BootLoader for Grub {
     fn look(&self, connection: &Connection) -> Result<Boot, LabError> {
@@ -163,35 +163,23 @@ impl Site<'_> {
         path: &str,
         owners: Option<&str>,
     ) -> Result<(), LabError> {
-        let destination = self.connection.destination();
+        let by_itself = Until::Kernel {
+            kernel: self.by_itself.kernel.clone(),
+            command_line: self.by_itself.command_line.clone(),
+        };
         journal.announce(
-            format!("what host {} has booted", destination.host),
-            Undo::Reboot {
-                host: destination.host.clone(),
-                ssh_config: destination.config.clone(),
-                kernel: self.by_itself.kernel.clone(),
-                command_line: self.by_itself.command_line.clone(),
-                time_s_max: self.time_max.as_secs(),
-            },
+            format!("what host {} has booted", self.connection.host()),
+            self.connection.undo_by_boot(by_itself, self.time_max),
         )?;
-        let (arguments, input) = match owners {
-            Some(text) => (whole_file(path).to_vec(), text),
-            None => (vec!["rm", "-f", path], ""),
+        let owners_file = match owners {
+            Some(text) => Errand::reading(&whole_file(path), text),
+            None => Errand::of(&["rm", "-f", path]),
         };
-        let undo = Undo::OnHost {
-            host: destination.host.clone(),
-            ssh_config: destination.config.clone(),
-            arguments: arguments.into_iter().map(str::to_owned).collect(),
-            input: input.to_owned(),
-        };
+        let undo = self.connection.undo_by(owners_file);
         journal.announce(format!("the entry {ENTRY:?} of GRUB"), undo)?;
         // An entry that is gone is not to be chosen; where GRUB has booted it, the choice is gone already.
-        let undo = Undo::OnHost {
-            host: destination.host.clone(),
-            ssh_config: destination.config.clone(),
-            arguments: ["sh", "-c", UNCHOOSE, chooser].map(str::to_owned).to_vec(),
-            input: String::new(),
-        };
+        let unchosen = Errand::of(&["sh", "-c", UNCHOOSE, chooser]);
+        let undo = self.connection.undo_by(unchosen);
         journal.announce(format!("that GRUB boots {ENTRY:?} once"), undo)?;
         Ok(())
     }
@@ -248,18 +236,4 @@ pub(in crate::hosts) fn find_grub(
          /boot/grub2/grub.cfg"
             .to_owned(),
     ))
-}
-
-/// Boots a host as it boots by itself, unless that is what has booted there, and waits until it answers.
-pub(crate) fn boot_by_itself(
-    connection: &Connection,
-    kernel: &str,
-    command_line: &[String],
-    time_max: Duration,
-) -> Result<(), LabError> {
-    let before = boot(connection)?;
-    if before.kernel == kernel && before.command_line == command_line {
-        return Ok(());
-    }
-    reboot(connection, &Grub, &before.id, time_max)
 }

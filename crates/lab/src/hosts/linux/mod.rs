@@ -12,8 +12,7 @@ mod set_up;
 mod stacks;
 mod watch;
 
-pub(crate) use self::boot::boot_by_itself;
-pub(super) use self::boot::find_grub;
+pub(super) use self::boot::{Grub, find_grub};
 pub(super) use self::dut::{BALANCER, LinuxDut};
 pub(super) use self::forwarder::Forwarder;
 pub(super) use self::reached::network;

@@ -1,0 +1,91 @@
+//! Taking back, over ssh, what was changed on a host.
+
+use std::time::Duration;
+
+use super::boot::{BootId, BootLoader, reboot};
+use super::freebsd::{Loader, is_on_slice};
+use super::linux::Grub;
+use super::ssh::{Connection, Errand};
+use crate::LabError;
+use crate::journal::{BootUntil, CarryOut, Destination, Undo, Until};
+
+/// Over a connection for each change.
+impl CarryOut for Destination {
+    fn carry_out(&self, undo: &Undo) -> Result<(), LabError> {
+        match undo {
+            Undo::OnHost {
+                at,
+                arguments,
+                input,
+            } if at == self => self.run_once(arguments, input).map(|_| ()),
+            _ => Connection::open(self.clone())?.carry_out(undo),
+        }
+    }
+}
+
+impl CarryOut for Connection {
+    fn carry_out(&self, undo: &Undo) -> Result<(), LabError> {
+        match undo {
+            Undo::OnHost {
+                at,
+                arguments,
+                input,
+            } if at == self.destination() => self.run(arguments, input).map(|_| ()),
+            Undo::Boot(boot) if boot.at == *self.destination() => boot_until(self, boot),
+            Undo::OnHost { at, .. } | Undo::Boot(BootUntil { at, .. }) => at.carry_out(undo),
+            Undo::RemoveNamespace { .. } | Undo::Run { .. } | Undo::WriteSysctl { .. } => {
+                Err(LabError::NotRestored {
+                    leftover: format!("could not {undo}, which is of the controller, on a host"),
+                })
+            }
+        }
+    }
+
+    fn carry_out_at_once(&self, undos: &[&Undo]) -> Vec<bool> {
+        let errands: Vec<Errand> = undos
+            .iter()
+            .map_while(|undo| match undo {
+                Undo::OnHost {
+                    at,
+                    arguments,
+                    input,
+                } if at == self.destination() => Some(Errand::reading(arguments, input)),
+                _ => None,
+            })
+            .collect();
+        // What takes time is the way.
+        let outputs = self.run_all_with_input(&errands).unwrap_or_default();
+        outputs.iter().map(Option::is_some).collect()
+    }
+}
+
+/// Boots a host until it has booted into something, unless it has already, and waits until it answers.
+fn boot_until(connection: &Connection, boot: &BootUntil) -> Result<(), LabError> {
+    let loader: Box<dyn BootLoader> = match boot.until {
+        Until::Kernel { .. } => Box::new(Grub),
+        Until::Itself { .. } | Until::Slice { .. } => Box::new(Loader::by_itself()),
+    };
+    let booted = loader.look(connection)?;
+    let has_booted = || match &boot.until {
+        Until::Kernel {
+            kernel,
+            command_line,
+        } => Ok(booted.kernel == *kernel && booted.command_line == *command_line),
+        Until::Itself { boot_time_s } => Ok(booted.id.is(&BootId::BeganAt(*boot_time_s))),
+        Until::Slice { slice } => is_on_slice(connection, slice),
+    };
+    if has_booted()? {
+        return Ok(());
+    }
+    let time_max = Duration::from_secs(boot.time_s_max);
+    reboot(connection, &*loader, &booted.id, time_max)?;
+    match &boot.until {
+        Until::Slice { slice } if !is_on_slice(connection, slice)? => Err(LabError::Host {
+            host: connection.host().to_owned(),
+            why: format!(
+                "it was to boot from {slice}, and has not; see what `gpart show` tells there"
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
