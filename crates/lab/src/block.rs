@@ -19,8 +19,8 @@ use crate::cpu_account::{Taken, competitors};
 use crate::cpu_speed::SpeedLog;
 use crate::interference::{counted, rate_basis, tell_undisturbed};
 use crate::profiler::Profiler;
+use crate::sample::{Sample, longest_gap, usual_gap};
 use crate::validity::{self, AskedLoad, TrialEvidence};
-use crate::watch::{Sample, longest_gap, usual_gap};
 
 /// A CPU that is busy for less of its time is not shown.
 const AT_WORK_RATIO_MIN: f64 = 0.1;

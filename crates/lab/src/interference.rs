@@ -9,7 +9,8 @@ use fwdlab_stats::as_f64;
 
 use crate::LabError;
 use crate::cpu_account::CpuAccount;
-use crate::watch::{Sample, gaps, usual_gap, watch};
+use crate::sample::{Sample, gaps, usual_gap};
+use crate::watch::watch;
 
 /// Writes into a block's slices what was left undisturbed of them, and in what the load had its CPUs to itself; tells the
 /// calibration loop's undisturbed time.

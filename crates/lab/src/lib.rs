@@ -28,6 +28,7 @@ mod profiler;
 mod program;
 mod restore;
 mod router;
+mod sample;
 mod tester;
 mod topology;
 mod validity;

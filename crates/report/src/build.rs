@@ -17,7 +17,8 @@ use crate::competition;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::judge::judge;
-use crate::profiles::{self, ProfileEvidence, ProfilesSection};
+use crate::profile_sections::ProfilesSection;
+use crate::profiles::{self, ProfileEvidence};
 use crate::report::{
     AgainSection, ComparisonSection, CpuSection, CpusSection, DesignSection, DisturbanceSection,
     EventsSection, FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,

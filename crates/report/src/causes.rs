@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::format::{counted, percent_range};
-use crate::profiles::{ProfilesSection, left_out};
+use crate::profile_sections::ProfilesSection;
+use crate::profiles::left_out;
 use crate::report::{Report, Warning};
 use crate::text::columns;
 

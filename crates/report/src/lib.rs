@@ -24,6 +24,7 @@ mod factorial;
 mod findings;
 mod gate;
 mod imported;
+mod json;
 mod judge;
 mod labels;
 mod lint;
@@ -32,6 +33,7 @@ mod netbenches;
 mod offered_load;
 mod page;
 mod preview;
+mod profile_sections;
 mod profiles;
 mod readme;
 mod report;
@@ -62,7 +64,7 @@ pub use preview::{
     Claim, ComparisonPreview, Detectable, Difference, MethodPreview, PREVIEW_SCHEMA_VERSION,
     Preview, Reckoned, VariantPreview,
 };
-pub use profiles::{
+pub use profile_sections::{
     CostSection, FrameSection, OverheadSection, ProfileDifference, ProfileSection, ProfilesSection,
     RejectedProfile,
 };

@@ -21,7 +21,6 @@ use crate::evidence::{Scope, attempts};
 use crate::imported::ImportedReport;
 use crate::render;
 use crate::report::{Direction, Report};
-use crate::text;
 
 /// So many lines of a file are shown of those that differ.
 const SHOWN_MAX: usize = 3;
@@ -518,11 +517,6 @@ fn figure_length(text: &str) -> usize {
         length = at + character.len_utf8();
     }
     sign + length
-}
-
-/// A path as people read it.
-pub(crate) fn shown(path: &Path) -> String {
-    text::one_line(&path.display().to_string())
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime, Tester};
 
 use crate::factorial::FactorialRow;
 use crate::format;
-use crate::profiles::{self, CostSection, ProfileDifference, ProfilesSection};
+use crate::profile_sections::{CostSection, ProfileDifference, ProfilesSection};
+use crate::profiles;
 use crate::report::{
     ComparisonSection, CpusSection, EventsSection, OrderEffectSection, ReferenceRow, Report, Row,
     VerdictSection, Warning,

@@ -7,7 +7,6 @@ use fwdlab_archive::Loaded;
 use fwdlab_archive::catalogue::{Over, Problem, RateRow, ResultsRow, Series, Table};
 use fwdlab_archive::export::Export;
 use fwdlab_archive::lint::{Finding, Rule};
-use serde::Serialize;
 
 use crate::audit::AuditReport;
 use crate::catalogue;
@@ -15,6 +14,7 @@ use crate::compare::CompareReport;
 use crate::error::ReportError;
 use crate::gate::GateResult;
 use crate::imported::ImportedReport;
+use crate::json::pretty;
 use crate::page;
 use crate::preview::{self, Preview};
 use crate::profiles::{ProfileEvidence, flame_graphs};
@@ -51,13 +51,6 @@ pub fn distributions_svg(report: &Report) -> String {
 /// [`ReportError::Json`].
 pub fn json(report: &Report) -> Result<String, ReportError> {
     pretty(report)
-}
-
-pub(crate) fn pretty(value: &impl Serialize) -> Result<String, ReportError> {
-    let mut text =
-        serde_json::to_string_pretty(value).map_err(|source| ReportError::Json { source })?;
-    text.push('\n');
-    Ok(text)
 }
 
 /// What `fwdlab report --summary` prints, with what became of the conditions that the run was held against.

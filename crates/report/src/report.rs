@@ -12,7 +12,7 @@ use fwdlab_stats::Method;
 use crate::cpu_time::CpuTimeRow;
 use crate::factorial::FactorialSection;
 use crate::offered_load::OfferedLoadRow;
-use crate::profiles::{ProfileDifference, ProfilesSection};
+use crate::profile_sections::{ProfileDifference, ProfilesSection};
 use crate::totals::{ConservationTotals, FlowsSection};
 
 /// Version of `report.json`.

@@ -1,5 +1,7 @@
 //! Names that others chose, made inert for each place where they are shown.
 
+use std::path::Path;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// One line without anything that acts instead of being read.
@@ -16,6 +18,11 @@ pub fn one_line(text: &str) -> String {
         line.extend(word.chars().map(visible));
     }
     line
+}
+
+/// A path as people read it.
+pub(crate) fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
 }
 
 /// The character, or U+FFFD where it acts.

@@ -13,7 +13,7 @@ use fwdlab_sys::{
 };
 
 use super::{Taken, printable};
-use crate::watch::Sample;
+use crate::sample::Sample;
 
 /// Threads of the kernel that serve frames where the load's own do not: one on each CPU, and those of interfaces.
 const OF_CPU: &str = "ksoftirqd/";

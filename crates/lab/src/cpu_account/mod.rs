@@ -13,7 +13,7 @@ use fwdlab_model::{AccountSource, Competitor};
 
 use self::clocks::{Clocks, ProcessTimes};
 use self::scheduler::Scheduler;
-use crate::watch::Sample;
+use crate::sample::Sample;
 
 /// A trial names so many competitors of each of its CPUs.
 const NAMED_MAX: usize = 8;

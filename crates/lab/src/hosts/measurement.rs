@@ -27,7 +27,7 @@ use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::counters::{self, Drops};
 use crate::journal::{Changes, Journal};
 use crate::probe::FailedProbe;
-use crate::watch::Sample;
+use crate::sample::Sample;
 
 /// How long the DUT's counters of drops may be behind: the drivers of some ports read their cards every two seconds.
 const DROPS_LATE_MAX: Duration = Duration::from_millis(2500);

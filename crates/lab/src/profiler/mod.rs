@@ -22,7 +22,8 @@ pub(crate) use self::symbols::Symbols;
 
 use self::judge::faults;
 use crate::LabError;
-use crate::watch::{SAMPLE_EVERY, Watch, longest_gap};
+use crate::sample::longest_gap;
+use crate::watch::{SAMPLE_EVERY, Watch};
 
 /// How often a profile is taken until it shows the load.
 const ATTEMPTS_MAX: u32 = 3;

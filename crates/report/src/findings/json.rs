@@ -4,6 +4,7 @@ use fwdlab_archive::lint::Finding;
 use serde::Serialize;
 
 use crate::error::ReportError;
+use crate::json::pretty;
 use crate::text::one_line;
 
 use super::{FINDINGS_SCHEMA_VERSION, inert};
@@ -51,5 +52,5 @@ pub(crate) fn json(findings: &[Finding]) -> Result<String, ReportError> {
             help: finding.rule.help,
         })
         .collect();
-    Ok(inert(&crate::render::pretty(&items)?))
+    Ok(inert(&pretty(&items)?))
 }

@@ -15,8 +15,7 @@ pub(crate) use terminal::{explanation, terminal};
 
 use fwdlab_archive::lint::{Evidence, Finding};
 
-use crate::lint::shown;
-use crate::text::{acts, one_line};
+use crate::text::{acts, one_line, shown};
 
 /// Version of an item of `fwdlab lint --json`.
 pub const FINDINGS_SCHEMA_VERSION: u32 = 1;

@@ -7,6 +7,7 @@ use fwdlab_archive::lint::{Finding, RULES, Rule};
 use serde_json::{Value, json};
 
 use crate::error::ReportError;
+use crate::json::pretty;
 use crate::text::one_line;
 
 use super::{excerpt, inert};
@@ -30,7 +31,7 @@ pub(crate) fn sarif(findings: &[Finding]) -> Result<String, ReportError> {
             "results": findings.iter().map(result).collect::<Vec<_>>(),
         }],
     });
-    Ok(inert(&crate::render::pretty(&log)?))
+    Ok(inert(&pretty(&log)?))
 }
 
 fn descriptor(rule: &Rule) -> Value {

@@ -3,8 +3,7 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use fwdlab_archive::lint::{Finding, Rule, Severity, Side};
 
-use crate::lint::shown;
-use crate::text::{columns, one_line, wrap_to_columns};
+use crate::text::{columns, one_line, shown, wrap_to_columns};
 
 use super::excerpt;
 

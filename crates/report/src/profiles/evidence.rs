@@ -6,8 +6,9 @@ use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::{AddressFamily, LabKind, LoadRegime, ProfileRecord, TrialRecord, VariantName};
 use fwdlab_profile::{Folded, ProfilePair, Profiled};
 
-use super::{RejectedProfile, as_f64, number};
+use super::{as_f64, number};
 use crate::evidence::{Scope, attempts};
+use crate::profile_sections::RejectedProfile;
 
 /// A profile of a trial.
 #[derive(Debug)]

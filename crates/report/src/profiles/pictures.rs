@@ -4,8 +4,9 @@ use fwdlab_model::{AddressFamily, VariantName};
 use fwdlab_profile::{Caption, CostUnit, FlameBoxes, Folded, Width, difference_boxes, flame_boxes};
 
 use super::evidence::Profiles;
-use super::{ProfileDifference, ProfileEvidence, ProfileSection, ProfilesSection, sentences};
+use super::{ProfileEvidence, sentences};
 use crate::format;
+use crate::profile_sections::{ProfileDifference, ProfileSection, ProfilesSection};
 use crate::report::Report;
 use crate::text;
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{LoadRegime, ProfileFault};
 
-use super::{
-    CostSection, FrameSection, NAMED_MAX, OverheadSection, ProfileDifference, ProfilesSection,
-};
+use super::NAMED_MAX;
 use crate::format;
+use crate::profile_sections::{
+    CostSection, FrameSection, OverheadSection, ProfileDifference, ProfilesSection,
+};
 use crate::report::{DesignSection, Report};
 use crate::text;
 
