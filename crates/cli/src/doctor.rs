@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use fwdlab_archive::{Choice, Results, write_derived};
-use fwdlab_lab::doctor::{Finding, State, control_experiment, examine, lab_noise, settle_ms};
+use fwdlab_lab::doctor::{Finding, State, control_experiment, lab_noise, settle_ms};
 use fwdlab_lab::{BlockOutcome, Lab, MachineClaim};
 use fwdlab_model::{Environment, LabKind, LabNoise, LoadRegime};
 use fwdlab_plan::PlanRun;
@@ -38,7 +38,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
     } else {
         "looking at the machine (some seconds)"
     });
-    let findings = examine(&lab, regime, &environment, &prepared, interrupts)?;
+    let findings = fwdlab_lab::examine(&lab, regime, &environment, &prepared, interrupts)?;
     let worst = findings.iter().map(|finding| finding.state).max();
     let noise = if arguments.quick || worst == Some(State::Fatal) {
         None

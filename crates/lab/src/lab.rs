@@ -3,10 +3,13 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use fwdlab_model::{Environment, Hosts, LabKind, LoadRecord, Placement, PlannedBlock, Resolved};
+use fwdlab_model::{
+    Environment, Hosts, LabKind, LoadRecord, LoadRegime, Placement, PlannedBlock, Resolved,
+};
 use fwdlab_sys::Interrupts;
 
-use crate::hosts::{Connection, HostsLab};
+use crate::doctor::{Finding, examine_netns, examine_router};
+use crate::hosts::{Connection, HostsLab, examine_hosts};
 use crate::journal::Destination;
 use crate::netns::NetnsLab;
 use crate::restore::{Whose, restore_all, restore_own_copies};
@@ -168,6 +171,26 @@ impl Lab {
             Self::Router(lab) => lab.measure(planned, session, attempt, on_event),
             Self::Hosts(lab) => lab.measure(planned, session, attempt, on_event),
         }
+    }
+}
+
+/// Looks at everything of a lab that is not measured in blocks; takes some seconds.
+///
+/// Shape: `regime` is that of the lab file; `prepared` is what [`Lab::prepare_process`] said.
+///
+/// # Errors
+/// `NoHosts`, `Cpu` where the lab file names a CPU that is not there, or `Interrupted`.
+pub fn examine(
+    lab: &fwdlab_model::Lab,
+    regime: LoadRegime,
+    environment: &Environment,
+    prepared: &Result<(), LabError>,
+    interrupts: Interrupts,
+) -> Result<Vec<Finding>, LabError> {
+    match lab.kind {
+        LabKind::Netns => examine_netns(lab, regime, environment, prepared),
+        LabKind::Router => examine_router(lab, regime, environment, interrupts),
+        LabKind::LinuxSsh | LabKind::FreebsdSsh => examine_hosts(lab, regime),
     }
 }
 

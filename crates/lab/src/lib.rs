@@ -40,7 +40,7 @@ pub use environment::environment;
 pub use error::LabError;
 pub use hosts::{HostsLab, StackWatch, serve_agent, serve_stacks};
 pub use journal::{Undo, state_directory};
-pub use lab::{Asks, Lab};
+pub use lab::{Asks, Lab, examine};
 pub use machine::MachineClaim;
 pub use netns::{NetnsLab, SETTLING_STEP};
 pub use notify::{Message, notify};

@@ -1,5 +1,6 @@
 //! What neither the compiler nor clippy checks.
 
+mod circles;
 mod edges;
 mod links;
 mod text;
@@ -28,7 +29,10 @@ pub(crate) fn run() -> Result<()> {
     ]))?)?;
     let mut problems = edges::problems(&workspace);
     problems.extend(crate_problems(&workspace));
-    for path in files()? {
+    let files = files()?;
+    let read = |path: &str| fs::read_to_string(repository().join(path)).ok();
+    problems.extend(circles::problems(&files, &read));
+    for path in files {
         // A file that is still in the index, but deleted.
         let Ok(content) = fs::read(repository().join(&path)) else {
             continue;

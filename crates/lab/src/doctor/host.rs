@@ -5,14 +5,13 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use fwdlab_model::{Environment, Lab, LabKind, LoadRecord, LoadRegime, Placement};
+use fwdlab_model::{Environment, Lab, LoadRecord, LoadRegime, Placement};
 use fwdlab_sys::Interrupts;
 
 use super::finding::Finding;
 use super::noise::control_experiment;
 use crate::cpu_account::CpuAccount;
 use crate::environment::{cpu_ticks, text};
-use crate::hosts::examine_hosts;
 use crate::placement::{load_unavailable, placement};
 use crate::router::RouterLab;
 use crate::watch::{self, prove_cpu_is_free};
@@ -36,27 +35,11 @@ const DISTURBED_RATIO_MAX: f64 = 0.05;
 /// The one-minute load average above which others want the CPUs.
 const LOAD_AVERAGE_MAX: f64 = 0.5;
 
-/// Looks at everything that is not measured in blocks; takes some seconds.
-///
-/// Shape: `regime` is that of the lab file; `prepared` is what `Lab::prepare_process` said.
+/// Looks at this machine as a lab of its kernel.
 ///
 /// # Errors
-/// `NoHosts`, `Cpu` where the lab file names a CPU that is not there, or `Interrupted`.
-pub fn examine(
-    lab: &Lab,
-    regime: LoadRegime,
-    environment: &Environment,
-    prepared: &Result<(), LabError>,
-    interrupts: Interrupts,
-) -> Result<Vec<Finding>, LabError> {
-    match lab.kind {
-        LabKind::Netns => examine_netns(lab, regime, environment, prepared),
-        LabKind::Router => examine_router(lab, regime, environment, interrupts),
-        LabKind::LinuxSsh | LabKind::FreebsdSsh => examine_hosts(lab, regime),
-    }
-}
-
-fn examine_netns(
+/// `Cpu` where the lab file names a CPU that is not there.
+pub(crate) fn examine_netns(
     lab: &Lab,
     regime: LoadRegime,
     environment: &Environment,
@@ -81,7 +64,11 @@ fn examine_netns(
 }
 
 /// Only the CPUs matter to a router inside this process: it needs nothing of the kernel.
-fn examine_router(
+/// Looks at this machine as a lab of the reference router.
+///
+/// # Errors
+/// As of [`examine_netns`], and `Interrupted`.
+pub(crate) fn examine_router(
     lab: &Lab,
     regime: LoadRegime,
     environment: &Environment,

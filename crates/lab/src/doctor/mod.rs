@@ -5,6 +5,5 @@ mod host;
 mod noise;
 
 pub use finding::{Finding, State};
-pub(crate) use host::cpu_settings;
-pub use host::examine;
+pub(crate) use host::{cpu_settings, examine_netns, examine_router};
 pub use noise::{control_experiment, lab_noise, settle_ms};
