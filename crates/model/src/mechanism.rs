@@ -128,12 +128,12 @@ fn mechanisms(kind: Option<LabKind>) -> &'static [&'static str] {
         Some(LabKind::Netns) => &[
             "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "command",
         ],
-        Some(LabKind::Router) => &["knob", "routes"],
+        Some(LabKind::Router) => &["routes", "knob"],
         Some(LabKind::FreebsdSsh) => &[
             "sysctl", "pf", "ipfw", "ipf", "loader", "kernel", "configs", "image", "command",
         ],
         Some(LabKind::LinuxSsh) => &[
-            "sysctl", "nft", "xdp", "ethtool", "sysfs", "routes", "module", "cmdline", "kernel",
+            "sysctl", "nft", "xdp", "ethtool", "sysfs", "module", "routes", "cmdline", "kernel",
             "command",
         ],
     }
