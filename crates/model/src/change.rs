@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use toml::de::DeTable;
 
-use crate::mechanism::{Levels, MECHANISMS, levels_of};
+use crate::mechanism::{Levels, MECHANISMS, described};
 use crate::resolved::LEVEL;
 use crate::toml_text::quoted;
 use crate::traffic::{FLOWS_MAX, IMIX_WORD, Load, imix};
@@ -32,20 +32,17 @@ pub struct ChangeOption {
 
 /// Every mechanism as an option of a command line.
 pub fn change_options() -> impl Iterator<Item = ChangeOption> {
-    MECHANISMS.iter().map(|mechanism| {
-        let (what, levels) = levels_of(mechanism);
-        ChangeOption {
-            mechanism,
-            word: match levels {
-                Levels::Values | Levels::ValuesOf(_) => "NAME=VALUE",
-                Levels::SwitchOf(_) => "NAME=on|off",
-                Levels::Files => "FILE",
-                Levels::Words => "WORD",
-                Levels::Numbers => "NUMBER",
-                Levels::Programs => "COMMAND",
-            },
-            what,
-        }
+    MECHANISMS.iter().map(|mechanism| ChangeOption {
+        mechanism: mechanism.key,
+        word: match mechanism.levels {
+            Levels::Values | Levels::ValuesOf(_) => "NAME=VALUE",
+            Levels::SwitchOf(_) => "NAME=on|off",
+            Levels::Files => "FILE",
+            Levels::Words => "WORD",
+            Levels::Numbers => "NUMBER",
+            Levels::Programs => "COMMAND",
+        },
+        what: mechanism.what,
     })
 }
 
@@ -154,7 +151,7 @@ impl Change {
         words: &[String],
         file: impl Fn(&str) -> String,
     ) -> Result<Self, ChangeError> {
-        let (_, levels) = levels_of(mechanism);
+        let levels = described(mechanism).map_or(Levels::Values, |described| described.levels);
         let mut factor = mechanism.to_owned();
         let mut binding = None;
         let mut sides = Vec::new();

@@ -19,6 +19,7 @@ mod references;
 pub mod resolve;
 pub mod resolved;
 pub mod schema;
+mod schema_parts;
 mod toml_text;
 mod traffic;
 mod traffic_text;

@@ -6,10 +6,10 @@
 
 use std::ops::RangeInclusive;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::document::ENTRIES_MAX;
-use crate::knob::Knob;
+use crate::schema_parts::{described, line, program, table, words};
 use crate::words::AddressFamily;
 use crate::{experiment, hosts, lab_file, mechanism, profile, traffic, variants};
 
@@ -105,7 +105,7 @@ pub fn lab() -> Value {
                     json!({
                         "description": "How each factor is set, by its name.",
                         "type": "object",
-                        "additionalProperties": binding(),
+                        "additionalProperties": mechanism::schema(),
                     }),
                 ),
             ],
@@ -611,213 +611,10 @@ fn program_file() -> Value {
     line("The fwdlab program for that host, relative to this file; the running one without.")
 }
 
-fn binding() -> Value {
-    let interfaces = json!({
-        "description": "Which of the DUT's interfaces; both by default.",
-        "type": "array",
-        "items": words("An interface.", mechanism::INTERFACES),
-        "minItems": 1,
-        "uniqueItems": true,
-    });
-    let by_level = |what: &str, meaning: Value| json!({ "description": what, "type": "object", "additionalProperties": meaning });
-    let mut binding = table(
-        &[
-            (
-                "sysctl",
-                line(
-                    "A sysctl; {dut-in} and {dut-out} stand for the DUT's interfaces, on FreeBSD {0,1} \
-                     for several devices.",
-                ),
-            ),
-            (
-                "nft",
-                by_level(
-                    "The ruleset's file of each level; \"\" is none.",
-                    json!({ "type": "string" }),
-                ),
-            ),
-            (
-                "pf",
-                by_level(
-                    "The file of pf's ruleset of each level; \"\" is none.",
-                    json!({ "type": "string" }),
-                ),
-            ),
-            (
-                "ipfw",
-                by_level(
-                    "The file of ipfw's ruleset of each level; \"\" is none.",
-                    json!({ "type": "string" }),
-                ),
-            ),
-            (
-                "ipf",
-                by_level(
-                    "The file of IP Filter's ruleset of each level; \"\" is none.",
-                    json!({ "type": "string" }),
-                ),
-            ),
-            (
-                "xdp",
-                by_level(
-                    "The XDP program of each level.",
-                    words("A program.", mechanism::XDP_PROGRAMS),
-                ),
-            ),
-            (
-                "ethtool",
-                described(
-                    "A feature of interfaces, on or off.",
-                    table(
-                        &[
-                            ("feature", line("As `ethtool -k` names it.")),
-                            ("interfaces", interfaces.clone()),
-                        ],
-                        &["feature"],
-                    ),
-                ),
-            ),
-            (
-                "sysfs",
-                described(
-                    "A file below /sys/class/net/<interface>/.",
-                    table(
-                        &[
-                            ("file", line("Path below the interface's directory.")),
-                            ("interfaces", interfaces),
-                        ],
-                        &["file"],
-                    ),
-                ),
-            ),
-            (
-                "module",
-                line("A parameter of a kernel module: module.parameter. May need a reboot."),
-            ),
-            (
-                "routes",
-                json!({ "description": "The level is the number of routes.", "const": true }),
-            ),
-            (
-                "knob",
-                words(
-                    "A knob of the reference router, by FreeBSD's name for it.",
-                    &Knob::ALL.map(|knob| (knob.name(), knob)),
-                ),
-            ),
-            (
-                "loader",
-                line(
-                    "A loader tunable of FreeBSD; {0,1} stands for several devices. Needs a reboot.",
-                ),
-            ),
-            (
-                "cmdline",
-                by_level(
-                    "What each level adds to the kernel's command line; may be \"\". Needs a reboot.",
-                    json!({ "type": "string" }),
-                ),
-            ),
-            (
-                "kernel",
-                by_level(
-                    "The kernel of each level, on Linux by its release, on FreeBSD also a boot environment. \
-                     Needs a reboot.",
-                    line("Its name."),
-                ),
-            ),
-            (
-                "configs",
-                by_level(
-                    "The folder of each level, whose files are copied to the DUT before it boots. Needs a reboot.",
-                    line("A folder, relative to this file."),
-                ),
-            ),
-            (
-                "image",
-                by_level(
-                    "The file of nanobsd's image of each level, relative to this file, which is written to the \
-                     DUT's other slice; \"\" is the system that it boots by itself. Needs a reboot.",
-                    json!({ "type": "string" }),
-                ),
-            ),
-            (
-                "command",
-                described(
-                    "Programs with their arguments; {level} stands for the level, {dut-in} and {dut-out} for the \
-                     interfaces of the DUT.",
-                    table(
-                        &[
-                            (
-                                "do",
-                                described(
-                                    "Sets the level: one list for all levels, or a table with a list for each.",
-                                    json!({ "oneOf": [
-                                        program("One for all levels: {level} in an argument stands for the level."),
-                                        by_level("One for each level.", program("Sets this level.")),
-                                    ] }),
-                                ),
-                            ),
-                            ("undo", program("Takes the level back.")),
-                            ("check", program("Prints something that holds the level.")),
-                        ],
-                        &["do", "undo"],
-                    ),
-                ),
-            ),
-            (
-                "values",
-                by_level(
-                    "What is written for each level of a sysctl, a loader tunable, a module's parameter or a file in sysfs.",
-                    json!({ "type": ["string", "integer"] }),
-                ),
-            ),
-        ],
-        &[],
-    );
-    let one_of: Vec<Value> = mechanism::MECHANISMS
-        .iter()
-        .map(|mechanism| json!({ "required": [mechanism] }))
-        .collect();
-    binding["oneOf"] = json!(one_of);
-    binding
-}
-
-/// A program and its arguments.
-fn program(what: &str) -> Value {
-    json!({
-        "description": what,
-        "type": "array",
-        "items": { "type": "string" },
-        "minItems": 1,
-    })
-}
-
 fn file(title: &str, description: &str, mut table: Value) -> Value {
     table["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     table["title"] = json!(title);
     described(description, table)
-}
-
-fn table(properties: &[(&str, Value)], required: &[&str]) -> Value {
-    let properties: Map<String, Value> = properties
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), value.clone()))
-        .collect();
-    let mut table = json!({
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": false,
-    });
-    if !required.is_empty() {
-        table["required"] = json!(required);
-    }
-    table
-}
-
-fn described(description: &str, mut schema: Value) -> Value {
-    schema["description"] = json!(description);
-    schema
 }
 
 fn tables(description: &str, least: usize, table: Value) -> Value {
@@ -836,10 +633,6 @@ fn tables(description: &str, least: usize, table: Value) -> Value {
 fn at_most(most: usize, mut list: Value) -> Value {
     list["maxItems"] = json!(most);
     list
-}
-
-fn line(description: &str) -> Value {
-    json!({ "description": description, "type": "string", "pattern": r"\S" })
 }
 
 fn text(description: &str) -> Value {
@@ -863,11 +656,6 @@ fn levels(description: &str, least: usize) -> Value {
         levels["minProperties"] = json!(least);
     }
     levels
-}
-
-fn words<T>(description: &str, words: &[(&str, T)]) -> Value {
-    let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    json!({ "description": description, "enum": words })
 }
 
 fn integer<T: Copy + Into<Value>>(description: &str, bounds: &RangeInclusive<T>) -> Value {

@@ -1,0 +1,131 @@
+//! The user's own programs.
+
+use serde_json::json;
+
+use crate::document::{Reading, Value};
+use crate::placeholder;
+use crate::resolved::{Apply, CommandBinding, LEVEL, LabKind};
+use crate::schema_parts::{self, by_level, described, table};
+
+use super::{Description, Given, Levels, Mechanism, levels};
+
+pub(crate) const KEYS: &[&str] = &["do", "undo", "check"];
+
+pub(super) const COMMAND: Description = Description {
+    key: "command",
+    what: "a setting made by commands, each in quotes",
+    levels: Levels::Programs,
+    kinds: &[LabKind::Netns, LabKind::FreebsdSsh, LabKind::LinuxSsh],
+    takes_values: false,
+    read,
+    schema,
+};
+
+fn schema() -> serde_json::Value {
+    described(
+        "Programs with their arguments; {level} stands for the level, {dut-in} and {dut-out} for the \
+         interfaces of the DUT.",
+        table(
+            &[
+                (
+                    "do",
+                    described(
+                        "Sets the level: one list for all levels, or a table with a list for each.",
+                        json!({ "oneOf": [
+                            schema_parts::program("One for all levels: {level} in an argument stands for the level."),
+                            by_level("One for each level.", schema_parts::program("Sets this level.")),
+                        ] }),
+                    ),
+                ),
+                ("undo", schema_parts::program("Takes the level back.")),
+                (
+                    "check",
+                    schema_parts::program("Prints something that holds the level."),
+                ),
+            ],
+            &["do", "undo"],
+        ),
+    )
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+    let table = reading.table(given.value, given.what, KEYS)?;
+    let apply = table
+        .required(reading, "do")
+        .and_then(|value| apply(reading, value, &table.what("do")));
+    let undo = table
+        .required(reading, "undo")
+        .and_then(|value| program(reading, value, &table.what("undo")));
+    let check = table
+        .value("check")
+        .and_then(|value| program(reading, value, &table.what("check")));
+    Some(Mechanism::Command(CommandBinding {
+        apply: apply?,
+        undo: undo?,
+        check,
+    }))
+}
+
+/// The program that sets a level: one for all of them, or a table with one for each.
+fn apply(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Apply> {
+    if value.get_ref().is_table() {
+        let programs = levels(reading, value, what, program);
+        return Some(Apply::ByLevel(programs));
+    }
+    let words = program(reading, value, what)?;
+    if !words.iter().any(|word| word.contains(LEVEL)) {
+        reading
+            .error(
+                value.span(),
+                format!("{what} does the same for every level"),
+            )
+            .with_help(format!("`{LEVEL}` in an argument stands for the level"))
+            .with_help("or write a table with a list for each level");
+    }
+    Some(Apply::Template(words))
+}
+
+/// A program on the DUT and its arguments, in which placeholders may stand.
+fn program(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Vec<String>> {
+    let arguments = arguments(reading, value, what)?;
+    let items = value.get_ref().as_array().into_iter().flatten();
+    for (argument, item) in arguments.iter().zip(items) {
+        for place in placeholder::unknown(argument, placeholder::OF_COMMANDS) {
+            let written = &argument[place];
+            let diagnostic = reading.error(item.span(), format!("unknown placeholder {written}"));
+            placeholder::explain(diagnostic, written, placeholder::OF_COMMANDS);
+        }
+    }
+    Some(arguments)
+}
+
+/// A program and its arguments; no shell sees them.
+pub(crate) fn arguments(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+) -> Option<Vec<String>> {
+    let Some(items) = value.get_ref().as_array() else {
+        reading
+            .expected(value, what, "a list of a program and its arguments")
+            .with_help("no shell takes it apart: write [\"ip\", \"link\", \"show\"]");
+        return None;
+    };
+    let mut arguments = Vec::new();
+    for item in items {
+        let text = item.get_ref().as_str().filter(|text| !text.contains('\0'));
+        let Some(text) = text else {
+            reading.expected(item, &format!("an argument of {what}"), "text");
+            return None;
+        };
+        arguments.push(text.to_owned());
+    }
+    let program = arguments.first().map_or("", String::as_str);
+    if program.is_empty() || program.contains(LEVEL) {
+        reading
+            .error(value.span(), format!("{what} names no program"))
+            .with_help(format!("the program comes first, without {LEVEL} in it"));
+        return None;
+    }
+    Some(arguments)
+}

@@ -1,0 +1,71 @@
+//! A feature of interfaces, as ethtool names it.
+
+use crate::document::Reading;
+use crate::resolved::LabKind;
+use crate::schema_parts::{described, line, table};
+
+use super::{Description, Given, Levels, Mechanism, interfaces};
+
+pub(crate) const KEYS: &[&str] = &["feature", "interfaces"];
+
+pub(super) const ETHTOOL: Description = Description {
+    key: "ethtool",
+    what: "a feature of the interfaces",
+    levels: Levels::SwitchOf("feature"),
+    kinds: &[LabKind::Netns, LabKind::LinuxSsh],
+    takes_values: false,
+    read,
+    schema,
+};
+
+fn schema() -> serde_json::Value {
+    described(
+        "A feature of interfaces, on or off.",
+        table(
+            &[
+                ("feature", line("As `ethtool -k` names it.")),
+                ("interfaces", interfaces::schema()),
+            ],
+            &["feature"],
+        ),
+    )
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+    let table = reading.table(given.value, given.what, KEYS)?;
+    let interfaces = interfaces::interfaces(reading, &table);
+    let feature = table.required_line(reading, "feature")?;
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let name = feature.get_ref();
+    if name.starts_with('-') || !name.bytes().all(is_plain) {
+        reading
+            .error(
+                feature.span(),
+                format!("{name:?} is no feature of an interface"),
+            )
+            .with_help(
+                "features are named as `ethtool -k` lists them, for example \"rx-gro-list\"",
+            );
+        return None;
+    }
+    Some(Mechanism::Ethtool(feature.into_inner(), interfaces?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::errors;
+
+    #[test]
+    fn a_feature_cannot_be_an_option() {
+        for (feature, allowed) in [
+            ("gro", true),
+            ("rx-udp-gro-forwarding", true),
+            ("--help", false),
+            ("gro off", false),
+            ("GRO", false),
+        ] {
+            let errors = errors(&format!("ethtool = {{ feature = {feature:?} }}"));
+            assert_eq!(errors.is_empty(), allowed, "{feature}\n{errors}");
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! A `[bind]` of the lab file: by which mechanism a factor is set on the DUT.
+//!
+//! A mechanism is a file: its [`Description`] says under which key it stands, what its levels are made of, which kinds of
+//! lab have it, how it is read, and what a JSON Schema says of it.
+
+mod cmdline;
+mod command;
+mod configs;
+mod ethtool;
+mod filters;
+mod image;
+mod interfaces;
+mod kernel;
+mod knob;
+mod loader;
+mod module;
+mod name;
+mod nft;
+mod routes;
+mod sysctl;
+mod sysfs;
+mod xdp;
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::document::{Reading, Table, Value};
+use crate::knob::Knob;
+use crate::resolved::{CommandBinding, DutInterface, LabKind, PacketFilter, XdpProgram};
+use crate::schema_parts::{by_level, table};
+
+#[cfg(test)]
+pub(crate) use self::command::KEYS as COMMAND_KEYS;
+pub(crate) use self::command::arguments;
+#[cfg(test)]
+pub(crate) use self::ethtool::KEYS as ETHTOOL_KEYS;
+pub(crate) use self::interfaces::INTERFACES;
+pub use self::name::devices;
+#[cfg(test)]
+pub(crate) use self::sysfs::KEYS as SYSFS_KEYS;
+
+/// What there is to know of a mechanism before anything is set by it.
+pub(crate) struct Description {
+    /// Under which it stands in a binding.
+    pub(crate) key: &'static str,
+    /// What it sets, in a few words.
+    pub(crate) what: &'static str,
+    /// What its levels are made of.
+    pub(crate) levels: Levels,
+    /// The kinds of lab that have it.
+    pub(crate) kinds: &'static [LabKind],
+    /// Whether a table beside it may say what is written for each level.
+    pub(crate) takes_values: bool,
+    /// Reads what stands under the key; none where that is an error.
+    read: fn(&mut Reading<'_>, Given<'_>) -> Option<Mechanism>,
+    /// What a JSON Schema says of it.
+    schema: fn() -> serde_json::Value,
+}
+
+/// What stands under a mechanism's key.
+struct Given<'a> {
+    /// The kind of lab; none where that is an error already.
+    kind: Option<LabKind>,
+    value: &'a Value<'a>,
+    /// What it is called in messages.
+    what: &'a str,
+    /// What is written for each level, where that is said.
+    values: Option<BTreeMap<String, String>>,
+}
+
+/// The mechanisms; a binding has one of them.
+pub(crate) const MECHANISMS: &[&Description] = &[
+    &sysctl::SYSCTL,
+    &nft::NFT,
+    &filters::PF,
+    &filters::IPFW,
+    &filters::IPF,
+    &xdp::XDP,
+    &ethtool::ETHTOOL,
+    &sysfs::SYSFS,
+    &module::MODULE,
+    &routes::ROUTES,
+    &knob::KNOB,
+    &loader::LOADER,
+    &cmdline::CMDLINE,
+    &kernel::KERNEL,
+    &configs::CONFIGS,
+    &image::IMAGE,
+    &command::COMMAND,
+];
+
+/// What the levels of a mechanism are made of, and so how a binding and its levels are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Levels {
+    /// Values of a name, which is all of the binding.
+    Values,
+    /// Values of a name that stands under this key of the binding's table.
+    ValuesOf(&'static str),
+    /// On or off, of a name that stands under this key of the binding's table.
+    SwitchOf(&'static str),
+    /// A file or a folder for each level.
+    Files,
+    /// A word of the mechanism for each level.
+    Words,
+    /// Numbers.
+    Numbers,
+    /// A program for each level.
+    Programs,
+}
+
+/// What a binding may hold.
+pub(crate) const BINDING_KEYS: &[&str] = &{
+    let mut keys = ["values"; MECHANISMS.len() + 1];
+    let mut number = 0;
+    while number < MECHANISMS.len() {
+        keys[number] = MECHANISMS[number].key;
+        number += 1;
+    }
+    keys
+};
+
+/// The mechanism of a key; none of any other word.
+pub(crate) fn described(key: &str) -> Option<&'static Description> {
+    MECHANISMS
+        .iter()
+        .copied()
+        .find(|mechanism| mechanism.key == key)
+}
+
+/// The mechanisms that a kind of lab has; all where the kind is not known.
+fn of_kind(kind: Option<LabKind>) -> impl Iterator<Item = &'static Description> {
+    let has =
+        move |mechanism: &&Description| kind.is_none_or(|kind| mechanism.kinds.contains(&kind));
+    MECHANISMS.iter().copied().filter(has)
+}
+
+fn keys<'a>(mechanisms: impl Iterator<Item = &'a Description>) -> String {
+    let keys: Vec<&str> = mechanisms.map(|mechanism| mechanism.key).collect();
+    keys.join(", ")
+}
+
+/// What a JSON Schema says of a binding.
+pub(crate) fn schema() -> serde_json::Value {
+    let mut properties: Vec<_> = MECHANISMS
+        .iter()
+        .map(|mechanism| (mechanism.key, (mechanism.schema)()))
+        .collect();
+    properties.push((
+        "values",
+        by_level(
+            "What is written for each level of a sysctl, a loader tunable, a module's parameter or a file in sysfs.",
+            json!({ "type": ["string", "integer"] }),
+        ),
+    ));
+    let mut binding = table(&properties, &[]);
+    let keys = MECHANISMS.iter().map(|mechanism| mechanism.key);
+    let one_of: Vec<_> = keys.map(|key| json!({ "required": [key] })).collect();
+    binding["oneOf"] = json!(one_of);
+    binding
+}
+
+/// How a factor is set, before its rulesets are read.
+#[derive(Debug)]
+pub(crate) enum Mechanism {
+    /// A key, and the value of each level where the levels are not the values.
+    Sysctl(Spanned<String>, Option<BTreeMap<String, String>>),
+    /// For each level the ruleset's file, relative to the lab file; empty is no ruleset.
+    Nft(BTreeMap<String, Spanned<String>>),
+    /// For each level the file of a packet filter of FreeBSD, as for nftables.
+    Ruleset(PacketFilter, BTreeMap<String, Spanned<String>>),
+    /// For each level the program.
+    Xdp(BTreeMap<String, XdpProgram>),
+    /// A feature of interfaces.
+    Ethtool(String, Vec<DutInterface>),
+    /// A file below interfaces' directories, and the value of each level as for a sysctl.
+    Sysfs(String, Vec<DutInterface>, Option<BTreeMap<String, String>>),
+    /// A module and a parameter of it, and the value of each level as for a sysctl.
+    Module(String, String, Option<BTreeMap<String, String>>),
+    /// The level is a number of routes.
+    Routes,
+    /// The user's own programs.
+    Command(CommandBinding),
+    /// A knob of the reference router.
+    Knob(Knob),
+    /// A tunable, and the value of each level as for a sysctl.
+    Loader(String, Option<BTreeMap<String, String>>),
+    /// For each level the parameters that are added to the kernel's command line; may be none.
+    CommandLine(BTreeMap<String, String>),
+    /// For each level the kernel or boot environment.
+    Kernel(BTreeMap<String, String>),
+    /// For each level a folder of files that are copied to the DUT, relative to the lab file.
+    Configs(BTreeMap<String, Spanned<String>>),
+    /// For each level the file of an image, relative to the lab file; empty is the owner's system.
+    Image(BTreeMap<String, Spanned<String>>),
+}
+
+impl Mechanism {
+    /// Reads `[bind."factor"]` of a lab; none where that is an error.
+    ///
+    /// Shape: without a kind the lab's is an error already, and no mechanism is held to it.
+    pub(crate) fn read(
+        reading: &mut Reading<'_>,
+        kind: Option<LabKind>,
+        factor: &str,
+        value: &Value<'_>,
+    ) -> Option<Self> {
+        let name = format!("[bind.{factor:?}]");
+        let table = reading.table(value, &name, BINDING_KEYS)?;
+        let mechanisms = MECHANISMS.iter().copied();
+        let given = mechanisms.filter(|mechanism| table.value(mechanism.key).is_some());
+        let given: Vec<&Description> = given.collect();
+        if given.is_empty()
+            && MECHANISMS
+                .iter()
+                .any(|mechanism| table.is_misspelt(mechanism.key))
+        {
+            return None;
+        }
+        let &[mechanism] = given.as_slice() else {
+            let message = if given.is_empty() {
+                format!("{name} has no mechanism")
+            } else {
+                format!(
+                    "{name} has more than one mechanism ({})",
+                    keys(given.iter().copied())
+                )
+            };
+            reading
+                .error(table.span, message)
+                .with_help(format!("give one of: {}", keys(of_kind(kind))));
+            return None;
+        };
+        let key = mechanism.key;
+        let what = table.what(key);
+        let value = table.value(key)?;
+        if let Some(kind) = kind.filter(|kind| !mechanism.kinds.contains(kind)) {
+            reading
+                .error(
+                    value.span(),
+                    format!("a lab of kind {kind} sets nothing by `{key}`"),
+                )
+                .with_help(format!("give one of: {}", keys(of_kind(Some(kind)))));
+            return None;
+        }
+        let values = values(reading, &table, mechanism);
+        let given = Given {
+            kind,
+            value,
+            what: &what,
+            values,
+        };
+        (mechanism.read)(reading, given)
+    }
+}
+
+/// The file of a ruleset or an image; empty text is none, so this is not the text of one line.
+fn file_or_none(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+) -> Option<Spanned<String>> {
+    match value.get_ref().as_str() {
+        Some("") => Some(Spanned::new(value.span(), String::new())),
+        _ => reading.line(value, what),
+    }
+}
+
+/// A table from levels to what each of them means to a mechanism.
+fn levels<T>(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+    mut read: impl FnMut(&mut Reading<'_>, &Value<'_>, &str) -> Option<T>,
+) -> BTreeMap<String, T> {
+    let mut levels = BTreeMap::new();
+    for (level, value) in reading.entries(value, what) {
+        let level = *level.get_ref();
+        if let Some(meaning) = read(reading, value, &format!("level {level:?}")) {
+            levels.insert(level.to_owned(), meaning);
+        }
+    }
+    levels
+}
+
+/// The `values` beside a mechanism that writes values.
+fn values(
+    reading: &mut Reading<'_>,
+    table: &Table<'_>,
+    mechanism: &Description,
+) -> Option<BTreeMap<String, String>> {
+    let value = table.value("values")?;
+    if !mechanism.takes_values {
+        let taking = MECHANISMS.iter().filter(|mechanism| mechanism.takes_values);
+        let taking: Vec<&str> = taking.map(|mechanism| mechanism.key).collect();
+        let (last, others) = taking.split_last().unwrap_or((&"none", &[]));
+        let message = format!("`{}` takes no `values`", mechanism.key);
+        reading.error(value.span(), message).with_help(format!(
+            "`values` go with {} and {last}, whose levels may be words",
+            others.join(", ")
+        ));
+        return None;
+    }
+    let what = table.what("values");
+    Some(levels(reading, value, &what, |reading, value, what| {
+        let written = match value.get_ref() {
+            DeValue::Integer(_) => reading
+                .integer(value, what, i64::MIN..=i64::MAX)?
+                .to_string(),
+            DeValue::String(_) => reading.line(value, what)?.into_inner(),
+            _ => {
+                reading.expected(value, what, "one line of text or a whole number");
+                return None;
+            }
+        };
+        Some(written)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::diagnostic::{Diagnostics, Source};
+    use crate::lab_file::LabFile;
+
+    use super::{LabKind, MECHANISMS, of_kind};
+
+    pub(super) fn errors(binding: &str) -> String {
+        errors_in("netns", binding)
+    }
+
+    pub(super) fn errors_in(kind: &str, binding: &str) -> String {
+        let source = Arc::new(Source {
+            path: "x.toml".into(),
+            text: format!("kind = {kind:?}\n[bind.f]\n{binding}\n"),
+            is_quotable: true,
+        });
+        let mut diagnostics = Diagnostics::default();
+        LabFile::parse(&source, &mut diagnostics);
+        diagnostics.render(false)
+    }
+
+    #[test]
+    fn the_guide_lists_the_mechanisms_of_each_kind_of_lab() {
+        let guide = include_str!("../../../../docs/experiment-file.md");
+        for kind in [
+            LabKind::Netns,
+            LabKind::Router,
+            LabKind::LinuxSsh,
+            LabKind::FreebsdSsh,
+        ] {
+            let keys = of_kind(Some(kind)).map(|mechanism| format!("`{}`", mechanism.key));
+            let row = format!("| `\"{kind}\"` | {} |", keys.collect::<Vec<_>>().join(", "));
+            assert!(guide.lines().any(|line| line == row), "no row {row}");
+        }
+    }
+
+    #[test]
+    fn every_mechanism_is_some_labs() {
+        for mechanism in MECHANISMS {
+            assert!(!mechanism.kinds.is_empty(), "{}", mechanism.key);
+            // The bindings of a lab of any kind have it under one key.
+            let others = MECHANISMS.iter().filter(|other| other.key == mechanism.key);
+            assert_eq!(others.count(), 1, "{}", mechanism.key);
+        }
+    }
+}

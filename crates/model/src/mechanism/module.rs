@@ -1,0 +1,47 @@
+//! A parameter of a kernel module of Linux.
+
+use toml::Spanned;
+
+use crate::document::Reading;
+use crate::resolved::LabKind;
+use crate::schema_parts::line;
+
+use super::{Description, Given, Levels, Mechanism};
+
+pub(super) const MODULE: Description = Description {
+    key: "module",
+    what: "a parameter of a kernel module",
+    levels: Levels::Values,
+    kinds: &[LabKind::LinuxSsh],
+    takes_values: true,
+    read,
+    schema,
+};
+
+fn schema() -> serde_json::Value {
+    line("A parameter of a kernel module: module.parameter. May need a reboot.")
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+    let parameter = reading.line(given.value, given.what)?;
+    let (module, parameter) = module_parameter(reading, &parameter)?;
+    Some(Mechanism::Module(module, parameter, given.values))
+}
+
+/// `module.parameter`, both as they stand below `/sys/module`.
+fn module_parameter(reading: &mut Reading<'_>, name: &Spanned<String>) -> Option<(String, String)> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let is_name = |part: &str| !part.is_empty() && part.bytes().all(is_plain);
+    match name.get_ref().split_once('.') {
+        Some((module, parameter)) if is_name(module) && is_name(parameter) => {
+            Some((module.replace('-', "_"), parameter.to_owned()))
+        }
+        _ => {
+            let message = format!("{:?} is no parameter of a module", name.get_ref());
+            reading.error(name.span(), message).with_help(
+                "write module.parameter, as `modinfo -p MODULE` lists them: \"ixgbe.max_vfs\"",
+            );
+            None
+        }
+    }
+}

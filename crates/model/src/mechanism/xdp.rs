@@ -1,0 +1,34 @@
+//! XDP programs.
+
+use crate::document::{Reading, Value};
+use crate::resolved::{LabKind, XdpProgram};
+use crate::schema_parts::{by_level, words};
+
+use super::{Description, Given, Levels, Mechanism, levels};
+
+const PROGRAMS: &[(&str, XdpProgram)] = &[("off", XdpProgram::Off), ("fib", XdpProgram::Fib)];
+
+pub(super) const XDP: Description = Description {
+    key: "xdp",
+    what: "the XDP program: off or fib",
+    levels: Levels::Words,
+    kinds: &[LabKind::Netns, LabKind::LinuxSsh],
+    takes_values: false,
+    read,
+    schema,
+};
+
+fn schema() -> serde_json::Value {
+    by_level(
+        "The XDP program of each level.",
+        words("A program.", PROGRAMS),
+    )
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+    let program = |reading: &mut Reading<'_>, value: &Value<'_>, what: &str| {
+        reading.word(value, what, PROGRAMS)
+    };
+    let programs = levels(reading, given.value, given.what, program);
+    Some(Mechanism::Xdp(programs))
+}

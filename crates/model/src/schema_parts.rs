@@ -1,0 +1,52 @@
+//! What JSON Schemas of the files are put together from.
+
+use serde_json::{Map, Value, json};
+
+/// A table of fixed keys.
+pub(crate) fn table(properties: &[(&str, Value)], required: &[&str]) -> Value {
+    let properties: Map<String, Value> = properties
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), value.clone()))
+        .collect();
+    let mut table = json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        table["required"] = json!(required);
+    }
+    table
+}
+
+/// A schema with a description.
+pub(crate) fn described(description: &str, mut schema: Value) -> Value {
+    schema["description"] = json!(description);
+    schema
+}
+
+/// One line of text.
+pub(crate) fn line(description: &str) -> Value {
+    json!({ "description": description, "type": "string", "pattern": r"\S" })
+}
+
+/// One of some words.
+pub(crate) fn words<T>(description: &str, words: &[(&str, T)]) -> Value {
+    let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+    json!({ "description": description, "enum": words })
+}
+
+/// A table from levels to what each of them means.
+pub(crate) fn by_level(what: &str, meaning: Value) -> Value {
+    json!({ "description": what, "type": "object", "additionalProperties": meaning })
+}
+
+/// A program and its arguments.
+pub(crate) fn program(what: &str) -> Value {
+    json!({
+        "description": what,
+        "type": "array",
+        "items": { "type": "string" },
+        "minItems": 1,
+    })
+}
