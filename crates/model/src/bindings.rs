@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use toml::Spanned;
 
+use crate::binding::{Apply, Binding, DutInterface, Upload, Values};
 use crate::diagnostic::{Diagnostics, list, suggest};
 use crate::document::Reading;
 use crate::experiment::{ExperimentFile, FactorEntry, written};
@@ -14,7 +15,6 @@ use crate::lab_file::LabFile;
 use crate::mechanism::{INTERFACES, Mechanism, devices};
 use crate::placeholder;
 use crate::resolve::{Read, beside, open, read_or_said};
-use crate::resolved::{Apply, Binding, DutInterface, Upload, Values};
 use crate::words::Level;
 
 /// The lab's own routes at the least; at the most about what the Internet's table holds.

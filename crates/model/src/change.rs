@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use toml::de::DeTable;
 
+use crate::binding::LEVEL;
 use crate::mechanism::{Levels, MECHANISMS, described};
-use crate::resolved::LEVEL;
 use crate::toml_text::quoted;
 use crate::traffic::{FLOWS_MAX, IMIX_WORD, Load, imix};
 use crate::traffic_text::FrameSizes;

@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use crate::binding::DutInterface;
 use crate::document::{Reading, Table};
+use crate::kind::LabKind;
 use crate::lab_file::CPU;
 use crate::mechanism::arguments;
 use crate::resolve::beside;
-use crate::resolved::{DutInterface, LabKind};
 
 pub(crate) const SSH_KEYS: &[&str] = &["config"];
 pub(crate) const DUT_KEYS: &[&str] = &[

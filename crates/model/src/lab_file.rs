@@ -9,8 +9,9 @@ use toml::Spanned;
 use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::{Reading, Table};
 use crate::hosts::{Hosts, hosts};
+use crate::kind::LabKind;
 use crate::mechanism::{Mechanism, arguments};
-use crate::resolved::{LabKind, Notify, RouterLab, RouterTester};
+use crate::resolved::{Notify, RouterLab, RouterTester};
 use crate::words::LoadRegime;
 
 pub(crate) const FILE_KEYS: &[&str] = &[

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod binding;
 mod bindings;
 pub mod change;
 pub mod diagnostic;
@@ -8,7 +9,8 @@ mod document;
 mod experiment;
 mod hosts;
 pub mod imported;
-pub mod knob;
+pub mod kind;
+mod knob;
 mod lab_file;
 mod mechanism;
 mod placeholder;
@@ -26,12 +28,16 @@ mod traffic_text;
 mod variants;
 pub mod words;
 
+pub use binding::{
+    Apply, Binding, CommandBinding, DutInterface, PacketFilter, Upload, Values, XdpProgram,
+};
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use hosts::{
     DutHost, GeneratorHost, HostTesterKind, Hosts, REBOOT_S_MAX, ReceiverHost, TesterHost,
 };
+pub use kind::LabKind;
 pub use knob::{Knob, KnobLevels};
 pub use mechanism::devices;
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
@@ -46,10 +52,9 @@ pub use record::{
 };
 pub use resolve::{Files, Loaded, Read, load, load_lab, ruleset_source};
 pub use resolved::{
-    Apply, Binding, CPU_THRESHOLD_PERCENT, CommandBinding, Comparison, Design, Direction,
-    DutInterface, Factor, FirstAddresses, FrameSize, Lab, LabKind, Notify, Order, PacketFilter,
-    PortRange, Reference, ReferenceData, Resolved, RouterLab, RouterTester, Traffic, Upload,
-    Values, Variant, XdpProgram, sha256, sha256_of,
+    CPU_THRESHOLD_PERCENT, Comparison, Design, Direction, Factor, FirstAddresses, FrameSize, Lab,
+    Notify, Order, PortRange, Reference, ReferenceData, Resolved, RouterLab, RouterTester, Traffic,
+    Variant, sha256, sha256_of,
 };
 pub use toml_text::quoted;
 pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, Load, WIRE_OVERHEAD_BYTES};

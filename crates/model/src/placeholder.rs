@@ -3,8 +3,8 @@
 use std::iter::repeat_n;
 use std::ops::Range;
 
+use crate::binding::LEVEL;
 use crate::diagnostic::{Diagnostic, nearest, suggest};
-use crate::resolved::LEVEL;
 
 /// They stand for the DUT's interfaces.
 pub(crate) const OF_INTERFACES: &[&str] = &["{dut-in}", "{dut-out}"];

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
+use crate::binding::Binding;
 use crate::bindings::bindings;
 use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::Reading;
@@ -14,7 +15,7 @@ use crate::experiment::{ExperimentFile, FactorEntry};
 use crate::lab_file::LabFile;
 use crate::mechanism::Mechanism;
 use crate::references::references;
-use crate::resolved::{Binding, Design, Factor, Lab, Resolved, sha256};
+use crate::resolved::{Design, Factor, Lab, Resolved, sha256};
 use crate::variants::{check_factors, comparisons, control, variants};
 use crate::words::{LoadRegime, safe_name};
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::document::{Reading, Value};
-use crate::resolved::LabKind;
+use crate::kind::LabKind;
 use crate::schema_parts::by_level;
 
 use super::{Description, Given, Levels, Mechanism, levels};

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 
+use crate::binding::{Apply, CommandBinding, LEVEL};
 use crate::document::{Reading, Value};
+use crate::kind::LabKind;
 use crate::placeholder;
-use crate::resolved::{Apply, CommandBinding, LEVEL, LabKind};
 use crate::schema_parts::{self, by_level, described, table};
 
 use super::{Description, Given, Levels, Mechanism, levels};

@@ -1,7 +1,7 @@
 //! Folders of files that a FreeBSD host has while it boots.
 
 use crate::document::{Reading, Value};
-use crate::resolved::LabKind;
+use crate::kind::LabKind;
 use crate::schema_parts::{by_level, line};
 
 use super::{Description, Given, Levels, Mechanism, levels};

@@ -1,7 +1,7 @@
 //! A feature of interfaces, as ethtool names it.
 
 use crate::document::Reading;
-use crate::resolved::LabKind;
+use crate::kind::LabKind;
 use crate::schema_parts::{described, line, table};
 
 use super::{Description, Given, Levels, Mechanism, interfaces};

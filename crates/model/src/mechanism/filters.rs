@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::binding::PacketFilter;
 use crate::document::Reading;
-use crate::resolved::{LabKind, PacketFilter};
+use crate::kind::LabKind;
 use crate::schema_parts::by_level;
 
 use super::{Description, Given, Levels, Mechanism, file_or_none, levels};

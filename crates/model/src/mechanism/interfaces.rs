@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use crate::binding::DutInterface;
 use crate::document::{Reading, Table};
-use crate::resolved::DutInterface;
 use crate::schema_parts::words;
 
 pub(crate) const INTERFACES: &[(&str, DutInterface)] = &[

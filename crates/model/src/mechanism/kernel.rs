@@ -1,7 +1,7 @@
 //! The kernel that a host boots.
 
 use crate::document::{Reading, Value};
-use crate::resolved::LabKind;
+use crate::kind::LabKind;
 use crate::schema_parts::{by_level, line};
 
 use super::name::is_path_part;

@@ -1,8 +1,8 @@
 //! A knob of the reference router.
 
 use crate::document::Reading;
+use crate::kind::LabKind;
 use crate::knob::Knob;
-use crate::resolved::LabKind;
 use crate::schema_parts::words;
 
 use super::{Description, Given, Levels, Mechanism};

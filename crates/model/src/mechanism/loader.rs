@@ -1,7 +1,7 @@
 //! A tunable of FreeBSD's loader.
 
 use crate::document::Reading;
-use crate::resolved::LabKind;
+use crate::kind::LabKind;
 use crate::schema_parts::line;
 
 use super::name::is_freebsd_name;

@@ -27,9 +27,10 @@ use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::binding::{CommandBinding, DutInterface, PacketFilter, XdpProgram};
 use crate::document::{Reading, Table, Value};
+use crate::kind::LabKind;
 use crate::knob::Knob;
-use crate::resolved::{CommandBinding, DutInterface, LabKind, PacketFilter, XdpProgram};
 use crate::schema_parts::{by_level, table};
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use toml::Spanned;
 
 use crate::document::Reading;
-use crate::resolved::LabKind;
+use crate::kind::LabKind;
 use crate::schema_parts::line;
 
 use super::{Description, Given, Levels, Mechanism};

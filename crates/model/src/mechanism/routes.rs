@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::document::Reading;
-use crate::resolved::LabKind;
+use crate::kind::LabKind;
 
 use super::{Description, Given, Levels, Mechanism};
 

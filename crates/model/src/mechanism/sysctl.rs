@@ -2,8 +2,8 @@
 
 use crate::diagnostic::{Span, nearest, suggest};
 use crate::document::Reading;
+use crate::kind::LabKind;
 use crate::placeholder;
-use crate::resolved::LabKind;
 use crate::schema_parts::line;
 
 use super::name::{in_braces, is_freebsd_name};

@@ -1,7 +1,7 @@
 //! A file of interfaces in sysfs.
 
 use crate::document::Reading;
-use crate::resolved::LabKind;
+use crate::kind::LabKind;
 use crate::schema_parts::{described, line, table};
 
 use super::name::is_path_part;

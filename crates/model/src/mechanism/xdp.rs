@@ -1,7 +1,8 @@
 //! XDP programs.
 
+use crate::binding::XdpProgram;
 use crate::document::{Reading, Value};
-use crate::resolved::{LabKind, XdpProgram};
+use crate::kind::LabKind;
 use crate::schema_parts::{by_level, words};
 
 use super::{Description, Given, Levels, Mechanism, levels};
