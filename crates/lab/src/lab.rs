@@ -69,6 +69,10 @@ impl Lab {
             }
             kind @ (LabKind::FreebsdSsh | LabKind::LinuxSsh) => {
                 let hosts = named_hosts(&resolved.lab)?;
+                // No host is asked for traffic that would not be routed.
+                for &family in &resolved.traffic.families {
+                    crate::addresses::frames(family, &resolved.traffic)?;
+                }
                 let mut leftovers = restore_all(state_directory, Whose::Host(&hosts.dut.host))?;
                 let connection = Rc::new(Connection::open(Destination::of_dut(&hosts))?);
                 leftovers.extend(restore_own_copies(&connection, state_directory, kind)?);

@@ -165,10 +165,6 @@ impl HostsLab {
         state_directory: &Path,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        for &family in &resolved.traffic.families {
-            // That all addresses of the traffic are routed.
-            crate::addresses::frames(family, &resolved.traffic)?;
-        }
         let dut = Rc::new(Destination::of_dut(&hosts));
         let [journal, boot_journal] = [host_journal, boot_journal]
             .map(|name| Journal::open(state_directory, &name(&hosts.dut.host), dut.clone()));
