@@ -107,7 +107,7 @@ impl Lab {
     pub fn environment(&self) -> Environment {
         match self {
             Self::Netns(_) => crate::environment(),
-            Self::Router(lab) => lab.environment().clone(),
+            Self::Router(lab) => lab.environment(),
             Self::Hosts(lab) => lab.environment().clone(),
         }
     }

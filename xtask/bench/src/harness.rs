@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use fwdlab_lab::{NetnsLab, TESTER_IN, Topology};
+use fwdlab_lab::{Lab, TESTER_IN, Topology};
 use fwdlab_model::{AddressFamily, FamilyOrder, PlannedBlock, Resolved, SliceRecord, VariantName};
 use fwdlab_traffic::{Generator, Pace, Sink};
 use serde_json::json;
@@ -38,7 +38,10 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
     bench.leave_load_cpu()?;
     let resolved = experiment()?;
     let state_directory = fwdlab_lab::state_directory()?;
-    let mut lab = NetnsLab::open(&resolved, &state_directory, bench.interrupts)?;
+    let (lab, _) = Lab::open(&resolved, &state_directory, bench.interrupts)?;
+    let Lab::Netns(mut lab) = lab else {
+        unreachable!("the experiment is of this machine's kernel");
+    };
     let mut blocks: Vec<Vec<SliceRecord>> = Vec::new();
     let mut invalid_blocks = 0;
     let baseline = resolved.variants[0].name.clone();

@@ -23,7 +23,7 @@ const FOLDERS_OF_LAB: &[(&str, &[&str])] = &[
 type Module = Vec<String>;
 
 /// The files of a crate by their modules, each with those that it imports. What stands in the arguments of a macro is not
-/// looked at, nor are tests.
+/// looked at, nor are tests; what the root hands on and paths that begin with a child's name are not followed.
 struct Files {
     /// Paths from the root of the repository.
     paths: BTreeMap<Module, String>,

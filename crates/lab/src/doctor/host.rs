@@ -63,8 +63,8 @@ pub(crate) fn examine_netns(
     Ok(findings)
 }
 
-/// Only the CPUs matter to a router inside this process: it needs nothing of the kernel.
-/// Looks at this machine as a lab of the reference router.
+/// Looks at this machine as a lab of the reference router. Only the CPUs matter to one inside this process: it needs
+/// nothing of the kernel.
 ///
 /// # Errors
 /// As of [`examine_netns`], and `Interrupted`.

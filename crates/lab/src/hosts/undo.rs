@@ -17,7 +17,7 @@ impl CarryOut for Destination {
                 at,
                 arguments,
                 input,
-            } if at == self => self.run_once(arguments, input).map(|_| ()),
+            } => at.run_once(arguments, input).map(|_| ()),
             _ => Connection::open(self.clone())?.carry_out(undo),
         }
     }
@@ -61,20 +61,25 @@ impl CarryOut for Connection {
 
 /// Boots a host until it has booted into something, unless it has already, and waits until it answers.
 fn boot_until(connection: &Connection, boot: &BootUntil) -> Result<(), LabError> {
+    if let Until::Slice { slice } = &boot.until
+        && is_on_slice(connection, slice)?
+    {
+        return Ok(());
+    }
     let loader: Box<dyn BootLoader> = match boot.until {
         Until::Kernel { .. } => Box::new(Grub),
         Until::Itself { .. } | Until::Slice { .. } => Box::new(Loader::by_itself()),
     };
     let booted = loader.look(connection)?;
-    let has_booted = || match &boot.until {
+    let has_booted = match &boot.until {
         Until::Kernel {
             kernel,
             command_line,
-        } => Ok(booted.kernel == *kernel && booted.command_line == *command_line),
-        Until::Itself { boot_time_s } => Ok(booted.id.is(&BootId::BeganAt(*boot_time_s))),
-        Until::Slice { slice } => is_on_slice(connection, slice),
+        } => booted.kernel == *kernel && booted.command_line == *command_line,
+        Until::Itself { boot_time_s } => booted.id.is(&BootId::BeganAt(*boot_time_s)),
+        Until::Slice { .. } => false,
     };
-    if has_booted()? {
+    if has_booted {
         return Ok(());
     }
     let time_max = Duration::from_secs(boot.time_s_max);

@@ -31,8 +31,8 @@ pub struct RouterLab {
     load: Load,
     placement: Placement,
     choice: TesterChoice,
-    /// As it was before anything was sent.
-    environment: Environment,
+    /// As it was before anything was sent; none until the load is settled.
+    environment: Option<Environment>,
     /// Of each variant of the experiment.
     unavailable: Vec<Option<String>>,
     profiles_unavailable: Option<String>,
@@ -75,7 +75,7 @@ impl RouterLab {
             load,
             placement,
             choice,
-            environment: crate::environment(),
+            environment: None,
             unavailable,
             profiles_unavailable,
         })
@@ -88,6 +88,7 @@ impl RouterLab {
     /// # Errors
     /// What the router refuses, or the wish to stop now.
     pub fn settle_load(&mut self, first: Option<&LoadRecord>) -> Result<(), LabError> {
+        self.environment = Some(crate::environment());
         let in_turns = self.machine.in_turns(&self.resolved);
         let beside = self.machine.beside(&self.resolved)?;
         let (queues, cpus) = (self.queues(), self.machine.cpus());
@@ -141,8 +142,8 @@ impl RouterLab {
 
     /// What the machine is that forwards.
     #[must_use]
-    pub fn environment(&self) -> &Environment {
-        &self.environment
+    pub fn environment(&self) -> Environment {
+        self.environment.clone().unwrap_or_else(crate::environment)
     }
 
     /// Why this machine cannot have a variant, for each variant of the experiment.
