@@ -286,6 +286,26 @@ impl OnHost {
         Ok(all)
     }
 
+    /// Has the owner's programs set their levels of a variant; whether any did.
+    ///
+    /// # Errors
+    /// Those of the programs.
+    pub(super) fn apply_programs(
+        &mut self,
+        journal: &mut Journal,
+        variant: &Variant,
+    ) -> Result<bool, LabError> {
+        let mut any = false;
+        for (factor, level) in &variant.levels {
+            if let Some(Binding::Command(programs)) = self.bindings.get(factor) {
+                any |= self
+                    .programs
+                    .apply(&self.connection, journal, factor, level, programs)?;
+            }
+        }
+        Ok(any)
+    }
+
     /// What a command prints.
     ///
     /// # Errors

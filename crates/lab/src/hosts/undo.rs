@@ -25,12 +25,10 @@ impl CarryOut for Destination {
 
 impl CarryOut for Connection {
     fn carry_out(&self, undo: &Undo) -> Result<(), LabError> {
+        if let Some(errand) = errand_to(self.destination(), undo) {
+            return self.run(&errand.words, &errand.input).map(|_| ());
+        }
         match undo {
-            Undo::OnHost {
-                at,
-                arguments,
-                input,
-            } if at == self.destination() => self.run(arguments, input).map(|_| ()),
             Undo::Boot(boot) if boot.at == *self.destination() => boot_until(self, boot),
             Undo::OnHost { at, .. } | Undo::Boot(BootUntil { at, .. }) => at.carry_out(undo),
             Undo::RemoveNamespace { .. } | Undo::Run { .. } | Undo::WriteSysctl { .. } => {
@@ -42,20 +40,24 @@ impl CarryOut for Connection {
     }
 
     fn carry_out_at_once(&self, undos: &[&Undo]) -> Vec<bool> {
-        let errands: Vec<Errand> = undos
-            .iter()
-            .map_while(|undo| match undo {
-                Undo::OnHost {
-                    at,
-                    arguments,
-                    input,
-                } if at == self.destination() => Some(Errand::reading(arguments, input)),
-                _ => None,
-            })
-            .collect();
+        let errands = undos.iter();
+        let errands = errands.map_while(|undo| errand_to(self.destination(), undo));
+        let errands: Vec<Errand> = errands.collect();
         // What takes time is the way.
         let outputs = self.run_all_with_input(&errands).unwrap_or_default();
         outputs.iter().map(Option::is_some).collect()
+    }
+}
+
+/// The command that undoes something on a host that is reached so; none where that takes something else.
+fn errand_to(destination: &Destination, undo: &Undo) -> Option<Errand> {
+    match undo {
+        Undo::OnHost {
+            at,
+            arguments,
+            input,
+        } if at == destination => Some(Errand::reading(arguments, input)),
+        _ => None,
     }
 }
 

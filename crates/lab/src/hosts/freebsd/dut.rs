@@ -440,7 +440,6 @@ impl Dut for FreebsdDut {
     }
 
     fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError> {
-        let mut commands = Vec::new();
         for (factor, level) in &variant.levels {
             match self.host.binding(factor, level)? {
                 Binding::Sysctl { key, values } => {
@@ -449,13 +448,13 @@ impl Dut for FreebsdDut {
                         self.host.run(&["sysctl", &format!("{name}={value}")])?;
                     }
                 }
-                // One ruleset for all factors together, and one boot.
+                // One ruleset for all factors together, and one boot; the owner's programs come last.
                 Binding::Ruleset { .. }
                 | Binding::Loader { .. }
                 | Binding::Kernel(_)
                 | Binding::Configs(_)
-                | Binding::Image(_) => {}
-                Binding::Command(programs) => commands.push((factor, level, programs.clone())),
+                | Binding::Image(_)
+                | Binding::Command(_) => {}
                 _ => return Err(unbound_level(factor, level)),
             }
         }
@@ -463,16 +462,7 @@ impl Dut for FreebsdDut {
             self.filters.apply(&self.host.connection, filter, &text)?;
         }
         // The owner's programs come last, so that they find the rest in place.
-        let mut may_restart = false;
-        for (factor, level, programs) in commands {
-            may_restart |= self.host.programs.apply(
-                &self.host.connection,
-                journal,
-                factor,
-                level,
-                &programs,
-            )?;
-        }
+        let may_restart = self.host.apply_programs(journal, variant)?;
         // Many a driver restarts its port for a change, and the link is gone for seconds.
         if may_restart {
             self.await_link()?;

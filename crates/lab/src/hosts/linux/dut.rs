@@ -496,7 +496,6 @@ impl Dut for LinuxDut {
         let mut errands = Vec::new();
         let mut features = Vec::new();
         let mut routes = Vec::new();
-        let mut commands = Vec::new();
         for (factor, level) in &variant.levels {
             match self.host.binding(factor, level)? {
                 Binding::Sysctl { key, values } => {
@@ -525,13 +524,13 @@ impl Dut for LinuxDut {
                     }
                 }
                 Binding::Routes => routes.push((factor, level)),
-                // One ruleset for all factors together, one boot, and one XDP program.
+                // One ruleset for all factors together, one boot, and one XDP program; the owner's programs come last.
                 Binding::Nft(_)
                 | Binding::Xdp(_)
                 | Binding::Module { .. }
                 | Binding::CommandLine(_)
-                | Binding::Kernel(_) => {}
-                Binding::Command(programs) => commands.push((factor, level, programs.clone())),
+                | Binding::Kernel(_)
+                | Binding::Command(_) => {}
                 _ => return Err(unbound_level(factor, level)),
             }
         }
@@ -548,15 +547,7 @@ impl Dut for LinuxDut {
             self.routes.apply(connection, interface, factor, level)?;
         }
         // The owner's programs come last, so that they find the rest in place.
-        for (factor, level, programs) in commands {
-            may_restart |= self.host.programs.apply(
-                &self.host.connection,
-                journal,
-                factor,
-                level,
-                &programs,
-            )?;
-        }
+        may_restart |= self.host.apply_programs(journal, variant)?;
         if may_restart {
             self.await_link()?;
         }
