@@ -15,7 +15,7 @@ use crate::environment::{cpu_ticks, text};
 use crate::placement::{load_unavailable, placement};
 use crate::router::RouterLab;
 use crate::watch::{self, prove_cpu_is_free};
-use crate::{LabError, Topology, dut};
+use crate::{LabError, Topology, mechanism};
 
 /// Blocks of the control experiment, whose placement is looked at.
 const BLOCKS: u32 = 8;
@@ -174,7 +174,7 @@ fn kernel_features() -> Vec<Finding> {
         Ok(()) => Finding::fine(check, seen),
         Err(error) => Finding::fatal(check, error.to_string(), remedy),
     };
-    let nft = if dut::nft_is_installed() {
+    let nft = if mechanism::nft_is_installed() {
         Finding::fine("nft", "installed")
     } else {
         Finding::warning(

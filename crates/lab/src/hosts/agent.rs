@@ -22,7 +22,7 @@ use fwdlab_traffic::{
 use super::protocol::{
     Answer, Ask, Counted, Expected, HELD_MAX, Hello, PROTOCOL, SinkState, UNHEARD_MAX,
 };
-use crate::dut::{FORWARDER_DROPPED, fib_forwarder};
+use crate::mechanism::xdp::{FORWARDER_DROPPED, fib_forwarder};
 
 /// How long the frames of a probe may take to be sent.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(60);

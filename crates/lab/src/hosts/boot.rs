@@ -4,7 +4,6 @@
 //! What is chosen is chosen for one boot. What boots by itself stays the owner's: a host whose power is cut comes
 //! back as it was.
 
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use fwdlab_sys::Interrupts;
 
 use super::ssh::Connection;
 use crate::journal::Journal;
+use crate::mechanism::step::BootChoice;
 use crate::{LabError, program};
 
 /// How often a host that is booting is looked for.
@@ -25,44 +25,6 @@ const BETWEEN_REQUESTS: Duration = Duration::from_secs(10);
 const POWER_CYCLE_TIME_MAX: Duration = Duration::from_secs(120);
 /// By how much the moment of one boot may seem to move, in seconds: a clock that is set moves it too.
 const BOOT_TIME_S_TOLERANCE: i64 = 2;
-
-/// What a host boots into.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct BootChoice {
-    /// The kernel: on Linux its release, on FreeBSD its folder or boot environment; the one that boots by itself
-    /// without.
-    pub(super) kernel: Option<String>,
-    /// What the kernel is told besides: on Linux words on its command line behind those that are there by
-    /// themselves, on FreeBSD the loader's tunables, `name=value`.
-    pub(super) parameters: Vec<String>,
-    /// The folder of files that the host has while it boots.
-    pub(super) configs: Option<PathBuf>,
-    /// The image of its system; the one that it boots by itself without.
-    pub(super) image: Option<PathBuf>,
-}
-
-impl BootChoice {
-    pub(super) fn is_as_by_itself(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-impl std::fmt::Display for BootChoice {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (&self.image, &self.kernel) {
-            (Some(image), _) => write!(f, "image {}", image.display())?,
-            (None, Some(name)) => write!(f, "kernel {name}")?,
-            (None, None) => f.write_str("its own kernel")?,
-        }
-        if !self.parameters.is_empty() {
-            write!(f, " with {}", self.parameters.join(" "))?;
-        }
-        if let Some(folder) = &self.configs {
-            write!(f, " and the files of {}", folder.display())?;
-        }
-        Ok(())
-    }
-}
 
 /// Which boot a host is in.
 #[derive(Clone, Debug, PartialEq, Eq)]

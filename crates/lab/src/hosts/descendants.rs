@@ -2,7 +2,7 @@
 
 use fwdlab_sys::STARTED_MARK;
 
-use super::ssh::Errand;
+use crate::mechanism::step::Errand;
 
 /// Starts a program, behind the name of a variable and its value, with that in its environment.
 ///

@@ -1,27 +1,23 @@
 //! A DUT on its host, whatever its system: what a measurement needs of it, and what all systems do alike.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{
-    AddressFamily, Binding, CommandBinding, Direction, DutHost, Environment, Level, Resolved,
-    Variant,
-};
+use fwdlab_model::{AddressFamily, Direction, DutHost, Environment, Resolved, Variant};
 
-use super::boot::{BootChoice, BootId, BootLoader};
+use super::boot::{BootId, BootLoader};
 use super::cpu_watch::CpuWatch;
-use super::descendants;
 use super::detached::{READY, Window};
 use super::facts::{Facts, difference, restless};
-use super::ssh::{Connection, Errand};
+use super::settings::Settings;
+use super::ssh::Connection;
 use super::tester::{DutStations, Station};
 use crate::counters::Drops;
-use crate::dut::unbound_level;
-use crate::journal::{ChangeId, Journal};
+use crate::journal::Journal;
+use crate::mechanism::step::BootChoice;
 use crate::profiler::ProfileSlice;
-use crate::program::command_line;
 use crate::{Asks, LabError};
 
 /// What is wrong where ssh logs in as somebody else.
@@ -94,11 +90,19 @@ pub(super) trait Dut {
     /// `Host` where its ports do not come up in time, or it does not come to rest.
     fn has_booted(&mut self) -> Result<(), LabError>;
 
+    /// What sets it to variants.
+    fn settings(&self) -> &Settings;
+
+    /// It, with the host that it sets.
+    fn settings_mut(&mut self) -> (&mut Settings, &OnHost);
+
     /// What it has to boot for a variant.
     ///
     /// # Errors
     /// `Unbound` for a level that no binding knows.
-    fn boot_choice(&self, variant: &Variant) -> Result<BootChoice, LabError>;
+    fn boot_choice(&self, variant: &Variant) -> Result<BootChoice, LabError> {
+        self.settings().boot_choice(variant)
+    }
 
     /// All that may change how it forwards, but for what changes by itself.
     ///
@@ -137,7 +141,10 @@ pub(super) trait Dut {
     ///
     /// # Errors
     /// Those of the connection.
-    fn unavailable(&mut self, variant: &Variant, asks: Asks) -> Result<Option<String>, LabError>;
+    fn unavailable(&mut self, variant: &Variant, asks: Asks) -> Result<Option<String>, LabError> {
+        let (settings, host) = self.settings_mut();
+        settings.unavailable(host, variant, asks)
+    }
 
     /// Gives it addresses, neighbours and routes for the frames from the generator to the sink, and notes how
     /// everything was that a variant may set. What is changed is announced to the journal first.
@@ -162,20 +169,31 @@ pub(super) trait Dut {
     /// # Errors
     /// Those of the connection.
     fn release(&mut self) -> Result<(), LabError> {
-        Ok(())
+        let (settings, _) = self.settings_mut();
+        settings.abilities.release()
     }
 
     /// Sets all levels of a variant but what takes a boot.
     ///
     /// # Errors
     /// What the host refuses.
-    fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError>;
+    fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError> {
+        let (settings, host) = self.settings_mut();
+        // Many a driver restarts its port for such a change, and the link is gone for seconds.
+        if settings.apply(host, journal, variant)? {
+            self.await_link()?;
+        }
+        Ok(())
+    }
 
     /// What reads back as something else than the variant's; none where all is as asked.
     ///
     /// # Errors
     /// Those of the connection.
-    fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError>;
+    fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let (settings, host) = self.settings_mut();
+        settings.moved(host, variant)
+    }
 
     /// Frames dropped so far, by reason.
     ///
@@ -218,9 +236,6 @@ pub(super) struct OnHost {
     pub(super) connection: Rc<Connection>,
     pub(super) of: DutHost,
     pub(super) direction: Direction,
-    /// How each factor is set, with the names of its ports.
-    pub(super) bindings: BTreeMap<String, Binding>,
-    pub(super) programs: OwnPrograms,
     pub(super) boot_id: BootId,
     pub(super) mac_in: String,
     pub(super) mac_out: String,
@@ -236,74 +251,15 @@ impl OnHost {
         resolved: &Resolved,
         boot_id: BootId,
     ) -> Self {
-        let bindings = resolved.lab.bindings.iter();
-        let named = bindings.map(|(factor, binding)| {
-            let binding = binding.with_interfaces(&of.interface_in, &of.interface_out);
-            (factor.clone(), binding)
-        });
         Self {
             connection: Rc::clone(connection),
             of: of.clone(),
             direction: resolved.traffic.direction,
-            bindings: named.collect(),
-            programs: OwnPrograms::default(),
             boot_id,
             mac_in: String::new(),
             mac_out: String::new(),
             restless: BTreeSet::new(),
         }
-    }
-
-    /// How a factor is set.
-    ///
-    /// # Errors
-    /// `Unbound` where nothing says.
-    pub(super) fn binding(&self, factor: &str, level: &Level) -> Result<&Binding, LabError> {
-        self.bindings
-            .get(factor)
-            .ok_or_else(|| unbound_level(factor, level))
-    }
-
-    /// A variant's ruleset of one kind, those of several factors together; none where no factor sets one. `texts` tells
-    /// those of a binding of that kind, by their levels.
-    ///
-    /// # Errors
-    /// `Unbound` for a level that no binding knows.
-    pub(super) fn ruleset(
-        &self,
-        variant: &Variant,
-        texts: impl Fn(&Binding) -> Option<&BTreeMap<String, String>>,
-    ) -> Result<Option<String>, LabError> {
-        let mut all: Option<String> = None;
-        for (factor, level) in &variant.levels {
-            if let Some(texts) = texts(self.binding(factor, level)?) {
-                let all = all.get_or_insert_default();
-                all.push_str(meaning(texts, factor, level)?);
-                // The last line of a file need not end as one; the next ruleset starts its own.
-                all.push('\n');
-            }
-        }
-        Ok(all)
-    }
-
-    /// Has the owner's programs set their levels of a variant; whether any did.
-    ///
-    /// # Errors
-    /// Those of the programs.
-    pub(super) fn apply_programs(
-        &mut self,
-        journal: &mut Journal,
-        variant: &Variant,
-    ) -> Result<bool, LabError> {
-        let mut any = false;
-        for (factor, level) in &variant.levels {
-            if let Some(Binding::Command(programs)) = self.bindings.get(factor) {
-                any |= self
-                    .programs
-                    .apply(&self.connection, journal, factor, level, programs)?;
-            }
-        }
-        Ok(any)
     }
 
     /// What a command prints.
@@ -427,174 +383,6 @@ pub(super) fn unless_refused<T>(
     }
 }
 
-/// What a host answered to commands that only ask, by their words and without the white space around it; nothing of
-/// those that failed.
-pub(super) struct Answers {
-    host: String,
-    of: BTreeMap<Vec<String>, Option<String>>,
-}
-
-impl Answers {
-    /// Asks, by one errand.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub(super) fn ask(
-        connection: &Connection,
-        questions: Vec<Vec<String>>,
-    ) -> Result<Self, LabError> {
-        let answers = connection.run_all(&questions)?;
-        let answers = answers.into_iter();
-        let trimmed = answers.map(|answer| answer.map(|text| text.trim().to_owned()));
-        Ok(Self {
-            host: connection.host().to_owned(),
-            of: questions.into_iter().zip(trimmed).collect(),
-        })
-    }
-
-    /// Of a host that answered so.
-    #[cfg(test)]
-    pub(super) fn of<const N: usize>(host: &str, answers: [(Vec<String>, &str); N]) -> Self {
-        let answers = answers.into_iter();
-        let answers = answers.map(|(question, answer)| (question, Some(answer.to_owned())));
-        Self {
-            host: host.to_owned(),
-            of: answers.collect(),
-        }
-    }
-
-    /// The answer; none where the command failed.
-    pub(super) fn get(&self, question: &[String]) -> Option<&str> {
-        self.of.get(question)?.as_deref()
-    }
-
-    /// The answer.
-    ///
-    /// # Errors
-    /// `Host` where the command failed.
-    pub(super) fn needed(&self, question: &[String]) -> Result<&str, LabError> {
-        self.get(question)
-            .ok_or_else(|| self.wrong(format!("`{}` fails there", command_line(question))))
-    }
-
-    /// What is wrong with the host that answered.
-    pub(super) fn wrong(&self, why: String) -> LabError {
-        let host = self.host.clone();
-        LabError::Host { host, why }
-    }
-}
-
-/// A change of a host: what undoes it is announced before it is made.
-pub(super) struct Step {
-    /// For the reader.
-    pub(super) what: String,
-    pub(super) undo: Errand,
-    /// Of what it consists; doing it twice has to be the same as doing it once. Nothing where it only might be changed
-    /// later.
-    pub(super) errands: Vec<Errand>,
-}
-
-/// Announces changes, and then makes them in their order.
-///
-/// # Errors
-/// When the journal cannot be written, and what the host refuses.
-pub(super) fn change_all(
-    connection: &Connection,
-    journal: &mut Journal,
-    steps: Vec<Step>,
-) -> Result<(), LabError> {
-    let mut announced = Vec::new();
-    let mut errands = Vec::new();
-    for step in steps {
-        announced.push((step.what, connection.undo_by(step.undo)));
-        errands.extend(step.errands);
-    }
-    journal.announce_all(announced)?;
-    connection.run_in_order(&errands)
-}
-
-/// The levels that the owner's programs have set on a host, by factor, each with its changes in the order in which
-/// they are to be undone.
-#[derive(Debug, Default)]
-pub(super) struct OwnPrograms(BTreeMap<String, (Level, Vec<ChangeId>)>);
-
-impl OwnPrograms {
-    /// Nothing stands any more.
-    pub(super) fn forget(&mut self) {
-        self.0.clear();
-    }
-
-    /// Has a level set, and one that stood before undone, unless it is the same; whether anything was done.
-    ///
-    /// # Errors
-    /// Those of the programs.
-    pub(super) fn apply(
-        &mut self,
-        connection: &Connection,
-        journal: &mut Journal,
-        factor: &str,
-        level: &Level,
-        programs: &CommandBinding,
-    ) -> Result<bool, LabError> {
-        if let Some((standing, changes)) = self.0.remove(factor) {
-            if standing == *level {
-                self.0.insert(factor.to_owned(), (standing, changes));
-                return Ok(false);
-            }
-            for change in changes {
-                journal.undo(&change)?;
-            }
-        }
-        let what = format!("factor {factor:?} at level {:?}", level.to_string());
-        let mark = journal.mark();
-        let undo = Errand::of(&programs.undo(level));
-        let ending = descendants::ending(&mark);
-        // The latest is undone first: what the program has started could change the host behind the undo.
-        let mut changes = journal.announce_all([
-            (what.clone(), connection.undo_by(undo)),
-            (
-                format!("what {what} has started"),
-                connection.undo_by(ending),
-            ),
-        ])?;
-        changes.reverse();
-        self.0.insert(factor.to_owned(), (level.clone(), changes));
-        let apply = programs.apply(level);
-        match connection.run(&descendants::marked(&mark, &apply), "") {
-            Ok(_) => Ok(true),
-            // In the owner's words.
-            Err(LabError::OnHost {
-                host,
-                status,
-                stderr,
-                ..
-            }) => Err(LabError::OnHost {
-                host,
-                command: command_line(&apply),
-                status,
-                stderr,
-            }),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// Which of the owner's programs is not installed on a host; none where all are.
-///
-/// # Errors
-/// Those of the connection.
-pub(super) fn missing_program(
-    connection: &Connection,
-    programs: &CommandBinding,
-) -> Result<Option<String>, LabError> {
-    for name in programs.programs() {
-        if is_refused(connection, &["sh", "-c", "command -v -- \"$0\"", name])? {
-            return Ok(Some(format!("the program {name:?} is not installed there")));
-        }
-    }
-    Ok(None)
-}
-
 /// Whether a host refuses a command.
 ///
 /// # Errors
@@ -608,21 +396,6 @@ pub(super) fn is_refused(
         Err(LabError::OnHost { .. }) => Ok(true),
         Err(error) => Err(error),
     }
-}
-
-/// Announces what is about to be changed on a host, and the command there that undoes it.
-///
-/// # Errors
-/// When the journal cannot be written.
-pub(super) fn announce(
-    connection: &Connection,
-    journal: &mut Journal,
-    what: String,
-    undo: &[impl AsRef<str>],
-    input: &str,
-) -> Result<ChangeId, LabError> {
-    let undo = connection.undo_by(Errand::reading(undo, input));
-    journal.announce(what, undo)
 }
 
 /// Waits until nothing changes any more that may change how a host forwards: services that start late, routes that
@@ -657,36 +430,4 @@ pub(super) fn await_rest(
         }
         before = now;
     }
-}
-
-/// What a level is bound to: a ruleset, parameters, a kernel.
-///
-/// # Errors
-/// `Unbound` where it is bound to nothing.
-pub(super) fn meaning<'a, T>(
-    meanings: &'a BTreeMap<String, T>,
-    factor: &str,
-    level: &Level,
-) -> Result<&'a T, LabError> {
-    meanings
-        .get(&level.to_string())
-        .ok_or_else(|| unbound_level(factor, level))
-}
-
-/// The word for a truth value.
-pub(super) fn on_or_off(level: &Level) -> &'static str {
-    match level {
-        Level::Boolean(true) => "on",
-        _ => "off",
-    }
-}
-
-/// What is said of a setting that is not what was asked.
-pub(super) fn said(setting: &str, asked: &str, seen: &str) -> String {
-    LabError::ReadBack {
-        setting: setting.to_owned(),
-        asked: asked.to_owned(),
-        seen: seen.trim().to_owned(),
-    }
-    .to_string()
 }

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use fwdlab_model::LabKind;
 
-use super::ssh::{Connection, Errand};
+use super::ssh::Connection;
 use crate::LabError;
 use crate::journal::{FoundCopy, KeepCopy, Undo, found};
+use crate::mechanism::step::Errand;
 
 /// Appends its standard input to a file of a folder, durably. What stood there torn ends where this begins.
 const APPEND: &str =

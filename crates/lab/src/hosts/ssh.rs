@@ -16,6 +16,7 @@ use fwdlab_model::Hosts;
 use tempfile::TempDir;
 
 use crate::journal::{BootUntil, Destination, Undo, Until};
+use crate::mechanism::step::{Answers, Errand};
 use crate::{LabError, program};
 
 /// How long it may take until a host has let us in.
@@ -140,36 +141,13 @@ impl Destination {
     }
 }
 
-/// A command of a host, and what it reads.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Errand {
-    pub(crate) words: Vec<String>,
-    pub(crate) input: String,
-}
-
-impl Errand {
-    /// One that reads nothing.
-    pub(crate) fn of(words: &[impl AsRef<str>]) -> Self {
-        Self::reading(words, "")
-    }
-
-    /// One that reads a text.
-    pub(crate) fn reading(words: &[impl AsRef<str>], input: &str) -> Self {
-        let words = words.iter().map(|word| word.as_ref().to_owned());
-        Self {
-            words: words.collect(),
-            input: input.to_owned(),
-        }
-    }
-
-    /// As a line of a script for the host's shell, of which it reads nothing.
-    fn shell(&self) -> String {
-        let command = quoted(&self.words);
-        if self.input.is_empty() {
-            format!("{command} </dev/null")
-        } else {
-            format!("{} | {command}", quoted(&["printf", "%s", &self.input]))
-        }
+/// A command as a line of a script for the host's shell, of which it reads nothing.
+fn shell(errand: &Errand) -> String {
+    let command = quoted(&errand.words);
+    if errand.input.is_empty() {
+        format!("{command} </dev/null")
+    } else {
+        format!("{} | {command}", quoted(&["printf", "%s", &errand.input]))
     }
 }
 
@@ -293,7 +271,7 @@ impl Connection {
         let mark = mark();
         let mut script = String::new();
         for errand in commands {
-            let command = errand.shell();
+            let command = shell(errand);
             script += &format!("{command} 2>/dev/null; printf '\n{mark}%d\n' $?\n");
         }
         let printed = self.run(&["sh", "-s"], &script)?;
@@ -311,6 +289,31 @@ impl Connection {
         })
     }
 
+    /// Asks, by one errand, commands that change nothing.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run), but for commands that fail.
+    pub(crate) fn ask(&self, questions: Vec<Vec<String>>) -> Result<Answers, LabError> {
+        let printed = self.run_all(&questions)?.into_iter();
+        let printed = printed.map(|text| text.map(|text| text.trim().to_owned()));
+        Ok(Answers {
+            host: self.host().to_owned(),
+            printed: questions.into_iter().zip(printed).collect(),
+            ..Answers::default()
+        })
+    }
+
+    /// What a command complains of; none where it succeeds.
+    ///
+    /// # Errors
+    /// `Ssh` where the connection cannot be had.
+    pub(crate) fn complaint(&self, errand: &Errand) -> Result<Option<String>, LabError> {
+        match self.run(&errand.words, &errand.input) {
+            Err(LabError::OnHost { stderr, .. }) => Ok(Some(stderr)),
+            done => done.map(|_| None),
+        }
+    }
+
     /// Runs several commands on the host, one after the other up to the first that fails, by one errand. Where the
     /// connection breaks all of them are run again: doing that has to be the same as doing it once.
     ///
@@ -323,7 +326,7 @@ impl Connection {
         let mark = mark();
         let mut script = String::new();
         for (number, errand) in commands.iter().enumerate() {
-            let command = errand.shell();
+            let command = shell(errand);
             script += &format!(
                 "{command} >/dev/null || {{ printf '\n{mark}%d %d\n' {number} $? >&2; exit 1; }}\n"
             );

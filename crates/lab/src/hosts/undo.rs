@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::boot::{BootId, BootLoader, reboot};
 use super::freebsd::{Loader, is_on_slice};
 use super::linux::Grub;
-use super::ssh::{Connection, Errand};
+use super::ssh::Connection;
 use crate::LabError;
 use crate::journal::{BootUntil, CarryOut, Destination, Undo, Until};
+use crate::mechanism::step::Errand;
 
 /// Over a connection for each change.
 impl CarryOut for Destination {

@@ -6,16 +6,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::files::{
-    ConfigSet, LOADER_CONFIGURATION, remove_file, run_with_writable_root, save_configuration,
-    with_tunables, without_tunables, write_file,
+    remove_file, run_with_writable_root, save_configuration, with_tunables, without_tunables,
+    write_file,
 };
 use super::slices::Slices;
-use super::text::{boot_environments, boot_time_s};
+use super::text::boot_time_s;
 use crate::LabError;
-use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, NextBoot};
-use crate::hosts::dut::{announce, is_refused};
+use crate::hosts::boot::{Boot, BootId, BootLoader, NextBoot};
+use crate::hosts::changes::announce;
+use crate::hosts::dut::is_refused;
 use crate::hosts::ssh::Connection;
 use crate::journal::{Journal, Until};
+use crate::mechanism::configs::{ConfigSet, LOADER_CONFIGURATION};
+use crate::mechanism::kernel::{KernelChoice, boot_environments};
+use crate::mechanism::step::BootChoice;
 
 /// The mode of a file that neither owner nor set has: the loader's configuration.
 const MODE: u32 = 0o644;
@@ -34,15 +38,6 @@ pub(in crate::hosts) struct Loader {
     standing: BTreeMap<String, Option<String>>,
     /// The kernels whose next boot stands in the journal.
     announced: BTreeSet<String>,
-}
-
-/// How a kernel is chosen for the next boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KernelChoice {
-    /// By its folder in `/boot`.
-    Folder,
-    /// As a boot environment.
-    BootEnvironment,
 }
 
 impl Loader {
@@ -288,21 +283,9 @@ impl BootLoader for Loader {
 ///
 /// # Errors
 /// Those of the connection.
-pub(super) fn kernel_choice(
-    connection: &Connection,
-    name: &str,
-) -> Result<Option<KernelChoice>, LabError> {
-    let file = format!("/boot/{name}/kernel");
-    if !is_refused(connection, &["test", "-e", &file])? {
-        return Ok(Some(KernelChoice::Folder));
-    }
-    let listed = match connection.run(&["bectl", "list", "-H"], "") {
-        Ok(listed) => listed,
-        Err(LabError::OnHost { .. }) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let is_there = boot_environments(&listed).contains_key(name);
-    Ok(is_there.then_some(KernelChoice::BootEnvironment))
+fn kernel_choice(connection: &Connection, name: &str) -> Result<Option<KernelChoice>, LabError> {
+    let answers = connection.ask(KernelChoice::questions(name).to_vec())?;
+    Ok(KernelChoice::of(name, &answers))
 }
 
 /// What undoes all that a boot needs: files as the owner had them, and a boot with them.
@@ -361,8 +344,8 @@ fn wrong(connection: &Connection, why: String) -> LabError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::files::SetFile;
     use super::*;
+    use crate::mechanism::configs::SetFile;
 
     #[test]
     fn files_are_a_sets_or_else_the_owners_and_tunables_stand_behind() {

@@ -4,26 +4,9 @@
 //! A set may hold keys. What stands in a file goes to the host and, of the owner's, to the journal that puts it
 //! back: no message and no record has any of it.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-
-use fwdlab_sys::Input;
-
-use crate::LabError;
-
-/// Where the loader finds an owner's tunables.
-pub(super) const LOADER_CONFIGURATION: &str = "/boot/loader.conf.local";
-
 /// Between what fwdlab's tunables stand, behind the owner's text.
 const BEGIN: &str = "# fwdlab's, taken out again: begin";
 const END: &str = "# fwdlab's, taken out again: end";
-
-/// More is no set of configuration files.
-const FILES_MAX: usize = 1000;
-const BYTES_MAX: u64 = 4 << 20;
 
 /// Makes a root that can be read only writable until the script ends: a host that boots with a writable root that
 /// is not meant to be one panics the next time (nanobsd).
@@ -79,74 +62,6 @@ pub(super) fn is_one_line(command: &[impl AsRef<str>]) -> bool {
     })
 }
 
-/// A file of a set.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct SetFile {
-    pub(super) text: String,
-    pub(super) mode: u32,
-}
-
-impl std::fmt::Debug for SetFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} bytes, mode {:o}", self.text.len(), self.mode)
-    }
-}
-
-/// The files of a set, by where they lie on the host.
-pub(super) type ConfigSet = BTreeMap<String, SetFile>;
-
-/// Reads a set's folder. Links are not followed, so that nothing from elsewhere gets to a host.
-///
-/// # Errors
-/// `File` where something of it cannot be read, or is no file of text.
-pub(super) fn read_set(folder: &Path) -> Result<ConfigSet, LabError> {
-    let mut set = ConfigSet::new();
-    let mut bytes = 0;
-    let mut left: Vec<(PathBuf, String)> = vec![(folder.to_owned(), String::new())];
-    while let Some((path, on_host)) = left.pop() {
-        let failed = |source| LabError::File {
-            what: "reading",
-            path: path.clone(),
-            source,
-        };
-        let wrong = |why: &str| Err(failed(io::Error::other(why.to_owned())));
-        let metadata = fs::symlink_metadata(&path).map_err(failed)?;
-        if metadata.is_dir() {
-            for entry in fs::read_dir(&path).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
-                let Ok(name) = entry.file_name().into_string() else {
-                    return wrong("names in a set of configuration files have to be UTF-8");
-                };
-                left.push((entry.path(), format!("{on_host}/{name}")));
-            }
-            continue;
-        }
-        if !metadata.is_file() {
-            return wrong("a set of configuration files holds files and folders only, no links");
-        }
-        bytes += metadata.len();
-        if set.len() >= FILES_MAX || bytes > BYTES_MAX {
-            return wrong(
-                "this is more than a set of configuration files: 1000 files of 4 MiB at the most",
-            );
-        }
-        let Ok(text) = String::from_utf8(Input::file(&path, BYTES_MAX).bytes().map_err(failed)?)
-        else {
-            return wrong("the files of a set have to be text in UTF-8");
-        };
-        let mode = metadata.permissions().mode() & 0o755;
-        set.insert(on_host, SetFile { text, mode });
-    }
-    if set.is_empty() {
-        return Err(LabError::File {
-            what: "reading",
-            path: folder.to_owned(),
-            source: io::Error::other("a set of configuration files holds at least one"),
-        });
-    }
-    Ok(set)
-}
-
 /// A loader's configuration with tunables (`name=value`) behind its owner's text; without any it is the owner's.
 pub(super) fn with_tunables(owners: &str, tunables: &[String]) -> String {
     let mut text = without_tunables(owners);
@@ -179,7 +94,9 @@ pub(super) fn without_tunables(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
     use std::process::{Command, Stdio};
 
     use proptest::prelude::*;
@@ -200,27 +117,6 @@ mod tests {
              # fwdlab's, taken out again: end\n"
         );
         assert_eq!(with_tunables(&text, &[]), "hw.ix.num_queues=\"4\"\n");
-    }
-
-    #[test]
-    fn a_set_is_read_and_nothing_from_elsewhere() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        assert!(read_set(folder.path()).is_err());
-        fs::create_dir(at("etc")).unwrap();
-        fs::write(at("etc/rc.conf"), "gateway_enable=YES\n").unwrap();
-        let set = read_set(folder.path()).unwrap();
-        assert_eq!(set.keys().collect::<Vec<_>>(), ["/etc/rc.conf"]);
-        assert!(!format!("{set:?}").contains("gateway"));
-        symlink("/etc/passwd", at("etc/passwd")).unwrap();
-        let error = read_set(folder.path()).unwrap_err().to_string();
-        assert!(
-            error.contains("etc/passwd") && error.contains("links"),
-            "{error}"
-        );
-        fs::remove_file(at("etc/passwd")).unwrap();
-        fs::write(at("etc/key"), [0xff, 0xfe]).unwrap();
-        assert!(read_set(folder.path()).is_err());
     }
 
     #[test]

@@ -7,7 +7,6 @@ mod boot;
 mod dut;
 mod facts;
 mod files;
-mod filters;
 mod ports;
 mod reached;
 mod slices;

@@ -10,10 +10,11 @@ use super::reached::network;
 use super::text::{Interface, interface, route_interface, static_routes};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
-use crate::hosts::dut::{Answers, PORTS_TIME_MAX, Step};
+use crate::hosts::dut::PORTS_TIME_MAX;
 use crate::hosts::reached::refuse_needed;
-use crate::hosts::ssh::{Connection, Errand};
+use crate::hosts::ssh::Connection;
 use crate::hosts::tester::Station;
+use crate::mechanism::step::{Answers, Errand, Step};
 
 /// What takes something back that may be gone already; what is left all the same shows in the facts.
 const QUIETLY: [&str; 4] = ["sh", "-c", "\"$@\" >/dev/null 2>&1 || :", "sh"];
@@ -74,7 +75,7 @@ impl Ports<'_> {
         let start = Instant::now();
         loop {
             let questions = self.names().map(shown).to_vec();
-            let answers = Answers::ask(self.connection, questions)?;
+            let answers = self.connection.ask(questions)?;
             let is_ready = |name: &&str| {
                 let now = interface(answers.get(&shown(name)).unwrap_or_default());
                 // Not every driver tells.
@@ -114,6 +115,7 @@ impl Ports<'_> {
                 what: format!("{name} (down)"),
                 undo: Errand::of(&["ifconfig", name, "down"]),
                 errands: vec![Errand::of(&["ifconfig", name, "up"])],
+                rehearsal: None,
             });
         }
         Ok(steps)
@@ -211,6 +213,7 @@ fn address_step(family: AddressFamily, name: &str, (address, length): Prefix) ->
         what: format!("address {with_length} of {name}"),
         undo: quietly(&[&set[..], &[&address, "-alias"]].concat()),
         errands: vec![Errand::of(&[&set[..], &[&with_length, "alias"]].concat())],
+        rehearsal: None,
     }
 }
 
@@ -224,6 +227,7 @@ fn neighbour_step(family: AddressFamily, name: &str, neighbour: IpAddr, mac: &st
         what: format!("neighbour {neighbour} of {name}"),
         undo: quietly(&[program, "-d", &neighbour]),
         errands: vec![Errand::of(&[program, set, &neighbour, mac])],
+        rehearsal: None,
     }
 }
 
@@ -239,6 +243,7 @@ fn route_step(family: AddressFamily, network: &str, gateway: &str) -> Step {
         undo: delete.clone(),
         // Deleted first, so that it may be done twice: one that is there is refused.
         errands: vec![delete, Errand::of(&route("add"))],
+        rehearsal: None,
     }
 }
 

@@ -6,7 +6,6 @@ use fwdlab_traffic::{Network, Route, TcpConnection, is_ssh_server};
 
 use super::text::{interface, listed_routes, route_interface};
 use crate::LabError;
-use crate::hosts::dut::Answers;
 use crate::hosts::reached::{Destinations, SESSION};
 use crate::hosts::ssh::Connection;
 
@@ -29,7 +28,7 @@ pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabE
     let owned =
         |words: &[&str]| -> Vec<String> { words.iter().map(|&word| word.to_owned()).collect() };
     let questions = [&INTERFACES[..], &ROUTES, &CONNECTIONS, &SESSION];
-    let answers = Answers::ask(connection, questions.map(owned).to_vec())?;
+    let answers = connection.ask(questions.map(owned).to_vec())?;
     let needed = |words: &[&str]| answers.needed(&owned(words));
 
     let mut network = Network::default();

@@ -15,7 +15,8 @@ use fwdlab_sys::Input;
 
 use super::files::{save_configuration, write_file};
 use crate::LabError;
-use crate::hosts::dut::{announce, is_refused};
+use crate::hosts::changes::announce;
+use crate::hosts::dut::is_refused;
 use crate::hosts::ssh::Connection;
 use crate::journal::{Journal, Until};
 

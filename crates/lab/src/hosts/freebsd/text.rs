@@ -331,16 +331,6 @@ pub(super) fn has_rss(configuration: &str) -> bool {
     })
 }
 
-/// The boot environments of `bectl list -H`, with what of them is active: `N` now, `R` on reboot.
-pub(super) fn boot_environments(text: &str) -> BTreeMap<String, String> {
-    let environments = text.lines().filter_map(|line| {
-        let mut words = line.split('\t');
-        let name = words.next().filter(|name| !name.is_empty())?;
-        Some((name.to_owned(), words.next()?.to_owned()))
-    });
-    environments.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -495,21 +485,13 @@ ix0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu
         assert!(!has_rss("options\tRSSI\n#options\tRSS\n"));
     }
 
-    #[test]
-    fn boot_environments_are_named() {
-        let text = "default\tNR\t/\t1.2G\t2026-11-01 10:00\nn277567\t-\t-\t10M\t2026-11-02 10:00\n";
-        let environments = boot_environments(text);
-        assert_eq!(environments["default"], "NR");
-        assert_eq!(environments["n277567"], "-");
-    }
-
     proptest! {
         #[test]
         fn any_text_is_taken_apart(text in "([a-z]{0,9}[ =:\\t\\n.<>#0-9-]{0,3}|\\PC){0,60}") {
             let _ = (interface(&text), route_interface(&text), boot_time_s(&text), sysctls(&text));
             let _ = (kernel_environment(&text), modules(&text), static_routes(&text), static_neighbours(&text));
             let _ = (stack_drops(true, &text), interface_counters(&text));
-            let _ = (queue_drops("ip", &format!("Workstreams:{text}")), boot_environments(&text), has_rss(&text));
+            let _ = (queue_drops("ip", &format!("Workstreams:{text}")), has_rss(&text));
         }
 
         #[test]

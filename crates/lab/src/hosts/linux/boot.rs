@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::grub::{self, ENTRY};
 use crate::LabError;
-use crate::hosts::boot::{Boot, BootChoice, BootId, BootLoader, NextBoot};
-use crate::hosts::ssh::{Connection, Errand, whole_file};
+use crate::hosts::boot::{Boot, BootId, BootLoader, NextBoot};
+use crate::hosts::ssh::{Connection, whole_file};
 use crate::journal::{Journal, Until};
+use crate::mechanism::step::{BootChoice, Errand};
 
 /// Where GRUB keeps its configuration, and the program that chooses what boots next.
 const GRUBS: [(&str, &str); 2] = [

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use fwdlab_model::AddressFamily;
 
-use super::routes::{self, PROTOCOL as ROUTES};
 use crate::LabError;
 use crate::hosts::facts::Facts;
 use crate::hosts::ssh::Connection;
+use crate::mechanism::routes::{self, PROTOCOL as ROUTES};
 
 /// Which boot a host is in: no fact of how it forwards, but another one is another host.
 pub(super) const BOOT_ID: &str = "boot id";

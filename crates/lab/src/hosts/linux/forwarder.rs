@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{DutHost, XdpProgram};
 
-use super::readings::link_of;
-use crate::LabError;
+use crate::hosts::dut::OnHost;
 use crate::hosts::process::AgentProcess;
 use crate::hosts::protocol::{Answer, Ask, HELD_MAX};
+use crate::hosts::settings::Abilities;
 use crate::hosts::ssh::Connection;
+use crate::mechanism::xdp::link_of;
+use crate::{Asks, LabError};
 
 const WHAT: &str = "forwarding by XDP";
 
@@ -24,44 +26,10 @@ pub(in crate::hosts) struct Forwarder {
 }
 
 impl Forwarder {
-    /// Nothing stands any more.
-    pub(super) fn forget(&mut self) {
-        self.process = None;
-        self.is_attached = false;
-    }
-
-    /// Puts a program on the DUT's ports, or takes it off. Returns whether something was changed.
-    ///
-    /// On both ports: drivers of many cards send what is redirected to them only where they have a program themselves.
-    ///
-    /// # Errors
-    /// `Host` where the DUT does not take it, or fwdlab's program does not run there, and those of the connection.
-    pub(super) fn set(
-        &mut self,
-        connection: &Rc<Connection>,
-        of: &DutHost,
-        program: XdpProgram,
-    ) -> Result<bool, LabError> {
-        let wanted = program == XdpProgram::Fib;
-        if wanted == self.is_attached {
-            return Ok(false);
-        }
-        let ask = if wanted {
-            Ask::Forward {
-                interfaces: vec![of.interface_in.clone(), of.interface_out.clone()],
-            }
-        } else {
-            Ask::StopForwarding
-        };
-        self.done(connection, of, &ask)?;
-        self.is_attached = wanted;
-        Ok(true)
-    }
-
     /// Has the DUT's kernel take the forwarder, and puts it on no port.
     ///
     /// # Errors
-    /// As of [`set`](Self::set).
+    /// As of [`attach`](Abilities::attach).
     pub(in crate::hosts) fn load(
         &mut self,
         connection: &Rc<Connection>,
@@ -87,12 +55,64 @@ impl Forwarder {
             why: format!("{WHAT}: {why}"),
         })
     }
+}
 
-    /// Takes it off the ports.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub(super) fn release(&mut self) -> Result<(), LabError> {
+impl Abilities for Forwarder {
+    /// Of the drivers only trying tells.
+    fn not_attachable(
+        &mut self,
+        host: &OnHost,
+        program: XdpProgram,
+        asks: Asks,
+    ) -> Result<Option<String>, LabError> {
+        let tried = match asks {
+            Asks::Plan => self.load(&host.connection, &host.of),
+            Asks::Run => self.attach(host, program).map(|_| ()),
+        };
+        match tried {
+            Err(LabError::Host { why, .. }) => Ok(Some(why)),
+            tried => {
+                tried?;
+                self.release()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// On both ports: drivers of many cards send what is redirected to them only where they have a program themselves.
+    fn attach(&mut self, host: &OnHost, program: XdpProgram) -> Result<bool, LabError> {
+        let wanted = program == XdpProgram::Fib;
+        if wanted == self.is_attached {
+            return Ok(false);
+        }
+        let of = &host.of;
+        let ask = if wanted {
+            Ask::Forward {
+                interfaces: vec![of.interface_in.clone(), of.interface_out.clone()],
+            }
+        } else {
+            Ask::StopForwarding
+        };
+        self.done(&host.connection, of, &ask)?;
+        self.is_attached = wanted;
+        Ok(true)
+    }
+
+    fn attached(&mut self, program: XdpProgram) -> Result<Option<u32>, LabError> {
+        match (program, &mut self.process) {
+            (XdpProgram::Fib, Some(process)) => Ok(Some(forwarded(process)?.program)),
+            _ => Ok(None),
+        }
+    }
+
+    fn dropped_frames(&mut self) -> Result<Option<u64>, LabError> {
+        let process = self.process.as_mut();
+        process
+            .map(|process| Ok(forwarded(process)?.dropped_frames))
+            .transpose()
+    }
+
+    fn release(&mut self) -> Result<(), LabError> {
         match &mut self.process {
             Some(process) if self.is_attached => {
                 process.done(WHAT, &Ask::StopForwarding)?;
@@ -103,26 +123,9 @@ impl Forwarder {
         }
     }
 
-    /// The kernel's number of what the ports are to have; none for no program.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub(super) fn number(&mut self, program: XdpProgram) -> Result<Option<u32>, LabError> {
-        match (program, &mut self.process) {
-            (XdpProgram::Fib, Some(process)) => Ok(Some(forwarded(process)?.program)),
-            _ => Ok(None),
-        }
-    }
-
-    /// Frames that it has dropped, because a route says so; none where it was never there.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub(super) fn dropped_frames(&mut self) -> Result<Option<u64>, LabError> {
-        let process = self.process.as_mut();
-        process
-            .map(|process| Ok(forwarded(process)?.dropped_frames))
-            .transpose()
+    fn forget(&mut self) {
+        self.process = None;
+        self.is_attached = false;
     }
 }
 

@@ -6,8 +6,6 @@ mod facts;
 mod forwarder;
 mod grub;
 mod reached;
-mod readings;
-mod routes;
 mod set_up;
 mod stacks;
 mod watch;

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use fwdlab_traffic::{Network, Route, SSH_PORT, TcpConnection, established, ssh_connection};
 
 use crate::LabError;
-use crate::hosts::dut::Answers;
 use crate::hosts::reached::{Destinations, SESSION};
 use crate::hosts::ssh::Connection;
 
@@ -81,7 +80,7 @@ pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabE
         ]
         .map(owned),
     );
-    let answers = Answers::ask(connection, questions)?;
+    let answers = connection.ask(questions)?;
     let needed = |words: &[&str]| answers.needed(&owned(words));
     let asked = |words: &[&str]| answers.get(&owned(words)).unwrap_or_default();
 

@@ -1,15 +1,16 @@
-//! What a Linux DUT is given for the tester's frames, and what of it a variant may change: what is asked first, and the
-//! changes that follow from the answers.
+//! What a Linux DUT is given for the tester's frames: what is asked first, and the changes that follow from the answers.
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{AddressFamily, Binding, Direction, DutHost, DutInterface};
+use fwdlab_model::{AddressFamily, Direction, DutHost};
 
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
-use crate::hosts::dut::{Answers, Step};
-use crate::hosts::ssh::Errand;
 use crate::hosts::tester::Station;
+use crate::mechanism::file::{cat, kept, write};
+use crate::mechanism::routes::option;
+use crate::mechanism::step::{Answers, Errand, Step, owned};
+use crate::mechanism::sysctl::path_on;
 
 /// Under which fwdlab's routes stand in a DUT's tables (`ip route show proto 196`), so that they can be told
 /// from the owner's.
@@ -17,8 +18,6 @@ const ROUTE_PROTOCOL: &str = "196";
 
 /// `IFF_UP` of an interface's flags.
 const INTERFACE_UP: u32 = 1;
-
-const RULESET: [&str; 3] = ["nft", "list", "ruleset"];
 
 /// Lists the interfaces that have LRO on.
 const RECEIVE_OFFLOADS: [&str; 3] = [
@@ -44,7 +43,6 @@ const ADVERTISED_DEFAULTS: [&str; 8] =
 /// What a DUT is set up for.
 pub(super) struct SetUp<'a> {
     pub(super) of: &'a DutHost,
-    pub(super) bindings: &'a BTreeMap<String, Binding>,
     pub(super) direction: Direction,
     pub(super) families: &'a [AddressFamily],
     pub(super) generator: &'a Station,
@@ -58,50 +56,18 @@ impl SetUp<'_> {
         for interface in [&self.of.interface_in, &self.of.interface_out] {
             questions.push(cat(&flags(interface)));
             for &family in self.families {
-                questions.push(words(&addresses_of(family, interface)));
+                questions.push(owned(&addresses_of(family, interface)));
             }
         }
         for (path, _) in self.settings() {
             questions.push(cat(&path));
         }
-        questions.push(words(&RECEIVE_OFFLOADS));
+        questions.push(owned(&RECEIVE_OFFLOADS));
         if self.families.contains(&AddressFamily::Inet6) {
-            questions.push(words(&INET6_SETTINGS));
-            questions.push(words(&ADVERTISED_DEFAULTS));
-        }
-        for binding in self.bindings.values() {
-            match binding {
-                Binding::Sysctl { key, .. } => questions.push(cat(&sysctl_path(self.of, key))),
-                Binding::Sysfs {
-                    file, interfaces, ..
-                } => {
-                    let paths = interfaces.iter();
-                    let paths = paths.map(|&interface| sysfs_path(self.of, interface, file));
-                    questions.extend(paths.map(|path| cat(&path)));
-                }
-                Binding::Ethtool { interfaces, .. } => {
-                    let names = interfaces.iter();
-                    let names = names.map(|&interface| self.of.interface(interface));
-                    questions.extend(names.map(features_of));
-                }
-                Binding::Nft(_) => questions.push(words(&RULESET)),
-                _ => {}
-            }
+            questions.push(owned(&INET6_SETTINGS));
+            questions.push(owned(&ADVERTISED_DEFAULTS));
         }
         questions
-    }
-
-    /// What puts the owner's ruleset back, where variants take its place and it is not empty.
-    ///
-    /// # Errors
-    /// `Host` for what the DUT does not tell.
-    pub(super) fn kept_ruleset(&self, answers: &Answers) -> Result<Option<String>, LabError> {
-        let mut bindings = self.bindings.values();
-        if !bindings.any(|binding| matches!(binding, Binding::Nft(_))) {
-            return Ok(None);
-        }
-        let ruleset = answers.needed(&words(&RULESET))?;
-        Ok((!ruleset.is_empty()).then(|| in_place_of_all(ruleset)))
     }
 
     /// What is changed, in this order.
@@ -120,6 +86,7 @@ impl SetUp<'_> {
                     what: format!("{interface} (down)"),
                     undo: Errand::of(&set("down")),
                     errands: vec![Errand::of(&set("up"))],
+                    rehearsal: None,
                 });
             }
         }
@@ -130,15 +97,12 @@ impl SetUp<'_> {
             if seen != value {
                 steps.push(Step {
                     errands: vec![write(&path, value)],
-                    ..kept_file(&path, seen)
+                    ..kept(&path, seen)
                 });
             }
         }
         for &family in self.families {
             self.add_family(family, answers, &mut steps)?;
-        }
-        for binding in self.bindings.values() {
-            self.keep(binding, answers, &mut steps)?;
         }
         Ok(steps)
     }
@@ -159,9 +123,9 @@ impl SetUp<'_> {
                 changed.push(path);
             }
         }
-        let all_of_inet6 = sysctl_path(self.of, INET6_FORWARDING);
+        let all_of_inet6 = path_on(self.of, INET6_FORWARDING);
         let is_everywhere = changed.contains(&all_of_inet6);
-        for interface in answers.needed(&words(&RECEIVE_OFFLOADS))?.lines() {
+        for interface in answers.needed(&owned(&RECEIVE_OFFLOADS))?.lines() {
             if is_everywhere
                 || changed
                     .iter()
@@ -177,6 +141,7 @@ impl SetUp<'_> {
                         interface,
                     ]),
                     errands: Vec::new(),
+                    rehearsal: None,
                 });
             }
         }
@@ -184,11 +149,11 @@ impl SetUp<'_> {
             return Ok(());
         }
         let settings: BTreeMap<&str, &str> = answers
-            .needed(&words(&INET6_SETTINGS))?
+            .needed(&owned(&INET6_SETTINGS))?
             .lines()
             .filter_map(|line| line.split_once(':'))
             .collect();
-        for route in answers.needed(&words(&ADVERTISED_DEFAULTS))?.lines() {
+        for route in answers.needed(&owned(&ADVERTISED_DEFAULTS))?.lines() {
             let mut route = route.split_whitespace().skip_while(|word| *word != "dev");
             let Some(interface) = route.nth(1) else {
                 continue;
@@ -205,7 +170,7 @@ impl SetUp<'_> {
         }
         for (path, value) in settings {
             if path.ends_with("/forwarding") && path != all_of_inet6 && value == "1" {
-                steps.push(kept_file(path, value));
+                steps.push(kept(path, value));
             }
         }
         Ok(())
@@ -214,7 +179,7 @@ impl SetUp<'_> {
     /// Files of settings that frames need, and what they have to hold.
     fn settings(&self) -> Vec<(String, &'static str)> {
         let mut settings = Vec::new();
-        let mut add = |key, value| settings.push((sysctl_path(self.of, key), value));
+        let mut add = |key, value| settings.push((path_on(self.of, key), value));
         for family in self.families {
             match family {
                 AddressFamily::Inet => {
@@ -251,7 +216,7 @@ impl SetUp<'_> {
             let (host, address) = (address.to_string(), format!("{address}/{length}"));
             let network = text_of(network);
             let neighbour = neighbour.to_string();
-            let there = answers.needed(&words(&addresses_of(family, interface)))?;
+            let there = answers.needed(&owned(&addresses_of(family, interface)))?;
             if !there.split_whitespace().any(|word| word == address) {
                 let mut add = vec![
                     "ip", option, "address", "replace", &address, "dev", interface,
@@ -267,6 +232,7 @@ impl SetUp<'_> {
                         "ip", option, "address", "flush", "dev", interface, "to", &host,
                     ]),
                     errands: vec![Errand::of(&add)],
+                    rehearsal: None,
                 });
             }
             let of_neighbour = |words: &[&str]| {
@@ -279,6 +245,7 @@ impl SetUp<'_> {
                 what: format!("neighbour {neighbour} of {interface}"),
                 undo: of_neighbour(&["flush", "to", &neighbour]),
                 errands: vec![of_neighbour(&["replace", &neighbour, "lladdr", mac])],
+                rehearsal: None,
             });
             let of_route = |words: &[&str]| {
                 let mut all = vec!["ip", option, "route"];
@@ -295,124 +262,10 @@ impl SetUp<'_> {
                     flush,
                     of_route(&["add", &network, "via", &neighbour, "dev", interface]),
                 ],
+                rehearsal: None,
             });
         }
         Ok(())
-    }
-
-    /// How everything is that a variant may set.
-    fn keep(
-        &self,
-        binding: &Binding,
-        answers: &Answers,
-        steps: &mut Vec<Step>,
-    ) -> Result<(), LabError> {
-        match binding {
-            Binding::Sysctl { key, .. } => {
-                let path = sysctl_path(self.of, key);
-                steps.push(kept_file(&path, answers.needed(&cat(&path))?));
-            }
-            Binding::Sysfs {
-                file, interfaces, ..
-            } => {
-                for &interface in interfaces {
-                    let path = sysfs_path(self.of, interface, file);
-                    steps.push(kept_file(&path, answers.needed(&cat(&path))?));
-                }
-            }
-            Binding::Ethtool {
-                feature,
-                interfaces,
-            } => {
-                for &interface in interfaces {
-                    let name = self.of.interface(interface);
-                    let listed = answers.get(&features_of(name)).unwrap_or_default();
-                    let Some(value) = feature_of(listed, feature) else {
-                        continue;
-                    };
-                    let value = value.split(' ').next().unwrap_or_default();
-                    steps.push(Step {
-                        what: format!("{feature} of {name} ({value})"),
-                        undo: Errand::of(&["ethtool", "-K", name, feature, value]),
-                        errands: Vec::new(),
-                    });
-                }
-            }
-            // The whole ruleset is kept once, whatever part of it a factor sets.
-            Binding::Nft(_) => {
-                let ruleset = answers.needed(&words(&RULESET))?;
-                let kept = Step {
-                    what: "the nft ruleset".to_owned(),
-                    undo: Errand::reading(&["nft", "-f", "-"], &in_place_of_all(ruleset)),
-                    errands: Vec::new(),
-                };
-                if steps.iter().all(|step| step.what != kept.what) {
-                    steps.push(kept);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-}
-
-/// What loads a ruleset in the place of all that is there.
-fn in_place_of_all(ruleset: &str) -> String {
-    format!("flush ruleset\n{ruleset}\n")
-}
-
-fn kept_file(path: &str, value: &str) -> Step {
-    Step {
-        what: format!("{path} ({value})"),
-        // One that is gone, with a module or a boot, has nothing to be put back.
-        undo: Errand::reading(&["sh", "-c", "[ ! -e \"$0\" ] || tee \"$0\"", path], value),
-        errands: Vec::new(),
-    }
-}
-
-/// What writes a file of a setting.
-pub(super) fn write(path: &str, value: &str) -> Errand {
-    Errand::reading(&["tee", path], value)
-}
-
-/// What reads a file of a setting.
-pub(super) fn cat(path: &str) -> Vec<String> {
-    words(&["cat", path])
-}
-
-/// What lists an interface's features.
-pub(super) fn features_of(interface: &str) -> Vec<String> {
-    words(&["ethtool", "-k", interface])
-}
-
-/// `on` or `off`, with `[fixed]` behind it where it cannot be changed; none where there is no such feature.
-pub(super) fn feature_of<'a>(listed: &'a str, feature: &str) -> Option<&'a str> {
-    listed.lines().find_map(|line| {
-        let (name, value) = line.trim().split_once(": ")?;
-        (name == feature).then_some(value)
-    })
-}
-
-/// The file of a sysctl: dots become slashes, placeholders the interfaces, whose own dots stay.
-pub(super) fn sysctl_path(of: &DutHost, key: &str) -> String {
-    let parts = key.split('.').map(|part| match part {
-        "{dut-in}" => of.interface_in.as_str(),
-        "{dut-out}" => of.interface_out.as_str(),
-        part => part,
-    });
-    format!("/proc/sys/{}", parts.collect::<Vec<_>>().join("/"))
-}
-
-/// A file below an interface's directory.
-pub(super) fn sysfs_path(of: &DutHost, interface: DutInterface, file: &str) -> String {
-    format!("/sys/class/net/{}/{file}", of.interface(interface))
-}
-
-/// The option of `ip` for a family.
-pub(super) fn option(family: AddressFamily) -> &'static str {
-    match family {
-        AddressFamily::Inet => "-4",
-        AddressFamily::Inet6 => "-6",
     }
 }
 
@@ -434,8 +287,4 @@ fn addresses_of(family: AddressFamily, interface: &str) -> [&str; 7] {
 
 fn text_of((network, length): Prefix) -> String {
     format!("{network}/{length}")
-}
-
-fn words(of: &[&str]) -> Vec<String> {
-    of.iter().map(|&word| word.to_owned()).collect()
 }

@@ -1,8 +1,10 @@
 //! Features of the DUT's interfaces, as `ethtool -k` names them.
 
-use fwdlab_model::{Direction, DutInterface, Level, Variant};
+use fwdlab_model::{Direction, DutHost, DutInterface, Level, Variant};
 
-use super::{Mechanism, Site, moved, names, unbound_level};
+use super::reading::{Form, Reading};
+use super::step::{Action, Answers, Errand, Question, Step, owned};
+use super::{InNamespace, Mechanism, Site, moved, names, unbound_level};
 use crate::topology::receiving;
 use crate::{LabError, Topology};
 
@@ -48,6 +50,7 @@ const GROUPS: [(&str, &str, &[&str]); 10] = [
     ("receive-hashing", "rxhash", &["rx-hashing"]),
 ];
 
+/// One of the DUT's namespace.
 pub(super) struct Ethtool {
     factor: String,
     feature: String,
@@ -113,7 +116,7 @@ struct State {
     fixed: Vec<bool>,
 }
 
-impl Mechanism for Ethtool {
+impl InNamespace for Ethtool {
     fn unavailable(
         &self,
         topology: &mut Topology,
@@ -172,16 +175,137 @@ impl Mechanism for Ethtool {
         let Some(wanted) = self.wanted(variant)? else {
             return Ok(());
         };
-        let word = |is_on: bool| if is_on { "on" } else { "off" };
         for interface in &self.interfaces {
             let state = self.state(site.topology, interface)?;
             if let Some((name, is_on)) = state.changeable.iter().find(|(_, is_on)| *is_on != wanted)
             {
                 let setting = format!("ethtool feature {name} of {interface}");
-                return Err(moved(setting, word(wanted), word(*is_on)));
+                return Err(moved(setting, on_or_off(wanted), on_or_off(*is_on)));
             }
         }
         Ok(())
+    }
+}
+
+/// One of a Linux host, as its `ethtool` knows it.
+pub(super) struct LinuxFeature {
+    factor: String,
+    feature: String,
+    interfaces: Vec<String>,
+}
+
+impl LinuxFeature {
+    pub(super) fn new(
+        factor: &str,
+        feature: &str,
+        interfaces: &[DutInterface],
+        of: &DutHost,
+    ) -> Self {
+        let interfaces = interfaces.iter();
+        let names = interfaces.map(|&interface| of.interface(interface).to_owned());
+        Self {
+            factor: factor.to_owned(),
+            feature: feature.to_owned(),
+            interfaces: names.collect(),
+        }
+    }
+
+    /// Whether the variant wants the feature on, where it says.
+    fn wanted(&self, variant: &Variant) -> Option<bool> {
+        let level = variant.levels.get(&self.factor)?;
+        Some(*level == Level::Boolean(true))
+    }
+}
+
+/// What lists an interface's features.
+pub(crate) fn features_of(interface: &str) -> Vec<String> {
+    owned(&["ethtool", "-k", interface])
+}
+
+/// `on` or `off`, with `[fixed]` behind it where it cannot be changed; none where there is no such feature.
+pub(crate) fn feature_of<'a>(listed: &'a str, feature: &str) -> Option<&'a str> {
+    listed.lines().find_map(|line| {
+        let (name, value) = line.trim().split_once(": ")?;
+        (name == feature).then_some(value)
+    })
+}
+
+/// What switches a feature.
+pub(crate) fn switch(interface: &str, feature: &str, word: &str) -> Errand {
+    Errand::of(&["ethtool", "-K", interface, feature, word])
+}
+
+/// The word for a truth value.
+pub(crate) const fn on_or_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
+impl Mechanism for LinuxFeature {
+    fn needs(&self, _: &Variant) -> Result<Vec<Question>, LabError> {
+        Ok(self.looks())
+    }
+
+    fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let Some(wanted) = self.wanted(variant) else {
+            return Ok(None);
+        };
+        let feature = &self.feature;
+        let lacking = self.interfaces.iter().find_map(|name| {
+            let listed = answers.get(&features_of(name)).unwrap_or_default();
+            let Some(seen) = feature_of(listed, feature) else {
+                return Some(format!(
+                    "{name} has no feature {feature}, or ethtool is missing"
+                ));
+            };
+            let is_stuck = seen.contains("[fixed]") && !seen.starts_with(on_or_off(wanted));
+            is_stuck.then(|| format!("{feature} of {name} is fixed: {seen}"))
+        });
+        Ok(lacking)
+    }
+
+    fn looks(&self) -> Vec<Question> {
+        let names = self.interfaces.iter();
+        names
+            .map(|name| Question::Maybe(features_of(name)))
+            .collect()
+    }
+
+    fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
+        let feature = &self.feature;
+        let steps = self.interfaces.iter().filter_map(|name| {
+            let listed = answers.get(&features_of(name)).unwrap_or_default();
+            let value = feature_of(listed, feature)?.split(' ').next()?;
+            let what = format!("{feature} of {name} ({value})");
+            Some(Step::kept(what, switch(name, feature, value)))
+        });
+        Ok(steps.collect())
+    }
+
+    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+        let Some(is_on) = self.wanted(variant) else {
+            return Ok(Vec::new());
+        };
+        let names = self.interfaces.iter();
+        let actions = names.map(|name| Action::Feature {
+            interface: name.clone(),
+            feature: self.feature.clone(),
+            is_on,
+        });
+        Ok(actions.collect())
+    }
+
+    fn readings(&self, variant: &Variant) -> Result<Vec<Reading>, LabError> {
+        let Some(wanted) = self.wanted(variant) else {
+            return Ok(Vec::new());
+        };
+        let names = self.interfaces.iter();
+        let readings = names.map(|name| Reading {
+            setting: format!("{} of {name}", self.feature),
+            question: features_of(name),
+            asked: on_or_off(wanted).to_owned(),
+            form: Form::Feature(self.feature.clone()),
+        });
+        Ok(readings.collect())
     }
 }
 

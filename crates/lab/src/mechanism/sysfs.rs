@@ -1,16 +1,19 @@
-//! A file below `/sys/class/net/<interface>/`, as the DUT's namespace has it.
+//! A file below `/sys/class/net/<interface>/`: of the DUT's namespace, or of a Linux host.
 
 use std::path::{Component, Path};
 
-use fwdlab_model::{Direction, DutInterface, Placement, Values, Variant};
+use fwdlab_model::{Direction, DutHost, DutInterface, Placement, Values, Variant};
 
-use super::{Mechanism, Site, moved, names};
+use super::file::Files;
+use super::reading::Form;
+use super::{InNamespace, Site, moved, names};
 use crate::topology::receiving;
 use crate::{LabError, Topology};
 
 /// The file that moves an interface's polling into a thread.
 const THREADED: &str = "threaded";
 
+/// One of the DUT's namespace.
 pub(super) struct Sysfs {
     factor: String,
     /// Path below the interface's directory.
@@ -50,7 +53,7 @@ impl Sysfs {
     }
 }
 
-impl Mechanism for Sysfs {
+impl InNamespace for Sysfs {
     fn unavailable(
         &self,
         topology: &mut Topology,
@@ -128,6 +131,20 @@ impl Mechanism for Sysfs {
         }
         Ok(())
     }
+}
+
+/// One of a Linux host.
+pub(super) fn on_linux(
+    factor: &str,
+    file: &str,
+    interfaces: &[DutInterface],
+    values: &Values,
+    of: &DutHost,
+) -> Files {
+    let interfaces = interfaces.iter();
+    let paths =
+        interfaces.map(|&interface| format!("/sys/class/net/{}/{file}", of.interface(interface)));
+    Files::new(factor, paths.collect(), values, Form::TextOrMask)
 }
 
 /// Whether a path stays below the directory where it begins.

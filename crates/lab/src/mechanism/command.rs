@@ -3,11 +3,13 @@
 use fwdlab_model::{CommandBinding, Level, Variant};
 use fwdlab_sys::Descendants;
 
-use super::{Mechanism, Site, moved};
+use super::reading::{Form, Reading};
+use super::step::{Action, Answers, Question, owned};
+use super::{InNamespace, Mechanism, Site, moved};
 use crate::journal::{ChangeId, Started, Undo};
 use crate::{LabError, Topology, program};
 
-/// The programs of one factor.
+/// Those of one factor, run in the DUT's namespace.
 pub(super) struct Programs {
     factor: String,
     binding: CommandBinding,
@@ -25,7 +27,7 @@ impl Programs {
     }
 }
 
-impl Mechanism for Programs {
+impl InNamespace for Programs {
     fn unavailable(
         &self,
         _topology: &mut Topology,
@@ -93,6 +95,69 @@ impl Mechanism for Programs {
             program::command_line(&check)
         );
         Err(moved(setting, asked, seen.trim()))
+    }
+}
+
+/// Those of one factor, on a host of any system.
+pub(super) struct HostPrograms {
+    factor: String,
+    binding: CommandBinding,
+}
+
+impl HostPrograms {
+    pub(super) fn new(factor: &str, binding: CommandBinding) -> Self {
+        Self {
+            factor: factor.to_owned(),
+            binding,
+        }
+    }
+}
+
+/// What finds out whether a program is installed on a host.
+fn installed(name: &str) -> Vec<String> {
+    owned(&["sh", "-c", "command -v -- \"$0\"", name])
+}
+
+impl Mechanism for HostPrograms {
+    fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        if !variant.levels.contains_key(&self.factor) {
+            return Ok(Vec::new());
+        }
+        let programs = self.binding.programs();
+        Ok(programs
+            .map(|name| Question::Maybe(installed(name)))
+            .collect())
+    }
+
+    fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        if !variant.levels.contains_key(&self.factor) {
+            return Ok(None);
+        }
+        let mut programs = self.binding.programs();
+        let missing = programs.find(|name| answers.get(&installed(name)).is_none());
+        Ok(missing.map(|name| format!("the program {name:?} is not installed there")))
+    }
+
+    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+        let level = variant.levels.get(&self.factor).into_iter();
+        let actions = level.map(|level| Action::Own {
+            factor: self.factor.clone(),
+            level: level.clone(),
+            programs: self.binding.clone(),
+        });
+        Ok(actions.collect())
+    }
+
+    fn readings(&self, variant: &Variant) -> Result<Vec<Reading>, LabError> {
+        let level = variant.levels.get(&self.factor);
+        let check = level.and_then(|level| Some((level, self.binding.check(level)?)));
+        let readings = check.into_iter().map(|(level, question)| Reading {
+            setting: format!("factor {:?}", self.factor),
+            question,
+            asked: level.to_string(),
+            form: Form::Holds,
+        });
+        Ok(readings.collect())
     }
 }
 

@@ -1,23 +1,22 @@
-//! The DUT's nftables ruleset: set by nft's own command, and watched by its generation.
+//! The DUT's nftables ruleset: set by nft's own command, and in a namespace watched by its generation.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io;
 
-use fwdlab_model::{Binding, Lab, Level, Variant, VariantName};
+use fwdlab_model::{Binding, Lab, Variant, VariantName};
 use fwdlab_sys::{Netlink, NetworkNamespace, netlink_attribute};
 
-use super::{Mechanism, Site, bound, moved, unbound_level};
+use super::reading::said;
+use super::rulesets::Rulesets;
+use super::step::{Action, Answers, Errand, Question, Rehearsal, Step, owned};
+use super::{InNamespace, Mechanism, Site, bound, moved};
 use crate::topology::{DUT_IN, DUT_OUT};
 use crate::{LabError, Topology, program};
 
-/// A factor, its level, and the level's ruleset.
-type Part<'a> = (&'a String, &'a Level, &'a String);
-
 /// The ruleset of all factors that set one together.
 pub(super) struct Nft {
-    /// The text of each level, by factor.
-    rulesets: BTreeMap<String, BTreeMap<String, String>>,
+    rulesets: Rulesets,
     /// Each variant's ruleset as nft listed it when it was first applied.
     listed: BTreeMap<VariantName, String>,
     /// Of the ruleset that was read back last; opened when a variant first has one.
@@ -29,15 +28,14 @@ pub(super) struct Nft {
 impl Nft {
     /// None where the lab binds no factor to rulesets.
     pub(super) fn new(lab: &Lab) -> Option<Self> {
-        let rulesets: BTreeMap<_, _> = bound(lab, |binding| match binding {
+        let texts = bound(lab, |binding| match binding {
             Binding::Nft(_) => match binding.with_interfaces(DUT_IN, DUT_OUT) {
-                Binding::Nft(rulesets) => Some(rulesets),
+                Binding::Nft(texts) => Some(texts),
                 _ => None,
             },
             _ => None,
-        })
-        .collect();
-        (!rulesets.is_empty()).then(|| Self {
+        });
+        Rulesets::of(texts).map(|rulesets| Self {
             rulesets,
             listed: BTreeMap::new(),
             generation: None,
@@ -70,33 +68,8 @@ impl Nft {
         topology: &Topology,
         variant: &Variant,
     ) -> Result<Option<String>, LabError> {
-        let ruleset = self.ruleset(variant)?;
+        let ruleset = self.rulesets.whole(variant)?;
         Ok(ruleset.filter(|text| !text.trim().is_empty() || self.obstacle(topology).is_none()))
-    }
-
-    /// The variant's whole ruleset, where any factor sets one.
-    fn ruleset(&self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let mut all: Option<String> = None;
-        for (_, _, ruleset) in self.parts(variant)? {
-            let all = all.get_or_insert_default();
-            all.push_str(ruleset);
-            // The last line of a file need not end as one; the next ruleset starts its own.
-            all.push('\n');
-        }
-        Ok(all)
-    }
-
-    /// The rulesets of a variant, each with its factor and its level.
-    fn parts<'a>(&'a self, variant: &'a Variant) -> Result<Vec<Part<'a>>, LabError> {
-        let mut parts = Vec::new();
-        for (factor, rulesets) in &self.rulesets {
-            if let Some(level) = variant.levels.get(factor) {
-                let ruleset = rulesets.get(&level.to_string());
-                let ruleset = ruleset.ok_or_else(|| unbound_level(factor, level))?;
-                parts.push((factor, level, ruleset));
-            }
-        }
-        Ok(parts)
     }
 
     /// What nft complained of in a variant's ruleset, where it names a line of it.
@@ -108,7 +81,7 @@ impl Nft {
         let Some((mut line, reason)) = complaint(stderr) else {
             return Ok(None);
         };
-        for (factor, level, ruleset) in self.parts(variant)? {
+        for (factor, level, ruleset) in self.rulesets.parts(variant)? {
             // As many as it has in the whole.
             let lines: Vec<&str> = ruleset.split('\n').collect();
             if line <= lines.len() {
@@ -150,13 +123,13 @@ impl Nft {
     }
 }
 
-impl Mechanism for Nft {
+impl InNamespace for Nft {
     fn unavailable(
         &self,
         topology: &mut Topology,
         variant: &Variant,
     ) -> Result<Option<String>, LabError> {
-        let ruleset = self.ruleset(variant)?;
+        let ruleset = self.rulesets.whole(variant)?;
         let Some(ruleset) = ruleset.filter(|ruleset| !ruleset.trim().is_empty()) else {
             return Ok(None);
         };
@@ -194,7 +167,8 @@ impl Mechanism for Nft {
     }
 
     fn prove_unmoved(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let (Some(ruleset), Some(generation)) = (self.ruleset(variant)?, &mut self.generation)
+        let (Some(ruleset), Some(generation)) =
+            (self.rulesets.whole(variant)?, &mut self.generation)
         else {
             return Ok(());
         };
@@ -208,6 +182,143 @@ impl Mechanism for Nft {
         let setting = "the generation of the nft ruleset";
         Err(moved(setting, noted.to_string(), seen.to_string()))
     }
+}
+
+/// The ruleset of a Linux host. What nft does not understand of it is said when it is set.
+pub(super) struct LinuxNft {
+    rulesets: Rulesets,
+    /// What each ruleset is listed as, by its text.
+    listed: BTreeMap<String, String>,
+    /// Whether the host has nft; not known before it was asked.
+    is_installed: Option<bool>,
+}
+
+const VERSION: [&str; 2] = ["nft", "--version"];
+const OWNERS: [&str; 3] = ["nft", "list", "ruleset"];
+const LISTING: [&str; 4] = ["nft", "--stateless", "list", "ruleset"];
+
+/// What loads a ruleset in the place of all that is there.
+fn in_place_of_all(ruleset: &str) -> String {
+    format!("flush ruleset\n{ruleset}\n")
+}
+
+/// What finds out whether a ruleset can be loaded.
+fn check(ruleset: &str) -> Errand {
+    Errand::reading(&["nft", "--check", "-f", "-"], ruleset)
+}
+
+impl LinuxNft {
+    pub(super) fn new(rulesets: Rulesets) -> Self {
+        Self {
+            rulesets,
+            listed: BTreeMap::new(),
+            is_installed: None,
+        }
+    }
+
+    /// The variant's whole ruleset, where any factor sets one and the host can have one: where it cannot, there is none to
+    /// be emptied either.
+    fn settable(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let ruleset = self.rulesets.whole(variant)?;
+        let is_installed = self.is_installed != Some(false);
+        Ok(ruleset.filter(|text| is_installed || !text.trim().is_empty()))
+    }
+
+    /// The variant's ruleset, where it has rules.
+    fn with_rules(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let ruleset = self.rulesets.whole(variant)?;
+        Ok(ruleset.filter(|ruleset| !ruleset.trim().is_empty()))
+    }
+}
+
+impl Mechanism for LinuxNft {
+    fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        let Some(ruleset) = self.with_rules(variant)? else {
+            return Ok(Vec::new());
+        };
+        Ok(vec![
+            Question::Maybe(owned(&VERSION)),
+            Question::Complaint(check(&ruleset)),
+        ])
+    }
+
+    fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let Some(ruleset) = self.with_rules(variant)? else {
+            return Ok(None);
+        };
+        if answers.get(&owned(&VERSION)).is_none() {
+            return Ok(Some("nft is not installed there".to_owned()));
+        }
+        let complaint = answers.complaint(&check(&ruleset));
+        Ok(complaint.and_then(refused_by_kernel))
+    }
+
+    fn looks(&self) -> Vec<Question> {
+        [&VERSION[..], &OWNERS]
+            .map(|words| Question::Maybe(owned(words)))
+            .to_vec()
+    }
+
+    fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
+        let is_installed = answers.get(&owned(&VERSION)).is_some();
+        self.is_installed = Some(is_installed);
+        // Where no ruleset can be set, the owner's is neither read nor kept.
+        if !is_installed {
+            return Ok(Vec::new());
+        }
+        let ruleset = answers.needed(&owned(&OWNERS))?;
+        let owners = in_place_of_all(ruleset);
+        Ok(vec![Step {
+            what: "the nft ruleset".to_owned(),
+            undo: Errand::reading(&["nft", "-f", "-"], &owners),
+            errands: Vec::new(),
+            rehearsal: (!ruleset.is_empty()).then(|| Rehearsal {
+                errand: check(&owners),
+                refused: not_put_back,
+            }),
+        }])
+    }
+
+    fn forget(&mut self) {
+        self.listed.clear();
+    }
+
+    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+        let ruleset = self.settable(variant)?.into_iter();
+        let actions = ruleset.map(|text| {
+            let script = format!("flush ruleset\n{text}");
+            Action::Run(Errand::reading(&["nft", "-f", "-"], &script))
+        });
+        Ok(actions.collect())
+    }
+
+    fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        let ruleset = self.settable(variant)?.into_iter();
+        Ok(ruleset.map(|_| Question::Needed(owned(&LISTING))).collect())
+    }
+
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let Some(text) = self.settable(variant)? else {
+            return Ok(None);
+        };
+        let seen = answers.needed(&owned(&LISTING))?;
+        let has_rules = !text.trim().is_empty();
+        // nft lists a ruleset in its own words, so what it lists first is what it must list ever after.
+        let first = self.listed.entry(text).or_insert_with(|| seen.to_owned());
+        let is_whole = *first == seen && seen.is_empty() != has_rules;
+        Ok((!is_whole).then(|| said("the nft ruleset", first, seen)))
+    }
+}
+
+/// What is wrong with a host whose nft does not load again what it lists: of rules that were made by other means it shows
+/// what it cannot read.
+fn not_put_back(stderr: &str) -> String {
+    format!(
+        "its own ruleset could not be put back: nft does not load what `nft list ruleset` shows ({}); have the \
+         rules that other programs made (iptables, Docker) taken away while it is measured, or leave rulesets out \
+         of the experiment",
+        stderr.lines().next().unwrap_or_default()
+    )
 }
 
 /// The number of the ruleset that the kernel counts up with every transaction.

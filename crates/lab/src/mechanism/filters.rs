@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::PacketFilter;
+use fwdlab_model::{PacketFilter, Variant};
 
+use super::reading::said;
+use super::rulesets::Rulesets;
+use super::step::{Action, Answers, Errand, Question, Step, owned};
+use super::{Mechanism, sysctl};
 use crate::LabError;
-use crate::hosts::dut::announce;
-use crate::hosts::ssh::Connection;
-use crate::journal::Journal;
 
 /// What switches ipfw, for both families.
 const IPFW_SWITCHES: [&str; 2] = ["net.inet.ip.fw.enable", "net.inet6.ip6.fw.enable"];
@@ -16,16 +17,19 @@ const IPFW_SWITCHES: [&str; 2] = ["net.inet.ip.fw.enable", "net.inet6.ip6.fw.ena
 /// The rule that ipfw always has, and that nobody can add.
 const IPFW_LAST_RULE: &str = "65535";
 
+/// Whether ipfw lets through what no rule is about.
+const IPFW_DEFAULT: &str = "net.inet.ip.fw.default_to_accept";
+
 /// What a packet filter does on a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    pub(super) is_enabled: bool,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct State {
+    is_enabled: bool,
     /// The rules, as its program lists them and takes them again.
-    pub(super) rules: String,
+    rules: String,
 }
 
 /// A packet filter's name.
-pub(super) const fn name(filter: PacketFilter) -> &'static str {
+const fn name(filter: PacketFilter) -> &'static str {
     match filter {
         PacketFilter::Pf => "pf",
         PacketFilter::Ipfw => "ipfw",
@@ -33,33 +37,33 @@ pub(super) const fn name(filter: PacketFilter) -> &'static str {
     }
 }
 
-/// What a filter does; none where it is not loaded.
-///
-/// # Errors
-/// Those of the connection.
-pub(super) fn state(
-    connection: &Connection,
-    filter: PacketFilter,
-) -> Result<Option<State>, LabError> {
+/// What has to be asked to find out what a filter does: the first of it fails where the filter is not loaded.
+fn questions(filter: PacketFilter) -> Vec<Vec<String>> {
     let questions: &[&str] = match filter {
         PacketFilter::Pf => &["pfctl -s info", "pfctl -s nat", "pfctl -s rules"],
         PacketFilter::Ipfw => &["sysctl -n net.inet.ip.fw.enable", "ipfw list"],
         PacketFilter::Ipf => &["ipf -V", "ipfstat -io"],
     };
-    let commands: Vec<Vec<String>> = questions
-        .iter()
+    let questions = questions.iter();
+    questions
         .map(|question| question.split(' ').map(str::to_owned).collect())
-        .collect();
-    let answers = connection.run_all(&commands)?;
-    let mut answers = answers.into_iter();
-    let Some(about) = answers.next().flatten() else {
-        return Ok(None);
-    };
-    let texts: Vec<String> = answers.map(Option::unwrap_or_default).collect();
-    Ok(Some(State {
-        is_enabled: is_enabled(filter, &about),
-        rules: rules(filter, &texts.concat()),
-    }))
+        .collect()
+}
+
+/// What a filter does; none where it is not loaded.
+fn state(filter: PacketFilter, answers: &Answers) -> Option<State> {
+    let questions = questions(filter);
+    let about = answers.get(&questions[0])?;
+    // White space around an answer is gone, and with it the end of its last line.
+    let listed = questions[1..].iter().map(|question| {
+        let text = answers.get(question).unwrap_or_default();
+        let end = if text.is_empty() { "" } else { "\n" };
+        format!("{text}{end}")
+    });
+    Some(State {
+        is_enabled: is_enabled(filter, about),
+        rules: rules(filter, &listed.collect::<String>()),
+    })
 }
 
 fn is_enabled(filter: PacketFilter, about: &str) -> bool {
@@ -82,24 +86,14 @@ fn rules(filter: PacketFilter, listed: &str) -> String {
     lines.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// Why a ruleset cannot be had; none where it can.
-///
-/// # Errors
-/// Those of the connection.
-pub(super) fn unavailable(
-    connection: &Connection,
-    filter: PacketFilter,
-    text: &str,
-) -> Result<Option<String>, LabError> {
-    if text.trim().is_empty() {
-        return Ok(None);
-    }
-    if state(connection, filter)?.is_none() {
+/// Why a filter cannot have a ruleset that is not empty; none where it can.
+fn lacking(filter: PacketFilter, text: &str, answers: &Answers) -> Option<String> {
+    if state(filter, answers).is_none() {
         let module = match filter {
             PacketFilter::Ipf => "ipl",
             other => name(other),
         };
-        return Ok(Some(format!(
+        return Some(format!(
             "{} is not loaded there; `kldload {module}` does it{}",
             name(filter),
             if filter == PacketFilter::Ipfw {
@@ -107,27 +101,24 @@ pub(super) fn unavailable(
             } else {
                 ""
             }
-        )));
+        ));
     }
     if filter == PacketFilter::Pf && text.lines().any(is_option) {
-        return Ok(Some(
+        return Some(
             "it sets options of pf (`set …`), which pf does not list and nobody could put back; have them in the \
              host's own pf.conf"
                 .to_owned(),
-        ));
+        );
     }
-    if filter == PacketFilter::Ipfw {
-        let by_default =
-            connection.run(&["sysctl", "-n", "net.inet.ip.fw.default_to_accept"], "")?;
-        if by_default.trim() != "1" && !lets_ssh_through(text) {
-            return Ok(Some(
-                "its ipfw denies what no rule allows, and no rule of the level allows ssh: it would cut this \
-                 connection; add `allow tcp from any to me 22` and `allow tcp from me 22 to any`"
-                    .to_owned(),
-            ));
-        }
+    let allows_by_default = answers.get(&sysctl::shown(IPFW_DEFAULT)) == Some("1");
+    if filter == PacketFilter::Ipfw && !allows_by_default && !lets_ssh_through(text) {
+        return Some(
+            "its ipfw denies what no rule allows, and no rule of the level allows ssh: it would cut this \
+             connection; add `allow tcp from any to me 22` and `allow tcp from me 22 to any`"
+                .to_owned(),
+        );
     }
-    Ok(None)
+    None
 }
 
 /// Whether a line of a ruleset sets an option of pf.
@@ -212,46 +203,28 @@ fn command(filter: PacketFilter, is_enabled: bool) -> Vec<String> {
         .collect()
 }
 
-/// Announces what a filter does now, so that it is put back.
-///
-/// # Errors
-/// `Host` where pf holds what its rules do not show, and those of the connection.
-pub(super) fn keep(
-    connection: &Connection,
-    journal: &mut Journal,
-    filter: PacketFilter,
-) -> Result<(), LabError> {
-    let Some(state) = state(connection, filter)? else {
-        return Ok(());
-    };
-    if filter == PacketFilter::Pf {
-        for what in ["Tables", "Anchors"] {
-            let listed = connection.run(&["pfctl", "-s", what], "")?;
-            if !listed.trim().is_empty() {
-                return Err(LabError::Host {
-                    host: connection.host().to_owned(),
-                    why: format!(
-                        "its pf has {} of its own, which could not be put back; take them out with \
-                         `pfctl -F all`, or measure with a pf that has none",
-                        what.to_lowercase()
-                    ),
-                });
-            }
-        }
-        let interfaces = connection.run(&["pfctl", "-v", "-s", "Interfaces"], "")?;
-        if interfaces.contains("(skip)") {
-            return Err(LabError::Host {
-                host: connection.host().to_owned(),
-                why: "its pf skips interfaces (`set skip`), which every load of rules forgets and pf does not list among \
-                      them; write `pass quick on lo0` or the like in their place"
-                    .to_owned(),
-            });
+const PF_TABLES: [&str; 3] = ["pfctl", "-s", "Tables"];
+const PF_ANCHORS: [&str; 3] = ["pfctl", "-s", "Anchors"];
+const PF_INTERFACES: [&str; 4] = ["pfctl", "-v", "-s", "Interfaces"];
+
+/// Fails where pf holds what its rules do not show.
+fn prove_that_rules_are_all(answers: &Answers) -> Result<(), LabError> {
+    for (what, words) in [("tables", PF_TABLES), ("anchors", PF_ANCHORS)] {
+        if !answers.needed(&owned(&words))?.is_empty() {
+            return Err(answers.wrong(format!(
+                "its pf has {what} of its own, which could not be put back; take them out with \
+                 `pfctl -F all`, or measure with a pf that has none"
+            )));
         }
     }
-    let undo = command(filter, state.is_enabled);
-    let rules = script(filter, &in_order(filter, &state.rules));
-    let what = format!("the rules of {}", name(filter));
-    announce(connection, journal, what, &undo, &rules).map(|_| ())
+    if answers.needed(&owned(&PF_INTERFACES))?.contains("(skip)") {
+        return Err(answers.wrong(
+            "its pf skips interfaces (`set skip`), which every load of rules forgets and pf does not list among \
+             them; write `pass quick on lo0` or the like in their place"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 /// Rules as a filter takes them back: pf wants what normalises in front of what translates, and lists it behind.
@@ -268,67 +241,121 @@ fn in_order(filter: PacketFilter, listed: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// The filters of a host, with what each ruleset is listed as.
-#[derive(Debug, Default)]
-pub(super) struct Filters {
-    /// By filter and text: a filter lists rules in its own words.
-    listed: BTreeMap<(&'static str, String), State>,
+/// One filter of a FreeBSD host.
+pub(super) struct Filter {
+    filter: PacketFilter,
+    rulesets: Rulesets,
+    /// What each ruleset is listed as, by its text: a filter lists rules in its own words.
+    listed: BTreeMap<String, State>,
+    /// What is not loaded filters nothing, and need not be switched off.
+    is_loaded: bool,
 }
 
-impl Filters {
-    /// Nothing is known of what is listed.
-    pub(super) fn forget(&mut self) {
+impl Filter {
+    pub(super) fn new(filter: PacketFilter, rulesets: Rulesets) -> Self {
+        Self {
+            filter,
+            rulesets,
+            listed: BTreeMap::new(),
+            is_loaded: true,
+        }
+    }
+
+    fn state(&self) -> impl Iterator<Item = Question> {
+        questions(self.filter).into_iter().map(Question::Maybe)
+    }
+
+    /// The variant's ruleset, where it has rules.
+    fn with_rules(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let ruleset = self.rulesets.whole(variant)?;
+        Ok(ruleset.filter(|ruleset| !ruleset.trim().is_empty()))
+    }
+}
+
+impl Mechanism for Filter {
+    fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        if self.with_rules(variant)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut questions: Vec<Question> = self.state().collect();
+        if self.filter == PacketFilter::Ipfw {
+            questions.push(Question::Maybe(sysctl::shown(IPFW_DEFAULT)));
+        }
+        Ok(questions)
+    }
+
+    fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let ruleset = self.with_rules(variant)?;
+        Ok(ruleset.and_then(|text| lacking(self.filter, &text, answers)))
+    }
+
+    fn looks(&self) -> Vec<Question> {
+        let mut questions: Vec<Question> = self.state().collect();
+        if self.filter == PacketFilter::Pf {
+            let besides = [&PF_TABLES[..], &PF_ANCHORS, &PF_INTERFACES];
+            questions.extend(besides.map(|words| Question::Maybe(owned(words))));
+        }
+        questions
+    }
+
+    fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
+        let filter = self.filter;
+        let state = state(filter, answers);
+        self.is_loaded = state.is_some();
+        let Some(state) = state else {
+            return Ok(Vec::new());
+        };
+        if filter == PacketFilter::Pf {
+            prove_that_rules_are_all(answers)?;
+        }
+        let rules = script(filter, &in_order(filter, &state.rules));
+        let undo = Errand::reading(&command(filter, state.is_enabled), &rules);
+        let what = format!("the rules of {}", name(filter));
+        Ok(vec![Step::kept(what, undo)])
+    }
+
+    fn forget(&mut self) {
         self.listed.clear();
     }
 
-    /// Sets a filter to a ruleset; an empty one switches it off.
-    ///
-    /// # Errors
-    /// What the filter says of the ruleset, and those of the connection.
-    pub(super) fn apply(
-        &self,
-        connection: &Connection,
-        filter: PacketFilter,
-        text: &str,
-    ) -> Result<(), LabError> {
-        let is_none = text.trim().is_empty();
-        // What is not loaded filters nothing.
-        if is_none && state(connection, filter)?.is_none() {
-            return Ok(());
-        }
-        let command = command(filter, !is_none);
-        connection.run(&command, &script(filter, text)).map(|_| ())
+    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+        let ruleset = self.rulesets.whole(variant)?;
+        let set = ruleset.filter(|text| self.is_loaded || !text.trim().is_empty());
+        let actions = set.into_iter().map(|text| {
+            let command = command(self.filter, !text.trim().is_empty());
+            Action::Run(Errand::reading(&command, &script(self.filter, &text)))
+        });
+        Ok(actions.collect())
     }
 
-    /// What a filter was when its ruleset was first read back, and is now, where that differs.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    pub(super) fn moved(
-        &mut self,
-        connection: &Connection,
-        filter: PacketFilter,
-        text: &str,
-    ) -> Result<Option<(String, String)>, LabError> {
+    fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        let ruleset = self.rulesets.whole(variant)?;
+        Ok(ruleset.into_iter().flat_map(|_| self.state()).collect())
+    }
+
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let Some(text) = self.rulesets.whole(variant)? else {
+            return Ok(None);
+        };
         let is_none = text.trim().is_empty();
-        let now = state(connection, filter)?.unwrap_or(State {
-            is_enabled: false,
-            rules: String::new(),
-        });
-        let key = (name(filter), text.to_owned());
-        let first = self.listed.entry(key).or_insert_with(|| now.clone());
+        let now = state(self.filter, answers).unwrap_or_default();
+        let first = self.listed.entry(text).or_insert_with(|| now.clone());
         let is_whole = *first == now
             && now.is_enabled != is_none
-            && (filter == PacketFilter::Ipf || now.rules.trim().is_empty() == is_none);
-        let shown = |state: &State| {
-            let switch = if state.is_enabled { "on" } else { "off" };
-            format!("{switch} {}", state.rules)
-        };
+            && (self.filter == PacketFilter::Ipf || now.rules.trim().is_empty() == is_none);
         let asked = State {
             is_enabled: !is_none,
             rules: first.rules.clone(),
         };
-        Ok((!is_whole).then(|| (shown(&asked), shown(&now))))
+        let setting = format!("the rules of {}", name(self.filter));
+        Ok((!is_whole).then(|| said(&setting, &asked.shown(), &now.shown())))
+    }
+}
+
+impl State {
+    fn shown(&self) -> String {
+        let switch = if self.is_enabled { "on" } else { "off" };
+        format!("{switch} {}", self.rules)
     }
 }
 

@@ -1,30 +1,13 @@
-//! The DUT's settings: each factor's level applied through its mechanism, and read back.
+//! The mechanisms of a DUT that is a namespace of this machine: each sets it by itself.
 //!
 //! A mechanism knows how to *do* (apply a variant's level), *check* (read it back, and prove later that
 //! it has not moved), and *undo*: what it changes inside the DUT's namespace goes with that, and what
 //! outlives it is announced to the journal before it is done.
 
-mod command;
-mod ethtool;
-mod nft;
-mod routes;
-mod sysctl;
-mod sysfs;
-mod xdp;
-
-pub(crate) use self::command::holds;
-pub(crate) use self::nft::{is_installed as nft_is_installed, refused_by_kernel};
-pub(crate) use self::routes::{OWN_ROUTES, routes_of};
-pub(crate) use self::sysfs::is_same;
-
-use fwdlab_model::{
-    AddressFamily, Binding, DutInterface, Lab, Level, Placement, Resolved, Tester, Variant,
-};
+use fwdlab_model::{AddressFamily, Binding, Placement, Resolved, Tester, Variant};
 use fwdlab_traffic::CountingProgram;
 
-pub(crate) use self::xdp::FORWARDER_DROPPED;
-pub use self::xdp::fib_forwarder;
-
+use super::{command, ethtool, nft, routes, sysctl, sysfs, unbound_level, xdp};
 use crate::journal::Journal;
 use crate::topology::{DUT_IN, DUT_OUT};
 use crate::{LabError, Topology};
@@ -37,8 +20,8 @@ pub(crate) struct Site<'a> {
     pub(crate) family: AddressFamily,
 }
 
-/// One way to set something of the DUT.
-trait Mechanism {
+/// One way to set something of a DUT that is a namespace of this machine.
+pub(super) trait InNamespace {
     /// Why this machine cannot have the variant's level; none where it can.
     fn unavailable(
         &self,
@@ -68,7 +51,7 @@ trait Mechanism {
 /// What sets the DUT, and what it has found when reading back.
 pub(crate) struct Dut {
     xdp: xdp::Xdp,
-    others: Vec<Box<dyn Mechanism>>,
+    others: Vec<Box<dyn InNamespace>>,
     bound_factors: Vec<String>,
 }
 
@@ -146,9 +129,9 @@ impl Dut {
             .try_for_each(|mechanism| mechanism.prove_unmoved(site, variant))
     }
 
-    fn mechanisms(&mut self) -> impl Iterator<Item = &mut (dyn Mechanism + 'static)> {
+    fn mechanisms(&mut self) -> impl Iterator<Item = &mut (dyn InNamespace + 'static)> {
         let others = self.others.iter_mut().map(|mechanism| &mut **mechanism);
-        std::iter::once(&mut self.xdp as &mut dyn Mechanism).chain(others)
+        std::iter::once(&mut self.xdp as &mut dyn InNamespace).chain(others)
     }
 
     fn prove_bound(&self, variant: &Variant) -> Result<(), LabError> {
@@ -162,9 +145,9 @@ impl Dut {
 
 /// All mechanisms but XDP: one for each factor, or for all factors that share one thing. The user's own
 /// programs come last, so that they find the rest in place.
-fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>> {
-    let mut mechanisms: Vec<Box<dyn Mechanism>> = Vec::new();
-    let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
+fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn InNamespace>> {
+    let mut mechanisms: Vec<Box<dyn InNamespace>> = Vec::new();
+    let mut commands: Vec<Box<dyn InNamespace>> = Vec::new();
     for (factor, binding) in &resolved.lab.bindings {
         let factor = factor.clone();
         match binding {
@@ -210,19 +193,14 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn Mechanism>>
             | Binding::Kernel(_) => {}
         }
     }
-    mechanisms.extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn Mechanism>));
+    mechanisms
+        .extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn InNamespace>));
     mechanisms.extend(commands);
     mechanisms
 }
 
-pub(crate) fn unbound_level(factor: &str, level: &Level) -> LabError {
-    LabError::Unbound {
-        factor: factor.to_owned(),
-        level: level.to_string(),
-    }
-}
-
-fn moved(
+/// What is said of a setting that reads back as something else.
+pub(super) fn moved(
     setting: impl Into<String>,
     asked: impl Into<String>,
     seen: impl Into<String>,
@@ -232,25 +210,4 @@ fn moved(
         asked: asked.into(),
         seen: seen.into(),
     }
-}
-
-/// The names of interfaces of the DUT.
-fn names(interfaces: &[DutInterface]) -> Vec<&'static str> {
-    interfaces
-        .iter()
-        .map(|interface| match interface {
-            DutInterface::DutIn => DUT_IN,
-            DutInterface::DutOut => DUT_OUT,
-        })
-        .collect()
-}
-
-/// All factors of a lab that are bound to one kind of mechanism.
-fn bound<'a, T>(
-    lab: &'a Lab,
-    pick: impl Fn(&'a Binding) -> Option<T>,
-) -> impl Iterator<Item = (String, T)> {
-    lab.bindings
-        .iter()
-        .filter_map(move |(factor, binding)| Some((factor.clone(), pick(binding)?)))
 }

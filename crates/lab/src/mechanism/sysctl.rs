@@ -1,0 +1,237 @@
+//! A sysctl: a file of the kernel's on Linux, set by `sysctl` on FreeBSD.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fwdlab_model::{DutHost, Values, Variant, devices, nearest};
+
+use super::file::Files;
+use super::reading::{Form, Reading};
+use super::step::{Action, Answers, Errand, Question, Step, owned};
+use super::{InNamespace, Mechanism, Site, moved};
+use crate::topology::{DUT_IN, DUT_OUT};
+use crate::{LabError, Topology};
+
+const PROC_SYS: &str = "/proc/sys";
+
+/// One under `net.` in the DUT's namespace.
+pub(super) struct Sysctl {
+    factor: String,
+    key: String,
+    /// Path under `/proc/sys`.
+    setting: String,
+    values: Values,
+}
+
+impl Sysctl {
+    pub(super) fn new(factor: String, key: &str, values: Values) -> Self {
+        Self {
+            factor,
+            key: key.to_owned(),
+            setting: path(key, [DUT_IN, DUT_OUT]),
+            values,
+        }
+    }
+}
+
+impl InNamespace for Sysctl {
+    fn unavailable(
+        &self,
+        topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<Option<String>, LabError> {
+        let is_missing = variant.levels.contains_key(&self.factor)
+            && topology.read_dut_setting(&self.setting).is_err();
+        if !is_missing {
+            return Ok(None);
+        }
+        let key = &self.key;
+        if Path::new(PROC_SYS).join(&self.setting).exists() {
+            return Ok(Some(format!(
+                "sysctl {key} exists only in the machine's own network namespace, not in the DUT's; measure it on a \
+                 host (docs/labs.md)"
+            )));
+        }
+        let meant = topology.dut().run(|| nearest_setting(&self.setting))?;
+        let meant = meant.map(|setting| format!("; did you mean {}?", key_of(&setting)));
+        Ok(Some(format!(
+            "this kernel has no readable sysctl {key}{}",
+            meant.unwrap_or_default()
+        )))
+    }
+
+    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        let Some(level) = variant.levels.get(&self.factor) else {
+            return Ok(());
+        };
+        site.topology
+            .write_dut_setting(&self.setting, &self.values.value(level))
+    }
+
+    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        let Some(level) = variant.levels.get(&self.factor) else {
+            return Ok(());
+        };
+        let asked = self.values.value(level);
+        let seen = site.topology.read_dut_setting(&self.setting)?;
+        if seen.split_whitespace().eq(asked.split_whitespace()) {
+            Ok(())
+        } else {
+            Err(moved(&self.setting, asked, seen.trim()))
+        }
+    }
+}
+
+/// The file of a sysctl below `/proc/sys`: dots become slashes, placeholders the DUT's interfaces, whose own dots stay.
+fn path(key: &str, [interface_in, interface_out]: [&str; 2]) -> String {
+    let parts = key.split('.').map(|part| match part {
+        "{dut-in}" => interface_in,
+        "{dut-out}" => interface_out,
+        part => part,
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// The file of a sysctl of a Linux host.
+pub(crate) fn path_on(of: &DutHost, key: &str) -> String {
+    let interfaces = [&*of.interface_in, &*of.interface_out];
+    format!("{PROC_SYS}/{}", path(key, interfaces))
+}
+
+/// One of a Linux host.
+pub(super) fn on_linux(factor: &str, key: &str, values: &Values, of: &DutHost) -> Files {
+    Files::new(factor, vec![path_on(of, key)], values, Form::Words)
+}
+
+/// One of a FreeBSD host, or of several of its devices.
+pub(super) struct FreebsdSysctl {
+    factor: String,
+    names: Vec<String>,
+    values: Values,
+}
+
+impl FreebsdSysctl {
+    pub(super) fn new(factor: &str, key: &str, values: &Values) -> Self {
+        Self {
+            factor: factor.to_owned(),
+            names: devices(key),
+            values: values.clone(),
+        }
+    }
+}
+
+/// What reads a sysctl of FreeBSD.
+pub(crate) fn shown(name: &str) -> Vec<String> {
+    owned(&["sysctl", "-n", name])
+}
+
+/// What sets a sysctl of FreeBSD.
+fn set(name: &str, value: &str) -> Errand {
+    Errand::of(&["sysctl", &format!("{name}={value}")])
+}
+
+/// A sysctl of FreeBSD that is put back as it was.
+pub(crate) fn kept(name: &str, value: &str) -> Step {
+    Step::kept(format!("sysctl {name} ({value})"), set(name, value))
+}
+
+impl Mechanism for FreebsdSysctl {
+    fn needs(&self, _: &Variant) -> Result<Vec<Question>, LabError> {
+        Ok(self.looks())
+    }
+
+    fn lacking(&self, _: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let mut names = self.names.iter();
+        let missing = names.find(|name| answers.get(&shown(name)).is_none());
+        Ok(missing.map(|name| format!("its kernel has no readable sysctl {name}")))
+    }
+
+    fn looks(&self) -> Vec<Question> {
+        let names = self.names.iter();
+        names.map(|name| Question::Maybe(shown(name))).collect()
+    }
+
+    fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
+        let names = self.names.iter();
+        let steps = names.map(|name| Ok(kept(name, answers.needed(&shown(name))?)));
+        steps.collect()
+    }
+
+    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+        let Some(level) = variant.levels.get(&self.factor) else {
+            return Ok(Vec::new());
+        };
+        let value = self.values.value(level);
+        let names = self.names.iter();
+        Ok(names.map(|name| Action::Run(set(name, &value))).collect())
+    }
+
+    fn readings(&self, variant: &Variant) -> Result<Vec<Reading>, LabError> {
+        let Some(level) = variant.levels.get(&self.factor) else {
+            return Ok(Vec::new());
+        };
+        let names = self.names.iter();
+        let readings = names.map(|name| Reading {
+            setting: name.clone(),
+            question: shown(name),
+            asked: self.values.value(level),
+            form: Form::Words,
+        });
+        Ok(readings.collect())
+    }
+}
+
+/// The setting below `/proc/sys` that was probably meant: at every step the entry that is there, or the nearest one.
+fn nearest_setting(setting: &str) -> Option<String> {
+    let mut found = PathBuf::new();
+    for part in setting.split('/') {
+        let folder = Path::new(PROC_SYS).join(&found);
+        if folder.join(part).exists() {
+            found.push(part);
+            continue;
+        }
+        let entries = fs::read_dir(folder).ok()?.flatten();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort_unstable();
+        found.push(nearest(part, names.iter().map(String::as_str))?);
+    }
+    let is_setting = Path::new(PROC_SYS).join(&found).is_file();
+    is_setting.then(|| found.to_string_lossy().into_owned())
+}
+
+/// The key of a setting, as a lab file has it.
+fn key_of(setting: &str) -> String {
+    let parts = setting.split('/').map(|part| match part {
+        DUT_IN => "{dut-in}",
+        DUT_OUT => "{dut-out}",
+        part => part,
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_in_a_key_is_seen_in_every_part() {
+        let meant = |key: &str| {
+            nearest_setting(&path(key, [DUT_IN, DUT_OUT])).map(|setting| key_of(&setting))
+        };
+        let rp_filter = Some("net.ipv4.conf.all.rp_filter".to_owned());
+        assert_eq!(meant("net.ipv4.conf.all.rp_filer"), rp_filter);
+        assert_eq!(meant("net.ipv4.cnf.all.rpfilter"), rp_filter);
+        assert_eq!(meant("net.ipv4.conf.all.something_else"), None);
+        assert_eq!(meant("net.ipv4.conf"), None);
+    }
+
+    #[test]
+    fn sysctl_keys_name_files_and_interfaces() {
+        assert_eq!(
+            path("net.ipv4.conf.{dut-in}.rp_filter", ["eth0.10", "eth1"]),
+            "net/ipv4/conf/eth0.10/rp_filter"
+        );
+    }
+}

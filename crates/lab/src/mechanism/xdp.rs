@@ -1,0 +1,247 @@
+//! The XDP program on the DUT's receiving interfaces.
+
+use std::collections::BTreeMap;
+
+use fwdlab_model::{Binding, Direction, DutHost, Lab, Tester, Variant, XdpProgram};
+use fwdlab_traffic::{CountingProgram, object_bytes};
+
+use super::reading::said;
+use super::step::{Action, Answers, Question, owned};
+use super::{InNamespace, Mechanism, Site, bound, moved, unbound_level};
+use crate::topology::receiving;
+use crate::{LabError, Topology};
+
+/// Outcomes of the XDP forwarder, in the order of its `enum outcome`.
+pub(crate) const FORWARDER_DROPPED: u32 = 2;
+
+/// Loads the XDP forwarder that asks the kernel's FIB for every packet.
+///
+/// # Errors
+/// Without the privilege.
+pub fn fib_forwarder() -> Result<CountingProgram, LabError> {
+    let object = object_bytes!("../../bpf/fib_forwarder.bpf.o");
+    Ok(CountingProgram::load(object, "forward", "outcomes")?)
+}
+
+/// The program of each level, by factor.
+pub(super) struct Programs(BTreeMap<String, BTreeMap<String, XdpProgram>>);
+
+impl Programs {
+    /// Those of a lab.
+    pub(super) fn of(lab: &Lab) -> Self {
+        let programs = bound(lab, |binding| match binding {
+            Binding::Xdp(programs) => Some(programs.clone()),
+            _ => None,
+        });
+        Self(programs.collect())
+    }
+
+    /// Whether no factor has any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The variant's program, where any factor sets one.
+    fn wanted(&self, variant: &Variant) -> Result<Option<XdpProgram>, LabError> {
+        let mut wanted = None;
+        for (factor, programs) in &self.0 {
+            if let Some(level) = variant.levels.get(factor) {
+                let program = programs.get(&level.to_string());
+                wanted = Some(*program.ok_or_else(|| unbound_level(factor, level))?);
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+/// Whether a lab sets programs at all.
+pub(crate) fn is_bound(lab: &Lab) -> bool {
+    !Programs::of(lab).is_empty()
+}
+
+/// That of the DUT's namespace.
+pub(super) struct Xdp {
+    programs: Programs,
+    /// None where this process may load no eBPF program.
+    forwarder: Option<CountingProgram>,
+    interfaces: &'static [&'static str],
+}
+
+impl Xdp {
+    pub(super) fn new(lab: &Lab, tester: Tester, direction: Direction) -> Result<Self, LabError> {
+        // Whoever may load the generator may load the forwarder.
+        let forwarder = match tester {
+            Tester::Ebpf => {
+                let mut forwarder = fib_forwarder()?;
+                forwarder.xdp.park()?;
+                Some(forwarder)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            programs: Programs::of(lab),
+            forwarder,
+            interfaces: receiving(direction),
+        })
+    }
+
+    pub(super) fn forwarder(&self) -> Option<&CountingProgram> {
+        self.forwarder.as_ref()
+    }
+
+    pub(super) fn detach(&mut self) -> Result<(), LabError> {
+        if let Some(forwarder) = &mut self.forwarder {
+            forwarder.xdp.detach()?;
+        }
+        Ok(())
+    }
+}
+
+impl InNamespace for Xdp {
+    fn unavailable(
+        &self,
+        _topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<Option<String>, LabError> {
+        let wants_forwarder = self.programs.wanted(variant)? == Some(XdpProgram::Fib);
+        Ok((wants_forwarder && self.forwarder.is_none())
+            .then(|| "this process may load no XDP program; run fwdlab as root (sudo)".into()))
+    }
+
+    fn may_change_program(&self, variant: &Variant) -> bool {
+        let is_attached = self
+            .forwarder()
+            .is_some_and(|program| program.xdp.is_attached());
+        // What is not bound is refused when it is applied.
+        let wanted = self.programs.wanted(variant).ok().flatten();
+        wanted.is_some_and(|wanted| (wanted == XdpProgram::Fib) != is_attached)
+    }
+
+    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        match (self.programs.wanted(variant)?, &mut self.forwarder) {
+            (Some(XdpProgram::Fib), Some(forwarder)) if !forwarder.xdp.is_attached() => {
+                for interface in self.interfaces {
+                    let attach = || forwarder.xdp.attach_to_stay(interface);
+                    site.topology.dut().run(attach)??;
+                }
+            }
+            (Some(XdpProgram::Off), Some(forwarder)) => forwarder.xdp.detach()?,
+            // Where it cannot be loaded, variants that want it are not run.
+            (Some(_) | None, _) => {}
+        }
+        Ok(())
+    }
+
+    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
+        let asked = match self.programs.wanted(variant)? {
+            None => return Ok(()),
+            Some(XdpProgram::Off) => Some(0),
+            Some(XdpProgram::Fib) => match &self.forwarder {
+                Some(forwarder) => Some(forwarder.xdp.id()?),
+                None => None,
+            },
+        };
+        for interface in self.interfaces {
+            let seen = site.topology.dut_xdp_program(interface)?;
+            if asked != Some(seen) {
+                let setting = format!("the XDP program on {interface}");
+                let asked =
+                    asked.map_or_else(|| "one that was not loaded".into(), |id| id.to_string());
+                return Err(moved(setting, asked, seen.to_string()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// That of a Linux host. On both ports: drivers of many cards send what is redirected to them only where they have a
+/// program themselves.
+pub(super) struct LinuxXdp {
+    programs: Programs,
+    ports: [String; 2],
+}
+
+impl LinuxXdp {
+    pub(super) fn new(programs: Programs, of: &DutHost) -> Self {
+        Self {
+            programs,
+            ports: [of.interface_in.clone(), of.interface_out.clone()],
+        }
+    }
+}
+
+impl Mechanism for LinuxXdp {
+    fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        let wanted = self.programs.wanted(variant)?;
+        let program = wanted.filter(|program| *program != XdpProgram::Off);
+        Ok(program.into_iter().map(Question::Attachable).collect())
+    }
+
+    fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let wanted = self.programs.wanted(variant)?;
+        Ok(wanted.and_then(|_| answers.not_attachable.clone()))
+    }
+
+    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+        let wanted = self.programs.wanted(variant)?;
+        Ok(wanted.into_iter().map(Action::Attach).collect())
+    }
+
+    fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        let Some(program) = self.programs.wanted(variant)? else {
+            return Ok(Vec::new());
+        };
+        let ports = self.ports.iter().map(|port| link_of(port));
+        let mut questions: Vec<Question> = ports.map(Question::Needed).collect();
+        questions.push(Question::Attached(program));
+        Ok(questions)
+    }
+
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        if self.programs.wanted(variant)?.is_none() {
+            return Ok(None);
+        }
+        let number = |of: Option<u32>| of.map_or("none".to_owned(), |id| id.to_string());
+        let moved = self.ports.iter().find_map(|port| {
+            let seen = program_of(answers.get(&link_of(port)).unwrap_or_default());
+            let setting = format!("the XDP program of {port}");
+            let is_moved = seen != answers.attached;
+            is_moved.then(|| said(&setting, &number(answers.attached), &number(seen)))
+        });
+        Ok(moved)
+    }
+}
+
+/// What shows an interface with its XDP program.
+pub(crate) fn link_of(interface: &str) -> Vec<String> {
+    owned(&["ip", "-o", "-d", "link", "show", "dev", interface])
+}
+
+/// The number of an interface's XDP program, as `ip -d link` shows it.
+fn program_of(link: &str) -> Option<u32> {
+    let (_, behind) = link.split_once("prog/xdp")?;
+    let mut words = behind.split_whitespace();
+    words.find(|word| *word == "id")?;
+    words.next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_program_is_read() {
+        let link = "3: eth1@if2: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 xdp qdisc noqueue state UP qlen 1000\\    \
+                    link/ether 02:00:00:00:01:02 brd ff:ff:ff:ff:ff:ff link-netnsid 0 \\    prog/xdp id 34 name forward \
+                    tag 3b185187f1855c4c jited ";
+        assert_eq!(program_of(link), Some(34));
+        for without in [
+            "3: eth1: <UP> mtu 1500 qdisc mq",
+            "",
+            "prog/xdp",
+            "prog/xdp id",
+        ] {
+            assert_eq!(program_of(without), None, "{without}");
+        }
+    }
+}
