@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fwdlab_lab::{Leftover, LeftoverState, OnFailure, Whose};
-use fwdlab_model::{Hosts, LabKind};
+use fwdlab_model::{Hosts, LabKind, System};
 
 use crate::args::RestoreArguments;
 use crate::disk::Disk;
@@ -24,9 +24,9 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<Code> {
     let leftovers = match (&dut, arguments.list) {
         (None, true) => fwdlab_lab::leftovers(&directory)?,
         (None, false) => fwdlab_lab::restore(&directory, Whose::Everybody, on_failure)?,
-        (Some((hosts, kind)), true) => fwdlab_lab::leftovers_on_host(&directory, hosts, *kind)?,
-        (Some((hosts, kind)), false) => {
-            fwdlab_lab::restore_on_host(&directory, hosts, *kind, on_failure)?
+        (Some((hosts, system)), true) => fwdlab_lab::leftovers_on_host(&directory, hosts, *system)?,
+        (Some((hosts, system)), false) => {
+            fwdlab_lab::restore_on_host(&directory, hosts, *system, on_failure)?
         }
     };
     let code = output::print(&if arguments.json {
@@ -44,15 +44,15 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> anyhow::Result<Code> {
     Ok(code)
 }
 
-fn lab_of_hosts(path: &Path) -> anyhow::Result<(Hosts, LabKind)> {
+fn lab_of_hosts(path: &Path) -> anyhow::Result<(Hosts, System)> {
     let (lab, _) = fwdlab_model::load_lab(path, &Disk)?;
-    let Some(hosts) = lab.hosts else {
+    let (Some(hosts), LabKind::Ssh(system)) = (lab.hosts, lab.kind) else {
         anyhow::bail!(
             "lab {}: it names no hosts; `fwdlab restore` without a lab puts this machine back",
             lab.name
         );
     };
-    Ok((hosts, lab.kind))
+    Ok((hosts, system))
 }
 
 fn text(leftovers: &[Leftover]) -> String {

@@ -44,7 +44,7 @@ impl Lab {
         match lab.kind {
             LabKind::Netns => NetnsLab::prepare_process(lab),
             LabKind::Router => Ok(()),
-            LabKind::FreebsdSsh | LabKind::LinuxSsh => named_hosts(lab).map(|_| ()),
+            LabKind::Ssh(_) => named_hosts(lab).map(|_| ()),
         }
     }
 
@@ -67,7 +67,7 @@ impl Lab {
                 let lab = RouterLab::open(resolved, interrupts)?;
                 Ok((Self::Router(lab), Vec::new()))
             }
-            kind @ (LabKind::FreebsdSsh | LabKind::LinuxSsh) => {
+            LabKind::Ssh(system) => {
                 let hosts = named_hosts(&resolved.lab)?;
                 // No host is asked for traffic that would not be routed.
                 for &family in &resolved.traffic.families {
@@ -75,8 +75,15 @@ impl Lab {
                 }
                 let mut leftovers = restore_all(state_directory, Whose::Host(&hosts.dut.host))?;
                 let connection = Rc::new(Connection::open(Destination::of_dut(&hosts))?);
-                leftovers.extend(restore_own_copies(&connection, state_directory, kind)?);
-                let lab = HostsLab::open(resolved, hosts, connection, state_directory, interrupts)?;
+                leftovers.extend(restore_own_copies(&connection, state_directory, system)?);
+                let lab = HostsLab::open(
+                    resolved,
+                    hosts,
+                    system,
+                    connection,
+                    state_directory,
+                    interrupts,
+                )?;
                 Ok((Self::Hosts(Box::new(lab)), leftovers))
             }
         }
@@ -194,7 +201,7 @@ pub fn examine(
     match lab.kind {
         LabKind::Netns => examine_netns(lab, regime, environment, prepared),
         LabKind::Router => examine_router(lab, regime, environment, interrupts),
-        LabKind::LinuxSsh | LabKind::FreebsdSsh => examine_hosts(lab, regime),
+        LabKind::Ssh(system) => examine_hosts(system, lab, regime),
     }
 }
 
@@ -230,7 +237,7 @@ mod tests {
     #[test]
     fn a_lab_without_hosts_says_what_to_do() {
         assert_eq!(
-            refusal(LabKind::FreebsdSsh),
+            refusal(LabKind::Ssh(System::Freebsd)),
             "lab here: it names no hosts and can only be planned; `fwdlab plan` shows what would be measured \
              there, [dut] and [tester] in its file name hosts (docs/labs.md), and `--lab labs/router.toml` runs \
              the same experiment on the reference router"

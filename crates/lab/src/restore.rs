@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use fwdlab_model::{Hosts, LabKind};
+use fwdlab_model::{Hosts, System};
 
 use crate::LabError;
 use crate::hosts::{Connection, copies};
@@ -216,11 +216,11 @@ pub fn restore(
 pub fn leftovers_on_host(
     directory: &Path,
     hosts: &Hosts,
-    kind: LabKind,
+    system: System,
 ) -> Result<Vec<Leftover>, LabError> {
     let connection = Connection::open(Destination::of_dut(hosts))?;
     let (own, boot) = (controller(directory), boot()?);
-    let copies = copies(&connection, kind)?.into_iter();
+    let copies = copies(&connection, system)?.into_iter();
     // What a living run of this machine's has changed is not left.
     let left = copies
         .filter(|copy| copy.controller != own || !copy.open[0].id.is_of_a_living_process(&boot));
@@ -240,13 +240,13 @@ pub fn leftovers_on_host(
 pub fn restore_on_host(
     directory: &Path,
     hosts: &Hosts,
-    kind: LabKind,
+    system: System,
     on_failure: OnFailure,
 ) -> Result<Vec<Leftover>, LabError> {
     let mut leftovers = restore(directory, Whose::Host(&hosts.dut.host), on_failure)?;
     let connection = Connection::open(Destination::of_dut(hosts))?;
     let (own, boot) = (controller(directory), boot()?);
-    for copy in copies(&connection, kind)? {
+    for copy in copies(&connection, system)? {
         if copy.controller == own {
             refuse_living(&connection, &copy, &boot)?;
         }
@@ -262,7 +262,7 @@ pub fn restore_on_host(
 pub(crate) fn restore_own_copies(
     connection: &Connection,
     directory: &Path,
-    kind: LabKind,
+    system: System,
 ) -> Result<Vec<Leftover>, LabError> {
     let in_use = |why: String| LabError::Host {
         host: connection.host().to_owned(),
@@ -270,7 +270,7 @@ pub(crate) fn restore_own_copies(
     };
     let (own, boot) = (controller(directory), boot()?);
     let mut leftovers = Vec::new();
-    for copy in copies(connection, kind)? {
+    for copy in copies(connection, system)? {
         let first = &copy.open[0];
         if copy.controller != own {
             return Err(in_use(format!(

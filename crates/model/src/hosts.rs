@@ -11,10 +11,10 @@ use toml::Spanned;
 
 use crate::binding::DutInterface;
 use crate::document::{Reading, Table};
-use crate::kind::LabKind;
+use crate::files::beside;
+use crate::kind::{LabKind, System};
 use crate::lab_file::CPU;
 use crate::mechanism::arguments;
-use crate::resolve::beside;
 
 pub(crate) const SSH_KEYS: &[&str] = &["config"];
 pub(crate) const DUT_KEYS: &[&str] = &[
@@ -208,7 +208,7 @@ pub(crate) fn hosts(
     }
     let kind = kind?;
     let names_none = dut.is_none() && tester.is_none();
-    if kind == LabKind::FreebsdSsh && names_none {
+    if kind == LabKind::Ssh(System::Freebsd) && names_none {
         return None;
     }
     file.required(reading, "dut");
@@ -228,7 +228,7 @@ pub(crate) fn hosts(
         });
         let program = path(reading, &table, "program");
         let pmc_event = pmc_event(reading, &table);
-        for (key, other) in [("program", LabKind::FreebsdSsh), ("pmc_event", LabKind::LinuxSsh)] {
+        for (key, other) in [("program", LabKind::Ssh(System::Freebsd)), ("pmc_event", LabKind::Ssh(System::Linux))] {
             if kind == other
                 && let Some(value) = table.value(key)
             {
@@ -288,7 +288,7 @@ pub(crate) fn hosts(
             }
         };
         let by_kind = match kind {
-            LabKind::FreebsdSsh => HostTesterKind::PktGen,
+            LabKind::Ssh(System::Freebsd) => HostTesterKind::PktGen,
             _ => HostTesterKind::Fwdlab,
         };
         Some(TesterHost {
@@ -339,7 +339,10 @@ fn pmc_event(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<String> {
 /// Whether images may be written there; systems of nanobsd have a slice to write them to.
 fn overwrite_other_slice(reading: &mut Reading<'_>, table: &Table<'_>, kind: LabKind) -> bool {
     const KEY: &str = "overwrite_other_slice";
-    if let Some(value) = table.value(KEY).filter(|_| kind != LabKind::FreebsdSsh) {
+    if let Some(value) = table
+        .value(KEY)
+        .filter(|_| kind != LabKind::Ssh(System::Freebsd))
+    {
         let message = format!("a DUT of kind {kind} has no other slice");
         reading
             .error(value.span(), message)
@@ -354,7 +357,7 @@ fn drop_counters(reading: &mut Reading<'_>, table: &Table<'_>, kind: LabKind) ->
     let Some(value) = table.value(KEY) else {
         return Vec::new();
     };
-    if kind != LabKind::LinuxSsh {
+    if kind != LabKind::Ssh(System::Linux) {
         reading
             .error(value.span(), format!("a DUT of kind {kind} has no `{KEY}`"))
             .with_help(
@@ -508,7 +511,7 @@ fn ports(reading: &mut Reading<'_>, table: &Table<'_>, kind: LabKind) -> [Option
 /// A port of a host that has one.
 fn port(reading: &mut Reading<'_>, table: &Table<'_>, key: &str) -> Option<String> {
     let name = table.required_line(reading, key)?;
-    is_interface(reading, &name, LabKind::LinuxSsh).then(|| name.into_inner())
+    is_interface(reading, &name, LabKind::Ssh(System::Linux)).then(|| name.into_inner())
 }
 
 fn is_interface(reading: &mut Reading<'_>, name: &Spanned<String>, kind: LabKind) -> bool {
@@ -523,7 +526,7 @@ fn is_interface(reading: &mut Reading<'_>, name: &Spanned<String>, kind: LabKind
             .with_help(format!(
                 "names are made of at most {INTERFACE_BYTES_MAX} letters, digits, `.`, `_` and `-`, the first \
                  neither `.` nor `-`; {} lists them",
-                if kind == LabKind::FreebsdSsh {
+                if kind == LabKind::Ssh(System::Freebsd) {
                     "`ifconfig -l`"
                 } else {
                     "`ip link`"

@@ -9,8 +9,8 @@ use toml::Spanned;
 use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::{Reading, Table};
 use crate::hosts::{Hosts, hosts};
-use crate::kind::LabKind;
-use crate::mechanism::{Mechanism, arguments};
+use crate::kind::{LabKind, System};
+use crate::mechanism::{self, Mechanism, arguments};
 use crate::resolved::{Notify, RouterLab, RouterTester};
 use crate::words::LoadRegime;
 
@@ -35,12 +35,16 @@ pub(crate) const ROUTER_KEYS: &[&str] = &["queues", "tester", "overload_ratio"];
 
 pub(crate) const NOTIFY_KEYS: &[&str] = &["command", "webhook"];
 
-pub(crate) const KINDS: &[(&str, LabKind)] = &[
-    (LabKind::Netns.as_str(), LabKind::Netns),
-    (LabKind::Router.as_str(), LabKind::Router),
-    (LabKind::FreebsdSsh.as_str(), LabKind::FreebsdSsh),
-    (LabKind::LinuxSsh.as_str(), LabKind::LinuxSsh),
-];
+pub(crate) const KINDS: &[(&str, LabKind)] = &{
+    let mut kinds = [("", LabKind::Netns); LabKind::ALL.len()];
+    let mut number = 0;
+    while number < kinds.len() {
+        let kind = LabKind::ALL[number];
+        kinds[number] = (kind.as_str(), kind);
+        number += 1;
+    }
+    kinds
+};
 pub(crate) const ROUTER_TESTERS: &[(&str, RouterTester)] = &[
     ("auto", RouterTester::Auto),
     ("inline", RouterTester::Inline),
@@ -79,7 +83,7 @@ pub(crate) struct LabFile {
     /// Who is notified when a run has ended.
     pub(crate) notify: Notify,
     /// By the factor's name; none only where that is already an error.
-    pub(crate) bindings: BTreeMap<String, Option<Mechanism>>,
+    pub(crate) bindings: BTreeMap<String, Option<Box<dyn Mechanism>>>,
 }
 
 impl LabFile {
@@ -114,7 +118,7 @@ impl LabFile {
                     format!("a lab of kind {kind} has no [placement]"),
                 )
                 .with_help("its keys are CPUs of this machine, which forwards nothing there");
-            if kind == LabKind::LinuxSsh {
+            if kind == LabKind::Ssh(System::Linux) {
                 diagnostic.with_help("the CPU that sends is `cpu` in [tester]");
             }
         }
@@ -127,7 +131,7 @@ impl LabFile {
         let mut bindings = BTreeMap::new();
         if let Some(value) = file.value("bind") {
             for (factor, value) in reading.entries(value, "`bind`") {
-                let mechanism = Mechanism::read(reading, kind, factor.get_ref(), value);
+                let mechanism = mechanism::read(reading, kind, factor.get_ref(), value);
                 bindings.insert((*factor.get_ref()).to_owned(), mechanism);
             }
         }

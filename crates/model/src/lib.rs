@@ -7,6 +7,7 @@ pub mod change;
 pub mod diagnostic;
 mod document;
 mod experiment;
+mod files;
 mod hosts;
 pub mod imported;
 pub mod kind;
@@ -34,10 +35,11 @@ pub use binding::{
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
+pub use files::{Files, Read};
 pub use hosts::{
     DutHost, GeneratorHost, HostTesterKind, Hosts, REBOOT_S_MAX, ReceiverHost, TesterHost,
 };
-pub use kind::LabKind;
+pub use kind::{LabKind, System};
 pub use knob::{Knob, KnobLevels};
 pub use mechanism::devices;
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
@@ -50,7 +52,7 @@ pub use record::{
     QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester,
     TrialRecord, Verification,
 };
-pub use resolve::{Files, Loaded, Read, load, load_lab, ruleset_source};
+pub use resolve::{Loaded, load, load_lab, ruleset_source};
 pub use resolved::{
     CPU_THRESHOLD_PERCENT, Comparison, Design, Direction, Factor, FirstAddresses, FrameSize, Lab,
     Notify, Order, PortRange, Reference, ReferenceData, Resolved, RouterLab, RouterTester, Traffic,

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use crate::document::Reading;
 use crate::experiment::ExperimentFile;
-use crate::resolve::{Read, beside, open};
+use crate::files::{Read, beside, open};
 use crate::resolved::{Reference, ReferenceData, Variant, sha256};
 
 /// More than any published run has; a file beyond that is another kind of file.

@@ -1,61 +1,25 @@
 //! Experiment and lab become one: defaults filled in, variants made, every name looked up.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use toml::Spanned;
 
 use crate::binding::Binding;
 use crate::bindings::bindings;
-use crate::diagnostic::{Diagnostics, Source, Span};
+use crate::diagnostic::{Diagnostics, Source};
 use crate::document::Reading;
 use crate::experiment::{ExperimentFile, FactorEntry};
+use crate::files::{Read, beside, open};
 use crate::lab_file::LabFile;
-use crate::mechanism::Mechanism;
 use crate::references::references;
-use crate::resolved::{Design, Factor, Lab, Resolved, sha256};
+use crate::resolved::{Design, Factor, Lab, Resolved};
 use crate::variants::{check_factors, comparisons, control, variants};
 use crate::words::{LoadRegime, safe_name};
 
 /// More than are measured in a day; a plan holds the order of all.
 const SLICES_MAX: u64 = 2_000_000;
-
-/// How what stands in files is had.
-pub type Read<'r> = &'r dyn Files;
-
-/// Files: those of a disk, or in tests of memory.
-pub trait Files {
-    /// The text of a file.
-    ///
-    /// # Errors
-    /// Where there is no such text.
-    fn text(&self, path: &Path) -> io::Result<String>;
-
-    /// SHA-256 of all that is in a file or a folder, in hexadecimal.
-    ///
-    /// # Errors
-    /// Where it cannot be read.
-    fn sha256(&self, path: &Path) -> io::Result<String>;
-
-    /// Whether messages may quote a file that another one names: who wrote that may not be who reads the messages, and
-    /// the file another's secret.
-    fn is_quotable(&self, _path: &Path, _named_by: &Path) -> bool {
-        true
-    }
-}
-
-/// Of what knows texts only, the content is the text.
-impl<F: Fn(&Path) -> io::Result<String>> Files for F {
-    fn text(&self, path: &Path) -> io::Result<String> {
-        self(path)
-    }
-
-    fn sha256(&self, path: &Path) -> io::Result<String> {
-        Ok(sha256(self(path)?.as_bytes()))
-    }
-}
 
 /// An experiment that can be run.
 #[derive(Debug)]
@@ -133,10 +97,7 @@ pub fn ruleset_source(
     };
     let lab = LabFile::parse(&lab_source, said_before)?;
     let place = Some((&lab_source, 0..0));
-    let file = match lab.bindings.get(factor)?.as_ref()? {
-        Mechanism::Nft(files) | Mechanism::Ruleset(_, files) => files.get(level)?,
-        _ => return None,
-    };
+    let file = lab.bindings.get(factor)?.as_ref()?.ruleset(level)?;
     open(
         &beside(&lab_source.path, file.get_ref()),
         read,
@@ -181,39 +142,6 @@ fn lab_of(file: LabFile, bindings: BTreeMap<String, Binding>) -> Lab {
     }
 }
 
-/// Reads a file; the place is where it is named.
-pub(crate) fn open(
-    path: &Path,
-    read: Read<'_>,
-    place: Option<(&Arc<Source>, Span)>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Arc<Source>> {
-    let text = read.text(path);
-    let named_by = place.as_ref().map(|(by, _)| Arc::clone(by));
-    let text = read_or_said(path, text, place, diagnostics)?;
-    Some(Arc::new(Source {
-        path: path.to_owned(),
-        text,
-        is_quotable: named_by.is_none_or(|by| read.is_quotable(path, &by.path)),
-    }))
-}
-
-/// What was read; says why where it was not.
-pub(crate) fn read_or_said<T>(
-    path: &Path,
-    read: io::Result<T>,
-    place: Option<(&Arc<Source>, Span)>,
-    diagnostics: &mut Diagnostics,
-) -> Option<T> {
-    match read {
-        Ok(content) => Some(content),
-        Err(error) => {
-            diagnostics.error(place, format!("cannot read {}: {error}", path.display()));
-            None
-        }
-    }
-}
-
 fn open_named_lab(
     experiment: &ExperimentFile,
     read: Read<'_>,
@@ -230,11 +158,6 @@ fn open_named_lab(
             .with_help("or in the experiment: lab = \"../labs/netns.toml\"");
         None
     }
-}
-
-/// A path that a file names, relative to that file.
-pub(crate) fn beside(file: &Path, named: &str) -> PathBuf {
-    file.parent().unwrap_or(Path::new("")).join(named)
 }
 
 /// The name under which the results of a file are kept.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_model::{
     AddressFamily, Binding, CommandBinding, Diagnostics, Direction, DutInterface, FirstAddresses,
     FrameSize, Knob, LabKind, Level, LoadRegime, Loaded, Order, PortRange, Resolved, RouterLab,
-    RouterTester, Values, load,
+    RouterTester, System, Values, load,
 };
 use insta::assert_snapshot;
 use proptest::prelude::*;
@@ -765,7 +765,7 @@ fn a_router_is_set_by_its_knobs() {
 fn what_needs_a_reboot_has_no_rounds() {
     let files = Files::knobs(FREEBSD);
     let resolved = files.resolved();
-    assert_eq!(resolved.lab.kind, LabKind::FreebsdSsh);
+    assert_eq!(resolved.lab.kind, LabKind::Ssh(System::Freebsd));
     assert_eq!(resolved.lab.router, None);
     assert_eq!(resolved.traffic.regime, LoadRegime::Overload);
     let rebooting = resolved.rebooting_factors();

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_model::{AddressFamily, Binding, Knob, LabKind, LoadRegime, Resolved, load, load_lab};
+use fwdlab_model::{
+    AddressFamily, Binding, Knob, LabKind, LoadRegime, Resolved, System, load, load_lab,
+};
 
 const INET: &[AddressFamily] = &[AddressFamily::Inet];
 const BOTH: &[AddressFamily] = &[AddressFamily::Inet, AddressFamily::Inet6];
@@ -146,7 +148,7 @@ fn each_is_what_was_published_in_either_lab() {
         let there = resolved(name, Some(published.lab));
         assert_eq!(
             (here.lab.kind, there.lab.kind),
-            (LabKind::Router, LabKind::FreebsdSsh)
+            (LabKind::Router, LabKind::Ssh(System::Freebsd))
         );
         for resolved in [&here, &there] {
             let compared: Vec<usize> = resolved

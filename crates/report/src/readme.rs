@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime, Tester};
+use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime, System, Tester};
 
 use crate::factorial::FactorialRow;
 use crate::format;
@@ -127,10 +127,10 @@ impl Page<'_> {
                  namespaces of their own"
             }
             LabKind::Router => "The reference router, with the tester's frames in memory",
-            LabKind::FreebsdSsh => {
+            LabKind::Ssh(System::Freebsd) => {
                 "A FreeBSD host between the two ports of a tester, both reached by ssh"
             }
-            LabKind::LinuxSsh => {
+            LabKind::Ssh(System::Linux) => {
                 "A Linux host between the two ports of a tester, both reached by ssh"
             }
         });

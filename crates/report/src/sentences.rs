@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, Tester, Traffic, VariantName,
+    Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, System, Tester, Traffic,
+    VariantName,
 };
 
 use crate::factorial::{FactorialRow, FactorialSection};
@@ -496,8 +497,10 @@ pub(crate) fn fact(value: &str) -> String {
 /// The kernel that forwards; that of FreeBSD names its system itself.
 pub(crate) fn kernel(kind: LabKind, version: &str) -> String {
     match kind {
-        LabKind::FreebsdSsh => version.to_owned(),
-        LabKind::LinuxSsh | LabKind::Netns | LabKind::Router => format!("Linux {version}"),
+        LabKind::Ssh(System::Freebsd) => version.to_owned(),
+        LabKind::Ssh(System::Linux) | LabKind::Netns | LabKind::Router => {
+            format!("Linux {version}")
+        }
     }
 }
 
@@ -506,8 +509,8 @@ pub(crate) fn lab_kind(kind: LabKind) -> &'static str {
     match kind {
         LabKind::Netns => "this machine's kernel, in network namespaces",
         LabKind::Router => "the reference router, in memory",
-        LabKind::LinuxSsh => "a Linux host, by ssh",
-        LabKind::FreebsdSsh => "a FreeBSD host, by ssh",
+        LabKind::Ssh(System::Linux) => "a Linux host, by ssh",
+        LabKind::Ssh(System::Freebsd) => "a FreeBSD host, by ssh",
     }
 }
 
@@ -522,7 +525,7 @@ pub(crate) fn limits(report: &Report) -> Vec<String> {
         ]
         .map(str::to_owned)
         .into(),
-        LabKind::FreebsdSsh | LabKind::LinuxSsh => [
+        LabKind::Ssh(_) => [
             "The result is that of this DUT with these cards; another machine has another balance of CPU, \
              memory and bus.",
         ]

@@ -10,7 +10,7 @@ use fwdlab_model::record::Fate;
 use fwdlab_model::{
     AddressFamily, Binding, Competitor, CpuSpeed, CpuTimes, CpuUse, Factor, LabKind, Level,
     LoadRegime, Order, RateBasis, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord,
-    Tester, TrialRecord, Upload,
+    System, Tester, TrialRecord, Upload,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -714,7 +714,7 @@ fn frames_in_memory_lack_no_ebpf() {
 #[test]
 fn a_plan_on_hosts_of_their_own_promises_neither_rounds_nor_time() {
     let mut run = Synthetic::default().loaded();
-    run.resolved.lab.kind = LabKind::FreebsdSsh;
+    run.resolved.lab.kind = LabKind::Ssh(System::Freebsd);
     let preview = |run: &Loaded| {
         let preview = Preview::build(&run.resolved, &run.plan, &[], None, None, false);
         let text = render::preview(&preview.expect("made-up plans are sound"), 400);

@@ -40,7 +40,7 @@ pub(super) const fn nic(kind: LabKind) -> &'static str {
     match kind {
         LabKind::Netns => "veth",
         LabKind::Router => "memory",
-        LabKind::FreebsdSsh | LabKind::LinuxSsh => "unknown",
+        LabKind::Ssh(_) => "unknown",
     }
 }
 

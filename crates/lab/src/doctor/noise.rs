@@ -74,7 +74,7 @@ pub fn control_experiment(
     });
     let families = match lab.kind {
         LabKind::Router => vec![AddressFamily::Inet, AddressFamily::Inet6],
-        LabKind::Netns | LabKind::FreebsdSsh | LabKind::LinuxSsh => vec![AddressFamily::Inet],
+        LabKind::Netns | LabKind::Ssh(_) => vec![AddressFamily::Inet],
     };
     // pkt-gen reports once a second, and is started anew for every slice.
     let uses = lab.hosts.as_ref().map(|hosts| hosts.tester.uses);

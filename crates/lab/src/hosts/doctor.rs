@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LabKind, LoadRegime};
+use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LoadRegime, System};
 
 use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use super::freebsd::image_writer;
@@ -21,11 +21,11 @@ const PROGRAMS: &str =
     "for program in cat tee find grep mv rm sync; do command -v $program || exit 1; done";
 
 /// Commands that a DUT is asked with, and what is lost without each; nothing of it changes anything.
-fn commands(kind: LabKind, of: &DutHost) -> Vec<(Vec<&str>, &'static str)> {
+fn commands(system: System, of: &DutHost) -> Vec<(Vec<&str>, &'static str)> {
     let [ingress, egress] = [of.interface_in.as_str(), of.interface_out.as_str()];
-    match kind {
-        LabKind::FreebsdSsh => freebsd_commands(ingress, egress),
-        _ => linux_commands(ingress, egress),
+    match system {
+        System::Freebsd => freebsd_commands(ingress, egress),
+        System::Linux => linux_commands(ingress, egress),
     }
 }
 
@@ -124,13 +124,17 @@ const BLOCKS: u32 = 8;
 ///
 /// # Errors
 /// `NoHosts` where the lab names none.
-pub(crate) fn examine_hosts(lab: &Lab, regime: LoadRegime) -> Result<Vec<Finding>, LabError> {
+pub(crate) fn examine_hosts(
+    system: System,
+    lab: &Lab,
+    regime: LoadRegime,
+) -> Result<Vec<Finding>, LabError> {
     let Some(hosts) = &lab.hosts else {
         return Err(LabError::NoHosts {
             lab: lab.name.clone(),
         });
     };
-    let mut findings = examine_dut(lab, hosts, regime);
+    let mut findings = examine_dut(system, lab, hosts, regime);
     findings.extend(examine_tester(lab, hosts, regime));
     Ok(findings)
 }
@@ -165,18 +169,18 @@ fn log_in(hosts: &Hosts, host: &str, findings: &mut Vec<Finding>) -> Option<Rc<C
     }
 }
 
-fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
+fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
     let of = &hosts.dut;
     let mut findings = Vec::new();
     let Some(connection) = log_in(hosts, &of.host, &mut findings) else {
         return findings;
     };
     let named = |what: &str| format!("{}: {what}", of.host);
-    if lab.kind == LabKind::FreebsdSsh {
+    if system == System::Freebsd {
         let what = "this driver was written from FreeBSD's manual pages and sources";
         findings.push(unproven(named("FreeBSD"), what));
     }
-    for (words, lost) in commands(lab.kind, of) {
+    for (words, lost) in commands(system, of) {
         let name = match words.as_slice() {
             ["sh", "-c", PROGRAMS] => "programs".to_owned(),
             words => words.join(" "),
@@ -184,7 +188,7 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
         findings.push(tried(&connection, named(&name), &words, lost));
     }
     let resolved = crate::doctor::control_experiment(lab, regime, BLOCKS, false);
-    let mut dut = match open_dut(&connection, of, &resolved) {
+    let mut dut = match open_dut(&connection, of, system, &resolved) {
         Ok(dut) => dut,
         Err(error) => {
             let remedy = "put it right, or name other interfaces in the lab file";
@@ -238,7 +242,7 @@ fn examine_dut(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
             Err(error) => Finding::fatal(named("profiles"), error.to_string(), SEE_SSH),
         },
     );
-    if lab.kind == LabKind::FreebsdSsh {
+    if system == System::Freebsd {
         findings.push(boots_of_freebsd(&connection, of, &*dut));
         if of.overwrite_other_slice {
             findings.extend(images(&connection, named("images")));

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use fwdlab_model::LabKind;
+use fwdlab_model::System;
 
 use super::ssh::Connection;
 use crate::LabError;
@@ -73,19 +73,19 @@ impl KeepCopy for JournalCopy {
 }
 
 /// Where a DUT keeps copies of the journals of what was changed there.
-pub(super) fn journal_folder(kind: LabKind) -> &'static str {
-    match kind {
-        LabKind::FreebsdSsh => "/var/db/fwdlab/copies",
-        LabKind::LinuxSsh | LabKind::Netns | LabKind::Router => "/var/lib/fwdlab/copies",
+pub(super) fn journal_folder(system: System) -> &'static str {
+    match system {
+        System::Freebsd => "/var/db/fwdlab/copies",
+        System::Linux => "/var/lib/fwdlab/copies",
     }
 }
 
-/// All copies on the host of a kind of lab in which something is open; those of boots behind the others.
+/// All copies on a host in which something is open; those of boots behind the others.
 ///
 /// # Errors
 /// Those of the connection.
-pub(crate) fn copies(connection: &Connection, kind: LabKind) -> Result<Vec<FoundCopy>, LabError> {
-    let folder = journal_folder(kind);
+pub(crate) fn copies(connection: &Connection, system: System) -> Result<Vec<FoundCopy>, LabError> {
+    let folder = journal_folder(system);
     let printed = connection.run(&["sh", "-c", LIST, folder], "")?;
     Ok(found(&printed, folder))
 }

@@ -32,8 +32,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    Binding, Direction, DutHost, Environment, HostTesterKind, Hosts, LabKind, Placement,
-    PlannedBlock, Resolved, VariantName,
+    Binding, Direction, DutHost, Environment, HostTesterKind, Hosts, Placement, PlannedBlock,
+    Resolved, System, VariantName,
 };
 use fwdlab_sys::Interrupts;
 
@@ -77,6 +77,7 @@ const UNACCOUNTED_RATIO_MAX: f64 = 0.001;
 pub struct HostsLab {
     resolved: Resolved,
     hosts: Hosts,
+    system: System,
     interrupts: Interrupts,
     /// Whose the copies of the journals are on the DUT.
     controller: String,
@@ -107,6 +108,7 @@ struct Link {
 impl Link {
     fn open(
         hosts: &Hosts,
+        system: System,
         resolved: &Resolved,
         dut_connection: Rc<Connection>,
     ) -> Result<Self, LabError> {
@@ -117,7 +119,7 @@ impl Link {
             };
             Connection::open(destination).map(Rc::new)
         };
-        let dut = open_dut(&dut_connection, &hosts.dut, resolved)?;
+        let dut = open_dut(&dut_connection, &hosts.dut, system, resolved)?;
         let mut tester = open_tester(hosts, resolved, &mut connect)?;
         // Refuses ports that the machine needs.
         tester.stations()?;
@@ -134,11 +136,12 @@ impl Link {
 fn open_dut(
     connection: &Rc<Connection>,
     of: &DutHost,
+    system: System,
     resolved: &Resolved,
 ) -> Result<Box<dyn Dut>, LabError> {
-    Ok(match resolved.lab.kind {
-        LabKind::FreebsdSsh => Box::new(FreebsdDut::open(connection, of, resolved)?),
-        _ => Box::new(LinuxDut::open(connection, of, resolved)?),
+    Ok(match system {
+        System::Freebsd => Box::new(FreebsdDut::open(connection, of, resolved)?),
+        System::Linux => Box::new(LinuxDut::open(connection, of, resolved)?),
     })
 }
 
@@ -165,6 +168,7 @@ impl HostsLab {
     pub(crate) fn open(
         resolved: &Resolved,
         hosts: Hosts,
+        system: System,
         dut_connection: Rc<Connection>,
         state_directory: &Path,
         interrupts: Interrupts,
@@ -173,7 +177,7 @@ impl HostsLab {
         let [journal, boot_journal] = [host_journal, boot_journal]
             .map(|name| Journal::open(state_directory, &name(&hosts.dut.host), dut.clone()));
         let (journal, boot_journal) = (journal?, boot_journal?);
-        let mut link = Link::open(&hosts, resolved, dut_connection)?;
+        let mut link = Link::open(&hosts, system, resolved, dut_connection)?;
         let mut environment = environment(&mut link)?;
         if let Some(why) = cpu_watch_unavailable(&link.dut_connection, &*link.dut)? {
             link.watches_cpus = false;
@@ -215,6 +219,7 @@ impl HostsLab {
             resolved,
             profiles_unavailable,
             hosts,
+            system,
             interrupts,
             journal,
             boot_journal,
@@ -244,7 +249,7 @@ impl HostsLab {
     }
 
     fn journal_copy(&self, name: &str) -> JournalCopy {
-        let folder = journal_folder(self.resolved.lab.kind);
+        let folder = journal_folder(self.system);
         JournalCopy::new(&self.link.dut_connection, folder, &self.controller, name)
     }
 
@@ -402,7 +407,12 @@ impl HostsLab {
     fn link_once(&self) -> Result<Link, LabError> {
         let before = &self.link.dut;
         let connection = Connection::open(Destination::of_dut(&self.hosts))?;
-        let mut link = Link::open(&self.hosts, &self.resolved, Rc::new(connection))?;
+        let mut link = Link::open(
+            &self.hosts,
+            self.system,
+            &self.resolved,
+            Rc::new(connection),
+        )?;
         link.watches_cpus = self.link.watches_cpus;
         link.dut.note_restless(before.restless().clone());
         if !link.dut.boot_id().is(before.boot_id()) {

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::binding::{Apply, CommandBinding, LEVEL};
+use crate::binding::{Apply, Binding, CommandBinding, LEVEL};
 use crate::document::{Reading, Value};
-use crate::kind::LabKind;
+use crate::kind::{LabKind, System};
 use crate::placeholder;
 use crate::schema_parts::{self, by_level, described, table};
 
-use super::{Description, Given, Levels, Mechanism, levels};
+use super::{Binder, Description, Given, Levels, Mechanism, levels};
 
 pub(crate) const KEYS: &[&str] = &["do", "undo", "check"];
 
@@ -16,7 +16,11 @@ pub(super) const COMMAND: Description = Description {
     key: "command",
     what: "a setting made by commands, each in quotes",
     levels: Levels::Programs,
-    kinds: &[LabKind::Netns, LabKind::FreebsdSsh, LabKind::LinuxSsh],
+    kinds: &[
+        LabKind::Netns,
+        LabKind::Ssh(System::Freebsd),
+        LabKind::Ssh(System::Linux),
+    ],
     takes_values: false,
     read,
     schema,
@@ -49,7 +53,20 @@ fn schema() -> serde_json::Value {
     )
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// The user's own programs.
+#[derive(Debug)]
+struct Command(CommandBinding);
+
+impl Mechanism for Command {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        if let Apply::ByLevel(programs) = &self.0.apply {
+            binder.levels(programs);
+        }
+        Binding::Command(self.0.clone())
+    }
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let table = reading.table(given.value, given.what, KEYS)?;
     let apply = table
         .required(reading, "do")
@@ -60,11 +77,11 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
     let check = table
         .value("check")
         .and_then(|value| program(reading, value, &table.what("check")));
-    Some(Mechanism::Command(CommandBinding {
+    Some(Box::new(Command(CommandBinding {
         apply: apply?,
         undo: undo?,
         check,
-    }))
+    })))
 }
 
 /// The program that sets a level: one for all of them, or a table with one for each.

@@ -1,10 +1,12 @@
 //! A feature of interfaces, as ethtool names it.
 
+use crate::binding::{Binding, DutInterface};
 use crate::document::Reading;
-use crate::kind::LabKind;
+use crate::kind::{LabKind, System};
 use crate::schema_parts::{described, line, table};
+use crate::words::Level;
 
-use super::{Description, Given, Levels, Mechanism, interfaces};
+use super::{Binder, Description, Given, Levels, Mechanism, interfaces};
 
 pub(crate) const KEYS: &[&str] = &["feature", "interfaces"];
 
@@ -12,7 +14,7 @@ pub(super) const ETHTOOL: Description = Description {
     key: "ethtool",
     what: "a feature of the interfaces",
     levels: Levels::SwitchOf("feature"),
-    kinds: &[LabKind::Netns, LabKind::LinuxSsh],
+    kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: false,
     read,
     schema,
@@ -31,7 +33,39 @@ fn schema() -> serde_json::Value {
     )
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// A feature of interfaces.
+#[derive(Debug)]
+struct Ethtool {
+    feature: String,
+    interfaces: Vec<DutInterface>,
+}
+
+impl Mechanism for Ethtool {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        for level in &binder.factor.levels {
+            if !matches!(level.get_ref(), Level::Boolean(_)) {
+                binder
+                    .reading
+                    .error(level.span(), "a feature of an interface is on or off")
+                    .with_help("write true or false");
+            }
+        }
+        Binding::Ethtool {
+            feature: self.feature.clone(),
+            interfaces: self.interfaces.clone(),
+        }
+    }
+
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        let feature = &self.feature;
+        let interfaces = self.interfaces.iter();
+        interfaces
+            .map(|interface| format!("feature {feature} of {interface:?}"))
+            .collect()
+    }
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let table = reading.table(given.value, given.what, KEYS)?;
     let interfaces = interfaces::interfaces(reading, &table);
     let feature = table.required_line(reading, "feature")?;
@@ -48,7 +82,10 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
             );
         return None;
     }
-    Some(Mechanism::Ethtool(feature.into_inner(), interfaces?))
+    Some(Box::new(Ethtool {
+        feature: feature.into_inner(),
+        interfaces: interfaces?,
+    }))
 }
 
 #[cfg(test)]

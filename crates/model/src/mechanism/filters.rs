@@ -1,19 +1,22 @@
 //! Rulesets of FreeBSD's three packet filters.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-use crate::binding::PacketFilter;
+use serde_json::{Value, json};
+use toml::Spanned;
+
+use crate::binding::{Binding, PacketFilter};
 use crate::document::Reading;
-use crate::kind::LabKind;
+use crate::kind::{LabKind, System};
 use crate::schema_parts::by_level;
 
-use super::{Description, Given, Levels, Mechanism, file_or_none, levels};
+use super::{Binder, Description, Given, Levels, Mechanism, file_or_none, levels, rulesets};
 
 pub(super) const PF: Description = Description {
     key: "pf",
     what: "rulesets of FreeBSD's pf",
     levels: Levels::Files,
-    kinds: &[LabKind::FreebsdSsh],
+    kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
     read: |reading, given| read(reading, &given, PacketFilter::Pf),
     schema: || schema("pf"),
@@ -23,7 +26,7 @@ pub(super) const IPFW: Description = Description {
     key: "ipfw",
     what: "rulesets of FreeBSD's ipfw",
     levels: Levels::Files,
-    kinds: &[LabKind::FreebsdSsh],
+    kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
     read: |reading, given| read(reading, &given, PacketFilter::Ipfw),
     schema: || schema("ipfw"),
@@ -33,7 +36,7 @@ pub(super) const IPF: Description = Description {
     key: "ipf",
     what: "rulesets of FreeBSD's IP Filter",
     levels: Levels::Files,
-    kinds: &[LabKind::FreebsdSsh],
+    kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
     read: |reading, given| read(reading, &given, PacketFilter::Ipf),
     schema: || schema("IP Filter"),
@@ -46,7 +49,31 @@ fn schema(filter: &str) -> Value {
     )
 }
 
-fn read(reading: &mut Reading<'_>, given: &Given<'_>, filter: PacketFilter) -> Option<Mechanism> {
+/// For each level the file of a packet filter's ruleset, relative to the lab file; empty is none.
+#[derive(Debug)]
+struct Filter {
+    filter: PacketFilter,
+    files: BTreeMap<String, Spanned<String>>,
+}
+
+impl Mechanism for Filter {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        Binding::Ruleset {
+            filter: self.filter,
+            texts: rulesets::texts(binder, &self.files),
+        }
+    }
+
+    fn ruleset(&self, level: &str) -> Option<&Spanned<String>> {
+        self.files.get(level)
+    }
+}
+
+fn read(
+    reading: &mut Reading<'_>,
+    given: &Given<'_>,
+    filter: PacketFilter,
+) -> Option<Box<dyn Mechanism>> {
     let files = levels(reading, given.value, given.what, file_or_none);
-    Some(Mechanism::Ruleset(filter, files))
+    Some(Box::new(Filter { filter, files }))
 }

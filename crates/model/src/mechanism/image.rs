@@ -1,18 +1,22 @@
 //! Images of nanobsd, written to the other slice of a FreeBSD host.
 
-use serde_json::json;
+use std::collections::BTreeMap;
 
+use serde_json::json;
+use toml::Spanned;
+
+use crate::binding::{Binding, Upload};
 use crate::document::Reading;
-use crate::kind::LabKind;
+use crate::kind::{LabKind, System};
 use crate::schema_parts::by_level;
 
-use super::{Description, Given, Levels, Mechanism, file_or_none, levels};
+use super::{Binder, Description, Given, Levels, Mechanism, file_or_none, levels};
 
 pub(super) const IMAGE: Description = Description {
     key: "image",
     what: "images of nanobsd",
     levels: Levels::Files,
-    kinds: &[LabKind::FreebsdSsh],
+    kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
     read,
     schema,
@@ -26,7 +30,41 @@ fn schema() -> serde_json::Value {
     )
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// For each level the file of an image, relative to the lab file; empty is the owner's system.
+#[derive(Debug)]
+struct Image(BTreeMap<String, Spanned<String>>);
+
+impl Mechanism for Image {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        let files = binder.levels(&self.0).into_iter();
+        let images = files.map(|(level, file)| (level, image(binder, file)));
+        Binding::Image(images.collect())
+    }
+
+    /// An image brings its kernel.
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        vec!["the kernel".to_owned()]
+    }
+}
+
+/// An image, for which something on the DUT has to give way.
+fn image(binder: &mut Binder<'_, '_>, file: &Spanned<String>) -> Option<Upload> {
+    if file.get_ref().is_empty() {
+        return None;
+    }
+    if !binder.may_overwrite {
+        let message = "an image takes the place of what is on the DUT's other slice, for good";
+        let place = Some((binder.lab, file.span()));
+        binder
+            .reading
+            .diagnostics
+            .error(place, message)
+            .with_help("where that may be lost, write overwrite_other_slice = true into [dut]");
+    }
+    binder.upload(file)
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let images = levels(reading, given.value, given.what, file_or_none);
-    Some(Mechanism::Image(images))
+    Some(Box::new(Image(images)))
 }

@@ -1,17 +1,20 @@
 //! The kernel that a host boots.
 
+use std::collections::BTreeMap;
+
+use crate::binding::Binding;
 use crate::document::{Reading, Value};
-use crate::kind::LabKind;
+use crate::kind::{LabKind, System};
 use crate::schema_parts::{by_level, line};
 
 use super::name::is_path_part;
-use super::{Description, Given, Levels, Mechanism, levels};
+use super::{Binder, Description, Given, Levels, Mechanism, levels};
 
 pub(super) const KERNEL: Description = Description {
     key: "kernel",
     what: "the kernel",
     levels: Levels::Words,
-    kinds: &[LabKind::FreebsdSsh, LabKind::LinuxSsh],
+    kinds: &[LabKind::Ssh(System::Freebsd), LabKind::Ssh(System::Linux)],
     takes_values: false,
     read,
     schema,
@@ -25,9 +28,23 @@ fn schema() -> serde_json::Value {
     )
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// For each level the kernel or boot environment.
+#[derive(Debug)]
+struct Kernel(BTreeMap<String, String>);
+
+impl Mechanism for Kernel {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        Binding::Kernel(binder.meanings(&self.0))
+    }
+
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        vec!["the kernel".to_owned()]
+    }
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let kernels = levels(reading, given.value, given.what, kernel);
-    Some(Mechanism::Kernel(kernels))
+    Some(Box::new(Kernel(kernels)))
 }
 
 /// The name of a kernel or boot environment: no path, and nothing that a program takes for an option.

@@ -1,11 +1,13 @@
 //! A knob of the reference router.
 
+use crate::binding::Binding;
 use crate::document::Reading;
+use crate::experiment::written;
 use crate::kind::LabKind;
 use crate::knob::Knob;
 use crate::schema_parts::words;
 
-use super::{Description, Given, Levels, Mechanism};
+use super::{Binder, Description, Given, Levels, Mechanism};
 
 pub(super) const KNOB: Description = Description {
     key: "knob",
@@ -28,7 +30,32 @@ fn schema() -> serde_json::Value {
     )
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// A knob of the reference router.
+#[derive(Debug)]
+struct RouterKnob(Knob);
+
+impl Mechanism for RouterKnob {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        let knob = self.0;
+        for level in &binder.factor.levels {
+            if knob.number(level.get_ref()).is_none() {
+                let wrong = written(level.get_ref());
+                let message = format!("the knob {} has no level {wrong}", knob.name());
+                binder
+                    .reading
+                    .error(level.span(), message)
+                    .with_help(format!("it can be {}", knob.levels()));
+            }
+        }
+        Binding::Knob { knob }
+    }
+
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        vec![format!("knob {}", self.0.name())]
+    }
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let knob = reading.word(given.value, given.what, &names());
-    knob.map(Mechanism::Knob)
+    Some(Box::new(RouterKnob(knob?)))
 }

@@ -3,6 +3,7 @@
 //! A mechanism is a file: its [`Description`] says under which key it stands, what its levels are made of, which kinds of
 //! lab have it, how it is read, and what a JSON Schema says of it.
 
+mod bind;
 mod cmdline;
 mod command;
 mod configs;
@@ -17,6 +18,7 @@ mod module;
 mod name;
 mod nft;
 mod routes;
+mod rulesets;
 mod sysctl;
 mod sysfs;
 mod xdp;
@@ -27,18 +29,16 @@ use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::binding::{CommandBinding, DutInterface, PacketFilter, XdpProgram};
 use crate::document::{Reading, Table, Value};
 use crate::kind::LabKind;
-use crate::knob::Knob;
 use crate::schema_parts::{by_level, table};
 
+pub(crate) use self::bind::{Binder, Mechanism};
 #[cfg(test)]
 pub(crate) use self::command::KEYS as COMMAND_KEYS;
 pub(crate) use self::command::arguments;
 #[cfg(test)]
 pub(crate) use self::ethtool::KEYS as ETHTOOL_KEYS;
-pub(crate) use self::interfaces::INTERFACES;
 pub use self::name::devices;
 #[cfg(test)]
 pub(crate) use self::sysfs::KEYS as SYSFS_KEYS;
@@ -56,7 +56,7 @@ pub(crate) struct Description {
     /// Whether a table beside it may say what is written for each level.
     pub(crate) takes_values: bool,
     /// Reads what stands under the key; none where that is an error.
-    read: fn(&mut Reading<'_>, Given<'_>) -> Option<Mechanism>,
+    read: fn(&mut Reading<'_>, Given<'_>) -> Option<Box<dyn Mechanism>>,
     /// What a JSON Schema says of it.
     schema: fn() -> serde_json::Value,
 }
@@ -163,98 +163,61 @@ pub(crate) fn schema() -> serde_json::Value {
     binding
 }
 
-/// How a factor is set, before its rulesets are read.
-#[derive(Debug)]
-pub(crate) enum Mechanism {
-    /// A key, and the value of each level where the levels are not the values.
-    Sysctl(Spanned<String>, Option<BTreeMap<String, String>>),
-    /// For each level the ruleset's file, relative to the lab file; empty is no ruleset.
-    Nft(BTreeMap<String, Spanned<String>>),
-    /// For each level the file of a packet filter of FreeBSD, as for nftables.
-    Ruleset(PacketFilter, BTreeMap<String, Spanned<String>>),
-    /// For each level the program.
-    Xdp(BTreeMap<String, XdpProgram>),
-    /// A feature of interfaces.
-    Ethtool(String, Vec<DutInterface>),
-    /// A file below interfaces' directories, and the value of each level as for a sysctl.
-    Sysfs(String, Vec<DutInterface>, Option<BTreeMap<String, String>>),
-    /// A module and a parameter of it, and the value of each level as for a sysctl.
-    Module(String, String, Option<BTreeMap<String, String>>),
-    /// The level is a number of routes.
-    Routes,
-    /// The user's own programs.
-    Command(CommandBinding),
-    /// A knob of the reference router.
-    Knob(Knob),
-    /// A tunable, and the value of each level as for a sysctl.
-    Loader(String, Option<BTreeMap<String, String>>),
-    /// For each level the parameters that are added to the kernel's command line; may be none.
-    CommandLine(BTreeMap<String, String>),
-    /// For each level the kernel or boot environment.
-    Kernel(BTreeMap<String, String>),
-    /// For each level a folder of files that are copied to the DUT, relative to the lab file.
-    Configs(BTreeMap<String, Spanned<String>>),
-    /// For each level the file of an image, relative to the lab file; empty is the owner's system.
-    Image(BTreeMap<String, Spanned<String>>),
-}
-
-impl Mechanism {
-    /// Reads `[bind."factor"]` of a lab; none where that is an error.
-    ///
-    /// Shape: without a kind the lab's is an error already, and no mechanism is held to it.
-    pub(crate) fn read(
-        reading: &mut Reading<'_>,
-        kind: Option<LabKind>,
-        factor: &str,
-        value: &Value<'_>,
-    ) -> Option<Self> {
-        let name = format!("[bind.{factor:?}]");
-        let table = reading.table(value, &name, BINDING_KEYS)?;
-        let mechanisms = MECHANISMS.iter().copied();
-        let given = mechanisms.filter(|mechanism| table.value(mechanism.key).is_some());
-        let given: Vec<&Description> = given.collect();
-        if given.is_empty()
-            && MECHANISMS
-                .iter()
-                .any(|mechanism| table.is_misspelt(mechanism.key))
-        {
-            return None;
-        }
-        let &[mechanism] = given.as_slice() else {
-            let message = if given.is_empty() {
-                format!("{name} has no mechanism")
-            } else {
-                format!(
-                    "{name} has more than one mechanism ({})",
-                    keys(given.iter().copied())
-                )
-            };
-            reading
-                .error(table.span, message)
-                .with_help(format!("give one of: {}", keys(of_kind(kind))));
-            return None;
-        };
-        let key = mechanism.key;
-        let what = table.what(key);
-        let value = table.value(key)?;
-        if let Some(kind) = kind.filter(|kind| !mechanism.kinds.contains(kind)) {
-            reading
-                .error(
-                    value.span(),
-                    format!("a lab of kind {kind} sets nothing by `{key}`"),
-                )
-                .with_help(format!("give one of: {}", keys(of_kind(Some(kind)))));
-            return None;
-        }
-        let values = values(reading, &table, mechanism);
-        let given = Given {
-            kind,
-            value,
-            what: &what,
-            values,
-        };
-        (mechanism.read)(reading, given)
+/// Reads `[bind."factor"]` of a lab; none where that is an error.
+///
+/// Shape: without a kind the lab's is an error already, and no mechanism is held to it.
+pub(crate) fn read(
+    reading: &mut Reading<'_>,
+    kind: Option<LabKind>,
+    factor: &str,
+    value: &Value<'_>,
+) -> Option<Box<dyn Mechanism>> {
+    let name = format!("[bind.{factor:?}]");
+    let table = reading.table(value, &name, BINDING_KEYS)?;
+    let mechanisms = MECHANISMS.iter().copied();
+    let given = mechanisms.filter(|mechanism| table.value(mechanism.key).is_some());
+    let given: Vec<&Description> = given.collect();
+    if given.is_empty()
+        && MECHANISMS
+            .iter()
+            .any(|mechanism| table.is_misspelt(mechanism.key))
+    {
+        return None;
     }
+    let &[mechanism] = given.as_slice() else {
+        let message = if given.is_empty() {
+            format!("{name} has no mechanism")
+        } else {
+            format!(
+                "{name} has more than one mechanism ({})",
+                keys(given.iter().copied())
+            )
+        };
+        reading
+            .error(table.span, message)
+            .with_help(format!("give one of: {}", keys(of_kind(kind))));
+        return None;
+    };
+    let key = mechanism.key;
+    let what = table.what(key);
+    let value = table.value(key)?;
+    if let Some(kind) = kind.filter(|kind| !mechanism.kinds.contains(kind)) {
+        reading
+            .error(
+                value.span(),
+                format!("a lab of kind {kind} sets nothing by `{key}`"),
+            )
+            .with_help(format!("give one of: {}", keys(of_kind(Some(kind)))));
+        return None;
+    }
+    let values = values(reading, &table, mechanism);
+    let given = Given {
+        kind,
+        value,
+        what: &what,
+        values,
+    };
+    (mechanism.read)(reading, given)
 }
 
 /// The file of a ruleset or an image; empty text is none, so this is not the text of one line.
@@ -347,12 +310,7 @@ mod tests {
     #[test]
     fn the_guide_lists_the_mechanisms_of_each_kind_of_lab() {
         let guide = include_str!("../../../../docs/experiment-file.md");
-        for kind in [
-            LabKind::Netns,
-            LabKind::Router,
-            LabKind::LinuxSsh,
-            LabKind::FreebsdSsh,
-        ] {
+        for kind in LabKind::ALL {
             let keys = of_kind(Some(kind)).map(|mechanism| format!("`{}`", mechanism.key));
             let row = format!("| `\"{kind}\"` | {} |", keys.collect::<Vec<_>>().join(", "));
             assert!(guide.lines().any(|line| line == row), "no row {row}");

@@ -1,18 +1,21 @@
 //! A parameter of a kernel module of Linux.
 
+use std::collections::BTreeMap;
+
 use toml::Spanned;
 
+use crate::binding::Binding;
 use crate::document::Reading;
-use crate::kind::LabKind;
+use crate::kind::{LabKind, System};
 use crate::schema_parts::line;
 
-use super::{Description, Given, Levels, Mechanism};
+use super::{Binder, Description, Given, Levels, Mechanism};
 
 pub(super) const MODULE: Description = Description {
     key: "module",
     what: "a parameter of a kernel module",
     levels: Levels::Values,
-    kinds: &[LabKind::LinuxSsh],
+    kinds: &[LabKind::Ssh(System::Linux)],
     takes_values: true,
     read,
     schema,
@@ -22,10 +25,36 @@ fn schema() -> serde_json::Value {
     line("A parameter of a kernel module: module.parameter. May need a reboot.")
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// A module and a parameter of it, and the value of each level where the levels are not the values.
+#[derive(Debug)]
+struct Module {
+    module: String,
+    parameter: String,
+    values: Option<BTreeMap<String, String>>,
+}
+
+impl Mechanism for Module {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        Binding::Module {
+            module: self.module.clone(),
+            parameter: self.parameter.clone(),
+            values: binder.values(self.values.as_ref(), "a module's parameter"),
+        }
+    }
+
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        vec![format!("module {} {}", self.module, self.parameter)]
+    }
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let parameter = reading.line(given.value, given.what)?;
     let (module, parameter) = module_parameter(reading, &parameter)?;
-    Some(Mechanism::Module(module, parameter, given.values))
+    Some(Box::new(Module {
+        module,
+        parameter,
+        values: given.values,
+    }))
 }
 
 /// `module.parameter`, both as they stand below `/sys/module`.

@@ -2,16 +2,23 @@
 
 use serde_json::json;
 
-use crate::document::Reading;
-use crate::kind::LabKind;
+use std::ops::RangeInclusive;
 
-use super::{Description, Given, Levels, Mechanism};
+use crate::binding::Binding;
+use crate::document::Reading;
+use crate::kind::{LabKind, System};
+use crate::words::Level;
+
+use super::{Binder, Description, Given, Levels, Mechanism};
+
+/// The lab's own routes at the least; at the most about what the Internet's table holds.
+const COUNTS: RangeInclusive<i64> = 2..=1_000_000;
 
 pub(super) const ROUTES: Description = Description {
     key: "routes",
     what: "the number of routes",
     levels: Levels::Numbers,
-    kinds: &[LabKind::Netns, LabKind::Router, LabKind::LinuxSsh],
+    kinds: &[LabKind::Netns, LabKind::Router, LabKind::Ssh(System::Linux)],
     takes_values: false,
     read,
     schema,
@@ -21,9 +28,39 @@ fn schema() -> serde_json::Value {
     json!({ "description": "The level is the number of routes.", "const": true })
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// The level is a number of routes.
+#[derive(Debug)]
+struct Routes;
+
+impl Mechanism for Routes {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        for level in &binder.factor.levels {
+            let is_count = match level.get_ref() {
+                Level::Integer(count) => COUNTS.contains(count),
+                Level::Boolean(_) | Level::Text(_) => false,
+            };
+            if !is_count {
+                binder
+                    .reading
+                    .error(level.span(), "this is not a number of routes")
+                    .with_help(format!(
+                        "write a whole number from {} to {}",
+                        COUNTS.start(),
+                        COUNTS.end()
+                    ));
+            }
+        }
+        Binding::Routes
+    }
+
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        vec!["the number of routes".to_owned()]
+    }
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     if given.value.get_ref().as_bool() == Some(true) {
-        return Some(Mechanism::Routes);
+        return Some(Box::new(Routes));
     }
     reading
         .expected(given.value, given.what, "true")

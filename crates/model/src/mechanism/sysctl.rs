@@ -1,19 +1,26 @@
 //! A sysctl: of the DUT's own namespace, of a Linux host or of a FreeBSD host.
 
+use std::collections::BTreeMap;
+
+use crate::binding::Binding;
 use crate::diagnostic::{Span, nearest, suggest};
 use crate::document::Reading;
-use crate::kind::LabKind;
+use crate::kind::{LabKind, System};
 use crate::placeholder;
 use crate::schema_parts::line;
 
-use super::name::{in_braces, is_freebsd_name};
-use super::{Description, Given, Levels, Mechanism};
+use super::name::{devices, in_braces, is_freebsd_name};
+use super::{Binder, Description, Given, Levels, Mechanism};
 
 pub(super) const SYSCTL: Description = Description {
     key: "sysctl",
     what: "a sysctl",
     levels: Levels::Values,
-    kinds: &[LabKind::Netns, LabKind::FreebsdSsh, LabKind::LinuxSsh],
+    kinds: &[
+        LabKind::Netns,
+        LabKind::Ssh(System::Freebsd),
+        LabKind::Ssh(System::Linux),
+    ],
     takes_values: true,
     read,
     schema,
@@ -26,16 +33,52 @@ fn schema() -> serde_json::Value {
     )
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// A key, and the value of each level where the levels are not the values.
+#[derive(Debug)]
+struct Sysctl {
+    key: String,
+    values: Option<BTreeMap<String, String>>,
+}
+
+impl Mechanism for Sysctl {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        Binding::Sysctl {
+            key: self.key.clone(),
+            values: binder.values(self.values.as_ref(), "a sysctl"),
+        }
+    }
+
+    fn sets(&self, ports: Option<[&str; 2]>) -> Vec<String> {
+        kernel_variables(&self.key, ports)
+    }
+}
+
+/// What a kernel's variable is called on the DUT: one name for each device or interface that it is of.
+pub(super) fn kernel_variables(name: &str, ports: Option<[&str; 2]>) -> Vec<String> {
+    let mut name = name.to_owned();
+    if let Some([interface_in, interface_out]) = ports {
+        name = name
+            .replace("{dut-in}", interface_in)
+            .replace("{dut-out}", interface_out);
+    }
+    devices(&name)
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let sysctl = reading.line(given.value, given.what)?;
     let is_name = match given.kind {
         None => true,
-        Some(LabKind::FreebsdSsh) => {
+        Some(LabKind::Ssh(System::Freebsd)) => {
             is_freebsd_name(reading, sysctl.span(), sysctl.get_ref(), "sysctl")
         }
         Some(kind) => is_sysctl(reading, sysctl.span(), sysctl.get_ref(), kind),
     };
-    is_name.then_some(Mechanism::Sysctl(sysctl, given.values))
+    is_name.then(|| -> Box<dyn Mechanism> {
+        Box::new(Sysctl {
+            key: sysctl.into_inner(),
+            values: given.values,
+        })
+    })
 }
 
 /// Whether a key names a file under `/proc/sys` and can name nothing else: any of a whole host, those of the

@@ -1,11 +1,14 @@
 //! A file of interfaces in sysfs.
 
+use std::collections::BTreeMap;
+
+use crate::binding::{Binding, DutInterface};
 use crate::document::Reading;
-use crate::kind::LabKind;
+use crate::kind::{LabKind, System};
 use crate::schema_parts::{described, line, table};
 
 use super::name::is_path_part;
-use super::{Description, Given, Levels, Mechanism, interfaces};
+use super::{Binder, Description, Given, Levels, Mechanism, interfaces};
 
 pub(crate) const KEYS: &[&str] = &["file", "interfaces"];
 
@@ -13,7 +16,7 @@ pub(super) const SYSFS: Description = Description {
     key: "sysfs",
     what: "a file of the interfaces in sysfs",
     levels: Levels::ValuesOf("file"),
-    kinds: &[LabKind::Netns, LabKind::LinuxSsh],
+    kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: true,
     read,
     schema,
@@ -32,7 +35,33 @@ fn schema() -> serde_json::Value {
     )
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// A file below interfaces' directories, and the value of each level where the levels are not the values.
+#[derive(Debug)]
+struct Sysfs {
+    file: String,
+    interfaces: Vec<DutInterface>,
+    values: Option<BTreeMap<String, String>>,
+}
+
+impl Mechanism for Sysfs {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        Binding::Sysfs {
+            file: self.file.clone(),
+            interfaces: self.interfaces.clone(),
+            values: binder.values(self.values.as_ref(), "a file in sysfs"),
+        }
+    }
+
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        let file = &self.file;
+        let interfaces = self.interfaces.iter();
+        interfaces
+            .map(|interface| format!("file {file} of {interface:?}"))
+            .collect()
+    }
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let table = reading.table(given.value, given.what, KEYS)?;
     let interfaces = interfaces::interfaces(reading, &table);
     let file = table.required_line(reading, "file")?;
@@ -45,11 +74,11 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
             .with_help("give a path like \"threaded\" or \"queues/rx-0/rps_cpus\", without `..`");
         return None;
     }
-    Some(Mechanism::Sysfs(
-        file.into_inner(),
-        interfaces?,
-        given.values,
-    ))
+    Some(Box::new(Sysfs {
+        file: file.into_inner(),
+        interfaces: interfaces?,
+        values: given.values,
+    }))
 }
 
 #[cfg(test)]

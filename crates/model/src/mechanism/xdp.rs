@@ -1,11 +1,13 @@
 //! XDP programs.
 
-use crate::binding::XdpProgram;
+use std::collections::BTreeMap;
+
+use crate::binding::{Binding, XdpProgram};
 use crate::document::{Reading, Value};
-use crate::kind::LabKind;
+use crate::kind::{LabKind, System};
 use crate::schema_parts::{by_level, words};
 
-use super::{Description, Given, Levels, Mechanism, levels};
+use super::{Binder, Description, Given, Levels, Mechanism, levels};
 
 const PROGRAMS: &[(&str, XdpProgram)] = &[("off", XdpProgram::Off), ("fib", XdpProgram::Fib)];
 
@@ -13,7 +15,7 @@ pub(super) const XDP: Description = Description {
     key: "xdp",
     what: "the XDP program: off or fib",
     levels: Levels::Words,
-    kinds: &[LabKind::Netns, LabKind::LinuxSsh],
+    kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: false,
     read,
     schema,
@@ -26,10 +28,24 @@ fn schema() -> serde_json::Value {
     )
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Mechanism> {
+/// For each level the program.
+#[derive(Debug)]
+struct Xdp(BTreeMap<String, XdpProgram>);
+
+impl Mechanism for Xdp {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        Binding::Xdp(binder.meanings(&self.0))
+    }
+
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        vec!["the XDP program".to_owned()]
+    }
+}
+
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let program = |reading: &mut Reading<'_>, value: &Value<'_>, what: &str| {
         reading.word(value, what, PROGRAMS)
     };
     let programs = levels(reading, given.value, given.what, program);
-    Some(Mechanism::Xdp(programs))
+    Some(Box::new(Xdp(programs)))
 }

@@ -147,9 +147,7 @@ impl<'a> Taken<'a> {
         let stacks = match loaded.resolved.lab.kind {
             // Here the harness's process is the DUT.
             LabKind::Router => all.without_idle(),
-            LabKind::Netns | LabKind::LinuxSsh | LabKind::FreebsdSsh => {
-                all.without_idle().with_harness_in_one()
-            }
+            LabKind::Netns | LabKind::Ssh(_) => all.without_idle().with_harness_in_one(),
         };
         let cpus = as_f64(record.samples_by_cpu.len() as u64);
         let busy = match loaded.regime() {
