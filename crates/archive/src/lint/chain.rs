@@ -12,13 +12,13 @@ use crate::chain::{FileLines, FinishedFile, Link, Seal, is_whole, sha256_of_file
 use crate::durable;
 use crate::error::{ArchiveError, ArchiveWarning, Place, READ_FILE};
 use crate::input::input;
-use crate::layout;
+use crate::layout::{self, name_in};
 use crate::load::{parse_json, read_json};
 
 use super::directory::is_held;
 use super::{
     BLOCK_CHANGED, BLOCK_UNRECORDED, CHAIN_BROKEN, Evidence, FINISHED_RUN_CHANGED, Finding, Rule,
-    UNREADABLE, name_in,
+    UNREADABLE,
 };
 
 /// So many parts of a block are named; a run that lost a folder differs in hundreds.

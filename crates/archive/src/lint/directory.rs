@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::durable;
 use crate::input::input;
-use crate::layout;
+use crate::layout::{self, name_in};
 use crate::load::Loaded;
 use crate::results::Results;
 
 use super::{
-    BEING_MEASURED, Evidence, Finding, UNREADABLE, chain, files, links, name_in, numbers,
-    observations, profiles, run, times,
+    BEING_MEASURED, Evidence, Finding, UNREADABLE, chain, files, links, numbers, observations,
+    profiles, run, times,
 };
 
 /// What was found in a results directory, and what is left for those who know how reports are made.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ArchiveError;
 use crate::imported::IMPORTED;
-use crate::layout;
+use crate::layout::{self, name_in};
 use crate::parallel::{FEW, parallel};
 
-use super::{Evidence, Finding, HOSTILE_NAME, UNKNOWN_FILE, UNREADABLE, name_in};
+use super::{Evidence, Finding, HOSTILE_NAME, UNKNOWN_FILE, UNREADABLE};
 
 /// What was found below a folder.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,7 +9,7 @@ use fwdlab_model::imported::{DatasetOrigin, ImportedResults, ImportedRun, Import
 use crate::durable;
 use crate::imported::{IMPORTED, RUNS, load_imported};
 use crate::input::input;
-use crate::layout;
+use crate::layout::{self, name_in};
 use crate::pps::format_observation;
 
 use super::directory::published;
@@ -17,7 +17,7 @@ use super::observations::{Value, is_observations, values};
 use super::{
     Evidence, Finding, NO_RAW_DATA, NO_SUCH_VARIANT, NOT_OF_ITS_FORM, RUN_MISSING, Rule,
     UNKNOWN_FILE, UNREADABLE, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING,
-    VALUES_REORDERED, name_in,
+    VALUES_REORDERED,
 };
 
 /// What was found in a folder of imported results, and what is left for those who know how reports are made.

@@ -7,7 +7,7 @@ use fwdlab_model::TrialRecord;
 
 use crate::durable;
 use crate::input::input;
-use crate::layout;
+use crate::layout::{self, name_in};
 use crate::load::Loaded;
 use crate::pps::format_observation;
 
@@ -15,7 +15,7 @@ use super::lines::Lines;
 use super::{
     Evidence, Finding, LABELS_EXCHANGED, NO_SUCH_VARIANT, NOT_AS_REPORTED, NOT_OF_ITS_FORM,
     RUN_MISSING, Rule, UNREADABLE, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED,
-    VALUES_MISSING, VALUES_OF_ANOTHER, VALUES_REORDERED, name_in,
+    VALUES_MISSING, VALUES_OF_ANOTHER, VALUES_REORDERED,
 };
 
 pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {

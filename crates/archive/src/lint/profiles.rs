@@ -2,10 +2,10 @@
 
 use fwdlab_profile::Folded;
 
-use crate::layout;
+use crate::layout::{self, name_in};
 use crate::load::Loaded;
 
-use super::{Evidence, Finding, PROFILE_ALTERED, PROFILE_MISSING, name_in};
+use super::{Evidence, Finding, PROFILE_ALTERED, PROFILE_MISSING};
 
 /// Holds the stacks of every profile against the samples that its trial records.
 pub(super) fn lint_profiles(loaded: &Loaded, findings: &mut Vec<Finding>) {

@@ -10,13 +10,12 @@ use fwdlab_stats::imbalance_p;
 use crate::chain::sha256_of_file;
 use crate::durable;
 use crate::input::input;
-use crate::layout;
+use crate::layout::{self, name_in};
 use crate::load::{Attempt, Loaded};
 
 use super::{
     Evidence, FINISHED_RUN_CHANGED, Finding, INVALID_TRIALS_UNBALANCED, NOT_FINISHED,
     OTHER_EXPERIMENT, OTHER_MACHINE, RUN_MISSING, TRIAL_MISPLACED, UNREADABLE, VALUES_MISSING,
-    name_in,
 };
 
 /// In so many sound runs does chance alone give one variant too many invalid trials.
