@@ -7,9 +7,9 @@ use clap::Args;
 use fwdlab_archive::catalogue::{Catalogue, Cell, Filter, Moment, Problem, Table};
 use fwdlab_model::AddressFamily;
 
-use crate::args::family;
 use crate::exit::{Code, DONE, USER_ERROR, WrongArguments};
 use crate::output::{self, tell};
+use crate::values::family;
 
 /// Where to look, and where to keep what was found.
 #[derive(Debug, Args)]

@@ -40,6 +40,7 @@ mod show;
 mod sides;
 mod sink;
 mod traffic;
+mod values;
 mod watch;
 
 use std::process::ExitCode;

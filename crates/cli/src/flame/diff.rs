@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::input::{Profile, frame_names, shown};
-use crate::args::confidence;
 use crate::exit::{Code, GOAL_MISSED, WrongArguments};
 use crate::output::{self, tell};
+use crate::values::confidence;
 
 /// The form of what `--json` prints.
 const SCHEMA: u32 = 1;

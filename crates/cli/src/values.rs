@@ -1,0 +1,140 @@
+//! How the values of options are read.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use fwdlab_archive::lint::RULES;
+use fwdlab_model::{AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, THRESHOLD_PERCENT, Tester};
+use fwdlab_packet::{MacAddress, PacketError};
+use fwdlab_stats::ministat::Dialect;
+use fwdlab_traffic::FLOWS_MAX;
+
+/// More than any interface can send.
+pub(crate) const PPS_MAX: u64 = 1_000_000_000;
+
+/// A year.
+const TIME_S_MAX: f64 = 31_536_000.0;
+
+pub(crate) fn minutes(text: &str) -> Result<f64, String> {
+    let minutes: Option<f64> = text.parse().ok();
+    let is_time = |minutes: &f64| *minutes > 0.0 && *minutes * 60.0 <= TIME_S_MAX;
+    minutes
+        .filter(is_time)
+        .ok_or_else(|| "expected a number of minutes, more than 0 and at most a year".to_owned())
+}
+
+pub(crate) fn flows(text: &str) -> Result<(u32, u32), String> {
+    let flows = text.parse().ok().and_then(fwdlab_model::change::flows);
+    flows.ok_or_else(|| format!("expected a number of flows from 1 to {FLOWS_MAX}"))
+}
+
+/// The MAC address of one station: what is sent to a group reaches all of a network.
+pub(crate) fn station(text: &str) -> Result<MacAddress, String> {
+    let mac: MacAddress = text
+        .parse()
+        .map_err(|error: PacketError| error.to_string())?;
+    match mac.0[0] & 1 {
+        0 => Ok(mac),
+        _ => Err("this is the address of a group; give that of one station".to_owned()),
+    }
+}
+
+pub(crate) fn threshold(text: &str) -> Result<f64, String> {
+    percent(text, THRESHOLD_PERCENT)
+}
+
+pub(crate) fn confidence(text: &str) -> Result<f64, String> {
+    percent(text, CONFIDENCE_PERCENT)
+}
+
+fn percent(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
+    let percent = text
+        .parse()
+        .ok()
+        .filter(|percent| allowed.contains(percent));
+    percent.ok_or_else(|| {
+        format!(
+            "expected percent, from {} to {}",
+            allowed.start(),
+            allowed.end()
+        )
+    })
+}
+
+/// A rule's code, or how some begin, in capitals.
+pub(crate) fn rule_codes(text: &str) -> Result<String, String> {
+    let code = text.to_ascii_uppercase();
+    let is_one = !code.is_empty() && RULES.iter().any(|rule| rule.code.starts_with(&code));
+    if is_one {
+        return Ok(code);
+    }
+    let codes: Vec<&str> = RULES.iter().map(|rule| rule.code).collect();
+    Err(format!("no such rule; there are {}", codes.join(", ")))
+}
+
+pub(crate) fn addresses() -> impl TypedValueParser<Value = u32> {
+    clap::value_parser!(u32).range(1..=i64::from(FLOWS_MAX))
+}
+
+pub(crate) fn burst(text: &str) -> Result<u32, String> {
+    let (first, last) = (BURST_FRAMES.start(), BURST_FRAMES.end());
+    let frames = text.parse().ok().filter(|n| BURST_FRAMES.contains(n));
+    frames.ok_or_else(|| format!("expected a number from {first} to {last}"))
+}
+
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok();
+    let seconds = seconds.filter(|seconds| (0.1..=TIME_S_MAX).contains(seconds));
+    let time = seconds.map(Duration::from_secs_f64);
+    time.ok_or_else(|| format!("expected seconds, from 0.1 to {TIME_S_MAX}"))
+}
+
+pub(crate) fn family() -> impl TypedValueParser<Value = AddressFamily> {
+    let families = [AddressFamily::Inet, AddressFamily::Inet6];
+    one_of(families, |family| family.as_str())
+}
+
+pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
+    one_of(Dialect::ALL, Dialect::as_str)
+}
+
+pub(crate) fn sender() -> impl TypedValueParser<Value = Tester> {
+    let senders = [
+        Tester::Ebpf,
+        Tester::AfXdp,
+        Tester::TxRing,
+        Tester::Sendmmsg,
+    ];
+    one_of(senders, Tester::as_str)
+}
+
+/// One of some values, by the word for it.
+fn one_of<T, const N: usize>(
+    values: [T; N],
+    word: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(values.map(word)).map(move |text| {
+        let value = values.into_iter().find(|value| word(*value) == text);
+        value.expect("other words are refused")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn any_word_is_read_or_refused(text: String) {
+            let _ = burst(&text);
+            let _ = station(&text);
+            if let Ok(time) = parse_time(&text) {
+                assert!(time >= Duration::from_millis(100));
+            }
+        }
+    }
+}
