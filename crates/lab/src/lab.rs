@@ -14,16 +14,7 @@ use crate::journal::Destination;
 use crate::netns::NetnsLab;
 use crate::restore::{Whose, restore_all, restore_own_copies};
 use crate::router::RouterLab;
-use crate::{BlockOutcome, LabError, LabEvent, Leftover, TesterChoice};
-
-/// Who asks which variants a lab can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
-    /// A plan, for which no host is changed.
-    Plan,
-    /// A run, for which is tried what only trying tells.
-    Run,
-}
+use crate::{Asks, BlockOutcome, LabError, LabEvent, Leftover, TesterChoice};
 
 /// A lab that is open, ready to measure.
 pub enum Lab {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod asks;
 mod block;
 mod clock;
 mod counters;
@@ -34,12 +35,13 @@ mod topology;
 mod validity;
 mod watch;
 
+pub use asks::Asks;
 pub use block::{BlockOutcome, LabEvent};
 pub use environment::environment;
 pub use error::LabError;
 pub use hosts::{HostsLab, StackWatch, serve_agent, serve_stacks};
 pub use journal::{Undo, state_directory};
-pub use lab::{Asks, Lab, examine};
+pub use lab::{Lab, examine};
 pub use machine::MachineClaim;
 pub use mechanism::fib_forwarder;
 pub use netns::{NetnsLab, SETTLING_STEP};
