@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use fwdlab_archive::{Choice, Results, write_derived};
 use fwdlab_lab::doctor::{Finding, State, control_experiment, lab_noise, settle_ms};
-use fwdlab_lab::{BlockOutcome, Lab, MachineClaim};
+use fwdlab_lab::{BlockOutcome, Lab, MachineClaim, SETTLING_STEP};
 use fwdlab_model::{Environment, LabKind, LabNoise, LoadRegime};
 use fwdlab_plan::PlanRun;
 use fwdlab_report::format::duration;
@@ -122,7 +122,7 @@ fn measure(
         && let Lab::Netns(lab) = &mut open_lab
     {
         tell("watching the rate settle after switches (some seconds)");
-        noise.settle_ms = settle_ms(&lab.settling(SWITCHES)?);
+        noise.settle_ms = settle_ms(&lab.settling(SWITCHES)?, SETTLING_STEP);
     }
     if noise.is_none() {
         tell(

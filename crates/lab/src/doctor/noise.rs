@@ -1,6 +1,7 @@
 //! How much noise a lab has where nothing differs, and how long it takes to switch and to settle.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fwdlab_model::{
     AddressFamily, Binding, CPU_THRESHOLD_PERCENT, Comparison, Design, Factor, HostTesterKind, Lab,
@@ -9,8 +10,8 @@ use fwdlab_model::{
 };
 use fwdlab_stats::{StatsError, block_effect, median};
 
+use crate::BlockOutcome;
 use crate::interference::counted;
-use crate::{BlockOutcome, SETTLING_STEP};
 
 /// The factor of the control experiment.
 const FACTOR: &str = "packet filter";
@@ -194,8 +195,10 @@ pub fn lab_noise(
 ///
 /// Of each switch, the rates are compared with the median of their second half; of all switches,
 /// the median of that counts, so that what disturbs single switches does not.
+///
+/// Shape: one entry a switch, with the rate in each interval of `step` after it.
 #[must_use]
-pub fn settle_ms(settlings: &[Vec<f64>]) -> Option<u32> {
+pub fn settle_ms(settlings: &[Vec<f64>], step: Duration) -> Option<u32> {
     const SETTLED_RATIO: f64 = 0.02;
     let steps = settlings.iter().map(Vec::len).min()?;
     let relative: Vec<Vec<f64>> = settlings
@@ -210,7 +213,7 @@ pub fn settle_ms(settlings: &[Vec<f64>]) -> Option<u32> {
         median(&at_step).is_some_and(|ratio| (ratio - 1.0).abs() > SETTLED_RATIO)
     };
     let settled = (0..steps).rev().take_while(|&step| !moves(step)).last()?;
-    let step_ms = u32::try_from(SETTLING_STEP.as_millis()).ok()?;
+    let step_ms = u32::try_from(step.as_millis()).ok()?;
     // Where only the second half is settled, that says nothing: it was compared with itself.
     (settled < steps / 2).then(|| u32::try_from(settled).unwrap_or(u32::MAX) * step_ms)
 }
@@ -226,15 +229,16 @@ mod tests {
             rates.resize(20, 100.0);
             rates
         };
-        assert_eq!(settle_ms(&[rates(&[])]), Some(0));
-        assert_eq!(settle_ms(&[rates(&[50.0, 90.0])]), Some(20));
+        let settled_ms = |settlings: &[Vec<f64>]| settle_ms(settlings, Duration::from_millis(10));
+        assert_eq!(settled_ms(&[rates(&[])]), Some(0));
+        assert_eq!(settled_ms(&[rates(&[50.0, 90.0])]), Some(20));
         // One switch of three was disturbed.
         let disturbed = rates(&[100.0, 100.0, 100.0, 100.0, 20.0]);
         let usual = rates(&[80.0]);
-        assert_eq!(settle_ms(&[usual.clone(), disturbed, usual]), Some(10));
+        assert_eq!(settled_ms(&[usual.clone(), disturbed, usual]), Some(10));
         let moving: Vec<f64> = (0..20).map(|step| 100.0 - f64::from(step) * 4.0).collect();
-        assert_eq!(settle_ms(&[moving]), None);
-        assert_eq!(settle_ms(&[]), None);
+        assert_eq!(settled_ms(&[moving]), None);
+        assert_eq!(settled_ms(&[]), None);
     }
 
     #[test]
