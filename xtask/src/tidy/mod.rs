@@ -2,6 +2,7 @@
 
 mod circles;
 mod edges;
+mod imports;
 mod links;
 mod text;
 mod workspace;
