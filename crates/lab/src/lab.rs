@@ -215,6 +215,8 @@ fn named_hosts(lab: &fwdlab_model::Lab) -> Result<Hosts, LabError> {
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::System;
+
     use super::*;
 
     fn refusal(kind: LabKind) -> String {

@@ -8,6 +8,7 @@ use toml::Spanned;
 
 use crate::diagnostic::{Diagnostics, Source, Span, listed};
 use crate::document::{Reading, Table, Value};
+use crate::factor::{FactorEntry, written};
 use crate::profile::{PROFILE_KEYS, Profiling, profiling};
 use crate::resolved::{CPU_THRESHOLD_PERCENT, Design, Order};
 use crate::traffic::{TRAFFIC_KEYS, TrafficEntry};
@@ -86,16 +87,6 @@ pub(crate) struct ExperimentFile {
     pub(crate) control: bool,
     pub(crate) profiling: Option<Profiling>,
     pub(crate) references: Vec<ReferenceEntry>,
-}
-
-/// A `[[factor]]`, or a line of `[settings]`.
-#[derive(Debug)]
-pub(crate) struct FactorEntry {
-    pub(crate) name: Spanned<String>,
-    pub(crate) description: Option<String>,
-    /// No two of them read the same. Empty only where that is already an error.
-    pub(crate) levels: Vec<Spanned<Level>>,
-    pub(crate) default: Level,
 }
 
 /// A `[[variant]]`.
@@ -210,14 +201,6 @@ impl ExperimentFile {
             profiling,
             references,
         })
-    }
-}
-
-/// A level as the file has it.
-pub(crate) fn written(level: &Level) -> String {
-    match level {
-        Level::Text(text) => format!("{text:?}"),
-        Level::Boolean(_) | Level::Integer(_) => level.to_string(),
     }
 }
 

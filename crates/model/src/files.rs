@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostics, Source, Span};
-use crate::resolved::sha256;
+use crate::digest::sha256;
 
 /// What stands in files.
 pub type Read<'r> = &'r dyn Files;

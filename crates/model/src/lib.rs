@@ -5,8 +5,10 @@ mod binding;
 mod bindings;
 pub mod change;
 pub mod diagnostic;
+mod digest;
 mod document;
 mod experiment;
+mod factor;
 mod files;
 mod hosts;
 pub mod imported;
@@ -34,6 +36,7 @@ pub use binding::{
 };
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};
+pub use digest::{sha256, sha256_of};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use files::{Files, Read};
 pub use hosts::{
@@ -56,7 +59,7 @@ pub use resolve::{Loaded, load, load_lab, ruleset_source};
 pub use resolved::{
     CPU_THRESHOLD_PERCENT, Comparison, Design, Direction, Factor, FirstAddresses, FrameSize, Lab,
     Notify, Order, PortRange, Reference, ReferenceData, Resolved, RouterLab, RouterTester, Traffic,
-    Variant, sha256, sha256_of,
+    Variant,
 };
 pub use toml_text::quoted;
 pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, Load, WIRE_OVERHEAD_BYTES};

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Spanned;
 
+use crate::digest::sha256;
 use crate::document::Reading;
 use crate::experiment::ExperimentFile;
 use crate::files::{Read, beside, open};
-use crate::resolved::{Reference, ReferenceData, Variant, sha256};
+use crate::resolved::{Reference, ReferenceData, Variant};
 
 /// More than any published run has; a file beyond that is another kind of file.
 const OBSERVATIONS_MAX: usize = 10_000;

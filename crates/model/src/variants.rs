@@ -7,9 +7,9 @@ use toml::Spanned;
 use crate::diagnostic::{list, suggest};
 use crate::document::Reading;
 use crate::experiment::{
-    ComparisonEntry, ExcludeEntry, ExperimentFile, FactorEntry, VariantEntry, nearest_level,
-    written, written_all,
+    ComparisonEntry, ExcludeEntry, ExperimentFile, VariantEntry, nearest_level, written_all,
 };
+use crate::factor::{FactorEntry, written};
 use crate::resolved::{Comparison, Variant};
 use crate::words::{Level, VariantName};
 

@@ -11,11 +11,14 @@ const FOLDERS_OF_LAB: &[(&str, &[&str])] = &[
     ("cpu_account", &[]),
     ("journal", &[]),
     ("profiler", &[]),
-    ("dut", &["journal"]),
-    ("netns", &["cpu_account", "dut", "journal", "profiler"]),
+    ("mechanism", &["journal"]),
+    (
+        "netns",
+        &["cpu_account", "mechanism", "journal", "profiler"],
+    ),
     ("router", &["cpu_account", "profiler"]),
-    ("doctor", &["cpu_account", "dut", "router"]),
-    ("hosts", &["doctor", "dut", "journal", "profiler"]),
+    ("doctor", &["cpu_account", "mechanism", "router"]),
+    ("hosts", &["doctor", "mechanism", "journal", "profiler"]),
 ];
 
 /// Every circle and every edge that is not allowed.
@@ -165,16 +168,22 @@ mod tests {
         let edges = found([
             (
                 "crates/lab/src/lib.rs",
-                "mod dut; mod hosts; mod journal; mod restore;",
+                "mod hosts; mod journal; mod mechanism; mod restore;",
             ),
-            ("crates/lab/src/dut/mod.rs", "use crate::journal::Journal;"),
-            ("crates/lab/src/hosts/mod.rs", "use crate::dut::Dut;"),
-            ("crates/lab/src/journal/mod.rs", "use crate::dut::apply;"),
+            (
+                "crates/lab/src/mechanism/mod.rs",
+                "use crate::journal::Journal;",
+            ),
+            ("crates/lab/src/hosts/mod.rs", "use crate::mechanism::Dut;"),
+            (
+                "crates/lab/src/journal/mod.rs",
+                "use crate::mechanism::apply;",
+            ),
             ("crates/lab/src/restore.rs", "use crate::hosts::Host;"),
         ]);
         assert!(
             edges.contains(
-                &"crates/lab/src/journal/mod.rs: imports crates/lab/src/dut/mod.rs, from journal to dut: an edge that is \
+                &"crates/lab/src/journal/mod.rs: imports crates/lab/src/mechanism/mod.rs, from journal to mechanism: an edge that is \
                   not stated"
                     .to_owned()
             ),

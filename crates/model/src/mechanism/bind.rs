@@ -9,7 +9,7 @@ use toml::Spanned;
 use crate::binding::{Binding, Upload, Values};
 use crate::diagnostic::{Source, list, suggest};
 use crate::document::Reading;
-use crate::experiment::FactorEntry;
+use crate::factor::FactorEntry;
 use crate::files::{Read, beside, read_or_said};
 use crate::words::Level;
 

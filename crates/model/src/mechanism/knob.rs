@@ -2,7 +2,7 @@
 
 use crate::binding::Binding;
 use crate::document::Reading;
-use crate::experiment::written;
+use crate::factor::written;
 use crate::kind::LabKind;
 use crate::knob::Knob;
 use crate::schema_parts::words;
