@@ -15,14 +15,14 @@ use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::BootTime;
 use fwdlab_traffic::{
-    CountingProgram, Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad,
-    InterfaceSink, Link, Pace, TrafficError, Way, XdpProgram, is_card, refuse_needed,
+    Frames, InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, Link, Pace,
+    TrafficError, Way, XdpProgram, is_card, refuse_needed,
 };
 
 use super::protocol::{
     Answer, Ask, Counted, Expected, HELD_MAX, Hello, PROTOCOL, SinkState, UNHEARD_MAX,
 };
-use crate::mechanism::xdp::{FORWARDER_DROPPED, fib_forwarder};
+use crate::mechanism::program::{Hook, Loaded, Program, load};
 
 /// How long the frames of a probe may take to be sent.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(60);
@@ -108,7 +108,7 @@ fn say(output: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()>
 struct Agent {
     sink: Option<(Expected, InterfaceSink)>,
     sending: Option<Sending>,
-    forwarder: Option<CountingProgram>,
+    programs: BTreeMap<Hook, (Program, Box<dyn Loaded>)>,
     /// Ports that were seen to send with what sends from them, and the program that they needed for it.
     proved: BTreeMap<String, Option<XdpProgram>>,
 }
@@ -169,14 +169,13 @@ impl Agent {
                 self.sink = None;
                 Ok(Answer::Done)
             }
-            Ask::Forward { interfaces } => self.forward(&interfaces),
-            Ask::StopForwarding => {
-                if let Some(forwarder) = &mut self.forwarder {
-                    forwarder.xdp.detach().map_err(text)?;
-                }
-                Ok(Answer::Done)
-            }
-            Ask::Forwarded => self.forwarded_by_xdp(),
+            Ask::Attach {
+                hook,
+                program,
+                interfaces,
+            } => self.attach(hook, program, &interfaces),
+            Ask::Detach { hook } => self.detach(hook),
+            Ask::Attached { hook } => self.attached(hook),
         }
     }
 
@@ -211,17 +210,28 @@ impl Agent {
         Ok(Answer::Done)
     }
 
-    fn forward(&mut self, interfaces: &[String]) -> Result<Answer, String> {
-        let forwarder = match &mut self.forwarder {
-            Some(forwarder) => forwarder,
-            none => none.insert(fib_forwarder().map_err(text)?),
-        };
+    fn attach(
+        &mut self,
+        hook: Hook,
+        program: Program,
+        interfaces: &[String],
+    ) -> Result<Answer, String> {
+        let is_loaded = self
+            .programs
+            .get(&hook)
+            .is_some_and(|(of, _)| *of == program);
+        if !is_loaded {
+            let loaded = load(hook, &program).map_err(text)?;
+            self.detach(hook)?;
+            self.programs.insert(hook, (program, loaded));
+        }
+        let (_, loaded) = self.programs.get_mut(&hook).ok_or("nothing is loaded")?;
         for interface in interfaces {
-            let attached = refuse_needed(interface)
-                .and_then(|()| once_free(|| forwarder.xdp.attach(interface)));
+            let attached =
+                refuse_needed(interface).and_then(|()| once_free(|| loaded.attach(interface)));
             if let Err(error) = attached {
                 // What failed first says more.
-                let _ = forwarder.xdp.detach();
+                let _ = loaded.detach();
                 return Err(text(error));
             }
         }
@@ -231,11 +241,18 @@ impl Agent {
         Ok(Answer::Done)
     }
 
-    fn forwarded_by_xdp(&self) -> Result<Answer, String> {
-        let forwarder = self.forwarder.as_ref().ok_or("it forwards nothing")?;
-        Ok(Answer::Forwarded {
-            program: forwarder.xdp.id().map_err(text)?,
-            dropped_frames: forwarder.frames(FORWARDER_DROPPED).map_err(text)?,
+    fn detach(&mut self, hook: Hook) -> Result<Answer, String> {
+        if let Some((_, loaded)) = self.programs.get_mut(&hook) {
+            loaded.detach().map_err(text)?;
+        }
+        Ok(Answer::Done)
+    }
+
+    fn attached(&self, hook: Hook) -> Result<Answer, String> {
+        let (_, loaded) = self.programs.get(&hook).ok_or("nothing is loaded")?;
+        Ok(Answer::Attached {
+            program: loaded.id().map_err(text)?,
+            drops: loaded.drops().map_err(text)?,
         })
     }
 

@@ -8,13 +8,14 @@ use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LoadRegime, System};
 
 use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use super::freebsd::image_writer;
-use super::linux::{BALANCER, Forwarder, find_grub};
+use super::linux::{Attachments, BALANCER, find_grub};
 use super::ssh::Connection;
 use super::{open_dut, open_tester};
 use crate::LabError;
 use crate::doctor::{Finding, cpu_settings};
 use crate::environment::environment_by;
 use crate::journal::Destination;
+use crate::mechanism::program::{Hook, Program};
 
 /// Prints where the small programs are, and fails where one is missing.
 const PROGRAMS: &str =
@@ -285,7 +286,7 @@ fn balancer(connection: &Connection, check: String) -> Option<Finding> {
 /// Whether the DUT's kernel takes the XDP forwarder. Whether the drivers of its ports do, only putting it there would
 /// tell.
 fn forwarder(connection: &Rc<Connection>, of: &DutHost, check: String) -> Finding {
-    let why = match Forwarder::default().load(connection, of) {
+    let why = match Attachments::default().load(connection, of, Hook::Xdp, Program::Forwarder) {
         Ok(()) => {
             return Finding::fine(
                 check,

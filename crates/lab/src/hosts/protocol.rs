@@ -6,8 +6,11 @@ use std::time::Duration;
 use fwdlab_model::{AddressFamily, Tester, Traffic};
 use serde::{Deserialize, Serialize};
 
+use crate::counters::Drops;
+use crate::mechanism::program::{Hook, Program};
+
 /// Changes with every change of what is said.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// How often a run tells its processes that it lives, by a line without anything, which has no answer.
 pub(crate) const BETWEEN_SIGNS_OF_LIFE: Duration = Duration::from_secs(10);
@@ -75,12 +78,17 @@ pub(crate) enum Ask {
     Count,
     /// Lets go of the sink's interface: `Done`.
     Release,
-    /// Has the XDP forwarder forward what comes in at interfaces: `Done`.
-    Forward { interfaces: Vec<String> },
-    /// Takes the forwarder off all interfaces: `Done`.
-    StopForwarding,
-    /// What the forwarder is, and what it has done: `Forwarded`.
-    Forwarded,
+    /// Attaches a program to interfaces, in the place of the one that was there before; only loads it where there are none:
+    /// `Done`.
+    Attach {
+        hook: Hook,
+        program: Program,
+        interfaces: Vec<String>,
+    },
+    /// Takes a hook's program off all interfaces: `Done`.
+    Detach { hook: Hook },
+    /// Which program was loaded for a hook, and what it has done: `Attached`.
+    Attached { hook: Hook },
 }
 
 /// What comes in at a sink.
@@ -124,11 +132,11 @@ pub(crate) enum Answer {
         failed: Option<String>,
     },
     Counted(SinkState),
-    Forwarded {
+    Attached {
         /// The kernel's number for the program.
         program: u32,
-        /// Frames that it dropped, because a route says so.
-        dropped_frames: u64,
+        /// Frames that it dropped, by reason.
+        drops: Drops,
     },
     Failed {
         why: String,

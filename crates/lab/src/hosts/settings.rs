@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use fwdlab_model::{Resolved, Variant, XdpProgram};
+use fwdlab_model::{Resolved, Variant};
 
 use super::dut::OnHost;
 use super::own_programs::OwnPrograms;
+use crate::counters::Drops;
 use crate::journal::Journal;
 use crate::mechanism::ethtool::{feature_of, features_of, on_or_off, switch};
+use crate::mechanism::program::{Attachment, Hook};
 use crate::mechanism::step::{Action, Answers, BootChoice, Errand, Question, Step};
 use crate::mechanism::{Mechanism, unbound_level};
 use crate::{Asks, LabError};
@@ -25,7 +27,7 @@ pub(super) trait Abilities {
     fn not_attachable(
         &mut self,
         _host: &OnHost,
-        _program: XdpProgram,
+        _attachment: &Attachment,
         _asks: Asks,
     ) -> Result<Option<String>, LabError> {
         Ok(Some("no program can be attached there".to_owned()))
@@ -35,24 +37,24 @@ pub(super) trait Abilities {
     ///
     /// # Errors
     /// `Host` where the DUT does not take it, and those of the connection.
-    fn attach(&mut self, host: &OnHost, _program: XdpProgram) -> Result<bool, LabError> {
+    fn attach(&mut self, host: &OnHost, _attachment: &Attachment) -> Result<bool, LabError> {
         Err(host.wrong("no program can be attached there"))
     }
 
-    /// The kernel's number of what is attached where a program is asked for; none for no program.
+    /// The kernel's number of what was attached at a hook; none for no program.
     ///
     /// # Errors
     /// Those of the connection.
-    fn attached(&mut self, _program: XdpProgram) -> Result<Option<u32>, LabError> {
+    fn attached(&mut self, _hook: Hook) -> Result<Option<u32>, LabError> {
         Ok(None)
     }
 
-    /// Frames that an attached program has dropped, because a route says so; none where it was never there.
+    /// Frames that attached programs have dropped, by reason.
     ///
     /// # Errors
     /// Those of the connection.
-    fn dropped_frames(&mut self) -> Result<Option<u64>, LabError> {
-        Ok(None)
+    fn drops(&mut self) -> Result<Drops, LabError> {
+        Ok(Drops::new())
     }
 
     /// Lets go of what is there only as long as somebody holds it, and stands in no journal.
@@ -205,9 +207,9 @@ impl Settings {
                         may_restart = true;
                     }
                 }
-                Action::Attach(program) => {
+                Action::Attach(attachment) => {
                     errands.run(host)?;
-                    may_restart |= self.abilities.attach(host, program)?;
+                    may_restart |= self.abilities.attach(host, &attachment)?;
                 }
                 Action::Own {
                     factor,
@@ -249,6 +251,26 @@ impl Settings {
         Ok(None)
     }
 
+    /// What tells how many frames were dropped by what variants may set.
+    pub(super) fn counters(&self) -> Vec<Vec<String>> {
+        let mechanisms = self.mechanisms.iter();
+        mechanisms
+            .flat_map(|mechanism| mechanism.counters())
+            .collect()
+    }
+
+    /// Those frames so far, by reason, from the answers of the counters.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn drops(&mut self, answers: &Answers) -> Result<Drops, LabError> {
+        let mut drops = self.abilities.drops()?;
+        for mechanism in &self.mechanisms {
+            drops.extend(mechanism.drops(answers));
+        }
+        Ok(drops)
+    }
+
     fn ask(
         &mut self,
         host: &OnHost,
@@ -268,12 +290,16 @@ impl Settings {
                     let complaint = host.connection.complaint(errand)?;
                     answers.complaints.insert(errand.clone(), complaint);
                 }
-                Question::Attachable(program) => {
-                    let why = self.abilities.not_attachable(host, *program, asks)?;
-                    answers.not_attachable = why;
+                Question::Attachable(attachment) => {
+                    let why = self.abilities.not_attachable(host, attachment, asks)?;
+                    let why = why.map(|why| (attachment.hook, why));
+                    answers.not_attachable.extend(why);
                 }
-                Question::Attached(program) => {
-                    answers.attached = self.abilities.attached(*program)?;
+                Question::Attached(hook) => {
+                    let number = self.abilities.attached(*hook)?;
+                    answers
+                        .attached
+                        .extend(number.map(|number| (*hook, number)));
                 }
                 Question::ImageWriter => {
                     answers.no_image_writer = self.abilities.no_image_writer(host)?;

@@ -14,6 +14,7 @@ mod image;
 pub(crate) mod kernel;
 mod namespace;
 mod nft;
+pub(crate) mod program;
 mod reading;
 pub(crate) mod routes;
 mod rulesets;
@@ -37,6 +38,7 @@ use self::reading::Reading;
 use self::rulesets::Rulesets;
 use self::step::{Action, Answers, BootChoice, Question, Step};
 use crate::LabError;
+use crate::counters::Drops;
 use crate::topology::{DUT_IN, DUT_OUT};
 
 /// What a mechanism becomes on a host, without any way there: what it asks, and what follows from the answers.
@@ -74,6 +76,16 @@ pub(crate) trait Mechanism {
     /// What sets the variant's level, in this order.
     fn actions(&mut self, _variant: &Variant) -> Result<Vec<Action>, LabError> {
         Ok(Vec::new())
+    }
+
+    /// What tells how many frames were dropped by what a variant may set, beside the kernel's own counters.
+    fn counters(&self) -> Vec<Vec<String>> {
+        Vec::new()
+    }
+
+    /// Those frames so far, by reason.
+    fn drops(&self, _answers: &Answers) -> Drops {
+        Drops::new()
     }
 
     /// What reads it back, where a setting is an answer.

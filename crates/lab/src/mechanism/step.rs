@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fwdlab_model::{CommandBinding, Level, XdpProgram};
+use fwdlab_model::{CommandBinding, Level};
 
+use super::program::{Attachment, Hook};
 use crate::LabError;
 use crate::program::command_line;
 
@@ -45,9 +46,9 @@ pub(crate) enum Question {
     /// What a command complains of.
     Complaint(Errand),
     /// Why a program cannot be attached.
-    Attachable(XdpProgram),
-    /// The kernel's number of the program that is attached where this one is asked for.
-    Attached(XdpProgram),
+    Attachable(Attachment),
+    /// The kernel's number of the program that was attached there.
+    Attached(Hook),
     /// Why no image can be written.
     ImageWriter,
 }
@@ -60,10 +61,10 @@ pub(crate) struct Answers {
     pub(crate) printed: BTreeMap<Vec<String>, Option<String>>,
     /// Of commands that may complain; none of those that did not.
     pub(crate) complaints: BTreeMap<Errand, Option<String>>,
-    /// Why the program that was asked for cannot be attached.
-    pub(crate) not_attachable: Option<String>,
-    /// The number of what is attached.
-    pub(crate) attached: Option<u32>,
+    /// Why the program of a hook cannot be attached.
+    pub(crate) not_attachable: BTreeMap<Hook, String>,
+    /// The numbers of what was attached.
+    pub(crate) attached: BTreeMap<Hook, u32>,
     /// Why no image can be written.
     pub(crate) no_image_writer: Option<String>,
 }
@@ -156,8 +157,8 @@ pub(crate) enum Action {
         feature: String,
         is_on: bool,
     },
-    /// A program on the receiving ports, or none.
-    Attach(XdpProgram),
+    /// A program in the place of another one, or of none.
+    Attach(Attachment),
     /// The owner's program sets a level of a factor, once the level that it set before is taken back.
     Own {
         factor: String,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fwdlab_model::{Binding, Direction, DutHost, Lab, Tester, Variant, XdpProgram};
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
+use super::program::{Attachment, Hook, Program};
 use super::reading::said;
 use super::step::{Action, Answers, Question, owned};
 use super::{InNamespace, Mechanism, Site, bound, moved, unbound_level};
@@ -170,30 +171,45 @@ impl LinuxXdp {
     }
 }
 
+impl LinuxXdp {
+    /// What the ports are to have for a variant, where it says.
+    fn attachment(&self, variant: &Variant) -> Result<Option<Attachment>, LabError> {
+        let wanted = self.programs.wanted(variant)?;
+        Ok(wanted.map(|wanted| Attachment {
+            hook: Hook::Xdp,
+            ports: self.ports.to_vec(),
+            program: match wanted {
+                XdpProgram::Off => None,
+                XdpProgram::Fib => Some(Program::Forwarder),
+            },
+        }))
+    }
+}
+
 impl Mechanism for LinuxXdp {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        let wanted = self.programs.wanted(variant)?;
-        let program = wanted.filter(|program| *program != XdpProgram::Off);
+        let attachment = self.attachment(variant)?;
+        let program = attachment.filter(|attachment| attachment.program.is_some());
         Ok(program.into_iter().map(Question::Attachable).collect())
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
         let wanted = self.programs.wanted(variant)?;
-        Ok(wanted.and_then(|_| answers.not_attachable.clone()))
+        Ok(wanted.and_then(|_| answers.not_attachable.get(&Hook::Xdp).cloned()))
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
-        let wanted = self.programs.wanted(variant)?;
-        Ok(wanted.into_iter().map(Action::Attach).collect())
+        let attachment = self.attachment(variant)?;
+        Ok(attachment.into_iter().map(Action::Attach).collect())
     }
 
     fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        let Some(program) = self.programs.wanted(variant)? else {
+        let Some(attachment) = self.attachment(variant)? else {
             return Ok(Vec::new());
         };
-        let ports = self.ports.iter().map(|port| link_of(port));
+        let ports = attachment.ports.iter().map(|port| link_of(port));
         let mut questions: Vec<Question> = ports.map(Question::Needed).collect();
-        questions.push(Question::Attached(program));
+        questions.extend(attachment.program.map(|_| Question::Attached(Hook::Xdp)));
         Ok(questions)
     }
 
@@ -202,11 +218,11 @@ impl Mechanism for LinuxXdp {
             return Ok(None);
         }
         let number = |of: Option<u32>| of.map_or("none".to_owned(), |id| id.to_string());
+        let asked = answers.attached.get(&Hook::Xdp).copied();
         let moved = self.ports.iter().find_map(|port| {
             let seen = program_of(answers.get(&link_of(port)).unwrap_or_default());
             let setting = format!("the XDP program of {port}");
-            let is_moved = seen != answers.attached;
-            is_moved.then(|| said(&setting, &number(answers.attached), &number(seen)))
+            (seen != asked).then(|| said(&setting, &number(asked), &number(seen)))
         });
         Ok(moved)
     }

@@ -302,6 +302,8 @@ impl Dut for FreebsdDut {
                 }
             }
         }
+        let answers = self.host.connection.ask(self.settings.counters())?;
+        drops.extend(self.settings.drops(&answers)?);
         Ok(drops)
     }
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{AddressFamily, DutHost, Environment, Resolved};
 
+use super::attachments::{Attachments, await_no_forwarder};
 use super::boot::{Grub, boot};
 use super::facts::{BOOT_ID, facts};
-use super::forwarder::{Forwarder, await_no_forwarder};
 use super::reached::network;
 use super::set_up::SetUp;
 use super::{stacks, watch};
@@ -56,7 +56,7 @@ impl LinuxDut {
         let settings = Settings::new(
             resolved,
             mechanism::on_linux(resolved, of),
-            Box::new(Forwarder::default()),
+            Box::new(Attachments::default()),
         );
         let mut dut = Self {
             host: OnHost::new(connection, of, resolved, boot(connection)?.id),
@@ -268,39 +268,33 @@ impl Dut for LinuxDut {
                 let of = move |interface| counters.map(|counter| (interface, counter));
                 interfaces.into_iter().flat_map(of)
             });
-        let mut files = ["snmp", "netstat", "snmp6"]
-            .map(|name| format!("/proc/net/{name}"))
-            .to_vec();
-        let mut reasons = Vec::new();
-        for (interface, counter) in counters {
-            files.push(format!("/sys/class/net/{interface}/statistics/{counter}"));
-            reasons.push(format!("{interface} {counter}"));
-        }
-        let commands: Vec<Vec<String>> = files
-            .into_iter()
-            .map(|file| vec!["cat".to_owned(), file])
+        let counters: Vec<(String, Vec<String>)> = counters
+            .map(|(interface, counter)| {
+                let path = format!("/sys/class/net/{interface}/statistics/{counter}");
+                (format!("{interface} {counter}"), cat(&path))
+            })
             .collect();
-        let commands = [commands, self.of_drivers()].concat();
+        let stack = ["snmp", "netstat", "snmp6"].map(|name| cat(&format!("/proc/net/{name}")));
+        let drivers = self.of_drivers();
+        let mut questions = stack.to_vec();
+        questions.extend(counters.iter().map(|(_, question)| question.clone()));
+        questions.extend(drivers.iter().cloned());
+        questions.extend(self.settings.counters());
+        let answers = self.host.connection.ask(questions)?;
+        let answer = |question: &Vec<String>| answers.get(question).unwrap_or_default();
         // A kernel without IPv6 has no snmp6.
-        let mut texts = self
-            .host
-            .connection
-            .run_all(&commands)?
-            .into_iter()
-            .map(Option::unwrap_or_default);
-        let stack: String = texts.by_ref().take(3).collect();
-        let mut drops = stack_drops(family, &stack);
-        for (reason, text) in reasons.into_iter().zip(texts.by_ref()) {
-            drops.insert(reason, text.trim().parse().unwrap_or(0));
+        let stack = stack.map(|question| format!("{}\n", answer(&question)));
+        let mut drops = stack_drops(family, &stack.concat());
+        for (reason, question) in &counters {
+            drops.insert(reason.clone(), answer(question).parse().unwrap_or(0));
         }
-        for (interface, text) in self.ports().into_iter().zip(texts) {
+        for (interface, question) in self.ports().into_iter().zip(&drivers) {
             for name in &self.host.of.drop_counters {
-                let frames = driver_counter(&text, name);
+                let frames = driver_counter(answer(question), name);
                 drops.extend(frames.map(|frames| (format!("{interface} {name}"), frames)));
             }
         }
-        let dropped = self.settings.abilities.dropped_frames()?;
-        drops.extend(dropped.map(|frames| ("XDP forwarder".to_owned(), frames)));
+        drops.extend(self.settings.drops(&answers)?);
         Ok(drops)
     }
 

@@ -1,17 +1,17 @@
 //! A Linux DUT: what is so on it, how it is set, and how it is booted by GRUB.
 
+mod attachments;
 mod boot;
 mod dut;
 mod facts;
-mod forwarder;
 mod grub;
 mod reached;
 mod set_up;
 mod stacks;
 mod watch;
 
+pub(super) use self::attachments::Attachments;
 pub(super) use self::boot::{Grub, find_grub};
 pub(super) use self::dut::{BALANCER, LinuxDut};
-pub(super) use self::forwarder::Forwarder;
 pub(super) use self::reached::network;
 pub use self::stacks::{StackWatch, serve_stacks};

@@ -1,0 +1,99 @@
+//! Programs that mechanisms attach to the ports of a DUT.
+
+use std::collections::BTreeMap;
+
+use fwdlab_traffic::{CountingProgram, TrafficError};
+use serde::{Deserialize, Serialize};
+
+use super::xdp::{FORWARDER_DROPPED, fib_forwarder};
+use crate::LabError;
+
+/// Where a kernel runs programs on a port's frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Hook {
+    /// In the driver, before anything of the kernel's stack.
+    Xdp,
+}
+
+impl Hook {
+    /// What a program there does, as messages begin.
+    pub(crate) const fn what(self) -> &'static str {
+        match self {
+            Self::Xdp => "forwarding by XDP",
+        }
+    }
+}
+
+/// A program for a hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Program {
+    /// The forwarder that asks the kernel's FIB for every frame.
+    Forwarder,
+}
+
+/// What a hook of some ports is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Attachment {
+    pub(crate) hook: Hook,
+    pub(crate) ports: Vec<String>,
+    /// Nothing without.
+    pub(crate) program: Option<Program>,
+}
+
+/// A program that the kernel has taken.
+pub(crate) trait Loaded {
+    /// Attaches it to an interface of this thread's namespace as well; it goes with this process.
+    ///
+    /// # Errors
+    /// Where there is no such interface, or it has a program there already.
+    fn attach(&mut self, interface: &str) -> Result<(), TrafficError>;
+
+    /// Takes it off all interfaces that it is on.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    fn detach(&mut self) -> Result<(), TrafficError>;
+
+    /// The kernel's number for it.
+    ///
+    /// # Errors
+    /// Where the kernel does not say.
+    fn id(&self) -> Result<u32, TrafficError>;
+
+    /// Frames that it has dropped, by reason, where it counts them.
+    ///
+    /// # Errors
+    /// Where the kernel does not say.
+    fn drops(&self) -> Result<BTreeMap<String, u64>, TrafficError>;
+}
+
+/// Has the kernel take a program for a hook.
+///
+/// # Errors
+/// Without the privilege, and where the kernel does not take it.
+pub(crate) fn load(hook: Hook, program: &Program) -> Result<Box<dyn Loaded>, LabError> {
+    match (hook, program) {
+        (Hook::Xdp, Program::Forwarder) => Ok(Box::new(fib_forwarder()?)),
+    }
+}
+
+impl Loaded for CountingProgram {
+    fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
+        self.xdp.attach(interface)
+    }
+
+    fn detach(&mut self) -> Result<(), TrafficError> {
+        self.xdp.detach()
+    }
+
+    fn id(&self) -> Result<u32, TrafficError> {
+        self.xdp.id()
+    }
+
+    fn drops(&self) -> Result<BTreeMap<String, u64>, TrafficError> {
+        let frames = self.frames(FORWARDER_DROPPED)?;
+        Ok(BTreeMap::from([("XDP forwarder".to_owned(), frames)]))
+    }
+}
