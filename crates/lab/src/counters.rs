@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fwdlab_model::{AddressFamily, Direction};
-use fwdlab_traffic::CountingProgram;
 
 use crate::kernel_file::read;
 use crate::tester::IngressControl;
@@ -48,14 +47,10 @@ pub(crate) fn drops(
     family: AddressFamily,
     direction: Direction,
     control: &IngressControl,
-    programs: &[(&str, &CountingProgram, u32)],
 ) -> Result<Drops, LabError> {
     let mut drops = Drops::new();
     drops.extend(topology.cable_drops(direction)?);
     drops.insert(CONTROL.to_owned(), control.frames(topology)?);
-    for &(reason, program, kind) in programs {
-        drops.insert(reason.to_owned(), program.frames(kind)?);
-    }
     let directory = Path::new("/proc/thread-self/net");
     let files: &[&str] = match family {
         AddressFamily::Inet => &["snmp", "netstat"],

@@ -109,7 +109,13 @@ pub(crate) trait Mechanism {
 }
 
 /// The mechanisms of a lab's factors on a Linux host, in the order in which they set a variant.
-pub(crate) fn on_linux(resolved: &Resolved, of: &DutHost) -> Vec<Box<dyn Mechanism>> {
+///
+/// # Errors
+/// `File` where what is brought to the host cannot be read.
+pub(crate) fn on_linux(
+    resolved: &Resolved,
+    of: &DutHost,
+) -> Result<Vec<Box<dyn Mechanism>>, LabError> {
     let mut mechanisms: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut routes: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
@@ -179,7 +185,7 @@ pub(crate) fn on_linux(resolved: &Resolved, of: &DutHost) -> Vec<Box<dyn Mechani
     }
     mechanisms.extend(routes);
     mechanisms.extend(commands);
-    mechanisms
+    Ok(mechanisms)
 }
 
 /// The same on a FreeBSD host, which may get these sets of configuration files.

@@ -5,9 +5,9 @@
 //! outlives it is announced to the journal before it is done.
 
 use fwdlab_model::{AddressFamily, Binding, Placement, Resolved, Tester, Variant};
-use fwdlab_traffic::CountingProgram;
 
 use super::{command, ethtool, nft, routes, sysctl, sysfs, unbound_level, xdp};
+use crate::counters::Drops;
 use crate::journal::Journal;
 use crate::topology::{DUT_IN, DUT_OUT};
 use crate::{LabError, Topology};
@@ -33,6 +33,11 @@ pub(super) trait InNamespace {
     /// under way meanwhile.
     fn may_change_program(&self, _variant: &Variant) -> bool {
         false
+    }
+
+    /// Frames so far that were dropped by what the mechanism sets, by reason, beside the kernel's own counters.
+    fn drops(&mut self, _topology: &Topology) -> Result<Drops, LabError> {
+        Ok(Drops::new())
     }
 
     /// Sets the variant's level.
@@ -64,14 +69,9 @@ impl Dut {
         let lab = &resolved.lab;
         Ok(Self {
             xdp: xdp::Xdp::new(lab, tester, resolved.traffic.direction)?,
-            others: others(resolved, placement),
+            others: others(resolved, placement)?,
             bound_factors: lab.bindings.keys().cloned().collect(),
         })
-    }
-
-    /// The XDP forwarder, attached or not; none where eBPF programs cannot be loaded.
-    pub(crate) fn forwarder(&self) -> Option<&CountingProgram> {
-        self.xdp.forwarder()
     }
 
     /// Takes the XDP forwarder off the DUT, until the next variant is applied.
@@ -99,6 +99,15 @@ impl Dut {
             }
         }
         Ok(None)
+    }
+
+    /// Frames so far that were dropped by what variants may set, by reason.
+    pub(crate) fn drops(&mut self, topology: &Topology) -> Result<Drops, LabError> {
+        let mut drops = Drops::new();
+        for mechanism in self.mechanisms() {
+            drops.extend(mechanism.drops(topology)?);
+        }
+        Ok(drops)
     }
 
     /// Applies all levels of a variant.
@@ -145,7 +154,10 @@ impl Dut {
 
 /// All mechanisms but XDP: one for each factor, or for all factors that share one thing. The user's own
 /// programs come last, so that they find the rest in place.
-fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn InNamespace>> {
+fn others(
+    resolved: &Resolved,
+    placement: &Placement,
+) -> Result<Vec<Box<dyn InNamespace>>, LabError> {
     let mut mechanisms: Vec<Box<dyn InNamespace>> = Vec::new();
     let mut commands: Vec<Box<dyn InNamespace>> = Vec::new();
     for (factor, binding) in &resolved.lab.bindings {
@@ -196,7 +208,7 @@ fn others(resolved: &Resolved, placement: &Placement) -> Vec<Box<dyn InNamespace
     mechanisms
         .extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn InNamespace>));
     mechanisms.extend(commands);
-    mechanisms
+    Ok(mechanisms)
 }
 
 /// What is said of a setting that reads back as something else.

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use fwdlab_model::{Binding, Direction, DutHost, Lab, Tester, Variant, XdpProgram};
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
-use super::program::{Attachment, Hook, Program};
+use super::program::{Attachment, Hook, Loaded, Program};
 use super::reading::said;
 use super::step::{Action, Answers, Question, owned};
 use super::{InNamespace, Mechanism, Site, bound, moved, unbound_level};
+use crate::counters::Drops;
 use crate::topology::receiving;
 use crate::{LabError, Topology};
 
@@ -99,6 +100,11 @@ impl Xdp {
 }
 
 impl InNamespace for Xdp {
+    fn drops(&mut self, _: &Topology) -> Result<Drops, LabError> {
+        let drops = self.forwarder.as_ref().map(Loaded::drops);
+        Ok(drops.transpose()?.unwrap_or_default())
+    }
+
     fn unavailable(
         &self,
         _topology: &mut Topology,

@@ -26,7 +26,6 @@ use crate::drop_reasons::DropReasons;
 use crate::environment::steal_s;
 use crate::interference::cost_ns;
 use crate::journal::{Changes, Journal, Undo};
-use crate::mechanism::xdp::FORWARDER_DROPPED;
 use crate::mechanism::{Dut, Site};
 use crate::probe::FailedProbe;
 use crate::profiler::Place;
@@ -501,19 +500,10 @@ impl<'a> Measurement<'a> {
     }
 
     fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
-        let forwarder = self.dut.forwarder();
-        let programs: Vec<_> = forwarder
-            .map(|program| ("XDP forwarder", program, FORWARDER_DROPPED))
-            .into_iter()
-            .collect();
         let direction = self.resolved.traffic.direction;
-        drops(
-            &mut self.topology,
-            family,
-            direction,
-            &self.control,
-            &programs,
-        )
+        let mut drops = drops(&mut self.topology, family, direction, &self.control)?;
+        drops.extend(self.dut.drops(&self.topology)?);
+        Ok(drops)
     }
 
     pub(super) fn pace(&self) -> Pace {

@@ -55,7 +55,7 @@ impl LinuxDut {
     ) -> Result<Self, LabError> {
         let settings = Settings::new(
             resolved,
-            mechanism::on_linux(resolved, of),
+            mechanism::on_linux(resolved, of)?,
             Box::new(Attachments::default()),
         );
         let mut dut = Self {
