@@ -36,6 +36,8 @@ pub enum Binding {
     },
     /// The XDP program on the DUT's receiving interface for each level.
     Xdp(BTreeMap<String, XdpProgram>),
+    /// The tc program at the ingress of the DUT's receiving interface for each level; none is no program.
+    Tc(BTreeMap<String, Option<TcProgram>>),
     /// A feature as `ethtool -k` names it, of one of the DUT's interfaces or both; the level is
     /// `true` or `false`.
     Ethtool {
@@ -152,6 +154,15 @@ pub struct Upload {
     /// Where this machine finds it.
     #[serde(skip)]
     pub found: PathBuf,
+}
+
+/// A tc program of the owner's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TcProgram {
+    /// The object file.
+    pub object: Upload,
+    /// The name of the program's function in it; its only one without.
+    pub program: Option<String>,
 }
 
 /// What is written for each level where the level's own text is not it, by that text; empty where

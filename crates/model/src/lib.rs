@@ -32,7 +32,8 @@ mod variants;
 pub mod words;
 
 pub use binding::{
-    Apply, Binding, CommandBinding, DutInterface, PacketFilter, Upload, Values, XdpProgram,
+    Apply, Binding, CommandBinding, DutInterface, PacketFilter, TcProgram, Upload, Values,
+    XdpProgram,
 };
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};

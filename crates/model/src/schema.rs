@@ -755,6 +755,10 @@ mod tests {
             "/lab/properties/bind/additionalProperties/properties/sysfs",
         ),
         (
+            mechanism::TC_KEYS,
+            "/lab/properties/bind/additionalProperties/properties/tc/additionalProperties/anyOf/1",
+        ),
+        (
             mechanism::COMMAND_KEYS,
             "/lab/properties/bind/additionalProperties/properties/command",
         ),

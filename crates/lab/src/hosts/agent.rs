@@ -170,10 +170,9 @@ impl Agent {
                 Ok(Answer::Done)
             }
             Ask::Attach {
-                hook,
                 program,
                 interfaces,
-            } => self.attach(hook, program, &interfaces),
+            } => self.attach(program, &interfaces),
             Ask::Detach { hook } => self.detach(hook),
             Ask::Attached { hook } => self.attached(hook),
         }
@@ -210,18 +209,14 @@ impl Agent {
         Ok(Answer::Done)
     }
 
-    fn attach(
-        &mut self,
-        hook: Hook,
-        program: Program,
-        interfaces: &[String],
-    ) -> Result<Answer, String> {
+    fn attach(&mut self, program: Program, interfaces: &[String]) -> Result<Answer, String> {
+        let hook = program.hook();
         let is_loaded = self
             .programs
             .get(&hook)
             .is_some_and(|(of, _)| *of == program);
         if !is_loaded {
-            let loaded = load(hook, &program).map_err(text)?;
+            let loaded = load(&program).map_err(text)?;
             self.detach(hook)?;
             self.programs.insert(hook, (program, loaded));
         }

@@ -15,7 +15,7 @@ use crate::LabError;
 use crate::doctor::{Finding, cpu_settings};
 use crate::environment::environment_by;
 use crate::journal::Destination;
-use crate::mechanism::program::{Hook, Program};
+use crate::mechanism::program::Program;
 
 /// Prints where the small programs are, and fails where one is missing.
 const PROGRAMS: &str =
@@ -286,7 +286,7 @@ fn balancer(connection: &Connection, check: String) -> Option<Finding> {
 /// Whether the DUT's kernel takes the XDP forwarder. Whether the drivers of its ports do, only putting it there would
 /// tell.
 fn forwarder(connection: &Rc<Connection>, of: &DutHost, check: String) -> Finding {
-    let why = match Attachments::default().load(connection, of, Hook::Xdp, Program::Forwarder) {
+    let why = match Attachments::default().load(connection, of, Program::Forwarder) {
         Ok(()) => {
             return Finding::fine(
                 check,

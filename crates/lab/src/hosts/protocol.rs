@@ -81,7 +81,6 @@ pub(crate) enum Ask {
     /// Attaches a program to interfaces, in the place of the one that was there before; only loads it where there are none:
     /// `Done`.
     Attach {
-        hook: Hook,
         program: Program,
         interfaces: Vec<String>,
     },

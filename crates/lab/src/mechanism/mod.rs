@@ -21,6 +21,7 @@ mod rulesets;
 pub(crate) mod step;
 pub(crate) mod sysctl;
 mod sysfs;
+mod tc;
 pub(crate) mod xdp;
 
 use std::collections::BTreeMap;
@@ -124,6 +125,9 @@ pub(crate) fn on_linux(
     if !programs.is_empty() {
         mechanisms.push(Box::new(xdp::LinuxXdp::new(programs, of)));
     }
+    if let Some(tc) = tc::LinuxTc::new(&resolved.lab, resolved.traffic.direction, of)? {
+        mechanisms.push(Box::new(tc));
+    }
     for (factor, binding) in &resolved.lab.bindings {
         match binding {
             Binding::Sysctl { key, values } => {
@@ -163,8 +167,8 @@ pub(crate) fn on_linux(
                 routes.push(Box::new(routes::LinuxRoutes::new(factor, of, families)));
             }
             Binding::Command(programs) => commands.push(own_programs(factor, programs, of)),
-            // One ruleset, and one program, for all factors together.
-            Binding::Nft(_) | Binding::Xdp(_) => {}
+            // One ruleset, and one program a hook, for all factors together.
+            Binding::Nft(_) | Binding::Xdp(_) | Binding::Tc(_) => {}
             // Of other kinds of lab.
             Binding::Ruleset { .. }
             | Binding::Knob { .. }
@@ -222,6 +226,7 @@ pub(crate) fn on_freebsd(
             // Of other kinds of lab.
             Binding::Nft(_)
             | Binding::Xdp(_)
+            | Binding::Tc(_)
             | Binding::Ethtool { .. }
             | Binding::Sysfs { .. }
             | Binding::Module { .. }

@@ -6,7 +6,7 @@
 
 use fwdlab_model::{AddressFamily, Binding, Placement, Resolved, Tester, Variant};
 
-use super::{command, ethtool, nft, routes, sysctl, sysfs, unbound_level, xdp};
+use super::{command, ethtool, nft, routes, sysctl, sysfs, tc, unbound_level, xdp};
 use crate::counters::Drops;
 use crate::journal::Journal;
 use crate::topology::{DUT_IN, DUT_OUT};
@@ -192,8 +192,8 @@ fn others(
                 let programs = programs.with_interfaces(DUT_IN, DUT_OUT);
                 commands.push(Box::new(command::Programs::new(factor, programs)));
             }
-            // One ruleset, and one program, for all factors together.
-            Binding::Nft(_) | Binding::Xdp(_) => {}
+            // One ruleset, and one program a hook, for all factors together.
+            Binding::Nft(_) | Binding::Xdp(_) | Binding::Tc(_) => {}
             // Of other kinds of lab.
             Binding::Knob { .. }
             | Binding::Ruleset { .. }
@@ -205,6 +205,8 @@ fn others(
             | Binding::Kernel(_) => {}
         }
     }
+    let tc = tc::Tc::new(&resolved.lab, resolved.traffic.direction)?;
+    mechanisms.extend(tc.map(|tc| Box::new(tc) as Box<dyn InNamespace>));
     mechanisms
         .extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn InNamespace>));
     mechanisms.extend(commands);

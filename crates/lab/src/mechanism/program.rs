@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_traffic::{CountingProgram, TrafficError};
+use fwdlab_traffic::{CountingProgram, TcProgram, TrafficError};
 use serde::{Deserialize, Serialize};
 
 use super::xdp::{FORWARDER_DROPPED, fib_forwarder};
@@ -14,6 +14,8 @@ use crate::LabError;
 pub(crate) enum Hook {
     /// In the driver, before anything of the kernel's stack.
     Xdp,
+    /// Behind the driver, in front of the rest of the kernel's stack.
+    TcIngress,
 }
 
 impl Hook {
@@ -21,6 +23,7 @@ impl Hook {
     pub(crate) const fn what(self) -> &'static str {
         match self {
             Self::Xdp => "forwarding by XDP",
+            Self::TcIngress => "a tc program",
         }
     }
 }
@@ -29,8 +32,25 @@ impl Hook {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Program {
-    /// The forwarder that asks the kernel's FIB for every frame.
+    /// By XDP: the forwarder that asks the kernel's FIB for every frame.
     Forwarder,
+    /// By tc: one of the owner's.
+    Tc {
+        /// The object file.
+        object: Vec<u8>,
+        /// Its function; the only one without.
+        name: Option<String>,
+    },
+}
+
+impl Program {
+    /// Where it runs.
+    pub(crate) const fn hook(&self) -> Hook {
+        match self {
+            Self::Forwarder => Hook::Xdp,
+            Self::Tc { .. } => Hook::TcIngress,
+        }
+    }
 }
 
 /// What a hook of some ports is to have.
@@ -43,7 +63,7 @@ pub(crate) struct Attachment {
 }
 
 /// A program that the kernel has taken.
-pub(crate) trait Loaded {
+pub(crate) trait Loaded: Send {
     /// Attaches it to an interface of this thread's namespace as well; it goes with this process.
     ///
     /// # Errors
@@ -69,14 +89,15 @@ pub(crate) trait Loaded {
     fn drops(&self) -> Result<BTreeMap<String, u64>, TrafficError>;
 }
 
-/// Has the kernel take a program for a hook.
+/// Has the kernel take a program.
 ///
 /// # Errors
 /// Without the privilege, and where the kernel does not take it.
-pub(crate) fn load(hook: Hook, program: &Program) -> Result<Box<dyn Loaded>, LabError> {
-    match (hook, program) {
-        (Hook::Xdp, Program::Forwarder) => Ok(Box::new(fib_forwarder()?)),
-    }
+pub(crate) fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
+    Ok(match program {
+        Program::Forwarder => Box::new(fib_forwarder()?),
+        Program::Tc { object, name } => Box::new(TcProgram::load(object, name.as_deref())?),
+    })
 }
 
 impl Loaded for CountingProgram {

@@ -8,7 +8,7 @@ use std::path::Path;
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
     AddressFamily, Apply, Binding, CommandBinding, DutInterface, InvalidReason, Level, Resolved,
-    Values,
+    TcProgram, Upload, Values,
 };
 
 use crate::rig::{
@@ -510,4 +510,106 @@ fn all_mechanisms_can_be_used_together() {
     let levels: BTreeMap<_, _> = resolved.variants[0].levels.clone();
     assert_eq!(levels.len(), 5);
     assert_sound(&measure(&resolved, &mut |_| ()).unwrap());
+}
+
+/// An object of the test programs for tc, as a lab file names it.
+fn tc_program(object: &str, program: Option<&str>) -> Option<TcProgram> {
+    let path = format!("{}/../testkit/bpf/{object}", env!("CARGO_MANIFEST_DIR"));
+    let bytes = fs::read(&path).unwrap();
+    Some(TcProgram {
+        object: Upload {
+            path: object.to_owned(),
+            sha256: fwdlab_model::sha256(&bytes),
+            found: path.into(),
+        },
+        program: program.map(str::to_owned),
+    })
+}
+
+fn tc(levels: [(&str, Option<TcProgram>); 3]) -> Binding {
+    let levels = levels.map(|(level, program)| (level.to_owned(), program));
+    Binding::Tc(levels.into())
+}
+
+#[test]
+fn a_tc_program_is_attached_under_load_and_what_it_drops_is_counted() {
+    testkit::require_root!();
+    testkit::require_tool!("tc");
+    let binding = tc([
+        ("none", None),
+        ("only", tc_program("tc_pass.bpf.o", None)),
+        ("shed", tc_program("tc_shed.bpf.o", Some("shed"))),
+    ]);
+    let resolved = experiment(&FAMILIES, binding, &["none", "only", "shed"]);
+    let (outcome, seen) = observe(
+        &resolved,
+        &["tc", "filter", "show", "dev", "dut-in", "ingress"],
+    );
+    assert_sound(&outcome);
+    for (variant, filters) in seen {
+        match variant.as_str() {
+            "none" => assert_eq!(filters, ""),
+            "only" => assert!(filters.contains(" name pass "), "{filters}"),
+            _ => assert!(filters.contains(" name shed "), "{filters}"),
+        }
+    }
+    for trial in &outcome.trials {
+        let dropped = trial.drops.get("tc ingress of dut-in");
+        let sheds = trial.variant.as_str() == "shed";
+        assert_eq!(
+            dropped.is_some_and(|frames| *frames > 0),
+            sheds,
+            "{trial:?}"
+        );
+    }
+}
+
+#[test]
+fn a_tc_program_that_was_taken_away_is_seen() {
+    testkit::require_root!();
+    testkit::require_tool!("tc");
+    let pass = tc_program("tc_pass.bpf.o", None);
+    let binding = tc([("a", pass.clone()), ("b", pass.clone()), ("c", pass)]);
+    let resolved = experiment(&FAMILY, binding, &["a", "b"]);
+    let filters = ["tc", "filter", "del", "dev", "dut-in", "ingress"];
+    let outcome = disturb(&resolved, &filters);
+    let mut reasons = outcome.trials.iter().flat_map(|trial| &trial.invalid);
+    let moved = reasons.any(|reason| {
+        matches!(reason, InvalidReason::SettingsMoved { what } if what.contains("the tc program of dut-in"))
+    });
+    assert!(moved, "{:?}", outcome.trials);
+}
+
+#[test]
+fn tc_programs_that_cannot_be_loaded_are_unavailable_with_the_reason() {
+    testkit::require_root!();
+    testkit::require_tool!("tc");
+    let no_object = TcProgram {
+        object: Upload {
+            sha256: fwdlab_model::sha256(&fs::read("Cargo.toml").unwrap()),
+            found: "Cargo.toml".into(),
+            path: "Cargo.toml".into(),
+        },
+        program: None,
+    };
+    let binding = tc([
+        ("several", tc_program("tc_shed.bpf.o", None)),
+        ("none", tc_program("tc_pass.bpf.o", Some("shed"))),
+        ("no-object", Some(no_object)),
+    ]);
+    let seen = unavailable(&experiment(
+        &FAMILY,
+        binding,
+        &["several", "none", "no-object"],
+    ));
+    let reasons: Vec<String> = seen.into_iter().flatten().collect();
+    let [several, none, no_object] = reasons.as_slice() else {
+        panic!("{reasons:?}");
+    };
+    assert!(
+        several.contains("several tc programs (pass, shed)"),
+        "{several}"
+    );
+    assert!(none.contains("no such tc program"), "{none}");
+    assert!(no_object.starts_with("loading a tc program"), "{no_object}");
 }

@@ -21,6 +21,7 @@ mod routes;
 mod rulesets;
 mod sysctl;
 mod sysfs;
+mod tc;
 mod xdp;
 
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub(crate) use self::ethtool::KEYS as ETHTOOL_KEYS;
 pub use self::name::devices;
 #[cfg(test)]
 pub(crate) use self::sysfs::KEYS as SYSFS_KEYS;
+#[cfg(test)]
+pub(crate) use self::tc::KEYS as TC_KEYS;
 
 /// What there is to know of a mechanism before anything is set by it.
 pub(crate) struct Description {
@@ -80,6 +83,7 @@ pub(crate) const MECHANISMS: &[&Description] = &[
     &filters::IPFW,
     &filters::IPF,
     &xdp::XDP,
+    &tc::TC,
     &ethtool::ETHTOOL,
     &sysfs::SYSFS,
     &module::MODULE,

@@ -37,11 +37,10 @@ impl Attachments {
         &mut self,
         connection: &Rc<Connection>,
         of: &DutHost,
-        hook: Hook,
         program: Program,
     ) -> Result<(), LabError> {
+        let hook = program.hook();
         let ask = Ask::Attach {
-            hook,
             program,
             interfaces: Vec::new(),
         };
@@ -96,7 +95,7 @@ impl Abilities for Attachments {
             return Ok(None);
         };
         let tried = match asks {
-            Asks::Plan => self.load(&host.connection, &host.of, attachment.hook, program),
+            Asks::Plan => self.load(&host.connection, &host.of, program),
             Asks::Run => self.attach(host, attachment).map(|_| ()),
         };
         match tried {
@@ -116,7 +115,6 @@ impl Abilities for Attachments {
         }
         let ask = match &attachment.program {
             Some(program) => Ask::Attach {
-                hook,
                 program: program.clone(),
                 interfaces: attachment.ports.clone(),
             },

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* A tc program that drops frames, but not the first: those that prove a variant come through. */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+
+#define WHOLE 20000
+#define DROPS_ONE_OF 16
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} frames SEC(".maps");
+
+SEC("tc")
+int pass(struct __sk_buff *skb)
+{
+	return TC_ACT_OK;
+}
+
+SEC("tc")
+int shed(struct __sk_buff *skb)
+{
+	__u32 first = 0;
+	__u64 *count = bpf_map_lookup_elem(&frames, &first);
+
+	if (!count)
+		return TC_ACT_OK;
+	__sync_fetch_and_add(count, 1);
+	if (*count > WHOLE && *count % DROPS_ONE_OF == 0)
+		return TC_ACT_SHOT;
+	return TC_ACT_OK;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";
