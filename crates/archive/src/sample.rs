@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Comparison, Conservation, Contention, CpuSamples,
-    Design, Environment, FamilyOrder, InvalidReason, Lab, Order, Placement, Plan, PlannedBlock,
-    ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION, SessionRecord,
-    SliceRecord, Traffic, TrialRecord, Variant, VariantName,
+    Design, DutReading, Environment, FamilyOrder, InvalidReason, Lab, Order, Placement, Plan,
+    PlannedBlock, ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION,
+    SessionRecord, SliceRecord, Traffic, TrialRecord, Variant, VariantName,
 };
 
 use crate::results::NewRun;
@@ -192,10 +192,11 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             measured_s: 0.2,
             offered_frames: 260_002,
             forwarded_frames: 240_000,
-            drops: BTreeMap::from([("nft".into(), 20_002)]),
+            dut: DutReading {
+                drops: BTreeMap::from([("nft".into(), 20_002)]),
+                ..DutReading::default()
+            },
             kernel_drop_reasons: BTreeMap::new(),
-            dut_events: BTreeMap::new(),
-            dut_cpus: Vec::new(),
             undisturbed_s: 0.18,
             observation_pps: 1_200_000.0 + f64::from(block * 10 + position) / 3.0,
             pooled_pps: 1_200_000.1,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fwdlab_model::{
-    AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, CpuUse,
+    AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, DutReading,
     LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION,
     SliceRecord, Tester, TrialRecord, VariantName, Verification,
 };
@@ -89,12 +89,8 @@ pub(crate) struct MeasuredSlice<'a> {
     pub(crate) offered_frames: u64,
     /// CPU time that the hypervisor took from the watched CPU.
     pub(crate) steal_s: f64,
-    /// Frames dropped inside it, by reason.
-    pub(crate) dropped: Drops,
-    /// What the DUT's mechanisms did inside it, by counter, where they count.
-    pub(crate) dut_events: BTreeMap<String, u64>,
-    /// What the DUT's CPUs did inside it, where that was watched.
-    pub(crate) dut_cpus: BTreeMap<u32, CpuTimes>,
+    /// What was read of the DUT for it.
+    pub(crate) dut: DutReading,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
     /// Who took time of the load's CPUs inside it; none where nobody could tell.
@@ -174,7 +170,7 @@ impl BlockLog {
             forwarded_frames,
             undisturbed_s: time_s,
             undisturbed_frames: forwarded_frames,
-            dropped_frames: slice.dropped.values().sum(),
+            dropped_frames: slice.dut.dropped_frames(),
             calibration_ns: loops_ns.min().unwrap_or_default(),
             steal_s: slice.steal_s,
             switch_s: slice.switch.as_secs_f64(),
@@ -190,15 +186,7 @@ impl BlockLog {
         if evidence.start.is_empty() {
             evidence.start = utc(start.unwrap_or(jiff::Timestamp::MAX));
         }
-        for (reason, frames) in slice.dropped {
-            *evidence.drops.entry(reason).or_default() += frames;
-        }
-        for (event, times) in slice.dut_events {
-            *evidence.dut_events.entry(event).or_default() += times;
-        }
-        for (cpu, times) in slice.dut_cpus {
-            *evidence.dut_cpus.entry(cpu).or_default() += times;
-        }
+        evidence.dut += slice.dut;
         for (who, time) in slice.takers.into_iter().flatten() {
             *evidence.takers.entry(who).or_default() += time;
         }
@@ -386,10 +374,11 @@ fn trials(
                 measured_s,
                 offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
                 forwarded_frames,
-                drops: evidence.drops.clone(),
+                dut: DutReading {
+                    cpus: at_work(&evidence.dut.cpus),
+                    ..evidence.dut.clone()
+                },
                 kernel_drop_reasons: evidence.kernel_drop_reasons.clone(),
-                dut_events: evidence.dut_events.clone(),
-                dut_cpus: at_work(&evidence.dut_cpus),
                 undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
                 observation_pps: fwdlab_stats::observation(
                     &counted(slices, order.family, name, basis),
@@ -426,7 +415,7 @@ fn trials(
 }
 
 /// The CPUs that had something to do; the one that had most, where none had much.
-fn at_work(cpus: &BTreeMap<u32, CpuTimes>) -> Vec<CpuUse> {
+fn at_work(cpus: &BTreeMap<u32, CpuTimes>) -> BTreeMap<u32, CpuTimes> {
     let busy_ratio = |times: &CpuTimes| times.busy_s / times.watched_s.max(f64::MIN_POSITIVE);
     let most = cpus.values().map(busy_ratio).fold(0.0, f64::max);
     let at_least = AT_WORK_RATIO_MIN.min(most);
@@ -436,14 +425,14 @@ fn at_work(cpus: &BTreeMap<u32, CpuTimes>) -> Vec<CpuUse> {
     // The DUT counts in ticks, of which none is shorter than that.
     let milliseconds = |seconds: f64| (seconds * 1e3).round() / 1e3;
     at_work
-        .map(|(cpu, times)| CpuUse {
-            cpu: *cpu,
-            times: CpuTimes {
+        .map(|(&cpu, times)| {
+            let times = CpuTimes {
                 watched_s: milliseconds(times.watched_s),
                 busy_s: milliseconds(times.busy_s),
                 interrupts_s: milliseconds(times.interrupts_s),
                 stolen_s: milliseconds(times.stolen_s),
-            },
+            };
+            (cpu, times)
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::cpu_account::Taken;
 use fwdlab_model::record::{ALONE_RATIO_MIN, stall_bound_s};
 use fwdlab_model::{
-    AddressFamily, Competitor, Conservation, CpuTimes, InvalidReason, LoadRegime, Resolved,
+    AddressFamily, Competitor, Conservation, DutReading, InvalidReason, LoadRegime, Resolved,
     TrialRecord,
 };
 use fwdlab_stats::as_f64;
@@ -65,13 +65,10 @@ impl AskedLoad {
 pub(crate) struct TrialEvidence {
     /// Start of its first slice, UTC.
     pub(crate) start: String,
-    pub(crate) drops: BTreeMap<String, u64>,
-    /// The kernel's own, in a sample after the slices.
+    /// What was read of the DUT in its slices.
+    pub(crate) dut: DutReading,
+    /// Frames that the DUT's kernel dropped in a sample after the slices, by the kernel's own reason.
     pub(crate) kernel_drop_reasons: BTreeMap<String, u64>,
-    /// What the DUT's mechanisms did, by counter.
-    pub(crate) dut_events: BTreeMap<String, u64>,
-    /// What the DUT's CPUs did.
-    pub(crate) dut_cpus: BTreeMap<u32, CpuTimes>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
     /// Who took time of the load's CPUs.
@@ -210,10 +207,8 @@ mod tests {
             measured_s: 1.0,
             offered_frames: 100_000,
             forwarded_frames: 100_000,
-            drops: BTreeMap::new(),
+            dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
-            dut_events: BTreeMap::new(),
-            dut_cpus: Vec::new(),
             undisturbed_s: 1.0,
             observation_pps: 1e5,
             pooled_pps: 1e5,
@@ -297,9 +292,9 @@ mod tests {
         let self_clocked = asked(LoadRegime::SelfClocked, None);
         assert_eq!(judge(&trial, &self_clocked), []);
         // What the tester's own port does not take says nothing of the DUT.
-        trial.drops.insert(NOT_TRANSMITTED.into(), 50_000);
+        trial.dut.drops.insert(NOT_TRANSMITTED.into(), 50_000);
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
-        trial.drops.insert("a full ring".into(), 1);
+        trial.dut.drops.insert("a full ring".into(), 1);
         assert_eq!(judge(&trial, &overload), []);
         // Where a load is intended, it may sag a little.
         let of_intended = |part: f64| asked(LoadRegime::Overload, Some(100_000.0 / part));

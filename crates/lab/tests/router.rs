@@ -266,7 +266,7 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
         );
     }
     for trial in &outcome.trials {
-        assert_eq!(trial.drops, BTreeMap::new());
+        assert_eq!(trial.dut.drops, BTreeMap::new());
         assert!(!is_said_of_load(trial), "{:?}", trial.invalid);
     }
     let load = lab.load();

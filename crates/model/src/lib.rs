@@ -6,6 +6,7 @@ mod bindings;
 pub mod change;
 pub mod diagnostic;
 mod document;
+mod dut_reading;
 mod experiment;
 mod hosts;
 pub mod imported;
@@ -33,6 +34,7 @@ pub use binding::{
 };
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};
+pub use dut_reading::{CpuTimes, DutReading};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use hosts::{
     DutHost, GeneratorHost, HostTesterKind, Hosts, REBOOT_S_MAX, ReceiverHost, TesterHost,
@@ -45,10 +47,10 @@ pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
 };
 pub use record::{
-    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, CpuTimes, CpuUse,
-    Environment, FamilyLoad, InvalidReason, LabNoise, LoadRecord, NOT_TRANSMITTED, Placement,
-    QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester,
-    TrialRecord, Verification,
+    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, Environment,
+    FamilyLoad, InvalidReason, LabNoise, LoadRecord, NOT_TRANSMITTED, Placement, QueuePlacement,
+    RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, TrialRecord,
+    Verification,
 };
 pub use resolve::{Files, Loaded, Read, load, load_lab, ruleset_source};
 pub use resolved::{

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::dut_reading::DutReading;
 use crate::profile::ProfileRecord;
 use crate::words::{AddressFamily, LoadRegime, VariantName};
 
@@ -21,38 +22,6 @@ pub enum Record {
     Trial(TrialRecord),
     /// A whole block: its end mark.
     Block(BlockRecord),
-}
-
-/// What one of the DUT's CPUs did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CpuUse {
-    /// The CPU.
-    pub cpu: u32,
-    /// Its times.
-    #[serde(flatten)]
-    pub times: CpuTimes,
-}
-
-/// What a CPU did while it was watched: a part of the slices, from the first frames of a load on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuTimes {
-    /// How long it was watched, in seconds.
-    pub watched_s: f64,
-    /// How long of that it was busy, interrupts included, in seconds.
-    pub busy_s: f64,
-    /// How long of that it was in interrupts, those of software included, in seconds.
-    pub interrupts_s: f64,
-    /// How long of that the hypervisor took it away, in seconds.
-    pub stolen_s: f64,
-}
-
-impl std::ops::AddAssign for CpuTimes {
-    fn add_assign(&mut self, other: Self) {
-        self.watched_s += other.watched_s;
-        self.busy_s += other.busy_s;
-        self.interrupts_s += other.interrupts_s;
-        self.stolen_s += other.stolen_s;
-    }
 }
 
 /// One variant of one address family in one block.
@@ -80,18 +49,13 @@ pub struct TrialRecord {
     pub offered_frames: u64,
     /// Frames that reached the sink during its slices.
     pub forwarded_frames: u64,
-    /// Frames dropped during its slices, by reason.
-    pub drops: BTreeMap<String, u64>,
+    /// What was read of the DUT during its slices; of its CPUs those that had something to do.
+    #[serde(flatten)]
+    pub dut: DutReading,
     /// Frames that the DUT's kernel dropped in a sample after the slices, by the kernel's own reason;
-    /// sampled where `drops` has any, and readable.
+    /// sampled where the DUT dropped any, and readable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel_drop_reasons: BTreeMap<String, u64>,
-    /// What the DUT's mechanisms did during its slices, by counter: a reference router's own.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub dut_events: BTreeMap<String, u64>,
-    /// What the DUT's CPUs did during its slices, by CPU, those that had something to do; where the DUT is a host.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dut_cpus: Vec<CpuUse>,
     /// The part of `measured_s` in which nothing outside disturbed the load CPU, in seconds.
     pub undisturbed_s: f64,
     /// The observation: median over the slices of forwarded frames / slice time, on the block's
@@ -124,7 +88,7 @@ impl TrialRecord {
     /// Frames that had left the tester and were dropped.
     #[must_use]
     pub fn frames_dropped_behind_tester(&self) -> u64 {
-        let behind = self.drops.iter();
+        let behind = self.dut.drops.iter();
         let behind = behind.filter(|(reason, _)| *reason != NOT_TRANSMITTED);
         behind.map(|(_, frames)| frames).sum()
     }
@@ -822,10 +786,8 @@ mod tests {
             measured_s: 1.0,
             offered_frames: 1,
             forwarded_frames: 1,
-            drops: BTreeMap::new(),
+            dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
-            dut_events: BTreeMap::new(),
-            dut_cpus: Vec::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,

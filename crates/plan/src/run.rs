@@ -291,7 +291,7 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{AddressFamily, InvalidReason, SCHEMA_VERSION, VariantName};
+    use fwdlab_model::{AddressFamily, DutReading, InvalidReason, SCHEMA_VERSION, VariantName};
     use proptest::prelude::*;
 
     use super::*;
@@ -352,10 +352,8 @@ mod tests {
             measured_s: 1.0,
             offered_frames: 1,
             forwarded_frames: 1,
-            drops: BTreeMap::new(),
+            dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
-            dut_events: BTreeMap::new(),
-            dut_cpus: Vec::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,

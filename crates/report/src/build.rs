@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Attempt, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, CpuTimes, LoadRegime, Order, RateBasis, Record, Resolved,
+    AddressFamily, Conservation, DutReading, LoadRegime, Order, RateBasis, Record, Resolved,
     SessionRecord, Tester, Traffic, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
@@ -548,7 +548,7 @@ fn trial_sections(loaded: &Loaded) -> Vec<TrialSection> {
                 start: text::one_line(&trial.start),
                 forwarding_rate_pps: trial.observation_pps,
                 offered_load_pps: per_second(trial.offered_frames as f64),
-                dropped_frames: trial.drops.values().sum(),
+                dropped_frames: trial.dut.drops.values().sum(),
                 steal_percent: per_second(trial.steal_s * 100.0),
                 calibration_ratio: usual_ns
                     .map(|usual_ns| trial.calibration_ns / usual_ns)
@@ -591,13 +591,13 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
             for trial in &trials {
                 loss.offered_frames += trial.offered_frames;
                 loss.forwarded_frames += trial.forwarded_frames;
-                for (reason, dropped) in &trial.drops {
-                    *loss.drops.entry(text::one_line(reason)).or_default() += dropped;
-                }
                 for (reason, dropped) in &trial.kernel_drop_reasons {
                     let reasons = &mut loss.kernel_drop_reasons;
                     *reasons.entry(text::one_line(reason)).or_default() += dropped;
                 }
+            }
+            for (reason, dropped) in dut_reading(&attempts, &variant.name, family).drops {
+                *loss.drops.entry(text::one_line(&reason)).or_default() += dropped;
             }
             loss.dropped_frames = loss.drops.values().sum();
             let dropped_percent = loss.dropped_frames as f64 / loss.offered_frames as f64 * 100.0;
@@ -612,6 +612,16 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
     if is_usual { Vec::new() } else { losses }
 }
 
+/// What was read of the DUT in all trials of a variant.
+fn dut_reading(attempts: &[&Attempt], variant: &VariantName, family: AddressFamily) -> DutReading {
+    let trials = attempts.iter();
+    let trials = trials.filter_map(|attempt| evidence::trial(attempt, variant, family));
+    trials.fold(DutReading::default(), |mut sum, trial| {
+        sum += trial.dut.clone();
+        sum
+    })
+}
+
 /// What the DUT's mechanisms did, by family and variant, where they count.
 fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
     let resolved = &loaded.resolved;
@@ -620,11 +630,8 @@ fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
     for &family in &resolved.traffic.families {
         for variant in &resolved.variants {
             let mut events: BTreeMap<String, u64> = BTreeMap::new();
-            for attempt in &attempts {
-                let trial = evidence::trial(attempt, &variant.name, family);
-                for (event, times) in trial.iter().flat_map(|trial| &trial.dut_events) {
-                    *events.entry(text::one_line(event)).or_default() += times;
-                }
+            for (event, times) in dut_reading(&attempts, &variant.name, family).events {
+                *events.entry(text::one_line(&event)).or_default() += times;
             }
             if !events.is_empty() {
                 sections.push(EventsSection::new(variant.name.clone(), family, events));
@@ -641,15 +648,9 @@ fn dut_cpus(loaded: &Loaded) -> Vec<CpusSection> {
     let mut sections = Vec::new();
     for &family in &resolved.traffic.families {
         for variant in &resolved.variants {
-            let mut sums: BTreeMap<u32, CpuTimes> = BTreeMap::new();
-            for attempt in &attempts {
-                let trial = evidence::trial(attempt, &variant.name, family);
-                for used in trial.iter().flat_map(|trial| &trial.dut_cpus) {
-                    *sums.entry(used.cpu).or_default() += used.times;
-                }
-            }
-            sums.retain(|_, times| times.watched_s > 0.0);
-            let cpus = sums.into_iter().map(|(cpu, times)| CpuSection {
+            let mut cpus = dut_reading(&attempts, &variant.name, family).cpus;
+            cpus.retain(|_, times| times.watched_s > 0.0);
+            let cpus = cpus.into_iter().map(|(cpu, times)| CpuSection {
                 cpu,
                 watched_s: times.watched_s,
                 busy_percent: times.busy_s / times.watched_s * 100.0,

@@ -176,7 +176,9 @@ pub(crate) fn is_carried(trial: &TrialRecord) -> bool {
     let offered = trial.offered_frames as f64;
     // Frames that are under way at the edges of slices are no loss.
     let came_through = trial.forwarded_frames as f64 >= HELD_RATIO * offered;
-    came_through && !trial.drops.contains_key(NOT_TRANSMITTED) && lost <= LOST_RATIO_MAX * offered
+    came_through
+        && !trial.dut.drops.contains_key(NOT_TRANSMITTED)
+        && lost <= LOST_RATIO_MAX * offered
 }
 
 /// W218 for each variant whose trials show the load, and not the DUT: under overload, all that was offered
@@ -201,7 +203,7 @@ pub(crate) fn held_by_load(
             // Where the tester's own port does not take all, what left it is not known for the slices alone; drops are
             // those of whole loads, and more than the slices'.
             let dropped = trial.frames_dropped_behind_tester() as f64;
-            let is_short = trial.drops.contains_key(NOT_TRANSMITTED)
+            let is_short = trial.dut.drops.contains_key(NOT_TRANSMITTED)
                 && dropped <= (1.0 - HELD_RATIO) * trial.forwarded_frames as f64;
             is_short || trial.observation_pps >= HELD_RATIO * offered_pps
         };

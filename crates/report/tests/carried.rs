@@ -5,7 +5,7 @@
 mod synthetic;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{CpuTimes, CpuUse, LoadRegime, NOT_TRANSMITTED};
+use fwdlab_model::{CpuTimes, LoadRegime, NOT_TRANSMITTED};
 use fwdlab_report::{Gate, GateResult, Report, render};
 use synthetic::Synthetic;
 
@@ -82,18 +82,18 @@ fn a_load_that_came_through_whole_is_no_equivalence() {
 fn one_trial_that_lost_frames_makes_it_a_measurement() {
     let mut loaded = paced();
     let trial = &mut loaded.attempts[3].trials[2];
-    trial.drops = [("full ring".to_owned(), 11)].into();
+    trial.dut.drops = [("full ring".to_owned(), 11)].into();
     assert_eq!(words(&Report::build(&loaded).unwrap()), ["equivalent"; 2]);
     // A few frames of a million are no limit.
     let trial = &mut loaded.attempts[3].trials[2];
-    trial.drops = [("full ring".to_owned(), 10)].into();
+    trial.dut.drops = [("full ring".to_owned(), 10)].into();
     assert_eq!(
         words(&Report::build(&loaded).unwrap()),
         ["not limited by the DUT"; 2]
     );
     // What the tester did not send was not offered.
     let trial = &mut loaded.attempts[3].trials[2];
-    trial.drops = [(NOT_TRANSMITTED.to_owned(), 1)].into();
+    trial.dut.drops = [(NOT_TRANSMITTED.to_owned(), 1)].into();
     assert_eq!(words(&Report::build(&loaded).unwrap()), ["equivalent"; 2]);
 }
 
@@ -111,16 +111,16 @@ fn watched() -> Loaded {
         let noise = 1.0 + f64::from(attempt.record.block * 7 % 5) / 1000.0;
         for (number, trial) in attempt.trials.iter_mut().enumerate() {
             let share = if number == 2 { 0.24 } else { 0.2 * noise };
-            trial.dut_cpus = [0, 1]
-                .map(|cpu| CpuUse {
-                    cpu,
-                    times: CpuTimes {
+            trial.dut.cpus = [0, 1]
+                .map(|cpu| {
+                    let times = CpuTimes {
                         watched_s: 0.5,
                         busy_s: 0.5 * share,
                         ..CpuTimes::default()
-                    },
+                    };
+                    (cpu, times)
                 })
-                .to_vec();
+                .into();
         }
     }
     loaded

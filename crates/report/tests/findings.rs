@@ -258,7 +258,7 @@ fn warnings_that_a_verdict_may_not_be_the_duts_are_findings() {
     for attempt in &mut held_alone.attempts {
         for trial in &mut attempt.trials {
             if trial.variant == open {
-                trial.drops = [("full ring".to_owned(), trial.offered_frames / 100)].into();
+                trial.dut.drops = [("full ring".to_owned(), trial.offered_frames / 100)].into();
             }
         }
     }

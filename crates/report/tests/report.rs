@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Binding, Competitor, CpuSpeed, CpuTimes, CpuUse, Factor, LabKind, Level,
-    LoadRegime, Order, RateBasis, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord,
-    Tester, TrialRecord, Upload,
+    AddressFamily, Binding, Competitor, CpuSpeed, CpuTimes, Factor, LabKind, Level, LoadRegime,
+    Order, RateBasis, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, Tester,
+    TrialRecord, Upload,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -297,7 +297,7 @@ fn what_was_lost_is_told_by_variant_and_reason() {
         let is_filtered = trial.variant == filtered;
         (trial.offered_frames, trial.forwarded_frames) =
             (1000, if is_filtered { 750 } else { 1000 });
-        trial.drops = [(
+        trial.dut.drops = [(
             "a | full ring".to_owned(),
             if is_filtered { 250 } else { 0 },
         )]
@@ -629,7 +629,7 @@ fn what_the_mechanisms_did_stands_per_packet() {
             } else {
                 3_900
             };
-            trial.dut_events = BTreeMap::from([
+            trial.dut.events = BTreeMap::from([
                 ("received".to_owned(), 1_000_000),
                 ("forwarded".to_owned(), 1_000_000),
                 ("reclaims".to_owned(), reclaims),
@@ -668,12 +668,9 @@ fn how_busy_the_dut_was_is_shown_and_what_limits_it() {
                 interrupts_s: trial.measured_s * busy_ratio / 2.0,
                 stolen_s: 0.0,
             };
-            trial.dut_cpus = [(0, 0.2), (3, busy_ratio)]
-                .map(|(cpu, ratio)| CpuUse {
-                    cpu,
-                    times: times(ratio),
-                })
-                .to_vec();
+            trial.dut.cpus = [(0, 0.2), (3, busy_ratio)]
+                .map(|(cpu, ratio)| (cpu, times(ratio)))
+                .into();
         }
         let report = Report::build(&loaded).expect("made-up records are sound");
         let json = render::json(&report).unwrap();

@@ -151,7 +151,7 @@ fn lint_trial(
         Figure::count("forwarded_frames", trial.forwarded_frames, forwarded),
         Figure::count(
             "drops",
-            trial.drops.values().sum(),
+            trial.dut.dropped_frames(),
             count(|slice| slice.dropped_frames),
         ),
         Figure::number(

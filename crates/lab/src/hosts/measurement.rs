@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, LoadRegime, PlannedBlock, ProfileEvery, Resolved, Tester, Variant, VariantName,
-    Verification,
+    AddressFamily, DutReading, LoadRegime, PlannedBlock, ProfileEvery, Resolved, Tester, Variant,
+    VariantName, Verification,
 };
 use fwdlab_sys::{BootTime, Interrupts};
 
@@ -272,7 +272,7 @@ impl<'a> Measurement<'a> {
                 let mut slice = self.slice(family, name, (round, position), !is_warm)?;
                 // From when the one before had ended: a boot is part of the switch, and so is what is asked behind the load.
                 slice.measured.switch = switching.elapsed().saturating_sub(slice.loaded);
-                sums.add(&slice.sent, &slice.measured.dropped);
+                sums.add(&slice.sent, &slice.measured.dut.drops);
                 on_event(LabEvent::Slice(self.log.add_slice(slice.measured)));
                 if self.log.profiles(ProfileEvery::Trial)
                     // There is no other moment at which it stands booted so.
@@ -376,9 +376,11 @@ impl<'a> Measurement<'a> {
                 // Who else runs there is not asked of a host.
                 takers: None,
                 steal_s: stolen_ratio * load.time_s(),
-                dropped: load.dropped,
-                dut_events: BTreeMap::new(),
-                dut_cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
+                dut: DutReading {
+                    drops: load.dropped,
+                    events: BTreeMap::new(),
+                    cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
+                },
                 settings_moved: moved,
             },
             loaded: settle + Duration::from_millis(design.slice_ms.into()),

@@ -1,13 +1,12 @@
 //! One block in the `netns` lab, from its set-up to its last slice.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, LoadRegime, Placement, ProfileEvery, Resolved, Tester, Variant,
-    VariantName,
+    AddressFamily, Direction, DutReading, LoadRegime, Placement, ProfileEvery, Resolved, Tester,
+    Variant, VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
 use fwdlab_traffic::{
@@ -308,7 +307,7 @@ impl<'a> Measurement<'a> {
         load: &Load,
         sink: &Receivers,
     ) -> Result<(), LabError> {
-        if self.log.evidence_of(family, name).drops.is_empty() {
+        if self.log.evidence_of(family, name).dut.drops.is_empty() {
             return Ok(());
         }
         self.stop_if_asked()?;
@@ -385,7 +384,10 @@ impl<'a> Measurement<'a> {
         self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
         // What waits to be checked has only so much room.
         sink.counts()?;
-        let dropped = difference(&drops_before, &self.drops(family)?);
+        let dut = DutReading {
+            drops: difference(&drops_before, &self.drops(family)?),
+            ..DutReading::default()
+        };
         // At the slice's end, so that what was changed inside it is seen too.
         let moved = match moved {
             None => {
@@ -403,9 +405,7 @@ impl<'a> Measurement<'a> {
             samples: watch.samples,
             offered_frames: watch.edges[1] - watch.edges[0],
             steal_s,
-            dropped,
-            dut_events: BTreeMap::new(),
-            dut_cpus: BTreeMap::new(),
+            dut,
             settings_moved: moved,
             takers: self.account.knows().then_some(watch.takers),
         })

@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, LoadRegime, ProfileEvery, Resolved, Tester as TesterKind, Variant,
-    VariantName,
+    AddressFamily, Direction, DutReading, LoadRegime, ProfileEvery, Resolved, Tester as TesterKind,
+    Variant, VariantName,
 };
 use fwdlab_router::{
     Buffer, Counters, Drop as RouterDrop, Event as RouterEvent, Layout, Network, PortDevice,
@@ -295,9 +295,11 @@ impl<'a> Measurement<'a> {
                     samples: watch.samples,
                     offered_frames: after.offered_frames - before.offered_frames,
                     steal_s: steal_s(cpu) - steal_before_s,
-                    dropped: difference(&before.drops(), &after.drops()),
-                    dut_events: difference(&events(before), &events(after)),
-                    dut_cpus: BTreeMap::new(),
+                    dut: DutReading {
+                        drops: difference(&before.drops(), &after.drops()),
+                        events: difference(&events(before), &events(after)),
+                        cpus: BTreeMap::new(),
+                    },
                     settings_moved: None,
                     takers: self.account.knows().then_some(watch.takers),
                 };

@@ -7,9 +7,9 @@ use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::fates;
 use fwdlab_model::{
     AccountSource, AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design,
-    Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Order, Placement, Plan,
-    PlannedBlock, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester,
-    Traffic, TrialRecord, Variant, VariantName, Verification,
+    DutReading, Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Order, Placement,
+    Plan, PlannedBlock, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord,
+    Tester, Traffic, TrialRecord, Variant, VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -313,10 +313,8 @@ impl Synthetic {
                     measured_s: 0.1 * f64::from(self.rounds),
                     offered_frames: forwarded_frames,
                     forwarded_frames,
-                    drops: BTreeMap::new(),
+                    dut: DutReading::default(),
                     kernel_drop_reasons: BTreeMap::new(),
-                    dut_events: BTreeMap::new(),
-                    dut_cpus: Vec::new(),
                     undisturbed_s: 0.1 * f64::from(self.rounds),
                     observation_pps: f64::midpoint(
                         rates[(rates.len() - 1) / 2],
