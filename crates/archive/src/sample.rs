@@ -192,6 +192,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             measured_s: 0.2,
             offered_frames: 260_002,
             forwarded_frames: 240_000,
+            not_transmitted_frames: 0,
             dut: DutReading {
                 drops: BTreeMap::from([("nft".into(), 20_002)]),
                 ..DutReading::default()

@@ -89,6 +89,8 @@ pub(crate) struct MeasuredSlice<'a> {
     pub(crate) offered_frames: u64,
     /// CPU time that the hypervisor took from the watched CPU.
     pub(crate) steal_s: f64,
+    /// Frames offered that the tester's own port did not transmit.
+    pub(crate) not_transmitted_frames: u64,
     /// What was read of the DUT for it.
     pub(crate) dut: DutReading,
     /// What was read back where it was not the variant's.
@@ -170,7 +172,7 @@ impl BlockLog {
             forwarded_frames,
             undisturbed_s: time_s,
             undisturbed_frames: forwarded_frames,
-            dropped_frames: slice.dut.dropped_frames(),
+            dropped_frames: slice.not_transmitted_frames + slice.dut.dropped_frames(),
             calibration_ns: loops_ns.min().unwrap_or_default(),
             steal_s: slice.steal_s,
             switch_s: slice.switch.as_secs_f64(),
@@ -186,6 +188,7 @@ impl BlockLog {
         if evidence.start.is_empty() {
             evidence.start = utc(start.unwrap_or(jiff::Timestamp::MAX));
         }
+        evidence.not_transmitted_frames += slice.not_transmitted_frames;
         evidence.dut += slice.dut;
         for (who, time) in slice.takers.into_iter().flatten() {
             *evidence.takers.entry(who).or_default() += time;
@@ -314,14 +317,16 @@ fn competing_s(takers: &Taken, samples: &[Sample]) -> f64 {
 pub(crate) fn conservation(
     offered_frames: u64,
     forwarded_frames: u64,
+    not_transmitted_frames: u64,
     drops: Drops,
     foreign_frames: u64,
     verification: Verification,
 ) -> Conservation {
-    let dropped: u64 = drops.values().sum();
+    let dropped = not_transmitted_frames + drops.values().sum::<u64>();
     Conservation {
         offered_frames,
         forwarded_frames,
+        not_transmitted_frames,
         unaccounted_frames: offered_frames.cast_signed()
             - forwarded_frames.cast_signed()
             - dropped.cast_signed(),
@@ -374,6 +379,7 @@ fn trials(
                 measured_s,
                 offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
                 forwarded_frames,
+                not_transmitted_frames: evidence.not_transmitted_frames,
                 dut: DutReading {
                     cpus: at_work(&evidence.dut.cpus),
                     ..evidence.dut.clone()

@@ -65,6 +65,8 @@ impl AskedLoad {
 pub(crate) struct TrialEvidence {
     /// Start of its first slice, UTC.
     pub(crate) start: String,
+    /// Frames offered that the tester's own port did not transmit.
+    pub(crate) not_transmitted_frames: u64,
     /// What was read of the DUT in its slices.
     pub(crate) dut: DutReading,
     /// Frames that the DUT's kernel dropped in a sample after the slices, by the kernel's own reason.
@@ -156,7 +158,7 @@ pub(crate) fn of_trial(
             bound,
         });
     }
-    if asked.regime == LoadRegime::Overload && trial.frames_dropped_behind_tester() == 0 {
+    if asked.regime == LoadRegime::Overload && trial.dut.dropped_frames() == 0 {
         reasons.push(InvalidReason::GeneratorLimited);
     }
     if let Some(pps) = asked.intended_pps.get(&trial.family) {
@@ -192,7 +194,7 @@ fn names(competitors: &[Competitor]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_model::{NOT_TRANSMITTED, SCHEMA_VERSION, VariantName, Verification};
+    use fwdlab_model::{SCHEMA_VERSION, VariantName, Verification};
 
     fn trial() -> TrialRecord {
         TrialRecord {
@@ -207,6 +209,7 @@ mod tests {
             measured_s: 1.0,
             offered_frames: 100_000,
             forwarded_frames: 100_000,
+            not_transmitted_frames: 0,
             dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
             undisturbed_s: 1.0,
@@ -292,7 +295,7 @@ mod tests {
         let self_clocked = asked(LoadRegime::SelfClocked, None);
         assert_eq!(judge(&trial, &self_clocked), []);
         // What the tester's own port does not take says nothing of the DUT.
-        trial.dut.drops.insert(NOT_TRANSMITTED.into(), 50_000);
+        trial.not_transmitted_frames = 50_000;
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
         trial.dut.drops.insert("a full ring".into(), 1);
         assert_eq!(judge(&trial, &overload), []);

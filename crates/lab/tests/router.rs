@@ -152,6 +152,7 @@ fn assert_sound(resolved: &Resolved, outcome: &BlockOutcome) {
         let Conservation {
             offered_frames,
             forwarded_frames,
+            not_transmitted_frames,
             drops,
             unaccounted_frames,
             foreign_frames,
@@ -164,6 +165,7 @@ fn assert_sound(resolved: &Resolved, outcome: &BlockOutcome) {
             "{family}: {drops:?}"
         );
         assert!(*forwarded_frames > 0);
+        assert_eq!(*not_transmitted_frames, 0);
         assert_eq!(*foreign_frames, 0);
         assert!(verification.checked_frames > 0);
         assert_eq!(verification.wrong_frames, BTreeMap::new());

@@ -28,6 +28,7 @@ mod traffic;
 mod traffic_text;
 mod variants;
 pub mod words;
+mod written_record;
 
 pub use binding::{
     Apply, Binding, CommandBinding, DutInterface, PacketFilter, Upload, Values, XdpProgram,
@@ -48,9 +49,8 @@ pub use profile::{
 };
 pub use record::{
     AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, Environment,
-    FamilyLoad, InvalidReason, LabNoise, LoadRecord, NOT_TRANSMITTED, Placement, QueuePlacement,
-    RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, TrialRecord,
-    Verification,
+    FamilyLoad, InvalidReason, LabNoise, LoadRecord, Placement, QueuePlacement, RateBasis, Record,
+    SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, TrialRecord, Verification,
 };
 pub use resolve::{Files, Loaded, Read, load, load_lab, ruleset_source};
 pub use resolved::{

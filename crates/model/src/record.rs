@@ -7,21 +7,27 @@ use serde::{Deserialize, Serialize};
 use crate::dut_reading::DutReading;
 use crate::profile::ProfileRecord;
 use crate::words::{AddressFamily, LoadRegime, VariantName};
+use crate::written_record::WrittenRecord;
 
 /// Version of the records' form; readers refuse a newer one.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One line of `trials.jsonl`.
 ///
 /// The trials of a block come first and its block record last: a block without one was cut short,
 /// and its trials are superseded by the next attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "record", rename_all = "lowercase")]
+#[serde(tag = "record", rename_all = "lowercase", from = "WrittenRecord")]
 pub enum Record {
     /// One variant in one block.
     Trial(TrialRecord),
     /// A whole block: its end mark.
     Block(BlockRecord),
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_none(frames: &u64) -> bool {
+    *frames == 0
 }
 
 /// One variant of one address family in one block.
@@ -49,6 +55,10 @@ pub struct TrialRecord {
     pub offered_frames: u64,
     /// Frames that reached the sink during its slices.
     pub forwarded_frames: u64,
+    /// Frames offered that the tester's own port did not transmit: the DUT never saw them. In a lab of hosts from the
+    /// start of each slice's load to its end, as the drops are.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub not_transmitted_frames: u64,
     /// What was read of the DUT during its slices; of its CPUs those that had something to do.
     #[serde(flatten)]
     pub dut: DutReading,
@@ -81,18 +91,7 @@ pub struct TrialRecord {
     pub invalid: Vec<InvalidReason>,
 }
 
-/// The reason among drops under which frames stand that the tester's own port did not send: the DUT never saw them.
-pub const NOT_TRANSMITTED: &str = "not transmitted by the tester";
-
 impl TrialRecord {
-    /// Frames that had left the tester and were dropped.
-    #[must_use]
-    pub fn frames_dropped_behind_tester(&self) -> u64 {
-        let behind = self.dut.drops.iter();
-        let behind = behind.filter(|(reason, _)| *reason != NOT_TRANSMITTED);
-        behind.map(|(_, frames)| frames).sum()
-    }
-
     /// Whether it was measured in that attempt at that block.
     #[must_use]
     pub fn belongs_to(&self, block: &BlockRecord) -> bool {
@@ -140,7 +139,7 @@ pub enum AccountSource {
 pub enum InvalidReason {
     /// Frames offered and not found again, as forwarded or as a counted drop.
     Unaccounted {
-        /// Offered minus forwarded minus all drops.
+        /// Offered minus forwarded minus not transmitted minus all drops.
         frames: i64,
     },
     /// Frames that reached the sink and were not what the DUT should have sent.
@@ -387,9 +386,12 @@ pub struct Conservation {
     pub offered_frames: u64,
     /// Frames of the tester that reached the sink.
     pub forwarded_frames: u64,
+    /// Frames offered that the tester's own port did not transmit.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub not_transmitted_frames: u64,
     /// Frames dropped, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Offered minus forwarded minus drops: 0, or the block is invalid.
+    /// Offered minus forwarded minus not transmitted minus drops: 0, or the block is invalid.
     pub unaccounted_frames: i64,
     /// Frames at the sink that are not the tester's (neighbour and router discovery, MLD).
     pub foreign_frames: u64,
@@ -786,6 +788,7 @@ mod tests {
             measured_s: 1.0,
             offered_frames: 1,
             forwarded_frames: 1,
+            not_transmitted_frames: 0,
             dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
             undisturbed_s: 1.0,

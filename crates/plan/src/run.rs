@@ -352,6 +352,7 @@ mod tests {
             measured_s: 1.0,
             offered_frames: 1,
             forwarded_frames: 1,
+            not_transmitted_frames: 0,
             dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
             undisturbed_s: 1.0,

@@ -27,6 +27,9 @@ use crate::report::{
 use crate::text;
 use crate::totals::{FlowsSection, conservation_totals, load_ratios};
 
+/// Under which readers see the frames that the tester's own port did not transmit.
+const NOT_TRANSMITTED: &str = "not transmitted by the tester";
+
 /// What the slices of each address family say.
 type SliceSections = BTreeMap<AddressFamily, SlicesSection>;
 
@@ -548,7 +551,7 @@ fn trial_sections(loaded: &Loaded) -> Vec<TrialSection> {
                 start: text::one_line(&trial.start),
                 forwarding_rate_pps: trial.observation_pps,
                 offered_load_pps: per_second(trial.offered_frames as f64),
-                dropped_frames: trial.dut.drops.values().sum(),
+                dropped_frames: trial.dut.dropped_frames() + trial.not_transmitted_frames,
                 steal_percent: per_second(trial.steal_s * 100.0),
                 calibration_ratio: usual_ns
                     .map(|usual_ns| trial.calibration_ns / usual_ns)
@@ -588,7 +591,9 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
                 .iter()
                 .filter_map(|attempt| evidence::trial(attempt, &variant.name, family))
                 .collect();
+            let mut not_transmitted_frames = 0;
             for trial in &trials {
+                not_transmitted_frames += trial.not_transmitted_frames;
                 loss.offered_frames += trial.offered_frames;
                 loss.forwarded_frames += trial.forwarded_frames;
                 for (reason, dropped) in &trial.kernel_drop_reasons {
@@ -599,6 +604,7 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
             for (reason, dropped) in dut_reading(&attempts, &variant.name, family).drops {
                 *loss.drops.entry(text::one_line(&reason)).or_default() += dropped;
             }
+            show_not_transmitted(&mut loss.drops, not_transmitted_frames);
             loss.dropped_frames = loss.drops.values().sum();
             let dropped_percent = loss.dropped_frames as f64 / loss.offered_frames as f64 * 100.0;
             loss.dropped_percent = (loss.offered_frames > 0).then_some(dropped_percent);
@@ -682,12 +688,24 @@ fn conservation(loaded: &Loaded) -> BTreeMap<AddressFamily, Conservation> {
             }
         }
     }
+    for total in totals.values_mut() {
+        let frames = std::mem::take(&mut total.not_transmitted_frames);
+        show_not_transmitted(&mut total.drops, frames);
+    }
     totals
+}
+
+/// Readers see the frames that the tester did not transmit beside those that were dropped: they are lost as well.
+fn show_not_transmitted(drops: &mut BTreeMap<String, u64>, frames: u64) {
+    if frames > 0 {
+        *drops.entry(NOT_TRANSMITTED.to_owned()).or_default() += frames;
+    }
 }
 
 fn add(total: &mut Conservation, frames: &Conservation) {
     total.offered_frames += frames.offered_frames;
     total.forwarded_frames += frames.forwarded_frames;
+    total.not_transmitted_frames += frames.not_transmitted_frames;
     total.unaccounted_frames += frames.unaccounted_frames;
     total.foreign_frames += frames.foreign_frames;
     for (reason, dropped) in &frames.drops {

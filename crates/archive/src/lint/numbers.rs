@@ -151,7 +151,10 @@ fn lint_trial(
         Figure::count("forwarded_frames", trial.forwarded_frames, forwarded),
         Figure::count(
             "drops",
-            trial.dut.dropped_frames(),
+            trial
+                .dut
+                .dropped_frames()
+                .saturating_add(trial.not_transmitted_frames),
             count(|slice| slice.dropped_frames),
         ),
         Figure::number(
@@ -226,7 +229,9 @@ fn lint_conservation(
         let dropped: u64 = frames
             .drops
             .values()
-            .fold(0, |sum, n| sum.saturating_add(*n));
+            .fold(frames.not_transmitted_frames, |sum, n| {
+                sum.saturating_add(*n)
+            });
         let lost = i128::from(frames.offered_frames)
             - i128::from(frames.forwarded_frames)
             - i128::from(dropped);

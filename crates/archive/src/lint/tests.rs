@@ -418,7 +418,7 @@ fn what_does_not_read_is_a_finding_with_its_line() {
         }),
         ("L903", Some(2), &|dir| {
             edit_lines(&dir.join("trials.jsonl"), |lines| {
-                lines[1] = lines[1].replace("\"schema\":1", "\"schema\":99");
+                lines[1] = lines[1].replace("\"schema\":2", "\"schema\":99");
             });
         }),
         ("L901", None, &|dir| {

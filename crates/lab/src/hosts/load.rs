@@ -1,6 +1,5 @@
 //! A load that was sent, and what became of it.
 
-use fwdlab_model::NOT_TRANSMITTED;
 use fwdlab_stats::as_f64;
 use fwdlab_sys::BootTime;
 
@@ -23,6 +22,8 @@ pub(super) struct Load {
     pub(super) offered_frames: u64,
     /// From its start to its end.
     pub(super) sent: Sent,
+    /// Frames offered that a port of a card did not transmit, from its start to its end.
+    pub(super) not_transmitted_frames: u64,
     /// From its start to its end, by reason.
     pub(super) dropped: Drops,
 }
@@ -81,36 +82,42 @@ pub(super) fn explain(dropped: &Drops, lost: u64, offered: u64) -> bool {
     as_f64(missing) <= DROPS_MISSING_RATIO * as_f64(offered)
 }
 
-/// Adds what was offered and not transmitted to what was dropped.
+/// Frames that were offered and that the tester is to blame for not transmitting; those that the DUT is to blame for are
+/// added to what was dropped.
 ///
 /// A port of a card did not take it: the tester was the limit. Of a virtual cable the DUT's end does not take what the
 /// tester's cannot transmit, and may have counted the same frames under these reasons.
-pub(super) fn add_not_sent(dropped: &mut Drops, sent: &Sent, counted_twice: Option<&[String]>) {
+pub(super) fn account_for_not_sent(
+    dropped: &mut Drops,
+    sent: &Sent,
+    counted_twice: Option<&[String]>,
+) -> u64 {
     let not_sent = sent.offered_frames.saturating_sub(sent.transmitted_frames);
-    let (reason, frames) = match counted_twice {
-        None => (NOT_TRANSMITTED, not_sent),
-        Some(reasons) => {
-            let counted = reasons.iter().filter_map(|reason| dropped.get(reason));
-            (NOT_TAKEN, not_sent.saturating_sub(counted.sum()))
-        }
+    let Some(reasons) = counted_twice else {
+        return not_sent;
     };
-    if frames > 0 {
-        dropped.insert(reason.to_owned(), frames);
+    let counted = reasons.iter().filter_map(|reason| dropped.get(reason));
+    let not_taken = not_sent.saturating_sub(counted.sum());
+    if not_taken > 0 {
+        dropped.insert(NOT_TAKEN.to_owned(), not_taken);
     }
+    0
 }
 
 /// What became of all the loads of a family in a block.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) offered_frames: u64,
+    pub(super) not_transmitted_frames: u64,
     pub(super) dropped: Drops,
     /// Why a generator had stopped by itself.
     pub(super) failed: Option<String>,
 }
 
 impl Sums {
-    pub(super) fn add(&mut self, sent: &Sent, dropped: &Drops) {
+    pub(super) fn add(&mut self, sent: &Sent, not_transmitted_frames: u64, dropped: &Drops) {
         self.offered_frames += sent.offered_frames;
+        self.not_transmitted_frames += not_transmitted_frames;
         for (reason, frames) in dropped {
             *self.dropped.entry(reason.clone()).or_default() += frames;
         }
@@ -148,16 +155,15 @@ mod tests {
         };
         let seen = [("eth1 rx_dropped", 100), ("eth2 tx_dropped", 5)];
         let mut of_card = drops(seen);
-        add_not_sent(&mut of_card, &sent, None);
-        let expected = [seen[0], seen[1], (NOT_TRANSMITTED, 300)];
-        assert_eq!(of_card, drops(expected));
+        assert_eq!(account_for_not_sent(&mut of_card, &sent, None), 300);
+        assert_eq!(of_card, drops(seen));
         // Both ends of a virtual cable have counted 100 of them.
         let twice = ["eth1 rx_dropped".to_owned()];
         let mut of_veth = drops(seen);
-        add_not_sent(&mut of_veth, &sent, Some(&twice));
+        assert_eq!(account_for_not_sent(&mut of_veth, &sent, Some(&twice)), 0);
         assert_eq!(of_veth, drops([seen[0], seen[1], (NOT_TAKEN, 200)]));
         let mut all = drops([("eth1 rx_dropped", 400)]);
-        add_not_sent(&mut all, &sent, Some(&twice));
+        account_for_not_sent(&mut all, &sent, Some(&twice));
         assert_eq!(all, drops([("eth1 rx_dropped", 400)]));
     }
 

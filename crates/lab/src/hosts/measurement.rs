@@ -19,7 +19,7 @@ use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
 use super::dut::unless_refused;
 use super::facts::{Facts, difference, left, shown};
-use super::load::{Load, Sums, add_not_sent, explain};
+use super::load::{Load, Sums, account_for_not_sent, explain};
 use super::protocol::SinkState;
 use super::tester::{Sent, Station};
 use crate::LabError;
@@ -272,7 +272,11 @@ impl<'a> Measurement<'a> {
                 let mut slice = self.slice(family, name, (round, position), !is_warm)?;
                 // From when the one before had ended: a boot is part of the switch, and so is what is asked behind the load.
                 slice.measured.switch = switching.elapsed().saturating_sub(slice.loaded);
-                sums.add(&slice.sent, &slice.measured.dut.drops);
+                sums.add(
+                    &slice.sent,
+                    slice.measured.not_transmitted_frames,
+                    &slice.measured.dut.drops,
+                );
                 on_event(LabEvent::Slice(self.log.add_slice(slice.measured)));
                 if self.log.profiles(ProfileEvery::Trial)
                     // There is no other moment at which it stands booted so.
@@ -317,6 +321,7 @@ impl<'a> Measurement<'a> {
         let conservation = conservation(
             sums.offered_frames,
             forwarded_frames,
+            sums.not_transmitted_frames,
             sums.dropped,
             foreign_frames,
             verification,
@@ -376,6 +381,7 @@ impl<'a> Measurement<'a> {
                 // Who else runs there is not asked of a host.
                 takers: None,
                 steal_s: stolen_ratio * load.time_s(),
+                not_transmitted_frames: load.not_transmitted_frames,
                 dut: DutReading {
                     drops: load.dropped,
                     events: BTreeMap::new(),
@@ -421,12 +427,14 @@ impl<'a> Measurement<'a> {
             .generator
             .is_virtual
             .then(|| self.link.dut.received_and_dropped());
-        add_not_sent(&mut dropped, &sent, counted_twice.as_deref());
+        let not_transmitted_frames =
+            account_for_not_sent(&mut dropped, &sent, counted_twice.as_deref());
         Ok(Load {
             started,
             counted,
             offered_frames,
             sent,
+            not_transmitted_frames,
             dropped,
         })
     }
@@ -494,7 +502,7 @@ impl<'a> Measurement<'a> {
             let watch = unless_refused(Detached::start(connection, &words, window))?;
             let length_ms = as_milliseconds(window.length + LATE_MAX).max(design.slice_ms);
             let load = self.load(family, design.settle_ms, length_ms)?;
-            sums.add(&load.sent, &load.dropped);
+            sums.add(&load.sent, load.not_transmitted_frames, &load.dropped);
             let text = match watch {
                 Ok(watch) => unless_refused(watch.collect())?,
                 Err(why) => Err(why),

@@ -289,6 +289,7 @@ impl<'a> Measurement<'a> {
         let conservation = conservation(
             offered_frames,
             counts.forwarded_frames,
+            0,
             drops,
             counts.foreign_frames,
             sink.verification()?,
@@ -405,6 +406,7 @@ impl<'a> Measurement<'a> {
             samples: watch.samples,
             offered_frames: watch.edges[1] - watch.edges[0],
             steal_s,
+            not_transmitted_frames: 0,
             dut,
             settings_moved: moved,
             takers: self.account.knows().then_some(watch.takers),

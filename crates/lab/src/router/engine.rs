@@ -295,6 +295,7 @@ impl<'a> Measurement<'a> {
                     samples: watch.samples,
                     offered_frames: after.offered_frames - before.offered_frames,
                     steal_s: steal_s(cpu) - steal_before_s,
+                    not_transmitted_frames: 0,
                     dut: DutReading {
                         drops: difference(&before.drops(), &after.drops()),
                         events: difference(&events(before), &events(after)),
@@ -342,6 +343,7 @@ impl<'a> Measurement<'a> {
         let conservation = conservation(
             counts.offered_frames(),
             counts.forwarded_frames(),
+            0,
             all,
             foreign_frames,
             verification,

@@ -313,6 +313,7 @@ impl Synthetic {
                     measured_s: 0.1 * f64::from(self.rounds),
                     offered_frames: forwarded_frames,
                     forwarded_frames,
+                    not_transmitted_frames: 0,
                     dut: DutReading::default(),
                     kernel_drop_reasons: BTreeMap::new(),
                     undisturbed_s: 0.1 * f64::from(self.rounds),
@@ -332,6 +333,7 @@ impl Synthetic {
             let frames = Conservation {
                 offered_frames: forwarded_in_block + 1200,
                 forwarded_frames: forwarded_in_block,
+                not_transmitted_frames: 0,
                 drops: BTreeMap::from([("switching".to_owned(), 1200)]),
                 unaccounted_frames: 0,
                 foreign_frames: 3,
