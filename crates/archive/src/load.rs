@@ -134,7 +134,7 @@ impl Loaded {
     /// asked for.
     #[must_use]
     pub fn regime(&self) -> LoadRegime {
-        let asked = self.resolved.traffic.regime;
+        let asked = self.resolved.traffic.load.regime();
         let settled = self
             .sessions
             .first()

@@ -15,7 +15,7 @@ use clap::{
 use clap_complete::Shell;
 use fwdlab_archive::lint::RULES;
 use fwdlab_model::{
-    AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FrameSizes, Load, PortRange,
+    AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FrameSizes, LoadChoice, PortRange,
     THRESHOLD_PERCENT, Tester, change_options, nearest, parse_flow_address,
 };
 use fwdlab_packet::{MacAddress, PacketError};
@@ -246,7 +246,7 @@ pub(crate) struct AbArguments {
     /// What is offered: lab (as the lab has it), self-clocked, overload, packets per second, or a
     /// share of the line rate like 50%
     #[arg(long, value_name = "LOAD", default_value = "lab")]
-    pub(crate) load: Load,
+    pub(crate) load: LoadChoice,
     /// The lab to measure in; default: this machine's kernel
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,

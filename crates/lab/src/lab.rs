@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use fwdlab_model::{
-    Environment, Hosts, LabKind, LoadRecord, LoadRegime, Placement, PlannedBlock, Resolved,
+    Environment, Hosts, LabKind, Load, LoadRecord, Placement, PlannedBlock, Resolved,
 };
 use fwdlab_sys::Interrupts;
 
@@ -180,21 +180,21 @@ impl Lab {
 
 /// Looks at everything of a lab that is not measured in blocks; takes some seconds.
 ///
-/// Shape: `regime` is that of the lab file; `prepared` is what [`Lab::prepare_process`] said.
+/// Shape: `load` is that of the lab file; `prepared` is what [`Lab::prepare_process`] said.
 ///
 /// # Errors
 /// `NoHosts`, `Cpu` where the lab file names a CPU that is not there, or `Interrupted`.
 pub fn examine(
     lab: &fwdlab_model::Lab,
-    regime: LoadRegime,
+    load: Load,
     environment: &Environment,
     prepared: &Result<(), LabError>,
     interrupts: Interrupts,
 ) -> Result<Vec<Finding>, LabError> {
     match lab.kind {
-        LabKind::Netns => examine_netns(lab, regime, environment, prepared),
-        LabKind::Router => examine_router(lab, regime, environment, interrupts),
-        LabKind::LinuxSsh | LabKind::FreebsdSsh => examine_hosts(lab, regime),
+        LabKind::Netns => examine_netns(lab, load, environment, prepared),
+        LabKind::Router => examine_router(lab, load, environment, interrupts),
+        LabKind::LinuxSsh | LabKind::FreebsdSsh => examine_hosts(lab, load),
     }
 }
 

@@ -48,10 +48,10 @@ impl AskedLoad {
     pub(crate) fn of(resolved: &Resolved) -> Self {
         let traffic = &resolved.traffic;
         #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
-        let intended_pps = traffic.intended_load_pps.map(|pps| pps as f64);
+        let intended_pps = traffic.load.intended_pps().map(|pps| pps as f64);
         let families = traffic.families.iter();
         Self {
-            regime: traffic.regime,
+            regime: traffic.load.regime(),
             intended_pps: families
                 .filter_map(|&family| Some((family, intended_pps?)))
                 .collect(),

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, RouterLab};
 use fwdlab_model::{
     AddressFamily, Binding, Comparison, Conservation, Design, Direction, Factor, FamilyOrder,
-    InvalidReason, Knob, Lab, Level, LoadRegime, Order, PlannedBlock, ProfileEvery, Profiling,
-    Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
+    InvalidReason, Knob, Lab, Level, Load, LoadRegime, Order, PlannedBlock, ProfileEvery,
+    Profiling, Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_profile::{Folded, ProfilePair, Profiled, compare_profiles};
 use fwdlab_router::Topology;
@@ -69,7 +69,7 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
         variants,
         traffic: Traffic {
             families: FAMILIES.to_vec(),
-            regime: LoadRegime::SelfClocked,
+            load: Load::SelfClocked,
             ..Traffic::default()
         },
         design: Design {
@@ -96,14 +96,14 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
 
 /// What is offered, in the router's own words.
 fn under(
-    regime: LoadRegime,
+    load: Load,
     tester: RouterTester,
     queues: u32,
     overload_ratio: f64,
     resolved: Resolved,
 ) -> Resolved {
     let mut resolved = resolved;
-    resolved.traffic.regime = regime;
+    resolved.traffic.load = load;
     let router = resolved.lab.router.as_mut().unwrap();
     router.tester = tester;
     router.queues = queues;
@@ -308,8 +308,8 @@ fn the_ends_of_every_knob_are_forwarded_through_in_both_directions() {
 #[test]
 fn several_queues_take_turns_on_one_cpu() {
     let resolved = experiment(L2_PREPEND);
-    let regime = LoadRegime::SelfClocked;
-    let resolved = under(regime, RouterTester::Inline, 3, 1.25, resolved);
+    let load = Load::SelfClocked;
+    let resolved = under(load, RouterTester::Inline, 3, 1.25, resolved);
     let (lab, _) = measure(&resolved);
     for queues in lab.placement().queues.values() {
         assert_eq!(queues.len(), 3);
@@ -324,7 +324,7 @@ fn several_queues_take_turns_on_one_cpu() {
 #[test]
 fn overload_is_what_the_baseline_forwards_times_the_ratio_or_a_reason_why_not() {
     let resolved = experiment(L2_PREPEND);
-    let resolved = under(LoadRegime::Overload, RouterTester::Auto, 1, 1.25, resolved);
+    let resolved = under(Load::Overload, RouterTester::Auto, 1, 1.25, resolved);
     let (lab, _) = measure(&resolved);
     let load = lab.load();
     if cpus() < 2 {
@@ -376,17 +376,17 @@ fn a_tester_in_threads_of_its_own_loses_nothing_uncounted() {
         &[(Knob::L2Prepend, 0), (Knob::HarvestMask, 0xffff_ffff)],
     ]);
     let little = under(
-        LoadRegime::Overload,
+        Load::Overload,
         RouterTester::Threaded,
         1,
         0.01,
         resolved.clone(),
     );
-    let mut much = under(LoadRegime::Paced, RouterTester::Threaded, 1, 1.25, resolved);
-    much.traffic.intended_load_pps = Some(1_000_000_000);
+    let paced = Load::Paced { pps: 1_000_000_000 };
+    let much = under(paced, RouterTester::Threaded, 1, 1.25, resolved);
     for (resolved, is_overload) in [(little, false), (much, true)] {
         let (lab, outcome) = measure(&resolved);
-        assert_eq!(lab.load().regime, resolved.traffic.regime);
+        assert_eq!(lab.load().regime, resolved.traffic.load.regime());
         assert_eq!(lab.tester().tester, Tester::MemoryThreaded);
         let placement = lab.placement();
         assert_ne!(placement.dut_cpu.unwrap(), placement.load_cpu);
@@ -408,7 +408,7 @@ fn more_threads_than_cpus_are_refused_where_they_are_asked_for_and_else_take_tur
     let with = |tester| {
         let mut resolved = experiment(L2_PREPEND);
         resolved.design.slice_ms = 20;
-        under(LoadRegime::Overload, tester, queues, 1.25, resolved)
+        under(Load::Overload, tester, queues, 1.25, resolved)
     };
     {
         let _machine = own_the_machine();
@@ -447,8 +447,8 @@ fn more_threads_than_cpus_are_refused_where_they_are_asked_for_and_else_take_tur
 #[test]
 fn a_load_that_is_not_offered_is_not_missed() {
     let resolved = experiment(L2_PREPEND);
-    let mut resolved = under(LoadRegime::Paced, RouterTester::Inline, 1, 1.25, resolved);
-    resolved.traffic.intended_load_pps = Some(1_000_000_000);
+    let paced = Load::Paced { pps: 1_000_000_000 };
+    let resolved = under(paced, RouterTester::Inline, 1, 1.25, resolved);
     let (lab, outcome) = measure(&resolved);
     assert_eq!(lab.load().regime, LoadRegime::SelfClocked);
     assert_eq!(lab.load().instead_of, Some(LoadRegime::Paced));
@@ -472,7 +472,7 @@ fn places_that_this_machine_lacks_are_unavailable_and_say_why() {
         let variants = levels.map(|level| [(knob, level)]);
         let resolved = experiment(&[&variants[0], &variants[1]]);
         let lab = open(&under(
-            LoadRegime::SelfClocked,
+            Load::SelfClocked,
             RouterTester::Inline,
             // The tester's CPU is set aside, whoever has the others.
             cpus() - 1,

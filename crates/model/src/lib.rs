@@ -13,6 +13,7 @@ pub mod imported;
 pub mod kind;
 mod knob;
 mod lab_file;
+mod load;
 mod mechanism;
 mod placeholder;
 pub mod plan;
@@ -42,6 +43,7 @@ pub use hosts::{
 };
 pub use kind::LabKind;
 pub use knob::{Knob, KnobLevels};
+pub use load::Load;
 pub use mechanism::devices;
 pub use plan::{FamilyOrder, Plan, PlannedBlock};
 pub use profile::{
@@ -59,6 +61,6 @@ pub use resolved::{
     Variant, sha256, sha256_of,
 };
 pub use toml_text::quoted;
-pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, Load, WIRE_OVERHEAD_BYTES};
+pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, LoadChoice, WIRE_OVERHEAD_BYTES};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

@@ -10,8 +10,9 @@ use sha2::{Digest, Sha256};
 use crate::binding::Binding;
 use crate::hosts::Hosts;
 use crate::kind::LabKind;
+use crate::load::Load;
 use crate::profile::Profiling;
-use crate::words::{AddressFamily, Level, LoadRegime, VariantName};
+use crate::words::{AddressFamily, Level, VariantName};
 
 /// An experiment whose defaults, variants, comparisons and lab are all settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -185,10 +186,9 @@ pub struct Traffic {
     pub first_addresses: BTreeMap<AddressFamily, FirstAddresses>,
     /// Through which of the DUT's ports the frames come in.
     pub direction: Direction,
-    /// How the load relates to what the DUT can forward.
-    pub regime: LoadRegime,
-    /// What is asked of the generator, in frames per second; only where the regime is paced.
-    pub intended_load_pps: Option<u64>,
+    /// How much of it.
+    #[serde(flatten)]
+    pub load: Load,
     /// Frames that a paced generator sends back to back; 1 is an even spacing.
     pub burst_frames: u32,
 }
@@ -213,8 +213,7 @@ impl Default for Traffic {
             destination_ports: port,
             first_addresses: BTreeMap::new(),
             direction: Direction::Forward,
-            regime: LoadRegime::SelfClocked,
-            intended_load_pps: None,
+            load: Load::SelfClocked,
             burst_frames: 1,
         }
     }

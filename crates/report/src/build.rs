@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Attempt, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, DutReading, LoadRegime, Order, RateBasis, Record, Resolved,
+    AddressFamily, Conservation, DutReading, Load, LoadRegime, Order, RateBasis, Record, Resolved,
     SessionRecord, Tester, Traffic, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
@@ -103,7 +103,7 @@ impl Report {
             progress,
             lab: lab_section(loaded, session),
             traffic: Traffic {
-                regime: loaded.regime(),
+                load: measured_load(loaded),
                 ..resolved.traffic.clone()
             },
             flows: FlowsSection::new(&resolved.traffic),
@@ -485,6 +485,16 @@ fn generator_cost(loaded: &Loaded) -> BTreeMap<AddressFamily, f64> {
         .into_iter()
         .filter_map(|(family, costs)| Some((family, median(&costs)?)))
         .collect()
+}
+
+/// The load under which it was measured: where the lab could not offer what was asked for, DUT and generator took turns.
+fn measured_load(loaded: &Loaded) -> Load {
+    let asked = loaded.resolved.traffic.load;
+    if loaded.regime() == asked.regime() {
+        asked
+    } else {
+        Load::SelfClocked
+    }
 }
 
 fn design_section(resolved: &Resolved) -> DesignSection {

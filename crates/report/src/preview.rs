@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, Binding, Comparison, Design, Factor, LabKind, LoadRegime, Order, Plan,
-    PlannedBlock, ProfileEvery, Profiling, Reference, Resolved, Traffic, Variant, VariantName,
+    AddressFamily, Binding, Comparison, Design, Factor, LabKind, Load, Order, Plan, PlannedBlock,
+    ProfileEvery, Profiling, Reference, Resolved, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{
     DETECTION_POWER, METHODS_WITH_POWER, Method, PooledSpread, PowerAnalysis, StatsError, Unit,
@@ -881,10 +881,8 @@ fn load(traffic: &Traffic) -> String {
         1 => String::new(),
         frames => format!(", {frames} frames back to back"),
     };
-    match (traffic.regime, traffic.intended_load_pps) {
-        (LoadRegime::Paced, Some(pps)) => {
-            format!("load: paced at {}{burst}", format::rate(pps as f64))
-        }
-        (regime, _) => format!("load: {regime}"),
+    match traffic.load {
+        Load::Paced { pps } => format!("load: paced at {}{burst}", format::rate(pps as f64)),
+        load => format!("load: {}", load.regime()),
     }
 }

@@ -5,7 +5,7 @@
 mod synthetic;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{CpuTimes, LoadRegime};
+use fwdlab_model::{CpuTimes, Load};
 use fwdlab_report::{Gate, GateResult, Report, render};
 use synthetic::Synthetic;
 
@@ -18,8 +18,7 @@ fn paced() -> Loaded {
         ..Synthetic::default()
     }
     .loaded();
-    loaded.resolved.traffic.regime = LoadRegime::Paced;
-    loaded.resolved.traffic.intended_load_pps = Some(1_000_000);
+    loaded.resolved.traffic.load = Load::Paced { pps: 1_000_000 };
     for attempt in &mut loaded.attempts {
         for slice in &mut attempt.slices {
             slice.offered_frames = 100_000;
@@ -101,7 +100,7 @@ fn one_trial_that_lost_frames_makes_it_a_measurement() {
 #[test]
 fn a_self_clocked_load_is_what_the_dut_lets_it_be() {
     let mut loaded = paced();
-    loaded.resolved.traffic.regime = LoadRegime::SelfClocked;
+    loaded.resolved.traffic.load = Load::SelfClocked;
     assert_eq!(words(&Report::build(&loaded).unwrap()), ["equivalent"; 2]);
 }
 

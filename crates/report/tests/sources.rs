@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use figures::{Block, blocks, unfounded};
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, CpuTimes, Factor, FamilyLoad, Level, LoadRecord, LoadRegime, RateBasis,
+    AddressFamily, CpuTimes, Factor, FamilyLoad, Level, Load, LoadRecord, LoadRegime, RateBasis,
     Reference, ReferenceData,
 };
 use fwdlab_report::{Report, render};
@@ -34,7 +34,7 @@ fn overloaded() -> Loaded {
         ..Synthetic::default()
     }
     .loaded();
-    loaded.resolved.traffic.regime = LoadRegime::Overload;
+    loaded.resolved.traffic.load = Load::Overload;
     loaded.resolved.traffic.source_ports.last = loaded.resolved.traffic.source_ports.first + 3;
     for attempt in &mut loaded.attempts {
         let block = u64::from(attempt.record.block);

@@ -14,7 +14,7 @@ const NOT_TAKEN: &str = "not taken by the DUT's port";
 const DROPS_MISSING_RATIO: f64 = 1e-4;
 
 /// What became of a load.
-pub(super) struct Load {
+pub(super) struct SentLoad {
     pub(super) started: BootTime,
     /// At the sink, at least two.
     pub(super) counted: Vec<Counted>,
@@ -28,7 +28,7 @@ pub(super) struct Load {
     pub(super) dropped: Drops,
 }
 
-impl Load {
+impl SentLoad {
     pub(super) fn time_s(&self) -> f64 {
         time_s(&self.counted)
     }

@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, DutReading, LoadRegime, PlannedBlock, ProfileEvery, Resolved, Tester, Variant,
-    VariantName, Verification,
+    AddressFamily, DutReading, PlannedBlock, ProfileEvery, Resolved, Tester, Variant, VariantName,
+    Verification,
 };
 use fwdlab_sys::{BootTime, Interrupts};
 
@@ -19,7 +19,7 @@ use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
 use super::dut::unless_refused;
 use super::facts::{Facts, difference, left, shown};
-use super::load::{Load, Sums, account_for_not_sent, explain};
+use super::load::{SentLoad, Sums, account_for_not_sent, explain};
 use super::protocol::SinkState;
 use super::tester::{Sent, Station};
 use crate::LabError;
@@ -81,7 +81,7 @@ impl<'a> Measurement<'a> {
         boots: Option<Boots<'a>>,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<Self, LabError> {
-        let log = BlockLog::new(resolved, resolved.traffic.regime);
+        let log = BlockLog::new(resolved, resolved.traffic.load.regime());
         let changes = Changes(journal);
         // What a broken connection had left no time to put back.
         changes.0.enter_dut(link.dut_connection.clone());
@@ -400,20 +400,16 @@ impl<'a> Measurement<'a> {
         family: AddressFamily,
         settle_ms: u32,
         length_ms: u32,
-    ) -> Result<Load, LabError> {
+    ) -> Result<SentLoad, LabError> {
         let Link { dut, tester, .. } = &mut *self.link;
         let before = dut.drops(family)?;
         let forwarded_before = tester.count()?.forwarded_frames;
         let traffic = &self.resolved.traffic;
-        let pps = match traffic.regime {
-            LoadRegime::Paced => traffic.intended_load_pps,
-            LoadRegime::Overload | LoadRegime::SelfClocked => None,
-        };
         tester.send(
             self.resolved,
             family,
             dut.stations(),
-            pps,
+            traffic.load.intended_pps(),
             traffic.burst_frames,
         )?;
         let started = BootTime::now();
@@ -429,7 +425,7 @@ impl<'a> Measurement<'a> {
             .then(|| self.link.dut.received_and_dropped());
         let not_transmitted_frames =
             account_for_not_sent(&mut dropped, &sent, counted_twice.as_deref());
-        Ok(Load {
+        Ok(SentLoad {
             started,
             counted,
             offered_frames,

@@ -5,8 +5,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, DutReading, LoadRegime, Placement, ProfileEvery, Resolved, Tester,
-    Variant, VariantName,
+    AddressFamily, Direction, DutReading, Load, Placement, ProfileEvery, Resolved, Tester, Variant,
+    VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
 use fwdlab_traffic::{
@@ -14,7 +14,7 @@ use fwdlab_traffic::{
 };
 
 use super::probe::{send_probe, show_probe};
-use super::quiet::Load;
+use super::quiet::RunningLoad;
 use super::undo::WithDut;
 use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::settled;
@@ -79,9 +79,9 @@ impl<'a> Measurement<'a> {
         journal: &'a mut Journal,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let mut log = BlockLog::new(resolved, resolved.traffic.regime);
+        let mut log = BlockLog::new(resolved, resolved.traffic.load.regime());
         let mut account = CpuAccount::open(&load_cpus(placement));
-        let is_self_clocked = resolved.traffic.regime == LoadRegime::SelfClocked;
+        let is_self_clocked = resolved.traffic.load == Load::SelfClocked;
         if tester == Tester::Ebpf && is_self_clocked && placement.dut_cpu.is_none() {
             account.is_never_idle(placement.load_cpu);
         }
@@ -305,7 +305,7 @@ impl<'a> Measurement<'a> {
         &mut self,
         family: AddressFamily,
         name: &VariantName,
-        load: &Load,
+        load: &RunningLoad,
         sink: &Receivers,
     ) -> Result<(), LabError> {
         if self.log.evidence_of(family, name).dut.drops.is_empty() {
@@ -323,7 +323,7 @@ impl<'a> Measurement<'a> {
     /// What a frame costs when the DUT drops it as it comes in; none where others left too little time to tell.
     fn generator_cost_ns(
         &mut self,
-        load: &Load,
+        load: &RunningLoad,
         sink: &Receivers,
         settle: Duration,
     ) -> Result<Option<f64>, LabError> {
@@ -354,7 +354,7 @@ impl<'a> Measurement<'a> {
     fn slice<'v>(
         &mut self,
         family: AddressFamily,
-        load: &Load,
+        load: &RunningLoad,
         sink: &Receivers,
         name: &'v VariantName,
         round: u32,
@@ -452,10 +452,10 @@ impl<'a> Measurement<'a> {
     }
 
     /// Starts the load, with the counts of the frames that it offers from 0.
-    pub(super) fn start_load(&mut self, generator: Sender) -> Result<Load, LabError> {
+    pub(super) fn start_load(&mut self, generator: Sender) -> Result<RunningLoad, LabError> {
         let (cpu, pace) = (self.placement.load_cpu, self.pace());
         let direction = self.resolved.traffic.direction;
-        Load::start(&mut self.topology, direction, || {
+        RunningLoad::start(&mut self.topology, direction, || {
             Ok(generator.start(cpu, pace)?)
         })
     }
@@ -465,7 +465,7 @@ impl<'a> Measurement<'a> {
         &mut self,
         family: AddressFamily,
         name: &VariantName,
-        load: &Load,
+        load: &RunningLoad,
         sink: &Receivers,
     ) -> Result<(), LabError> {
         let is_held = self.dut.may_change_program(self.variant(name));
@@ -518,15 +518,13 @@ impl<'a> Measurement<'a> {
     }
 
     pub(super) fn pace(&self) -> Pace {
-        match (
-            self.resolved.traffic.regime,
-            self.resolved.traffic.intended_load_pps,
-        ) {
-            (LoadRegime::Paced, Some(pps)) => Pace::Paced {
+        let traffic = &self.resolved.traffic;
+        match traffic.load {
+            Load::Paced { pps } => Pace::Paced {
                 pps,
-                burst_frames: self.resolved.traffic.burst_frames,
+                burst_frames: traffic.burst_frames,
             },
-            _ => Pace::SelfClocked,
+            Load::SelfClocked | Load::Overload => Pace::SelfClocked,
         }
     }
 

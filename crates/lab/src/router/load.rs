@@ -19,12 +19,12 @@ const WINDOW: Duration = Duration::from_millis(100);
 
 /// Where threads are and what is offered, and what was measured to settle it.
 #[derive(Clone, Debug)]
-pub(super) struct Load {
+pub(super) struct SettledLoad {
     pub(super) arrangements: Arrangements,
     pub(super) record: LoadRecord,
 }
 
-impl Load {
+impl SettledLoad {
     /// Tester and router take turns.
     pub(super) fn in_turns(arrangements: Arrangements) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Load {
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
         let options = resolved.lab.router.unwrap_or_default();
-        let asked = resolved.traffic.regime;
+        let asked = resolved.traffic.load.regime();
         let inline = |why: Option<String>| {
             let mut load = Self::in_turns(in_turns);
             load.record.instead_of = (asked != LoadRegime::SelfClocked).then_some(asked);
@@ -141,7 +141,7 @@ impl Load {
 /// The load that the experiment itself asks for.
 fn intended(resolved: &Resolved) -> BTreeMap<AddressFamily, FamilyLoad> {
     #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
-    let intended_pps = resolved.traffic.intended_load_pps.map(|pps| pps as f64);
+    let intended_pps = resolved.traffic.load.intended_pps().map(|pps| pps as f64);
     let of_all = FamilyLoad {
         intended_pps,
         ..FamilyLoad::default()
@@ -199,8 +199,12 @@ fn measured(
     };
     let arrangement = &arrangements[baseline];
     let _pinned = PinnedThread::to_cpu(arrangement.place.tester_cpu())?;
-    let mut measurement =
-        Measurement::start(resolved, arrangements, resolved.traffic.regime, interrupts)?;
+    let mut measurement = Measurement::start(
+        resolved,
+        arrangements,
+        resolved.traffic.load.regime(),
+        interrupts,
+    )?;
     let mut families = BTreeMap::new();
     for &family in &resolved.traffic.families {
         let of_family = measurement.set_up_family(family, std::slice::from_ref(baseline))?;
@@ -253,7 +257,7 @@ mod tests {
     #[test]
     fn what_is_settled_is_offered_and_in_turns_whatever_is_taken() {
         let families = BTreeMap::from([(AddressFamily::Inet, overload(8e6, 2e7, 1.25))]);
-        let mut load = Load::in_turns(Arrangements::new());
+        let mut load = SettledLoad::in_turns(Arrangements::new());
         load.record.families = families;
         assert_eq!(load.offer(AddressFamily::Inet), Offer::Taken);
         load.record.regime = LoadRegime::Overload;

@@ -2,8 +2,8 @@
 
 use fwdlab_lab::{LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, Direction, InvalidReason, LoadRegime, PortRange, SCHEMA_VERSION,
-    Traffic, VariantName, XdpProgram,
+    AddressFamily, Binding, Direction, InvalidReason, Load, PortRange, SCHEMA_VERSION, Traffic,
+    VariantName, XdpProgram,
 };
 
 use crate::rig::{
@@ -173,8 +173,7 @@ fn a_paced_block_of_the_xdp_forwarder_loses_nothing() {
     ];
     let binding = Binding::Xdp(programs.into_iter().collect());
     let mut resolved = experiment(&[AddressFamily::Inet6], binding, &["fib", "kernel"]);
-    resolved.traffic.regime = LoadRegime::Paced;
-    resolved.traffic.intended_load_pps = Some(100_000);
+    resolved.traffic.load = Load::Paced { pps: 100_000 };
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
     let conservation = &outcome.block.conservation[&AddressFamily::Inet6];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
