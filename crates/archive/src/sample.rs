@@ -73,7 +73,9 @@ pub(crate) fn plan() -> Plan {
                 number,
                 families: vec![FamilyOrder {
                     family: AddressFamily::Inet,
-                    rounds: vec![variant_names(), reversed.clone()],
+                    rounds: [variant_names(), reversed.clone()]
+                        .map(|row| row.into_iter().map(Into::into).collect())
+                        .into(),
                 }],
             })
             .collect(),
@@ -155,11 +157,11 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
         .flat_map(|(round, row)| {
             (0_u32..)
                 .zip(row)
-                .map(move |(position, variant)| SliceRecord {
+                .map(move |(position, slice)| SliceRecord {
                     family: order.family,
                     round,
                     position,
-                    variant: variant.clone(),
+                    variant: slice.variant.clone(),
                     start_s: f64::from(round * 3 + position) * 0.15,
                     time_s: 0.1,
                     offered_frames: 130_001,
@@ -179,7 +181,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
         })
         .collect();
     let trials: Vec<TrialRecord> = (0_u32..)
-        .zip(&order.rounds[0])
+        .zip(order.variants())
         .map(|(position, variant)| TrialRecord {
             schema: SCHEMA_VERSION,
             session,

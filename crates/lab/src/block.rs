@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, DutReading,
-    LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION,
-    SliceRecord, Tester, TrialRecord, VariantName, Verification,
+    Load, LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved,
+    SCHEMA_VERSION, SliceRecord, SliceTraffic, Tester, TrialRecord, VariantName, Verification,
 };
 use fwdlab_stats::as_f64;
 
 use fwdlab_sys::BootTime;
 
+use crate::LabError;
 use crate::clock::utc;
 use crate::counters::Drops;
 use crate::cpu_account::{Taken, competitors};
@@ -292,6 +293,29 @@ impl BlockLog {
     }
 }
 
+/// The load of a slice in a block of a load regime.
+///
+/// # Errors
+/// `UnknownTraffic`; `OtherRegime` where the block is not of the slice's regime. What the lab itself offers instead of the
+/// experiment's load counts as that load.
+pub(crate) fn load_of(
+    resolved: &Resolved,
+    regime: LoadRegime,
+    traffic: &SliceTraffic,
+) -> Result<Load, LabError> {
+    let load = resolved.load_of(traffic);
+    let load = load.ok_or_else(|| LabError::UnknownTraffic {
+        name: traffic.name.clone().unwrap_or_default(),
+    })?;
+    if load == resolved.traffic.load || load.regime() == regime {
+        return Ok(load);
+    }
+    Err(LabError::OtherRegime {
+        asked: load.regime(),
+        regime,
+    })
+}
+
 /// For which part of a trial's slices the load had its CPUs to itself; none where nobody could tell.
 fn alone_ratio(slices: &[&SliceRecord]) -> Option<f64> {
     let alone = slices.iter().map(|slice| Some(slice.contention?.alone_s));
@@ -356,7 +380,7 @@ fn trials(
             generator_stopped.get(&order.family),
             asked,
         );
-        for (position, name) in (0..).zip(&order.rounds[0]) {
+        for (position, name) in (0..).zip(order.variants()) {
             let own: Vec<_> = slices
                 .iter()
                 .filter(|slice| slice.family == order.family && &slice.variant == name)

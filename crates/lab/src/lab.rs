@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use fwdlab_model::{
-    Environment, Hosts, LabKind, Load, LoadRecord, Placement, PlannedBlock, Resolved,
+    Environment, Hosts, LabKind, Load, LoadRecord, Placement, PlannedBlock, Resolved, SliceSource,
 };
 use fwdlab_sys::Interrupts;
 
@@ -166,14 +166,15 @@ impl Lab {
     pub fn measure(
         &mut self,
         planned: &PlannedBlock,
+        slices: &mut dyn SliceSource,
         session: u32,
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<BlockOutcome, LabError> {
         match self {
-            Self::Netns(lab) => lab.measure(planned, session, attempt, on_event),
-            Self::Router(lab) => lab.measure(planned, session, attempt, on_event),
-            Self::Hosts(lab) => lab.measure(planned, session, attempt, on_event),
+            Self::Netns(lab) => lab.measure(planned, slices, session, attempt, on_event),
+            Self::Router(lab) => lab.measure(planned, slices, session, attempt, on_event),
+            Self::Hosts(lab) => lab.measure(planned, slices, session, attempt, on_event),
         }
     }
 }

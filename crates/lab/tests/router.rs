@@ -113,7 +113,10 @@ fn under(
 
 /// The block of an experiment: the second round turns the order of the first around.
 fn block(resolved: &Resolved) -> PlannedBlock {
-    let names = resolved.variants.iter().map(|variant| variant.name.clone());
+    let names = resolved
+        .variants
+        .iter()
+        .map(|variant| variant.name.clone().into());
     let order: Vec<_> = names.collect();
     let reversed: Vec<_> = order.iter().rev().cloned().collect();
     let families = resolved.traffic.families.iter();
@@ -137,7 +140,9 @@ fn measure(resolved: &Resolved) -> (RouterLab, BlockOutcome) {
     let _machine = own_the_machine();
     let mut lab = open(resolved).unwrap();
     lab.settle_load(None).unwrap();
-    let outcome = lab.measure(&block(resolved), 7, 2, &mut |_| ()).unwrap();
+    let outcome = lab
+        .measure(&block(resolved), &mut block(resolved), 7, 2, &mut |_| ())
+        .unwrap();
     assert_sound(resolved, &outcome);
     (lab, outcome)
 }
@@ -219,18 +224,24 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
     lab.settle_load(None).unwrap();
     let mut events = Vec::new();
     let outcome = lab
-        .measure(&block(&resolved), 7, 2, &mut |event| {
-            events.push(match event {
-                LabEvent::SetUp => "set-up",
-                LabEvent::Ready { .. } => "ready",
-                LabEvent::Slice(_) => "slice",
-                LabEvent::Profile(_) => "profile",
-                LabEvent::Boot { .. } => "boot",
-                LabEvent::FindsLoad => "finds load",
-                LabEvent::NotSentBy { .. } => "not sent by",
-                LabEvent::Again { .. } => "again",
-            });
-        })
+        .measure(
+            &block(&resolved),
+            &mut block(&resolved),
+            7,
+            2,
+            &mut |event| {
+                events.push(match event {
+                    LabEvent::SetUp => "set-up",
+                    LabEvent::Ready { .. } => "ready",
+                    LabEvent::Slice(_) => "slice",
+                    LabEvent::Profile(_) => "profile",
+                    LabEvent::Boot { .. } => "boot",
+                    LabEvent::FindsLoad => "finds load",
+                    LabEvent::NotSentBy { .. } => "not sent by",
+                    LabEvent::Again { .. } => "again",
+                });
+            },
+        )
         .unwrap();
     assert_sound(&resolved, &outcome);
 
@@ -527,10 +538,12 @@ fn what_is_unavailable_is_left_out_and_the_rest_is_measured() {
         .iter_mut()
         .flat_map(|family| &mut family.rounds)
     {
-        order.retain(|name| *name == resolved.variants[0].name);
+        order.retain(|slice| slice.variant == resolved.variants[0].name);
     }
     resolved.variants.truncate(1);
-    let outcome = lab.measure(&planned, 7, 2, &mut |_| ()).unwrap();
+    let outcome = lab
+        .measure(&planned.clone(), &mut planned, 7, 2, &mut |_| ())
+        .unwrap();
     assert_sound(&resolved, &outcome);
 }
 
@@ -559,7 +572,10 @@ fn the_function_of_a_knobs_cost_is_on_top_of_the_difference() {
     assert_eq!(lab.profiles_unavailable(), None);
     lab.settle_load(None).unwrap();
     let blocks: Vec<BlockOutcome> = (1..=8)
-        .map(|_| lab.measure(&block(&resolved), 1, 1, &mut |_| ()).unwrap())
+        .map(|_| {
+            lab.measure(&block(&resolved), &mut block(&resolved), 1, 1, &mut |_| ())
+                .unwrap()
+        })
         .collect();
     let stacks: Vec<[Folded<'_>; 2]> = blocks
         .iter()

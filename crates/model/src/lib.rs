@@ -45,7 +45,9 @@ pub use kind::LabKind;
 pub use knob::{Knob, KnobLevels};
 pub use load::Load;
 pub use mechanism::devices;
-pub use plan::{FamilyOrder, Plan, PlannedBlock};
+pub use plan::{
+    FamilyOrder, NextSlice, Plan, PlannedBlock, PlannedSlice, SliceSource, SliceTraffic,
+};
 pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
 };

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::words::LoadRegime;
 
 /// How much is offered: a load regime, with its number where it has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "WrittenLoad", try_from = "WrittenLoad")]
 pub enum Load {
     /// As much as the DUT takes: generator and DUT take turns.

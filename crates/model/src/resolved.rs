@@ -11,6 +11,7 @@ use crate::binding::Binding;
 use crate::hosts::Hosts;
 use crate::kind::LabKind;
 use crate::load::Load;
+use crate::plan::SliceTraffic;
 use crate::profile::Profiling;
 use crate::words::{AddressFamily, Level, VariantName};
 
@@ -64,6 +65,13 @@ impl Resolved {
             factor.is_varied() && binding.is_some_and(Binding::needs_reboot)
         };
         self.factors.iter().filter(reboots).collect()
+    }
+
+    /// The load of a slice; none where its traffic has a name, and no traffic of this experiment has one.
+    #[must_use]
+    pub fn load_of(&self, traffic: &SliceTraffic) -> Option<Load> {
+        let is_named = traffic.name.is_some();
+        (!is_named).then_some(traffic.load.unwrap_or(self.traffic.load))
     }
 
     /// The variant of that name.

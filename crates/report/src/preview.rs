@@ -674,7 +674,7 @@ impl Page<'_> {
             for (round, row) in (1..).zip(&family.rounds) {
                 let numbers: Vec<String> = row
                     .iter()
-                    .map(|name| preview.number(name).to_string())
+                    .map(|slice| preview.number(&slice.variant).to_string())
                     .collect();
                 let lead = format!("  {} round {round:>2}:  ", family.family.protocol());
                 self.wrapped(&lead, &numbers.join(" "));

@@ -171,13 +171,7 @@ fn lint_trial(
                 .iter()
                 .find(|order| order.family == trial.family)
         })
-        .and_then(|order| {
-            order
-                .rounds
-                .first()?
-                .iter()
-                .position(|name| name == &trial.variant)
-        });
+        .and_then(|order| order.variants().position(|name| name == &trial.variant));
     figures.extend(place.map(|place| Figure::count("order", trial.order.into(), place as u64)));
     figures.retain(|figure| !figure.agrees);
 

@@ -5,8 +5,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, DutReading, Load, Placement, ProfileEvery, Resolved, Tester, Variant,
-    VariantName,
+    AddressFamily, Direction, DutReading, FamilyOrder, Load, NextSlice, Placement, ProfileEvery,
+    Resolved, SliceRecord, SliceSource, Tester, Variant, VariantName,
 };
 use fwdlab_sys::{Interrupts, NetworkNamespace};
 use fwdlab_traffic::{
@@ -16,7 +16,7 @@ use fwdlab_traffic::{
 use super::probe::{send_probe, show_probe};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
-use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
+use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation, load_of};
 use crate::clock::settled;
 use crate::counters::{Drops, difference, drops};
 use crate::cpu_account::CpuAccount;
@@ -127,10 +127,10 @@ impl<'a> Measurement<'a> {
     }
 
     /// Loads generator and sink, and proves every variant with probe frames of every flow and size.
-    pub(super) fn set_up_family(
+    pub(super) fn set_up_family<'v>(
         &mut self,
         family: AddressFamily,
-        variants: &[VariantName],
+        variants: impl IntoIterator<Item = &'v VariantName>,
     ) -> Result<Family, LabError> {
         let (there, back) = self.frames(family)?;
         let (topology, port) = (&self.topology, &self.port);
@@ -224,7 +224,8 @@ impl<'a> Measurement<'a> {
     pub(super) fn measure_family(
         &mut self,
         family: Family,
-        rounds: &[Vec<VariantName>],
+        order: &FamilyOrder,
+        slices: &mut dyn SliceSource,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<(), LabError> {
         let Family {
@@ -238,26 +239,36 @@ impl<'a> Measurement<'a> {
         sink.reset()?;
         let interfaces = self.counting();
         self.topology.tester().run(|| sink.attach(interfaces))??;
-        self.switch(family, &rounds[0][0])?;
+        for name in order.variants().take(1) {
+            self.switch(family, name)?;
+        }
         let drops_before = self.drops(family)?;
-        let load = self.start_load(generator)?;
+        let mut load = self.start_load(generator)?;
 
         let generator_cost_ns = self.generator_cost_ns(&load, &sink, settle)?;
         sleep(Duration::from_millis(design.warm_up_ms.into()));
 
-        for (round, order) in (1..).zip(rounds) {
-            for (position, name) in (0..).zip(order) {
-                self.stop_if_asked()?;
-                let slice = self.slice(family, &load, &sink, name, round, position, settle)?;
-                on_event(LabEvent::Slice(self.log.add_slice(slice)));
-                if self.log.profiles(ProfileEvery::Trial) {
-                    self.profile(family, &sink, name)?;
-                    on_event(LabEvent::Profile(name));
-                }
+        let mut last: Option<SliceRecord> = None;
+        while let Some(next) = slices.next_slice(family, last.as_ref()) {
+            self.stop_if_asked()?;
+            let name = &next.slice.variant;
+            let regime = self.resolved.traffic.load.regime();
+            let asked = load_of(self.resolved, regime, &next.slice.traffic)?;
+            load.sender.set_pace(self.pace(asked))?;
+            let slice = self.slice(family, &load, &sink, &next, settle)?;
+            let record = self.log.add_slice(slice);
+            on_event(LabEvent::Slice(record));
+            last = Some(record.clone());
+            if self.log.profiles(ProfileEvery::Trial) {
+                self.profile(family, &sink, name)?;
+                on_event(LabEvent::Profile(name));
             }
         }
+        load.sender
+            .set_pace(self.pace(self.resolved.traffic.load))?;
         if self.log.profiles(ProfileEvery::Block) {
-            for name in rounds.last().into_iter().flatten() {
+            for slice in order.rounds.last().into_iter().flatten() {
+                let name = &slice.variant;
                 self.switch_under_load(family, name, &load, &sink)?;
                 sleep(settle);
                 self.profile(family, &sink, name)?;
@@ -265,7 +276,7 @@ impl<'a> Measurement<'a> {
             }
         }
 
-        for name in &rounds[0] {
+        for name in order.variants() {
             self.sample_drop_reasons(family, name, &load, &sink)?;
         }
 
@@ -347,20 +358,15 @@ impl<'a> Measurement<'a> {
         Ok(cost_ns)
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a slice is described by all of them"
-    )]
     fn slice<'v>(
         &mut self,
         family: AddressFamily,
         load: &RunningLoad,
         sink: &Receivers,
-        name: &'v VariantName,
-        round: u32,
-        position: u32,
+        next: &'v NextSlice,
         settle: Duration,
     ) -> Result<MeasuredSlice<'v>, LabError> {
+        let name = &next.slice.variant;
         let switching = Instant::now();
         self.switch_under_load(family, name, load, sink)?;
         let switched = Instant::now();
@@ -400,8 +406,8 @@ impl<'a> Measurement<'a> {
         Ok(MeasuredSlice {
             family,
             variant: name,
-            round,
-            position,
+            round: next.round,
+            position: next.position,
             switch: switched - switching,
             samples: watch.samples,
             offered_frames: watch.edges[1] - watch.edges[0],
@@ -453,7 +459,8 @@ impl<'a> Measurement<'a> {
 
     /// Starts the load, with the counts of the frames that it offers from 0.
     pub(super) fn start_load(&mut self, generator: Sender) -> Result<RunningLoad, LabError> {
-        let (cpu, pace) = (self.placement.load_cpu, self.pace());
+        let cpu = self.placement.load_cpu;
+        let pace = self.pace(self.resolved.traffic.load);
         let direction = self.resolved.traffic.direction;
         RunningLoad::start(&mut self.topology, direction, || {
             Ok(generator.start(cpu, pace)?)
@@ -517,12 +524,11 @@ impl<'a> Measurement<'a> {
         )
     }
 
-    pub(super) fn pace(&self) -> Pace {
-        let traffic = &self.resolved.traffic;
-        match traffic.load {
+    fn pace(&self, load: Load) -> Pace {
+        match load {
             Load::Paced { pps } => Pace::Paced {
                 pps,
-                burst_frames: traffic.burst_frames,
+                burst_frames: self.resolved.traffic.burst_frames,
             },
             Load::SelfClocked | Load::Overload => Pace::SelfClocked,
         }

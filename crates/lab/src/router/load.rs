@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fwdlab_model::{AddressFamily, FamilyLoad, LoadRecord, LoadRegime, Resolved, RouterTester};
+use fwdlab_model::{
+    AddressFamily, FamilyLoad, Load, LoadRecord, LoadRegime, Resolved, RouterTester,
+};
+use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, PinnedThread};
 
 use super::engine::{Arrangements, Measurement};
@@ -127,14 +130,19 @@ impl SettledLoad {
         }
     }
 
-    /// What is offered of a family.
-    pub(super) fn offer(&self, family: AddressFamily) -> Offer {
+    /// What is offered of a family where that load is asked for; overload is as much as was settled.
+    pub(super) fn offer(&self, family: AddressFamily, asked: Load) -> Offer {
         if self.record.regime == LoadRegime::SelfClocked {
             return Offer::Taken;
         }
-        let load = self.record.families.get(&family);
-        load.and_then(|load| load.intended_pps)
-            .map_or(Offer::Taken, Offer::PerSecond)
+        let intended_pps = match asked {
+            Load::Paced { pps } => Some(as_f64(pps)),
+            Load::Overload | Load::SelfClocked => {
+                let settled = self.record.families.get(&family);
+                settled.and_then(|load| load.intended_pps)
+            }
+        };
+        intended_pps.map_or(Offer::Taken, Offer::PerSecond)
     }
 }
 
@@ -207,7 +215,7 @@ fn measured(
     )?;
     let mut families = BTreeMap::new();
     for &family in &resolved.traffic.families {
-        let of_family = measurement.set_up_family(family, std::slice::from_ref(baseline))?;
+        let of_family = measurement.set_up_family(family, [baseline])?;
         let rates_pps = measurement.forwarding_rates_pps(
             &of_family,
             baseline,
@@ -259,9 +267,17 @@ mod tests {
         let families = BTreeMap::from([(AddressFamily::Inet, overload(8e6, 2e7, 1.25))]);
         let mut load = SettledLoad::in_turns(Arrangements::new());
         load.record.families = families;
-        assert_eq!(load.offer(AddressFamily::Inet), Offer::Taken);
+        let offer = |load: &SettledLoad, family| load.offer(family, Load::Overload);
+        assert_eq!(offer(&load, AddressFamily::Inet), Offer::Taken);
         load.record.regime = LoadRegime::Overload;
-        assert_eq!(load.offer(AddressFamily::Inet), Offer::PerSecond(1e7));
-        assert_eq!(load.offer(AddressFamily::Inet6), Offer::Taken);
+        assert_eq!(offer(&load, AddressFamily::Inet), Offer::PerSecond(1e7));
+        assert_eq!(offer(&load, AddressFamily::Inet6), Offer::Taken);
+        // A slice may have another pace than the experiment.
+        load.record.regime = LoadRegime::Paced;
+        let paced = Load::Paced { pps: 5_000_000 };
+        assert_eq!(
+            load.offer(AddressFamily::Inet, paced),
+            Offer::PerSecond(5e6)
+        );
     }
 }

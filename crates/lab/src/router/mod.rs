@@ -11,7 +11,7 @@ mod threads;
 use std::time::Instant;
 
 use fwdlab_model::{
-    Environment, Load, LoadRecord, Placement, PlannedBlock, Resolved, RouterTester,
+    Environment, Load, LoadRecord, Placement, PlannedBlock, Resolved, RouterTester, SliceSource,
 };
 use fwdlab_sys::{Interrupts, PinnedThread};
 
@@ -159,6 +159,7 @@ impl RouterLab {
     pub fn measure(
         &mut self,
         planned: &PlannedBlock,
+        slices: &mut dyn SliceSource,
         session: u32,
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
@@ -174,13 +175,12 @@ impl RouterLab {
         )?;
         let mut families = Vec::new();
         for order in &planned.families {
-            families.push(measurement.set_up_family(order.family, &order.rounds[0])?);
+            families.push(measurement.set_up_family(order.family, order.variants())?);
         }
         let set_up = started.elapsed();
         on_event(LabEvent::Ready { set_up });
         for (order, family) in planned.families.iter().zip(&families) {
-            let offer = self.load.offer(order.family);
-            measurement.measure_family(family, &order.rounds, offer, on_event)?;
+            measurement.measure_family(family, order, slices, &self.load, on_event)?;
         }
         let start = BlockStart {
             session,

@@ -8,8 +8,8 @@ use fwdlab_model::record::fates;
 use fwdlab_model::{
     AccountSource, AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design,
     DutReading, Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Order, Placement,
-    Plan, PlannedBlock, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord,
-    Tester, Traffic, TrialRecord, Variant, VariantName, Verification,
+    Plan, PlannedBlock, PlannedSlice, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord,
+    SliceRecord, Tester, Traffic, TrialRecord, Variant, VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -210,10 +210,13 @@ impl Synthetic {
             let mut order: Vec<(u32, &VariantName)> =
                 places.into_iter().zip(names.iter().copied()).collect();
             order.sort();
-            order.into_iter().map(|(_, name)| name.clone()).collect()
+            order
+                .into_iter()
+                .map(|(_, name)| name.clone().into())
+                .collect()
         };
         let block = |number| {
-            let rounds: Vec<Vec<VariantName>> = self
+            let rounds: Vec<Vec<PlannedSlice>> = self
                 .places(number, names.len())
                 .into_iter()
                 .map(order)
