@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Comparison, Conservation, Contention, CpuSamples,
-    Design, DutReading, Environment, FamilyOrder, InvalidReason, Lab, Order, Placement, Plan,
-    PlannedBlock, ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION,
-    SessionRecord, SliceRecord, Traffic, TrialRecord, Variant, VariantName,
+    Design, DutReading, Environment, FamilyOrder, InvalidReason, Lab, LoadRegime, Order, Placement,
+    Plan, PlannedBlock, ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved,
+    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, Traffic, TrialRecord, Variant,
+    VariantName,
 };
 
 use crate::results::NewRun;
@@ -176,6 +177,11 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
                         competing_s: 0.0005,
                         alone_s: 0.098,
                         alone_frames: 117_000,
+                    }),
+                    load: Some(SliceLoad {
+                        regime: LoadRegime::SelfClocked,
+                        intended_pps: None,
+                        taken_frames: 130_001,
                     }),
                 })
         })

@@ -7,7 +7,8 @@ use std::time::Duration;
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, DutReading,
     Load, LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved,
-    SCHEMA_VERSION, SliceRecord, SliceTraffic, Tester, TrialRecord, VariantName, Verification,
+    SCHEMA_VERSION, SliceLoad, SliceRecord, SliceTraffic, Tester, TrialRecord, VariantName,
+    Verification,
 };
 use fwdlab_stats::as_f64;
 
@@ -90,7 +91,11 @@ pub(crate) struct MeasuredSlice<'a> {
     pub(crate) offered_frames: u64,
     /// CPU time that the hypervisor took from the watched CPU.
     pub(crate) steal_s: f64,
-    /// Frames offered that the tester's own port did not transmit.
+    /// What was asked of the generator, in frames per second, where so many were asked for.
+    pub(crate) intended_pps: Option<f64>,
+    /// Frames that the DUT took in inside it.
+    pub(crate) taken_frames: u64,
+    /// Frames offered for it that the tester's own port did not transmit.
     pub(crate) not_transmitted_frames: u64,
     /// What was read of the DUT for it.
     pub(crate) dut: DutReading,
@@ -181,6 +186,11 @@ impl BlockLog {
                 competing_s: competing_s(takers, &samples),
                 alone_s: time_s,
                 alone_frames: forwarded_frames,
+            }),
+            load: Some(SliceLoad {
+                regime: self.regime,
+                intended_pps: slice.intended_pps,
+                taken_frames: slice.taken_frames,
             }),
         };
         let since_start = Duration::from_secs_f64(record.start_s);
@@ -316,6 +326,13 @@ pub(crate) fn load_of(
     })
 }
 
+/// Frames that were meant to be offered in a trial's slices; none where nobody asked for a number.
+fn intended_frames(slices: &[&SliceRecord]) -> Option<f64> {
+    let intended = slices.iter();
+    let intended = intended.map(|slice| Some(slice.load?.intended_pps? * slice.time_s));
+    intended.sum()
+}
+
 /// For which part of a trial's slices the load had its CPUs to itself; none where nobody could tell.
 fn alone_ratio(slices: &[&SliceRecord]) -> Option<f64> {
     let alone = slices.iter().map(|slice| Some(slice.contention?.alone_s));
@@ -436,6 +453,7 @@ fn trials(
                 (basis != RateBasis::Undisturbed)
                     .then(|| alone_ratio(&own))
                     .flatten(),
+                intended_frames(&own),
                 asked,
             ));
             trials.push(trial);

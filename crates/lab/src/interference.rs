@@ -195,6 +195,7 @@ mod tests {
             steal_s: 0.0,
             switch_s: 0.0,
             contention: None,
+            load: None,
         }
     }
 

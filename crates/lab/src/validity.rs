@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use crate::cpu_account::Taken;
 use fwdlab_model::record::{ALONE_RATIO_MIN, stall_bound_s};
 use fwdlab_model::{
-    AddressFamily, Competitor, Conservation, DutReading, InvalidReason, LoadRegime, Resolved,
-    TrialRecord,
+    Competitor, Conservation, DutReading, InvalidReason, LoadRegime, Resolved, TrialRecord,
 };
 use fwdlab_stats::as_f64;
 
@@ -37,8 +36,6 @@ const CHECKS_PER_FLOW_MIN: u64 = 20;
 #[derive(Clone, Debug)]
 pub(crate) struct AskedLoad {
     pub(crate) regime: LoadRegime,
-    /// Frames a second, where so many are asked for.
-    pub(crate) intended_pps: BTreeMap<AddressFamily, f64>,
     /// Frames that nobody can account for, as a part of those offered, that a block may have.
     pub(crate) unaccounted_ratio_max: f64,
 }
@@ -46,15 +43,8 @@ pub(crate) struct AskedLoad {
 impl AskedLoad {
     /// That of the experiment.
     pub(crate) fn of(resolved: &Resolved) -> Self {
-        let traffic = &resolved.traffic;
-        #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
-        let intended_pps = traffic.load.intended_pps().map(|pps| pps as f64);
-        let families = traffic.families.iter();
         Self {
-            regime: traffic.load.regime(),
-            intended_pps: families
-                .filter_map(|&family| Some((family, intended_pps?)))
-                .collect(),
+            regime: resolved.traffic.load.regime(),
             unaccounted_ratio_max: 0.0,
         }
     }
@@ -126,6 +116,7 @@ pub(crate) fn of_trial(
     usual_calibration_ns: f64,
     slice_s: f64,
     alone_ratio: Option<f64>,
+    intended_frames: Option<f64>,
     asked: &AskedLoad,
 ) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
@@ -161,9 +152,8 @@ pub(crate) fn of_trial(
     if asked.regime == LoadRegime::Overload && trial.dut.dropped_frames() == 0 {
         reasons.push(InvalidReason::GeneratorLimited);
     }
-    if let Some(pps) = asked.intended_pps.get(&trial.family) {
-        #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-        let ratio = trial.offered_frames as f64 / (pps * trial.measured_s);
+    if let Some(intended_frames) = intended_frames {
+        let ratio = as_f64(trial.offered_frames) / intended_frames;
         let bound = match asked.regime {
             LoadRegime::Overload => OVERLOAD_RATIO_MIN,
             LoadRegime::Paced | LoadRegime::SelfClocked => LOAD_RATIO_MIN,
@@ -194,7 +184,7 @@ fn names(competitors: &[Competitor]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_model::{SCHEMA_VERSION, VariantName, Verification};
+    use fwdlab_model::{AddressFamily, SCHEMA_VERSION, VariantName, Verification};
 
     fn trial() -> TrialRecord {
         TrialRecord {
@@ -224,17 +214,15 @@ mod tests {
         }
     }
 
-    fn asked(regime: LoadRegime, intended_pps: Option<f64>) -> AskedLoad {
-        let intended = intended_pps.map(|pps| (AddressFamily::Inet, pps));
+    fn asked(regime: LoadRegime) -> AskedLoad {
         AskedLoad {
             regime,
-            intended_pps: intended.into_iter().collect(),
             unaccounted_ratio_max: 0.0,
         }
     }
 
     fn paced() -> AskedLoad {
-        asked(LoadRegime::Paced, Some(100_000.0))
+        asked(LoadRegime::Paced)
     }
 
     #[test]
@@ -248,6 +236,7 @@ mod tests {
                 100.0,
                 1.0,
                 Some(ALONE_RATIO_MIN),
+                Some(100_000.0),
                 &paced()
             ),
             []
@@ -273,7 +262,8 @@ mod tests {
                 time_s: 0.1,
             })
             .into();
-        let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, &paced());
+        let intended = Some(100_000.0);
+        let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, intended, &paced());
         let reasons = judge(Some(0.03));
         assert_eq!(reasons.len(), 6);
         assert!(reasons.iter().any(|reason| reason.to_string()
@@ -285,14 +275,15 @@ mod tests {
 
     #[test]
     fn an_overload_that_drops_nothing_shows_the_generator_and_not_the_dut() {
-        let overload = asked(LoadRegime::Overload, None);
-        let judge = |trial: &TrialRecord, asked: &AskedLoad| {
+        let overload = asked(LoadRegime::Overload);
+        let judge_intended = |trial: &TrialRecord, intended, asked: &AskedLoad| {
             let evidence = TrialEvidence::default();
-            of_trial(trial, &evidence, 100.0, 1.0, None, asked)
+            of_trial(trial, &evidence, 100.0, 1.0, None, intended, asked)
         };
+        let judge = |trial: &TrialRecord, asked: &AskedLoad| judge_intended(trial, None, asked);
         let mut trial = trial();
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
-        let self_clocked = asked(LoadRegime::SelfClocked, None);
+        let self_clocked = asked(LoadRegime::SelfClocked);
         assert_eq!(judge(&trial, &self_clocked), []);
         // What the tester's own port does not take says nothing of the DUT.
         trial.not_transmitted_frames = 50_000;
@@ -300,10 +291,10 @@ mod tests {
         trial.dut.drops.insert("a full ring".into(), 1);
         assert_eq!(judge(&trial, &overload), []);
         // Where a load is intended, it may sag a little.
-        let of_intended = |part: f64| asked(LoadRegime::Overload, Some(100_000.0 / part));
-        assert_eq!(judge(&trial, &of_intended(0.91)), []);
+        let judge_part = |part: f64| judge_intended(&trial, Some(100_000.0 / part), &overload);
+        assert_eq!(judge_part(0.91), []);
         assert!(matches!(
-            judge(&trial, &of_intended(0.89))[..],
+            judge_part(0.89)[..],
             [InvalidReason::LoadShort { .. }]
         ));
     }

@@ -54,7 +54,7 @@ pub use profile::{
 pub use record::{
     AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, Environment,
     FamilyLoad, InvalidReason, LabNoise, LoadRecord, Placement, QueuePlacement, RateBasis, Record,
-    SCHEMA_VERSION, SessionRecord, SliceRecord, Tester, TrialRecord, Verification,
+    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, Tester, TrialRecord, Verification,
 };
 pub use resolve::{Files, Loaded, Read, load, load_lab, ruleset_source};
 pub use resolved::{

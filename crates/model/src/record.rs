@@ -433,7 +433,7 @@ pub struct SliceRecord {
     pub undisturbed_s: f64,
     /// Frames that reached the sink in that part.
     pub undisturbed_frames: u64,
-    /// Frames dropped, all reasons.
+    /// Frames lost, all reasons, with those that the tester did not transmit.
     pub dropped_frames: u64,
     /// The calibration loop's shortest time on the load CPU during the slice, in nanoseconds.
     pub calibration_ns: u64,
@@ -443,6 +443,20 @@ pub struct SliceRecord {
     pub switch_s: f64,
     /// What others took of the load's CPUs; none where nobody could tell.
     pub contention: Option<Contention>,
+    /// What load was meant, and how much of it came to the DUT; none in schema 1, which does not say.
+    pub load: Option<SliceLoad>,
+}
+
+/// The load that was meant for a slice, and how much of what was offered came to the DUT.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SliceLoad {
+    /// The load regime.
+    pub regime: LoadRegime,
+    /// What was asked of the generator, in frames per second; none where it sends what it can, or what the DUT takes.
+    pub intended_pps: Option<f64>,
+    /// Frames that the DUT took in: those offered, less those that the tester's own port did not transmit. A tester on
+    /// another host knows the latter of the load as a whole: they are the same part of the slice.
+    pub taken_frames: u64,
 }
 
 /// What others took of the load's CPUs in a slice, and what was left.

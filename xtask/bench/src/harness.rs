@@ -237,6 +237,7 @@ mod tests {
             steal_s: 0.0,
             switch_s: 0.01,
             contention: None,
+            load: None,
         };
         let gaps = gaps_ms(&[slice(1.0), slice(1.165), slice(1.335)]);
         assert_eq!(gaps.len(), 2);

@@ -370,6 +370,18 @@ fn invalid_trials_of_one_variant_alone_are_found() {
 }
 
 #[test]
+fn a_slice_that_took_more_than_was_offered_is_a_finding() {
+    let (codes, findings) = found(|dir: &Path| {
+        edit_lines(&dir.join("blocks/1.csv"), |lines| {
+            let mut cells: Vec<&str> = lines[2].split(',').collect();
+            cells[19] = "999999999\n";
+            lines[2] = cells.join(",");
+        });
+    });
+    assert!(codes.contains(&"L107"), "{findings:?}");
+}
+
+#[test]
 fn a_slice_that_stood_still_is_a_finding_where_its_trial_counts() {
     let stalled = |is_invalid: bool| {
         let (codes, findings) = found(|dir: &Path| {

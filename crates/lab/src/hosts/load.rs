@@ -43,6 +43,13 @@ impl SentLoad {
         self.offered_pps() * part
     }
 
+    /// Frames that the DUT took in while they were counted: what was not transmitted is known of the load as a whole.
+    pub(super) fn taken_frames(&self) -> u64 {
+        let (load, counted) = (self.sent.offered_frames, self.offered_frames);
+        let not_taken = in_proportion(self.not_transmitted_frames, as_f64(load), as_f64(counted));
+        counted.saturating_sub(not_taken)
+    }
+
     pub(super) fn forwarded_pps(&self) -> f64 {
         let [first, last] = [0, self.counted.len() - 1].map(|of| self.counted[of].forwarded_frames);
         as_f64(last - first) / self.time_s()
@@ -64,7 +71,12 @@ pub(super) fn time_s(counted: &[Counted]) -> f64 {
 
 /// How many frames there would have been in another time, at the same rate.
 pub(super) fn in_time(frames: u64, time_s: f64, other_s: f64) -> u64 {
-    if time_s <= 0.0 {
+    in_proportion(frames, time_s, other_s)
+}
+
+/// As many frames of another whole as these are of one; these, where there is no whole.
+fn in_proportion(frames: u64, whole: f64, other: f64) -> u64 {
+    if whole <= 0.0 {
         return frames;
     }
     #[expect(
@@ -72,7 +84,7 @@ pub(super) fn in_time(frames: u64, time_s: f64, other_s: f64) -> u64 {
         clippy::cast_sign_loss,
         reason = "a count of frames, not below 0"
     )]
-    let frames = (as_f64(frames) * (other_s / time_s)).round() as u64;
+    let frames = (as_f64(frames) * (other / whole)).round() as u64;
     frames
 }
 
@@ -165,6 +177,24 @@ mod tests {
         let mut all = drops([("eth1 rx_dropped", 400)]);
         account_for_not_sent(&mut all, &sent, Some(&twice));
         assert_eq!(all, drops([("eth1 rx_dropped", 400)]));
+    }
+
+    #[test]
+    fn what_was_not_transmitted_is_the_same_part_of_the_time_that_was_counted() {
+        let load = |not_transmitted_frames| SentLoad {
+            started: BootTime::now(),
+            counted: Vec::new(),
+            offered_frames: 1000,
+            sent: Sent {
+                offered_frames: 3000,
+                ..Sent::default()
+            },
+            not_transmitted_frames,
+            dropped: Drops::new(),
+        };
+        assert_eq!(load(0).taken_frames(), 1000);
+        assert_eq!(load(300).taken_frames(), 900);
+        assert_eq!(load(3000).taken_frames(), 0);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use fwdlab_model::{
     AddressFamily, DutReading, FamilyOrder, Load, NextSlice, PlannedBlock, ProfileEvery, Resolved,
     SliceRecord, SliceSource, Tester, Variant, VariantName, Verification,
 };
+use fwdlab_stats::as_f64;
 use fwdlab_sys::{BootTime, Interrupts};
 
 use super::Link;
@@ -384,6 +385,8 @@ impl<'a> Measurement<'a> {
                 switch: Duration::ZERO,
                 samples: samples.collect(),
                 offered_frames: load.offered_frames,
+                intended_pps: asked.intended_pps().map(as_f64),
+                taken_frames: load.taken_frames(),
                 // Who else runs there is not asked of a host.
                 takers: None,
                 steal_s: stolen_ratio * load.time_s(),

@@ -8,6 +8,7 @@ use fwdlab_model::{
     AddressFamily, Direction, DutReading, FamilyOrder, Load, NextSlice, Placement, ProfileEvery,
     Resolved, SliceRecord, SliceSource, Tester, Variant, VariantName,
 };
+use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, NetworkNamespace};
 use fwdlab_traffic::{
     Frames, Generator, Pace, Receivers, Scrutiny, Sender, SenderPort, TrafficError,
@@ -255,7 +256,8 @@ impl<'a> Measurement<'a> {
             let regime = self.resolved.traffic.load.regime();
             let asked = load_of(self.resolved, regime, &next.slice.traffic)?;
             load.sender.set_pace(self.pace(asked))?;
-            let slice = self.slice(family, &load, &sink, &next, settle)?;
+            let mut slice = self.slice(family, &load, &sink, &next, settle)?;
+            slice.intended_pps = asked.intended_pps().map(as_f64);
             let record = self.log.add_slice(slice);
             on_event(LabEvent::Slice(record));
             last = Some(record.clone());
@@ -387,6 +389,7 @@ impl<'a> Measurement<'a> {
             || Ok(sink.forwarded_frames()?),
             || Ok(load.sender.offered_frames()?),
         )?;
+        let offered_frames = watch.edges[1] - watch.edges[0];
         let steal_s = steal_s(cpu) - steal_before_s;
         self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
         // What waits to be checked has only so much room.
@@ -410,7 +413,9 @@ impl<'a> Measurement<'a> {
             position: next.position,
             switch: switched - switching,
             samples: watch.samples,
-            offered_frames: watch.edges[1] - watch.edges[0],
+            offered_frames,
+            intended_pps: None,
+            taken_frames: offered_frames,
             steal_s,
             not_transmitted_frames: 0,
             dut,

@@ -294,6 +294,7 @@ impl<'a> Measurement<'a> {
             self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
             let [before, after] = &watch.edges;
             let events = |edge: &Edge| events_of(&edge.counters);
+            let offered_frames = after.offered_frames - before.offered_frames;
             let slice = MeasuredSlice {
                 family: family.family,
                 variant: name,
@@ -301,7 +302,9 @@ impl<'a> Measurement<'a> {
                 position,
                 switch: switched - switching,
                 samples: watch.samples,
-                offered_frames: after.offered_frames - before.offered_frames,
+                offered_frames,
+                intended_pps: offer.intended_pps(),
+                taken_frames: offered_frames,
                 steal_s: steal_s(cpu) - steal_before_s,
                 not_transmitted_frames: 0,
                 dut: DutReading {

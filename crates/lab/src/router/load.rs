@@ -116,16 +116,10 @@ impl SettledLoad {
         })
     }
 
-    /// What is asked of the generator; where as much is offered as is taken, nobody intends a load.
+    /// The load that trials are judged by.
     pub(super) fn asked(&self) -> AskedLoad {
-        let regime = self.record.regime;
-        let families = self.record.families.iter();
         AskedLoad {
-            regime,
-            intended_pps: families
-                .filter(|_| regime != LoadRegime::SelfClocked)
-                .filter_map(|(&family, load)| Some((family, load.intended_pps?)))
-                .collect(),
+            regime: self.record.regime,
             unaccounted_ratio_max: 0.0,
         }
     }

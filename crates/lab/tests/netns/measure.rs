@@ -2,8 +2,8 @@
 
 use fwdlab_lab::{LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, Direction, InvalidReason, Load, NextSlice, PlannedBlock, PortRange,
-    SCHEMA_VERSION, SliceRecord, SliceSource, Tester, Traffic, VariantName, XdpProgram,
+    AddressFamily, Binding, Direction, InvalidReason, Load, LoadRegime, NextSlice, PlannedBlock,
+    PortRange, SCHEMA_VERSION, SliceRecord, SliceSource, Tester, Traffic, VariantName, XdpProgram,
 };
 
 use crate::rig::{
@@ -228,7 +228,12 @@ fn a_slice_has_a_pace_of_its_own_under_a_load_that_goes_on() {
             // As much as may be made up for.
             let due_frames = 20_000.0 * (slice.time_s + 0.02);
             assert!(offered_frames < due_frames * 1.01, "{tester}: {slice:?}");
+            let load = slice.load.unwrap();
+            assert_eq!(load.regime, LoadRegime::Paced);
+            assert_eq!(load.intended_pps, Some(20_000.0));
+            assert_eq!(load.taken_frames, slice.offered_frames);
         }
+        assert_eq!(outcome.slices[0].load.unwrap().intended_pps, Some(80_000.0));
     }
     let mut overload = Following {
         block: block(&resolved),

@@ -292,6 +292,7 @@ impl Synthetic {
                         steal_s: 0.0,
                         switch_s: 0.004,
                         contention: None,
+                        load: None,
                     });
                 }
                 rates.sort_by(f64::total_cmp);
