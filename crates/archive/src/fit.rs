@@ -17,10 +17,7 @@ pub(crate) fn check_trials(planned: &PlannedBlock, trials: &[TrialRecord]) -> Re
     let asked: BTreeSet<(AddressFamily, &VariantName)> = planned
         .families
         .iter()
-        .flat_map(|order| {
-            let round = order.rounds.first().into_iter().flatten();
-            round.map(|variant| (order.family, variant))
-        })
+        .flat_map(|order| order.variants().map(|variant| (order.family, variant)))
         .collect();
     let mut seen = BTreeSet::new();
     for trial in trials {
@@ -57,7 +54,7 @@ pub(crate) fn check_slices(
             .and_then(|order| order.rounds.get((slice.round as usize).checked_sub(1)?))
             .and_then(|round| round.get(slice.position as usize));
         let text = || format!("{} round {} position {}", place.0, place.1, place.2);
-        if asked != Some(&slice.variant) {
+        if asked.map(|asked| &asked.variant) != Some(&slice.variant) {
             return Err(format!(
                 "{} at {} is not in the plan",
                 slice.variant,

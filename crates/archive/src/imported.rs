@@ -11,12 +11,13 @@ use fwdlab_model::imported::{
     IMPORT_SCHEMA_VERSION, ImportedResults, ImportedRun, ImportedVariant,
 };
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::entries;
 use crate::error::{ArchiveError, Place, READ_FILE};
-use crate::input::input;
-use crate::load::{parse_json, read_json};
+use crate::input::{input, read};
+use crate::load::parse_json_up_to;
 use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, PrintedTime, imported_file};
 use crate::parallel::both;
 use crate::replacement::Replacement;
@@ -103,7 +104,7 @@ pub fn write_import(out: &Path, tree: &ArchiveTree) -> Result<ImportAccount, Arc
 
 /// What is replaced has to be an earlier import: other folders, too, have results in them.
 fn refuse_something_else(out: &Path) -> Result<(), ArchiveError> {
-    let is_earlier = match read_json::<ImportAccount>(out, &out.join(ACCOUNT)) {
+    let is_earlier = match read_import::<ImportAccount>(out, ACCOUNT) {
         Ok(_) => true,
         Err(error @ ArchiveError::NewerSchema { .. }) => return Err(error),
         Err(_) => false,
@@ -222,6 +223,13 @@ pub(crate) fn files(dir: &Path) -> [PathBuf; 2] {
     [IMPORTED, RUNS].map(|name| dir.join(name))
 }
 
+/// Reads one of an import's files, of a schema up to today's.
+fn read_import<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<T, ArchiveError> {
+    let path = dir.join(name);
+    let bytes = read(dir, &path)?;
+    parse_json_up_to(IMPORT_SCHEMA_VERSION, &Place::file(&path), &bytes)
+}
+
 /// Whether a folder holds imported results.
 #[must_use]
 pub fn is_imported(dir: &Path) -> bool {
@@ -233,16 +241,18 @@ pub fn is_imported(dir: &Path) -> bool {
 /// # Errors
 /// What cannot be read, and what is not of this form.
 pub fn load_imported(dir: &Path) -> Result<(ImportedResults, Vec<ImportedRun>), ArchiveError> {
-    let results: ImportedResults =
-        read_json(dir, &dir.join(IMPORTED)).map_err(ArchiveError::of_import)?;
+    let results: ImportedResults = read_import(dir, IMPORTED).map_err(ArchiveError::of_import)?;
     let path = dir.join(RUNS);
     let text = input(dir, &path)
         .text()
         .map_err(ArchiveError::io(&path, READ_FILE))?;
-    let runs = text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| parse_json(&Place::line(&path, index + 1), line.as_bytes()));
+    let runs = text.lines().enumerate().map(|(index, line)| {
+        parse_json_up_to(
+            IMPORT_SCHEMA_VERSION,
+            &Place::line(&path, index + 1),
+            line.as_bytes(),
+        )
+    });
     let runs = runs.collect::<Result<_, _>>();
     Ok((results, runs.map_err(ArchiveError::of_import)?))
 }
@@ -386,7 +396,7 @@ mod tests {
         let failed = write_import(out.path(), &tree);
         assert!(matches!(failed, Err(ArchiveError::Io { .. })), "{failed:?}");
         assert_eq!(names(out.path()), [FILES, ACCOUNT, RESULTS]);
-        let kept: ImportAccount = read_json(out.path(), &out.path().join(ACCOUNT)).unwrap();
+        let kept: ImportAccount = read_import(out.path(), ACCOUNT).unwrap();
         assert_eq!(kept, account);
         load_imported(&out.path().join(RESULTS)).unwrap();
     }

@@ -134,7 +134,7 @@ impl Loaded {
     /// asked for.
     #[must_use]
     pub fn regime(&self) -> LoadRegime {
-        let asked = self.resolved.traffic.regime;
+        let asked = self.resolved.traffic.load.regime();
         let settled = self
             .sessions
             .first()
@@ -372,8 +372,17 @@ pub(crate) fn read_json<T: DeserializeOwned>(dir: &Path, path: &Path) -> Result<
     parse_json(&Place::file(path), &read(dir, path)?)
 }
 
-/// Reads the version first, because a later form may lack what this one expects.
+/// A record, of a schema up to today's.
 pub(crate) fn parse_json<T: DeserializeOwned>(
+    place: &Place,
+    bytes: &[u8],
+) -> Result<T, ArchiveError> {
+    parse_json_up_to(SCHEMA_VERSION, place, bytes)
+}
+
+/// Reads the version first, because a later form may lack what this one expects.
+pub(crate) fn parse_json_up_to<T: DeserializeOwned>(
+    supported: u32,
     place: &Place,
     bytes: &[u8],
 ) -> Result<T, ArchiveError> {
@@ -383,11 +392,11 @@ pub(crate) fn parse_json<T: DeserializeOwned>(
     }
     let damaged = |error: serde_json::Error| ArchiveError::damaged(place.clone(), error);
     let Version { schema } = serde_json::from_slice(bytes).map_err(damaged)?;
-    if schema > SCHEMA_VERSION {
+    if schema > supported {
         return Err(ArchiveError::NewerSchema {
             place: place.clone(),
             schema,
-            supported: SCHEMA_VERSION,
+            supported,
         });
     }
     serde_json::from_slice(bytes).map_err(|error| {

@@ -1337,7 +1337,11 @@ mod tests {
             .unwrap()
             .dir()
             .to_owned();
-        fs::write(dir.join("resolved.json"), b"{\"schema\": 2}").unwrap();
+        fs::write(
+            dir.join("resolved.json"),
+            format!("{{\"schema\": {}}}", SCHEMA_VERSION + 1),
+        )
+        .unwrap();
         let results = open(root.path(), &Choice::default()).unwrap();
         assert!(!results.is_continued());
         let warnings = &results.loaded().warnings;
@@ -1346,7 +1350,7 @@ mod tests {
         );
         let error = Results::load(&dir).unwrap_err();
         assert!(
-            matches!(error, ArchiveError::NewerSchema { schema: 2, .. }),
+            matches!(error, ArchiveError::NewerSchema { schema: 3, .. }),
             "{error}"
         );
     }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Comparison, Conservation, Contention, CpuSamples,
-    Design, Environment, FamilyOrder, InvalidReason, Lab, Order, Placement, Plan, PlannedBlock,
-    ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION, SessionRecord,
-    SliceRecord, Traffic, TrialRecord, Variant, VariantName,
+    Design, DutReading, Environment, FamilyOrder, InvalidReason, Lab, LoadRegime, Order, Placement,
+    Plan, PlannedBlock, ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved,
+    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, Traffic, TrialRecord, Variant,
+    VariantName,
 };
 
 use crate::results::NewRun;
@@ -73,7 +74,9 @@ pub(crate) fn plan() -> Plan {
                 number,
                 families: vec![FamilyOrder {
                     family: AddressFamily::Inet,
-                    rounds: vec![variant_names(), reversed.clone()],
+                    rounds: [variant_names(), reversed.clone()]
+                        .map(|row| row.into_iter().map(Into::into).collect())
+                        .into(),
                 }],
             })
             .collect(),
@@ -155,11 +158,11 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
         .flat_map(|(round, row)| {
             (0_u32..)
                 .zip(row)
-                .map(move |(position, variant)| SliceRecord {
+                .map(move |(position, slice)| SliceRecord {
                     family: order.family,
                     round,
                     position,
-                    variant: variant.clone(),
+                    variant: slice.variant.clone(),
                     start_s: f64::from(round * 3 + position) * 0.15,
                     time_s: 0.1,
                     offered_frames: 130_001,
@@ -175,11 +178,16 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
                         alone_s: 0.098,
                         alone_frames: 117_000,
                     }),
+                    load: Some(SliceLoad {
+                        regime: LoadRegime::SelfClocked,
+                        intended_pps: None,
+                        taken_frames: 130_001,
+                    }),
                 })
         })
         .collect();
     let trials: Vec<TrialRecord> = (0_u32..)
-        .zip(&order.rounds[0])
+        .zip(order.variants())
         .map(|(position, variant)| TrialRecord {
             schema: SCHEMA_VERSION,
             session,
@@ -192,10 +200,12 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             measured_s: 0.2,
             offered_frames: 260_002,
             forwarded_frames: 240_000,
-            drops: BTreeMap::from([("nft".into(), 20_002)]),
+            not_transmitted_frames: 0,
+            dut: DutReading {
+                drops: BTreeMap::from([("nft".into(), 20_002)]),
+                ..DutReading::default()
+            },
             kernel_drop_reasons: BTreeMap::new(),
-            dut_events: BTreeMap::new(),
-            dut_cpus: Vec::new(),
             undisturbed_s: 0.18,
             observation_pps: 1_200_000.0 + f64::from(block * 10 + position) / 3.0,
             pooled_pps: 1_200_000.1,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::str::FromStr;
 
-use fwdlab_model::{AddressFamily, Contention, SliceRecord, VariantName};
+use fwdlab_model::{AddressFamily, Contention, LoadRegime, SliceLoad, SliceRecord, VariantName};
 use serde::Deserialize;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error as WordError, StrDeserializer};
@@ -14,10 +14,13 @@ use crate::error::{ArchiveError, Place};
 /// The first row of a slices file: the names of its columns.
 pub const SLICES_HEADER: &str = "family,round,position,variant,start_s,time_s,offered_frames,\
 forwarded_frames,undisturbed_s,undisturbed_frames,dropped_frames,calibration_ns,steal_s,switch_s,competing_s,\
-alone_s,alone_frames";
+alone_s,alone_frames,regime,intended_load_pps,taken_frames";
 
-/// The columns that older directories lack, with the comma before them.
-const LACKING: &str = ",competing_s,alone_s,alone_frames";
+/// The columns that schema 1 lacks, with the comma before them.
+const LOAD: &str = ",regime,intended_load_pps,taken_frames";
+
+/// The columns that directories from before somebody looked at competitors lack as well.
+const CONTENTION: &str = ",competing_s,alone_s,alone_frames";
 
 /// More than any cell has.
 const CELL_BYTES_MAX: usize = 1000;
@@ -32,7 +35,7 @@ pub fn format_slices(slices: &[SliceRecord]) -> String {
     for slice in slices {
         writeln!(
             text,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             slice.family,
             slice.round,
             slice.position,
@@ -47,7 +50,8 @@ pub fn format_slices(slices: &[SliceRecord]) -> String {
             slice.calibration_ns,
             slice.steal_s,
             slice.switch_s,
-            format_contention(slice.contention)
+            format_contention(slice.contention),
+            format_load(slice.load)
         )
         .expect("writing to memory does not fail");
     }
@@ -62,6 +66,22 @@ fn format_contention(contention: Option<Contention>) -> String {
     )
 }
 
+/// Three cells, all empty where the record does not say.
+fn format_load(load: Option<SliceLoad>) -> String {
+    load.map_or_else(
+        || ",,".to_owned(),
+        |of| {
+            let intended = of.intended_pps.map(|pps| pps.to_string());
+            format!(
+                "{},{},{}",
+                of.regime,
+                intended.unwrap_or_default(),
+                of.taken_frames
+            )
+        },
+    )
+}
+
 /// The slices of a file's text; `path` is for the errors.
 ///
 /// # Errors
@@ -69,7 +89,12 @@ fn format_contention(contention: Option<Contention>) -> String {
 pub fn parse_slices(path: &Path, text: &str) -> Result<Vec<SliceRecord>, ArchiveError> {
     let mut lines = text.lines();
     let header = lines.next().unwrap_or_default();
-    let headers = [Some(SLICES_HEADER), SLICES_HEADER.strip_suffix(LACKING)];
+    let without_load = SLICES_HEADER.strip_suffix(LOAD);
+    let headers = [
+        Some(SLICES_HEADER),
+        without_load,
+        without_load.and_then(|header| header.strip_suffix(CONTENTION)),
+    ];
     let Some(header) = headers.into_iter().flatten().find(|known| *known == header) else {
         return Err(ArchiveError::damaged(
             Place::line(path, 1),
@@ -107,6 +132,7 @@ fn parse_row(header: &'static str, row: &str) -> Result<SliceRecord, String> {
         steal_s: cells.seconds()?,
         switch_s: cells.seconds()?,
         contention: cells.contention()?,
+        load: cells.load()?,
     };
     match cells.cells.next() {
         Some(cell) if cell.len() > CELL_BYTES_MAX => Err("a cell too many".to_owned()),
@@ -140,13 +166,43 @@ impl<'a> Cells<'a> {
             .map_err(|_| format!("{name}: not a number of its kind ({cell:?})"))
     }
 
-    /// None where its cells are empty, or where the header does not have them.
-    fn contention(&mut self) -> Result<Option<Contention>, String> {
+    /// Whether the next three cells are empty, which are then passed over, or the header does not have them.
+    fn are_left_out(&mut self) -> bool {
         if self.names.clone().next().is_none() {
+            return true;
+        }
+        let are_empty = self.cells.clone().take(3).eq(["", "", ""]);
+        if are_empty {
+            self.names.by_ref().take(3).for_each(drop);
+            self.cells.by_ref().take(3).for_each(drop);
+        }
+        are_empty
+    }
+
+    fn load(&mut self) -> Result<Option<SliceLoad>, String> {
+        if self.are_left_out() {
             return Ok(None);
         }
-        if self.cells.clone().eq(["", "", ""]) {
-            self.cells.by_ref().take(3).for_each(drop);
+        Ok(Some(SliceLoad {
+            regime: self.word::<LoadRegime>()?,
+            intended_pps: self.intended_pps()?,
+            taken_frames: self.number()?,
+        }))
+    }
+
+    fn intended_pps(&mut self) -> Result<Option<f64>, String> {
+        let (name, cell) = self.next()?;
+        match cell.parse::<f64>() {
+            _ if cell.is_empty() => Ok(None),
+            Ok(number) if number.is_finite() => Ok(Some(number)),
+            _ => Err(format!(
+                "{name}: not a number of frames per second ({cell:?})"
+            )),
+        }
+    }
+
+    fn contention(&mut self) -> Result<Option<Contention>, String> {
+        if self.are_left_out() {
             return Ok(None);
         }
         Ok(Some(Contention {
@@ -187,6 +243,7 @@ mod tests {
                 finite(),
                 any::<u64>(),
                 prop::option::of((finite(), finite(), any::<u64>())),
+                prop::option::of((0..3_usize, prop::option::of(finite()), any::<u64>())),
             ),
             (any::<u64>(), any::<u64>(), finite(), finite()),
         )
@@ -214,12 +271,21 @@ mod tests {
                     alone_s: of.1,
                     alone_frames: of.2,
                 }),
+                load: undisturbed.3.map(|of| SliceLoad {
+                    regime: [
+                        LoadRegime::SelfClocked,
+                        LoadRegime::Paced,
+                        LoadRegime::Overload,
+                    ][of.0],
+                    intended_pps: of.1,
+                    taken_frames: of.2,
+                }),
             })
     }
 
     #[test]
     fn a_wrong_cell_is_named_with_its_line() {
-        let good = "inet,1,0,none,0.1,0.1,10,9,0.09,8,1,1000,0,0.01,,,";
+        let good = "inet,1,0,none,0.1,0.1,10,9,0.09,8,1,1000,0,0.01,,,,,,";
         for (row, what) in [
             ("", "family: unknown variant ``"),
             ("inet,1", "position: there is no such cell"),
@@ -245,8 +311,20 @@ mod tests {
             ),
             ("inet,-1,0,none,0,0,0,0,0,0,0,0,0,0", "round: not a number"),
             (
-                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,0.5,0.5,3,7",
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,0.5,0.5,3,,,,7",
                 "a cell too many (\"7\")",
+            ),
+            (
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,,,,swift,,1",
+                "regime: unknown variant `swift`",
+            ),
+            (
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,,,,paced,x,1",
+                "intended_load_pps: not a number",
+            ),
+            (
+                "inet,1,0,none,0,0,0,0,0,0,0,0,0,0,,,,paced,1000,",
+                "taken_frames: not a number",
             ),
         ] {
             let text = format!("{SLICES_HEADER}\n{good}\n{row}\n");
@@ -256,13 +334,16 @@ mod tests {
             assert!(message.contains(what), "{message}");
         }
         assert!(parse_slices(Path::new("x"), "").is_err());
-        // A directory from before somebody looked at competitors.
-        let header = SLICES_HEADER.strip_suffix(LACKING).unwrap();
-        let row = good.strip_suffix(",,,").unwrap();
-        let slices = parse_slices(Path::new("x"), &format!("{header}\n{row}\n")).unwrap();
-        assert_eq!(slices[0].contention, None);
-        let error = parse_slices(Path::new("x"), &format!("{header}\n{good}\n")).unwrap_err();
-        assert!(error.to_string().contains("a cell too many"), "{error}");
+        // Directories of schema 1, and from before somebody looked at competitors.
+        let (mut header, mut row) = (SLICES_HEADER, good);
+        for lacking in [LOAD, CONTENTION] {
+            header = header.strip_suffix(lacking).unwrap();
+            row = row.strip_suffix(",,,").unwrap();
+            let slices = parse_slices(Path::new("x"), &format!("{header}\n{row}\n")).unwrap();
+            assert_eq!((slices[0].contention, slices[0].load), (None, None));
+            let error = parse_slices(Path::new("x"), &format!("{header}\n{good}\n")).unwrap_err();
+            assert!(error.to_string().contains("a cell too many"), "{error}");
+        }
         assert!(parse_slices(Path::new("x"), "family,round\n").is_err());
     }
 

@@ -12,7 +12,8 @@ use clap::{
 };
 use clap_complete::Shell;
 use fwdlab_model::{
-    AddressFamily, FrameSizes, Load, PortRange, Tester, change_options, nearest, parse_flow_address,
+    AddressFamily, FrameSizes, LoadChoice, PortRange, Tester, change_options, nearest,
+    parse_flow_address,
 };
 use fwdlab_packet::MacAddress;
 use fwdlab_report::Gate;
@@ -245,7 +246,7 @@ pub(crate) struct AbArguments {
     /// What is offered: lab (as the lab has it), self-clocked, overload, packets per second, or a
     /// share of the line rate like 50%
     #[arg(long, value_name = "LOAD", default_value = "lab")]
-    pub(crate) load: Load,
+    pub(crate) load: LoadChoice,
     /// The lab to measure in; default: this machine's kernel
     #[arg(long, value_name = "FILE")]
     pub(crate) lab: Option<PathBuf>,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use fwdlab_archive::{Choice, Results, write_derived};
 use fwdlab_lab::doctor::{Finding, State, control_experiment, lab_noise, settle_ms};
 use fwdlab_lab::{BlockOutcome, Lab, MachineClaim, SETTLING_STEP};
-use fwdlab_model::{Environment, LabKind, LabNoise, LoadRegime};
+use fwdlab_model::{Environment, LabKind, LabNoise, Load};
 use fwdlab_plan::PlanRun;
 use fwdlab_report::format::duration;
 use fwdlab_sys::Interrupts;
@@ -22,9 +22,9 @@ use crate::session::{Session, Subject};
 const SWITCHES: u32 = 20;
 
 pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
-    let (lab, regime) = match &arguments.lab {
+    let (lab, load) = match &arguments.lab {
         Some(path) => fwdlab_model::load_lab(path, &Disk)?,
-        None => (fwdlab_model::Lab::netns("netns"), LoadRegime::SelfClocked),
+        None => (fwdlab_model::Lab::netns("netns"), Load::SelfClocked),
     };
     if lab.kind.is_remote() {
         // A lab that names no hosts is an answer, not a finding.
@@ -38,12 +38,12 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
     } else {
         "looking at the machine (some seconds)"
     });
-    let findings = fwdlab_lab::examine(&lab, regime, &environment, &prepared, interrupts)?;
+    let findings = fwdlab_lab::examine(&lab, load, &environment, &prepared, interrupts)?;
     let worst = findings.iter().map(|finding| finding.state).max();
     let noise = if arguments.quick || worst == Some(State::Fatal) {
         None
     } else {
-        measure(&lab, regime, &environment, arguments, interrupts)?
+        measure(&lab, load, &environment, arguments, interrupts)?
     };
     if arguments.json {
         let document = json!({ "lab": lab.name, "findings": findings, "noise": noise });
@@ -63,13 +63,13 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> anyhow::Result<Code> {
 /// find it; then how the rate settles.
 fn measure(
     lab: &fwdlab_model::Lab,
-    regime: LoadRegime,
+    load: Load,
     environment: &Environment,
     arguments: &DoctorArguments,
     interrupts: Interrupts,
 ) -> anyhow::Result<Option<LabNoise>> {
     let with_ruleset = has_switch(lab, environment);
-    let resolved = control_experiment(lab, regime, arguments.blocks, with_ruleset);
+    let resolved = control_experiment(lab, load, arguments.blocks, with_ruleset);
     let state_directory = fwdlab_lab::state_directory()?;
     let (mut open_lab, _) = Lab::open(&resolved, &state_directory, interrupts)?;
     let plan = fwdlab_plan::build(&resolved)?;

@@ -103,7 +103,7 @@ fn earlier_runs(
 ) -> anyhow::Result<Vec<Loaded>> {
     let is_alike = |other: &Resolved| {
         (&other.lab.name, other.lab.kind) == (&resolved.lab.name, resolved.lab.kind)
-            && other.traffic.regime == resolved.traffic.regime
+            && other.traffic.load.regime() == resolved.traffic.load.regime()
     };
     let mut runs = Results::earlier(results, is_alike, EARLIER_RUNS_MAX)?;
     let here = match asked {

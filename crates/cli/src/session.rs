@@ -123,6 +123,7 @@ impl Session {
             };
             let outcome = lab.measure(
                 &request.block,
+                plan_run,
                 self.record.session,
                 request.attempt,
                 &mut on_event,

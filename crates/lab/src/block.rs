@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fwdlab_model::{
-    AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, CpuUse,
-    LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION,
-    SliceRecord, Tester, TrialRecord, VariantName, Verification,
+    AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, DutReading,
+    Load, LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved,
+    SCHEMA_VERSION, SliceLoad, SliceRecord, SliceTraffic, Tester, TrialRecord, VariantName,
+    Verification,
 };
 use fwdlab_stats::as_f64;
 
 use fwdlab_sys::BootTime;
 
+use crate::LabError;
 use crate::clock::utc;
 use crate::counters::Drops;
 use crate::cpu_account::{Taken, competitors};
@@ -89,12 +91,14 @@ pub(crate) struct MeasuredSlice<'a> {
     pub(crate) offered_frames: u64,
     /// CPU time that the hypervisor took from the watched CPU.
     pub(crate) steal_s: f64,
-    /// Frames dropped inside it, by reason.
-    pub(crate) dropped: Drops,
-    /// What the DUT's mechanisms did inside it, by counter, where they count.
-    pub(crate) dut_events: BTreeMap<String, u64>,
-    /// What the DUT's CPUs did inside it, where that was watched.
-    pub(crate) dut_cpus: BTreeMap<u32, CpuTimes>,
+    /// What was asked of the generator, in frames per second, where so many were asked for.
+    pub(crate) intended_pps: Option<f64>,
+    /// Frames that the DUT took in inside it.
+    pub(crate) taken_frames: u64,
+    /// Frames offered for it that the tester's own port did not transmit.
+    pub(crate) not_transmitted_frames: u64,
+    /// What was read of the DUT for it.
+    pub(crate) dut: DutReading,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
     /// Who took time of the load's CPUs inside it; none where nobody could tell.
@@ -174,7 +178,7 @@ impl BlockLog {
             forwarded_frames,
             undisturbed_s: time_s,
             undisturbed_frames: forwarded_frames,
-            dropped_frames: slice.dropped.values().sum(),
+            dropped_frames: slice.not_transmitted_frames + slice.dut.dropped_frames(),
             calibration_ns: loops_ns.min().unwrap_or_default(),
             steal_s: slice.steal_s,
             switch_s: slice.switch.as_secs_f64(),
@@ -183,6 +187,11 @@ impl BlockLog {
                 alone_s: time_s,
                 alone_frames: forwarded_frames,
             }),
+            load: Some(SliceLoad {
+                regime: self.regime,
+                intended_pps: slice.intended_pps,
+                taken_frames: slice.taken_frames,
+            }),
         };
         let since_start = Duration::from_secs_f64(record.start_s);
         let start = self.started_utc.saturating_add(since_start);
@@ -190,15 +199,8 @@ impl BlockLog {
         if evidence.start.is_empty() {
             evidence.start = utc(start.unwrap_or(jiff::Timestamp::MAX));
         }
-        for (reason, frames) in slice.dropped {
-            *evidence.drops.entry(reason).or_default() += frames;
-        }
-        for (event, times) in slice.dut_events {
-            *evidence.dut_events.entry(event).or_default() += times;
-        }
-        for (cpu, times) in slice.dut_cpus {
-            *evidence.dut_cpus.entry(cpu).or_default() += times;
-        }
+        evidence.not_transmitted_frames += slice.not_transmitted_frames;
+        evidence.dut += slice.dut;
         for (who, time) in slice.takers.into_iter().flatten() {
             *evidence.takers.entry(who).or_default() += time;
         }
@@ -301,6 +303,36 @@ impl BlockLog {
     }
 }
 
+/// The load of a slice in a block of a load regime.
+///
+/// # Errors
+/// `UnknownTraffic`; `OtherRegime` where the block is not of the slice's regime. What the lab itself offers instead of the
+/// experiment's load counts as that load.
+pub(crate) fn load_of(
+    resolved: &Resolved,
+    regime: LoadRegime,
+    traffic: &SliceTraffic,
+) -> Result<Load, LabError> {
+    let load = resolved.load_of(traffic);
+    let load = load.ok_or_else(|| LabError::UnknownTraffic {
+        name: traffic.name.clone().unwrap_or_default(),
+    })?;
+    if load == resolved.traffic.load || load.regime() == regime {
+        return Ok(load);
+    }
+    Err(LabError::OtherRegime {
+        asked: load.regime(),
+        regime,
+    })
+}
+
+/// Frames that were meant to be offered in a trial's slices; none where nobody asked for a number.
+fn intended_frames(slices: &[&SliceRecord]) -> Option<f64> {
+    let intended = slices.iter();
+    let intended = intended.map(|slice| Some(slice.load?.intended_pps? * slice.time_s));
+    intended.sum()
+}
+
 /// For which part of a trial's slices the load had its CPUs to itself; none where nobody could tell.
 fn alone_ratio(slices: &[&SliceRecord]) -> Option<f64> {
     let alone = slices.iter().map(|slice| Some(slice.contention?.alone_s));
@@ -326,14 +358,16 @@ fn competing_s(takers: &Taken, samples: &[Sample]) -> f64 {
 pub(crate) fn conservation(
     offered_frames: u64,
     forwarded_frames: u64,
+    not_transmitted_frames: u64,
     drops: Drops,
     foreign_frames: u64,
     verification: Verification,
 ) -> Conservation {
-    let dropped: u64 = drops.values().sum();
+    let dropped = not_transmitted_frames + drops.values().sum::<u64>();
     Conservation {
         offered_frames,
         forwarded_frames,
+        not_transmitted_frames,
         unaccounted_frames: offered_frames.cast_signed()
             - forwarded_frames.cast_signed()
             - dropped.cast_signed(),
@@ -363,7 +397,7 @@ fn trials(
             generator_stopped.get(&order.family),
             asked,
         );
-        for (position, name) in (0..).zip(&order.rounds[0]) {
+        for (position, name) in (0..).zip(order.variants()) {
             let own: Vec<_> = slices
                 .iter()
                 .filter(|slice| slice.family == order.family && &slice.variant == name)
@@ -386,10 +420,12 @@ fn trials(
                 measured_s,
                 offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
                 forwarded_frames,
-                drops: evidence.drops.clone(),
+                not_transmitted_frames: evidence.not_transmitted_frames,
+                dut: DutReading {
+                    cpus: at_work(&evidence.dut.cpus),
+                    ..evidence.dut.clone()
+                },
                 kernel_drop_reasons: evidence.kernel_drop_reasons.clone(),
-                dut_events: evidence.dut_events.clone(),
-                dut_cpus: at_work(&evidence.dut_cpus),
                 undisturbed_s: own.iter().map(|slice| slice.undisturbed_s).sum(),
                 observation_pps: fwdlab_stats::observation(
                     &counted(slices, order.family, name, basis),
@@ -417,6 +453,7 @@ fn trials(
                 (basis != RateBasis::Undisturbed)
                     .then(|| alone_ratio(&own))
                     .flatten(),
+                intended_frames(&own),
                 asked,
             ));
             trials.push(trial);
@@ -426,7 +463,7 @@ fn trials(
 }
 
 /// The CPUs that had something to do; the one that had most, where none had much.
-fn at_work(cpus: &BTreeMap<u32, CpuTimes>) -> Vec<CpuUse> {
+fn at_work(cpus: &BTreeMap<u32, CpuTimes>) -> BTreeMap<u32, CpuTimes> {
     let busy_ratio = |times: &CpuTimes| times.busy_s / times.watched_s.max(f64::MIN_POSITIVE);
     let most = cpus.values().map(busy_ratio).fold(0.0, f64::max);
     let at_least = AT_WORK_RATIO_MIN.min(most);
@@ -436,14 +473,14 @@ fn at_work(cpus: &BTreeMap<u32, CpuTimes>) -> Vec<CpuUse> {
     // The DUT counts in ticks, of which none is shorter than that.
     let milliseconds = |seconds: f64| (seconds * 1e3).round() / 1e3;
     at_work
-        .map(|(cpu, times)| CpuUse {
-            cpu: *cpu,
-            times: CpuTimes {
+        .map(|(&cpu, times)| {
+            let times = CpuTimes {
                 watched_s: milliseconds(times.watched_s),
                 busy_s: milliseconds(times.busy_s),
                 interrupts_s: milliseconds(times.interrupts_s),
                 stolen_s: milliseconds(times.stolen_s),
-            },
+            };
+            (cpu, times)
         })
         .collect()
 }

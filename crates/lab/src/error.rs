@@ -2,7 +2,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use fwdlab_model::AddressFamily;
+use fwdlab_model::{AddressFamily, LoadRegime};
 use fwdlab_sys::{NoUserNamespace, SysError};
 use fwdlab_traffic::TrafficError;
 
@@ -20,6 +20,27 @@ pub enum LabError {
         queues: u32,
         /// CPUs that this process may use.
         cpus: usize,
+    },
+
+    /// A slice under a traffic that the experiment does not have.
+    #[error(
+        "the plan asks for traffic {name:?}, which the experiment does not have; make the plan anew"
+    )]
+    UnknownTraffic {
+        /// Its name.
+        name: String,
+    },
+
+    /// A slice under a load that the lab cannot offer in this block.
+    #[error(
+        "a slice asks for a {asked} load in a block that is measured {regime}: who runs on which CPU follows from \
+         that; measure it in another experiment"
+    )]
+    OtherRegime {
+        /// The load regime of the slice.
+        asked: LoadRegime,
+        /// That of the block.
+        regime: LoadRegime,
     },
 
     /// A router that cannot be built.

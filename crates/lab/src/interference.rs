@@ -130,7 +130,7 @@ pub(crate) fn rate_basis(
         .iter()
         .map(|order| {
             let all_have_enough = |basis| {
-                let mut variants = order.rounds[0].iter();
+                let mut variants = order.variants();
                 variants.all(|name| has_enough(order.family, name, basis))
             };
             let basis = if all_have_enough(RateBasis::Undisturbed) {
@@ -195,6 +195,7 @@ mod tests {
             steal_s: 0.0,
             switch_s: 0.0,
             contention: None,
+            load: None,
         }
     }
 
@@ -247,7 +248,7 @@ mod tests {
             number: 1,
             families: vec![FamilyOrder {
                 family: FAMILY,
-                rounds: vec![names.to_vec(); 3],
+                rounds: vec![names.map(Into::into).to_vec(); 3],
             }],
         };
         let mut slices = ["a", "b"]

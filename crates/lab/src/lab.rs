@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use fwdlab_model::{
-    Environment, Hosts, LabKind, LoadRecord, LoadRegime, Placement, PlannedBlock, Resolved,
+    Environment, Hosts, LabKind, Load, LoadRecord, Placement, PlannedBlock, Resolved, SliceSource,
 };
 use fwdlab_sys::Interrupts;
 
@@ -164,35 +164,36 @@ impl Lab {
     pub fn measure(
         &mut self,
         planned: &PlannedBlock,
+        slices: &mut dyn SliceSource,
         session: u32,
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<BlockOutcome, LabError> {
         match self {
-            Self::Netns(lab) => lab.measure(planned, session, attempt, on_event),
-            Self::Router(lab) => lab.measure(planned, session, attempt, on_event),
-            Self::Hosts(lab) => lab.measure(planned, session, attempt, on_event),
+            Self::Netns(lab) => lab.measure(planned, slices, session, attempt, on_event),
+            Self::Router(lab) => lab.measure(planned, slices, session, attempt, on_event),
+            Self::Hosts(lab) => lab.measure(planned, slices, session, attempt, on_event),
         }
     }
 }
 
 /// Looks at everything of a lab that is not measured in blocks; takes some seconds.
 ///
-/// Shape: `regime` is that of the lab file; `prepared` is what [`Lab::prepare_process`] said.
+/// Shape: `load` is that of the lab file; `prepared` is what [`Lab::prepare_process`] said.
 ///
 /// # Errors
 /// `NoHosts`, `Cpu` where the lab file names a CPU that is not there, or `Interrupted`.
 pub fn examine(
     lab: &fwdlab_model::Lab,
-    regime: LoadRegime,
+    load: Load,
     environment: &Environment,
     prepared: &Result<(), LabError>,
     interrupts: Interrupts,
 ) -> Result<Vec<Finding>, LabError> {
     match lab.kind {
-        LabKind::Netns => examine_netns(lab, regime, environment, prepared),
-        LabKind::Router => examine_router(lab, regime, environment, interrupts),
-        LabKind::Ssh(system) => examine_hosts(system, lab, regime),
+        LabKind::Netns => examine_netns(lab, load, environment, prepared),
+        LabKind::Router => examine_router(lab, load, environment, interrupts),
+        LabKind::Ssh(system) => examine_hosts(system, lab, load),
     }
 }
 

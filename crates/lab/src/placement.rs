@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{LoadRegime, Placement, Resolved};
+use fwdlab_model::{Load, LoadRegime, Placement, Resolved};
 
 use crate::LabError;
 
@@ -18,10 +18,10 @@ pub(crate) fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, 
     let first = *cpus.first().unwrap_or(&0);
     let last = *cpus.last().unwrap_or(&first);
     let load_cpu = lab.load_cpu.unwrap_or(first);
-    let dut_cpu = match resolved.traffic.regime {
-        LoadRegime::SelfClocked => None,
-        LoadRegime::Paced => lab.dut_cpu,
-        LoadRegime::Overload => {
+    let dut_cpu = match resolved.traffic.load {
+        Load::SelfClocked => None,
+        Load::Paced { .. } => lab.dut_cpu,
+        Load::Overload => {
             let mut others = cpus.iter().rev().filter(|&&cpu| cpu != load_cpu);
             lab.dut_cpu.or_else(|| others.next().copied())
         }
@@ -56,7 +56,7 @@ pub(crate) fn placement(resolved: &Resolved, cpus: &[u32]) -> Result<Placement, 
 
 /// Why no variant can be measured under the experiment's load; none where they can.
 pub(crate) fn load_unavailable(resolved: &Resolved, placement: &Placement) -> Option<String> {
-    let regime = resolved.traffic.regime;
+    let regime = resolved.traffic.load.regime();
     let wants_own_cpu = regime == LoadRegime::Overload || placement.dut_cpu.is_some();
     let has_own_cpu = placement
         .dut_cpu
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    fn resolved(regime: LoadRegime) -> Resolved {
+    fn resolved(load: Load) -> Resolved {
         Resolved {
             name: "test".into(),
             question: "Impact of a test".into(),
@@ -85,7 +85,7 @@ mod tests {
             variants: Vec::new(),
             comparisons: Vec::new(),
             traffic: Traffic {
-                regime,
+                load,
                 ..Traffic::default()
             },
             design: Design {
@@ -113,17 +113,17 @@ mod tests {
 
     #[test]
     fn the_dut_has_a_cpu_of_its_own_under_overload() {
-        let place = |regime, machine: &[u32]| cpus(&placement(&resolved(regime), machine).unwrap());
-        assert_eq!(place(LoadRegime::SelfClocked, &[0, 1, 2]), (0, None, 2));
-        assert_eq!(place(LoadRegime::Paced, &[0, 1]), (0, None, 1));
-        assert_eq!(place(LoadRegime::Overload, &[0, 1, 2]), (0, Some(2), 1));
-        assert_eq!(place(LoadRegime::Overload, &[0, 1]), (0, Some(1), 0));
-        assert_eq!(place(LoadRegime::Overload, &[3]), (3, None, 3));
+        let place = |load, machine: &[u32]| cpus(&placement(&resolved(load), machine).unwrap());
+        assert_eq!(place(Load::SelfClocked, &[0, 1, 2]), (0, None, 2));
+        assert_eq!(place(Load::Paced { pps: 100_000 }, &[0, 1]), (0, None, 1));
+        assert_eq!(place(Load::Overload, &[0, 1, 2]), (0, Some(2), 1));
+        assert_eq!(place(Load::Overload, &[0, 1]), (0, Some(1), 0));
+        assert_eq!(place(Load::Overload, &[3]), (3, None, 3));
     }
 
     #[test]
     fn the_lab_file_has_the_first_word() {
-        let mut resolved = resolved(LoadRegime::Paced);
+        let mut resolved = resolved(Load::Paced { pps: 100_000 });
         resolved.lab.load_cpu = Some(2);
         resolved.lab.dut_cpu = Some(0);
         let placement = placement(&resolved, &[0, 1, 2]).unwrap();
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn one_cpu_is_not_enough_for_overload() {
-        let mut resolved = resolved(LoadRegime::Overload);
+        let mut resolved = resolved(Load::Overload);
         let reason = |resolved: &Resolved, machine: &[u32]| {
             load_unavailable(resolved, &placement(resolved, machine).unwrap())
         };
@@ -148,7 +148,7 @@ mod tests {
         );
         resolved.lab.dut_cpu = Some(0);
         assert!(reason(&resolved, &[0, 1]).is_some());
-        resolved.traffic.regime = LoadRegime::SelfClocked;
+        resolved.traffic.load = Load::SelfClocked;
         assert_eq!(reason(&resolved, &[0]), None);
     }
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use crate::cpu_account::Taken;
 use fwdlab_model::record::{ALONE_RATIO_MIN, stall_bound_s};
 use fwdlab_model::{
-    AddressFamily, Competitor, Conservation, CpuTimes, InvalidReason, LoadRegime, Resolved,
-    TrialRecord,
+    Competitor, Conservation, DutReading, InvalidReason, LoadRegime, Resolved, TrialRecord,
 };
 use fwdlab_stats::as_f64;
 
@@ -37,8 +36,6 @@ const CHECKS_PER_FLOW_MIN: u64 = 20;
 #[derive(Clone, Debug)]
 pub(crate) struct AskedLoad {
     pub(crate) regime: LoadRegime,
-    /// Frames a second, where so many are asked for.
-    pub(crate) intended_pps: BTreeMap<AddressFamily, f64>,
     /// Frames that nobody can account for, as a part of those offered, that a block may have.
     pub(crate) unaccounted_ratio_max: f64,
 }
@@ -46,15 +43,8 @@ pub(crate) struct AskedLoad {
 impl AskedLoad {
     /// That of the experiment.
     pub(crate) fn of(resolved: &Resolved) -> Self {
-        let traffic = &resolved.traffic;
-        #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
-        let intended_pps = traffic.intended_load_pps.map(|pps| pps as f64);
-        let families = traffic.families.iter();
         Self {
-            regime: traffic.regime,
-            intended_pps: families
-                .filter_map(|&family| Some((family, intended_pps?)))
-                .collect(),
+            regime: resolved.traffic.load.regime(),
             unaccounted_ratio_max: 0.0,
         }
     }
@@ -65,13 +55,12 @@ impl AskedLoad {
 pub(crate) struct TrialEvidence {
     /// Start of its first slice, UTC.
     pub(crate) start: String,
-    pub(crate) drops: BTreeMap<String, u64>,
-    /// The kernel's own, in a sample after the slices.
+    /// Frames offered that the tester's own port did not transmit.
+    pub(crate) not_transmitted_frames: u64,
+    /// What was read of the DUT in its slices.
+    pub(crate) dut: DutReading,
+    /// Frames that the DUT's kernel dropped in a sample after the slices, by the kernel's own reason.
     pub(crate) kernel_drop_reasons: BTreeMap<String, u64>,
-    /// What the DUT's mechanisms did, by counter.
-    pub(crate) dut_events: BTreeMap<String, u64>,
-    /// What the DUT's CPUs did.
-    pub(crate) dut_cpus: BTreeMap<u32, CpuTimes>,
     /// What was read back where it was not the variant's.
     pub(crate) settings_moved: Option<String>,
     /// Who took time of the load's CPUs.
@@ -127,6 +116,7 @@ pub(crate) fn of_trial(
     usual_calibration_ns: f64,
     slice_s: f64,
     alone_ratio: Option<f64>,
+    intended_frames: Option<f64>,
     asked: &AskedLoad,
 ) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
@@ -159,12 +149,11 @@ pub(crate) fn of_trial(
             bound,
         });
     }
-    if asked.regime == LoadRegime::Overload && trial.frames_dropped_behind_tester() == 0 {
+    if asked.regime == LoadRegime::Overload && trial.dut.dropped_frames() == 0 {
         reasons.push(InvalidReason::GeneratorLimited);
     }
-    if let Some(pps) = asked.intended_pps.get(&trial.family) {
-        #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
-        let ratio = trial.offered_frames as f64 / (pps * trial.measured_s);
+    if let Some(intended_frames) = intended_frames {
+        let ratio = as_f64(trial.offered_frames) / intended_frames;
         let bound = match asked.regime {
             LoadRegime::Overload => OVERLOAD_RATIO_MIN,
             LoadRegime::Paced | LoadRegime::SelfClocked => LOAD_RATIO_MIN,
@@ -195,7 +184,7 @@ fn names(competitors: &[Competitor]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fwdlab_model::{NOT_TRANSMITTED, SCHEMA_VERSION, VariantName, Verification};
+    use fwdlab_model::{AddressFamily, SCHEMA_VERSION, VariantName, Verification};
 
     fn trial() -> TrialRecord {
         TrialRecord {
@@ -210,10 +199,9 @@ mod tests {
             measured_s: 1.0,
             offered_frames: 100_000,
             forwarded_frames: 100_000,
-            drops: BTreeMap::new(),
+            not_transmitted_frames: 0,
+            dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
-            dut_events: BTreeMap::new(),
-            dut_cpus: Vec::new(),
             undisturbed_s: 1.0,
             observation_pps: 1e5,
             pooled_pps: 1e5,
@@ -226,17 +214,15 @@ mod tests {
         }
     }
 
-    fn asked(regime: LoadRegime, intended_pps: Option<f64>) -> AskedLoad {
-        let intended = intended_pps.map(|pps| (AddressFamily::Inet, pps));
+    fn asked(regime: LoadRegime) -> AskedLoad {
         AskedLoad {
             regime,
-            intended_pps: intended.into_iter().collect(),
             unaccounted_ratio_max: 0.0,
         }
     }
 
     fn paced() -> AskedLoad {
-        asked(LoadRegime::Paced, Some(100_000.0))
+        asked(LoadRegime::Paced)
     }
 
     #[test]
@@ -250,6 +236,7 @@ mod tests {
                 100.0,
                 1.0,
                 Some(ALONE_RATIO_MIN),
+                Some(100_000.0),
                 &paced()
             ),
             []
@@ -275,7 +262,8 @@ mod tests {
                 time_s: 0.1,
             })
             .into();
-        let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, &paced());
+        let intended = Some(100_000.0);
+        let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, intended, &paced());
         let reasons = judge(Some(0.03));
         assert_eq!(reasons.len(), 6);
         assert!(reasons.iter().any(|reason| reason.to_string()
@@ -287,25 +275,26 @@ mod tests {
 
     #[test]
     fn an_overload_that_drops_nothing_shows_the_generator_and_not_the_dut() {
-        let overload = asked(LoadRegime::Overload, None);
-        let judge = |trial: &TrialRecord, asked: &AskedLoad| {
+        let overload = asked(LoadRegime::Overload);
+        let judge_intended = |trial: &TrialRecord, intended, asked: &AskedLoad| {
             let evidence = TrialEvidence::default();
-            of_trial(trial, &evidence, 100.0, 1.0, None, asked)
+            of_trial(trial, &evidence, 100.0, 1.0, None, intended, asked)
         };
+        let judge = |trial: &TrialRecord, asked: &AskedLoad| judge_intended(trial, None, asked);
         let mut trial = trial();
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
-        let self_clocked = asked(LoadRegime::SelfClocked, None);
+        let self_clocked = asked(LoadRegime::SelfClocked);
         assert_eq!(judge(&trial, &self_clocked), []);
         // What the tester's own port does not take says nothing of the DUT.
-        trial.drops.insert(NOT_TRANSMITTED.into(), 50_000);
+        trial.not_transmitted_frames = 50_000;
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
-        trial.drops.insert("a full ring".into(), 1);
+        trial.dut.drops.insert("a full ring".into(), 1);
         assert_eq!(judge(&trial, &overload), []);
         // Where a load is intended, it may sag a little.
-        let of_intended = |part: f64| asked(LoadRegime::Overload, Some(100_000.0 / part));
-        assert_eq!(judge(&trial, &of_intended(0.91)), []);
+        let judge_part = |part: f64| judge_intended(&trial, Some(100_000.0 / part), &overload);
+        assert_eq!(judge_part(0.91), []);
         assert!(matches!(
-            judge(&trial, &of_intended(0.89))[..],
+            judge_part(0.89)[..],
             [InvalidReason::LoadShort { .. }]
         ));
     }

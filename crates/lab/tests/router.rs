@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, RouterLab};
 use fwdlab_model::{
     AddressFamily, Binding, Comparison, Conservation, Design, Direction, Factor, FamilyOrder,
-    InvalidReason, Knob, Lab, Level, LoadRegime, Order, PlannedBlock, ProfileEvery, Profiling,
-    Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
+    InvalidReason, Knob, Lab, Level, Load, LoadRegime, Order, PlannedBlock, ProfileEvery,
+    Profiling, Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_profile::{Folded, ProfilePair, Profiled, compare_profiles};
 use fwdlab_router::Topology;
@@ -69,7 +69,7 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
         variants,
         traffic: Traffic {
             families: FAMILIES.to_vec(),
-            regime: LoadRegime::SelfClocked,
+            load: Load::SelfClocked,
             ..Traffic::default()
         },
         design: Design {
@@ -96,14 +96,14 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
 
 /// What is offered, in the router's own words.
 fn under(
-    regime: LoadRegime,
+    load: Load,
     tester: RouterTester,
     queues: u32,
     overload_ratio: f64,
     resolved: Resolved,
 ) -> Resolved {
     let mut resolved = resolved;
-    resolved.traffic.regime = regime;
+    resolved.traffic.load = load;
     let router = resolved.lab.router.as_mut().unwrap();
     router.tester = tester;
     router.queues = queues;
@@ -113,7 +113,10 @@ fn under(
 
 /// The block of an experiment: the second round turns the order of the first around.
 fn block(resolved: &Resolved) -> PlannedBlock {
-    let names = resolved.variants.iter().map(|variant| variant.name.clone());
+    let names = resolved
+        .variants
+        .iter()
+        .map(|variant| variant.name.clone().into());
     let order: Vec<_> = names.collect();
     let reversed: Vec<_> = order.iter().rev().cloned().collect();
     let families = resolved.traffic.families.iter();
@@ -137,7 +140,9 @@ fn measure(resolved: &Resolved) -> (RouterLab, BlockOutcome) {
     let _machine = own_the_machine();
     let mut lab = open(resolved).unwrap();
     lab.settle_load(None).unwrap();
-    let outcome = lab.measure(&block(resolved), 7, 2, &mut |_| ()).unwrap();
+    let outcome = lab
+        .measure(&block(resolved), &mut block(resolved), 7, 2, &mut |_| ())
+        .unwrap();
     assert_sound(resolved, &outcome);
     (lab, outcome)
 }
@@ -152,6 +157,7 @@ fn assert_sound(resolved: &Resolved, outcome: &BlockOutcome) {
         let Conservation {
             offered_frames,
             forwarded_frames,
+            not_transmitted_frames,
             drops,
             unaccounted_frames,
             foreign_frames,
@@ -164,6 +170,7 @@ fn assert_sound(resolved: &Resolved, outcome: &BlockOutcome) {
             "{family}: {drops:?}"
         );
         assert!(*forwarded_frames > 0);
+        assert_eq!(*not_transmitted_frames, 0);
         assert_eq!(*foreign_frames, 0);
         assert!(verification.checked_frames > 0);
         assert_eq!(verification.wrong_frames, BTreeMap::new());
@@ -217,18 +224,24 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
     lab.settle_load(None).unwrap();
     let mut events = Vec::new();
     let outcome = lab
-        .measure(&block(&resolved), 7, 2, &mut |event| {
-            events.push(match event {
-                LabEvent::SetUp => "set-up",
-                LabEvent::Ready { .. } => "ready",
-                LabEvent::Slice(_) => "slice",
-                LabEvent::Profile(_) => "profile",
-                LabEvent::Boot { .. } => "boot",
-                LabEvent::FindsLoad => "finds load",
-                LabEvent::NotSentBy { .. } => "not sent by",
-                LabEvent::Again { .. } => "again",
-            });
-        })
+        .measure(
+            &block(&resolved),
+            &mut block(&resolved),
+            7,
+            2,
+            &mut |event| {
+                events.push(match event {
+                    LabEvent::SetUp => "set-up",
+                    LabEvent::Ready { .. } => "ready",
+                    LabEvent::Slice(_) => "slice",
+                    LabEvent::Profile(_) => "profile",
+                    LabEvent::Boot { .. } => "boot",
+                    LabEvent::FindsLoad => "finds load",
+                    LabEvent::NotSentBy { .. } => "not sent by",
+                    LabEvent::Again { .. } => "again",
+                });
+            },
+        )
         .unwrap();
     assert_sound(&resolved, &outcome);
 
@@ -266,7 +279,7 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
         );
     }
     for trial in &outcome.trials {
-        assert_eq!(trial.drops, BTreeMap::new());
+        assert_eq!(trial.dut.drops, BTreeMap::new());
         assert!(!is_said_of_load(trial), "{:?}", trial.invalid);
     }
     let load = lab.load();
@@ -306,8 +319,8 @@ fn the_ends_of_every_knob_are_forwarded_through_in_both_directions() {
 #[test]
 fn several_queues_take_turns_on_one_cpu() {
     let resolved = experiment(L2_PREPEND);
-    let regime = LoadRegime::SelfClocked;
-    let resolved = under(regime, RouterTester::Inline, 3, 1.25, resolved);
+    let load = Load::SelfClocked;
+    let resolved = under(load, RouterTester::Inline, 3, 1.25, resolved);
     let (lab, _) = measure(&resolved);
     for queues in lab.placement().queues.values() {
         assert_eq!(queues.len(), 3);
@@ -322,7 +335,7 @@ fn several_queues_take_turns_on_one_cpu() {
 #[test]
 fn overload_is_what_the_baseline_forwards_times_the_ratio_or_a_reason_why_not() {
     let resolved = experiment(L2_PREPEND);
-    let resolved = under(LoadRegime::Overload, RouterTester::Auto, 1, 1.25, resolved);
+    let resolved = under(Load::Overload, RouterTester::Auto, 1, 1.25, resolved);
     let (lab, _) = measure(&resolved);
     let load = lab.load();
     if cpus() < 2 {
@@ -374,17 +387,17 @@ fn a_tester_in_threads_of_its_own_loses_nothing_uncounted() {
         &[(Knob::L2Prepend, 0), (Knob::HarvestMask, 0xffff_ffff)],
     ]);
     let little = under(
-        LoadRegime::Overload,
+        Load::Overload,
         RouterTester::Threaded,
         1,
         0.01,
         resolved.clone(),
     );
-    let mut much = under(LoadRegime::Paced, RouterTester::Threaded, 1, 1.25, resolved);
-    much.traffic.intended_load_pps = Some(1_000_000_000);
+    let paced = Load::Paced { pps: 1_000_000_000 };
+    let much = under(paced, RouterTester::Threaded, 1, 1.25, resolved);
     for (resolved, is_overload) in [(little, false), (much, true)] {
         let (lab, outcome) = measure(&resolved);
-        assert_eq!(lab.load().regime, resolved.traffic.regime);
+        assert_eq!(lab.load().regime, resolved.traffic.load.regime());
         assert_eq!(lab.tester().tester, Tester::MemoryThreaded);
         let placement = lab.placement();
         assert_ne!(placement.dut_cpu.unwrap(), placement.load_cpu);
@@ -406,7 +419,7 @@ fn more_threads_than_cpus_are_refused_where_they_are_asked_for_and_else_take_tur
     let with = |tester| {
         let mut resolved = experiment(L2_PREPEND);
         resolved.design.slice_ms = 20;
-        under(LoadRegime::Overload, tester, queues, 1.25, resolved)
+        under(Load::Overload, tester, queues, 1.25, resolved)
     };
     {
         let _machine = own_the_machine();
@@ -445,8 +458,8 @@ fn more_threads_than_cpus_are_refused_where_they_are_asked_for_and_else_take_tur
 #[test]
 fn a_load_that_is_not_offered_is_not_missed() {
     let resolved = experiment(L2_PREPEND);
-    let mut resolved = under(LoadRegime::Paced, RouterTester::Inline, 1, 1.25, resolved);
-    resolved.traffic.intended_load_pps = Some(1_000_000_000);
+    let paced = Load::Paced { pps: 1_000_000_000 };
+    let resolved = under(paced, RouterTester::Inline, 1, 1.25, resolved);
     let (lab, outcome) = measure(&resolved);
     assert_eq!(lab.load().regime, LoadRegime::SelfClocked);
     assert_eq!(lab.load().instead_of, Some(LoadRegime::Paced));
@@ -470,7 +483,7 @@ fn places_that_this_machine_lacks_are_unavailable_and_say_why() {
         let variants = levels.map(|level| [(knob, level)]);
         let resolved = experiment(&[&variants[0], &variants[1]]);
         let lab = open(&under(
-            LoadRegime::SelfClocked,
+            Load::SelfClocked,
             RouterTester::Inline,
             // The tester's CPU is set aside, whoever has the others.
             cpus() - 1,
@@ -525,10 +538,12 @@ fn what_is_unavailable_is_left_out_and_the_rest_is_measured() {
         .iter_mut()
         .flat_map(|family| &mut family.rounds)
     {
-        order.retain(|name| *name == resolved.variants[0].name);
+        order.retain(|slice| slice.variant == resolved.variants[0].name);
     }
     resolved.variants.truncate(1);
-    let outcome = lab.measure(&planned, 7, 2, &mut |_| ()).unwrap();
+    let outcome = lab
+        .measure(&planned.clone(), &mut planned, 7, 2, &mut |_| ())
+        .unwrap();
     assert_sound(&resolved, &outcome);
 }
 
@@ -557,7 +572,10 @@ fn the_function_of_a_knobs_cost_is_on_top_of_the_difference() {
     assert_eq!(lab.profiles_unavailable(), None);
     lab.settle_load(None).unwrap();
     let blocks: Vec<BlockOutcome> = (1..=8)
-        .map(|_| lab.measure(&block(&resolved), 1, 1, &mut |_| ()).unwrap())
+        .map(|_| {
+            lab.measure(&block(&resolved), &mut block(&resolved), 1, 1, &mut |_| ())
+                .unwrap()
+        })
         .collect();
     let stacks: Vec<[Folded<'_>; 2]> = blocks
         .iter()

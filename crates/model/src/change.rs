@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use toml::de::DeTable;
 
 use crate::binding::LEVEL;
+use crate::load::Load;
 use crate::mechanism::{Levels, MECHANISMS, described};
 use crate::toml_text::quoted;
-use crate::traffic::{FLOWS_MAX, IMIX_WORD, Load, imix};
+use crate::traffic::{FLOWS_MAX, IMIX_WORD, LoadChoice, imix};
 use crate::traffic_text::FrameSizes;
 use crate::words::{AddressFamily, Level, safe_name};
 
@@ -430,7 +431,7 @@ pub struct Conditions {
     /// How many flows, of which [`flows`] has made sources and destinations.
     pub flows: (u32, u32),
     /// What is asked of the generator.
-    pub load: Load,
+    pub load: LoadChoice,
     /// Blocks.
     pub blocks: u32,
     /// Rounds a block.
@@ -445,10 +446,10 @@ impl Conditions {
             .map(|family| quoted(family.as_str()))
             .collect();
         let load = match self.load {
-            Load::Lab => "\"lab\"".to_owned(),
-            Load::Regime(regime) => quoted(&regime.to_string()),
-            Load::Pps(pps) => format!("{{ pps = {pps} }}"),
-            Load::LineRatePercent(percent) => format!("{{ line_rate_percent = {percent} }}"),
+            LoadChoice::Lab => "\"lab\"".to_owned(),
+            LoadChoice::Load(Load::Paced { pps }) => format!("{{ pps = {pps} }}"),
+            LoadChoice::Load(load) => quoted(&load.regime().to_string()),
+            LoadChoice::LineRatePercent(percent) => format!("{{ line_rate_percent = {percent} }}"),
         };
         let (sources, destinations) = self.flows;
         format!(

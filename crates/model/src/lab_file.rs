@@ -10,9 +10,9 @@ use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::{Reading, Table};
 use crate::hosts::{Hosts, hosts};
 use crate::kind::{LabKind, System};
+use crate::load::Load;
 use crate::mechanism::{self, Mechanism, arguments};
 use crate::resolved::{Notify, RouterLab, RouterTester};
-use crate::words::LoadRegime;
 
 pub(crate) const FILE_KEYS: &[&str] = &[
     "kind",
@@ -51,9 +51,9 @@ pub(crate) const ROUTER_TESTERS: &[(&str, RouterTester)] = &[
     ("threaded", RouterTester::Threaded),
 ];
 /// A paced load has a number, which is the experiment's to give.
-pub(crate) const REGIMES: &[(&str, LoadRegime)] = &[
-    ("self-clocked", LoadRegime::SelfClocked),
-    ("overload", LoadRegime::Overload),
+pub(crate) const REGIMES: &[(&str, Load)] = &[
+    ("self-clocked", Load::SelfClocked),
+    ("overload", Load::Overload),
 ];
 /// From a serial line to the fastest Ethernet there is a standard for (IEEE 802.3df and 802.3dj).
 pub(crate) const LINK_GBPS: RangeInclusive<f64> = 0.001..=1600.0;
@@ -71,7 +71,7 @@ pub(crate) struct LabFile {
     pub(crate) description: Option<String>,
     pub(crate) kind: LabKind,
     /// How the load relates to what the DUT can forward, unless the experiment says.
-    pub(crate) regime: LoadRegime,
+    pub(crate) load: Load,
     pub(crate) link_gbps: Option<f64>,
     pub(crate) load_cpu: Option<u32>,
     pub(crate) dut_cpu: Option<u32>,
@@ -106,7 +106,7 @@ impl LabFile {
             .required(reading, "kind")
             .and_then(|value| reading.word(value, "`kind`", KINDS));
         let description = file.line(reading, "description").map(Spanned::into_inner);
-        let regime = regime(reading, &file, kind);
+        let load = load(reading, &file, kind);
         let link_gbps = file.number(reading, "link_gbps", LINK_GBPS);
         let placement = file.table(reading, "placement", PLACEMENT_KEYS);
         if let (Some(placement), Some(kind)) = (&placement, kind)
@@ -139,7 +139,7 @@ impl LabFile {
             source: Arc::clone(source),
             description,
             kind: kind.unwrap_or(LabKind::Netns),
-            regime,
+            load,
             link_gbps,
             load_cpu,
             dut_cpu,
@@ -153,22 +153,22 @@ impl LabFile {
 }
 
 /// Self-clocked, but where tester and DUT are hosts of their own and cannot take turns.
-fn regime(reading: &mut Reading<'_>, file: &Table<'_>, kind: Option<LabKind>) -> LoadRegime {
+fn load(reading: &mut Reading<'_>, file: &Table<'_>, kind: Option<LabKind>) -> Load {
     let is_remote = kind.is_some_and(LabKind::is_remote);
     let default = if is_remote {
-        LoadRegime::Overload
+        Load::Overload
     } else {
-        LoadRegime::SelfClocked
+        Load::SelfClocked
     };
     let Some(value) = file.value("regime") else {
         return default;
     };
-    let regime = reading.word(value, "`regime`", REGIMES);
-    if is_remote && regime == Some(LoadRegime::SelfClocked) {
+    let load = reading.word(value, "`regime`", REGIMES);
+    if is_remote && load == Some(Load::SelfClocked) {
         no_turns(reading, value.span());
         return default;
     }
-    regime.unwrap_or(default)
+    load.unwrap_or(default)
 }
 
 /// Says why a load cannot be self-clocked where tester and DUT are hosts of their own.

@@ -7,6 +7,7 @@ pub mod change;
 pub mod diagnostic;
 mod digest;
 mod document;
+mod dut_reading;
 mod experiment;
 mod factor;
 mod files;
@@ -15,6 +16,7 @@ pub mod imported;
 pub mod kind;
 mod knob;
 mod lab_file;
+mod load;
 mod mechanism;
 mod placeholder;
 pub mod plan;
@@ -30,6 +32,7 @@ mod traffic;
 mod traffic_text;
 mod variants;
 pub mod words;
+mod written_record;
 
 pub use binding::{
     Apply, Binding, CommandBinding, DutInterface, PacketFilter, TcProgram, Upload, Values,
@@ -38,6 +41,7 @@ pub use binding::{
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};
 pub use digest::{sha256, sha256_of};
+pub use dut_reading::{CpuTimes, DutReading};
 pub use experiment::{CONFIDENCE_PERCENT, THRESHOLD_PERCENT};
 pub use files::{Files, Read};
 pub use hosts::{
@@ -45,16 +49,18 @@ pub use hosts::{
 };
 pub use kind::{LabKind, System};
 pub use knob::{Knob, KnobLevels};
+pub use load::Load;
 pub use mechanism::devices;
-pub use plan::{FamilyOrder, Plan, PlannedBlock};
+pub use plan::{
+    FamilyOrder, NextSlice, Plan, PlannedBlock, PlannedSlice, SliceSource, SliceTraffic,
+};
 pub use profile::{
     CpuSamples, ProfileEvery, ProfileFault, ProfileRecord, ProfileStacks, Profiling,
 };
 pub use record::{
-    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, CpuTimes, CpuUse,
-    Environment, FamilyLoad, InvalidReason, LabNoise, LoadRecord, NOT_TRANSMITTED, Placement,
-    QueuePlacement, RateBasis, Record, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester,
-    TrialRecord, Verification,
+    AccountSource, BlockRecord, Competitor, Conservation, Contention, CpuSpeed, Environment,
+    FamilyLoad, InvalidReason, LabNoise, LoadRecord, Placement, QueuePlacement, RateBasis, Record,
+    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, Tester, TrialRecord, Verification,
 };
 pub use resolve::{Loaded, load, load_lab, ruleset_source};
 pub use resolved::{
@@ -63,6 +69,6 @@ pub use resolved::{
     Variant,
 };
 pub use toml_text::quoted;
-pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, Load, WIRE_OVERHEAD_BYTES};
+pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, LoadChoice, WIRE_OVERHEAD_BYTES};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};
 pub use words::{AddressFamily, Level, LoadRegime, VariantName};

@@ -4,18 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::dut_reading::DutReading;
 use crate::profile::ProfileRecord;
 use crate::words::{AddressFamily, LoadRegime, VariantName};
+use crate::written_record::WrittenRecord;
 
 /// Version of the records' form; readers refuse a newer one.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One line of `trials.jsonl`.
 ///
 /// The trials of a block come first and its block record last: a block without one was cut short,
 /// and its trials are superseded by the next attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "record", rename_all = "lowercase")]
+#[serde(tag = "record", rename_all = "lowercase", from = "WrittenRecord")]
 pub enum Record {
     /// One variant in one block.
     Trial(TrialRecord),
@@ -23,36 +25,9 @@ pub enum Record {
     Block(BlockRecord),
 }
 
-/// What one of the DUT's CPUs did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CpuUse {
-    /// The CPU.
-    pub cpu: u32,
-    /// Its times.
-    #[serde(flatten)]
-    pub times: CpuTimes,
-}
-
-/// What a CPU did while it was watched: a part of the slices, from the first frames of a load on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CpuTimes {
-    /// How long it was watched, in seconds.
-    pub watched_s: f64,
-    /// How long of that it was busy, interrupts included, in seconds.
-    pub busy_s: f64,
-    /// How long of that it was in interrupts, those of software included, in seconds.
-    pub interrupts_s: f64,
-    /// How long of that the hypervisor took it away, in seconds.
-    pub stolen_s: f64,
-}
-
-impl std::ops::AddAssign for CpuTimes {
-    fn add_assign(&mut self, other: Self) {
-        self.watched_s += other.watched_s;
-        self.busy_s += other.busy_s;
-        self.interrupts_s += other.interrupts_s;
-        self.stolen_s += other.stolen_s;
-    }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_none(frames: &u64) -> bool {
+    *frames == 0
 }
 
 /// One variant of one address family in one block.
@@ -80,18 +55,17 @@ pub struct TrialRecord {
     pub offered_frames: u64,
     /// Frames that reached the sink during its slices.
     pub forwarded_frames: u64,
-    /// Frames dropped during its slices, by reason.
-    pub drops: BTreeMap<String, u64>,
+    /// Frames offered that the tester's own port did not transmit: the DUT never saw them. In a lab of hosts from the
+    /// start of each slice's load to its end, as the drops are.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub not_transmitted_frames: u64,
+    /// What was read of the DUT during its slices; of its CPUs those that had something to do.
+    #[serde(flatten)]
+    pub dut: DutReading,
     /// Frames that the DUT's kernel dropped in a sample after the slices, by the kernel's own reason;
-    /// sampled where `drops` has any, and readable.
+    /// sampled where the DUT dropped any, and readable.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kernel_drop_reasons: BTreeMap<String, u64>,
-    /// What the DUT's mechanisms did during its slices, by counter: a reference router's own.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub dut_events: BTreeMap<String, u64>,
-    /// What the DUT's CPUs did during its slices, by CPU, those that had something to do; where the DUT is a host.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dut_cpus: Vec<CpuUse>,
     /// The part of `measured_s` in which nothing outside disturbed the load CPU, in seconds.
     pub undisturbed_s: f64,
     /// The observation: median over the slices of forwarded frames / slice time, on the block's
@@ -117,18 +91,7 @@ pub struct TrialRecord {
     pub invalid: Vec<InvalidReason>,
 }
 
-/// The reason among drops under which frames stand that the tester's own port did not send: the DUT never saw them.
-pub const NOT_TRANSMITTED: &str = "not transmitted by the tester";
-
 impl TrialRecord {
-    /// Frames that had left the tester and were dropped.
-    #[must_use]
-    pub fn frames_dropped_behind_tester(&self) -> u64 {
-        let behind = self.drops.iter();
-        let behind = behind.filter(|(reason, _)| *reason != NOT_TRANSMITTED);
-        behind.map(|(_, frames)| frames).sum()
-    }
-
     /// Whether it was measured in that attempt at that block.
     #[must_use]
     pub fn belongs_to(&self, block: &BlockRecord) -> bool {
@@ -176,7 +139,7 @@ pub enum AccountSource {
 pub enum InvalidReason {
     /// Frames offered and not found again, as forwarded or as a counted drop.
     Unaccounted {
-        /// Offered minus forwarded minus all drops.
+        /// Offered minus forwarded minus not transmitted minus all drops.
         frames: i64,
     },
     /// Frames that reached the sink and were not what the DUT should have sent.
@@ -423,9 +386,12 @@ pub struct Conservation {
     pub offered_frames: u64,
     /// Frames of the tester that reached the sink.
     pub forwarded_frames: u64,
+    /// Frames offered that the tester's own port did not transmit.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub not_transmitted_frames: u64,
     /// Frames dropped, by reason.
     pub drops: BTreeMap<String, u64>,
-    /// Offered minus forwarded minus drops: 0, or the block is invalid.
+    /// Offered minus forwarded minus not transmitted minus drops: 0, or the block is invalid.
     pub unaccounted_frames: i64,
     /// Frames at the sink that are not the tester's (neighbour and router discovery, MLD).
     pub foreign_frames: u64,
@@ -467,7 +433,7 @@ pub struct SliceRecord {
     pub undisturbed_s: f64,
     /// Frames that reached the sink in that part.
     pub undisturbed_frames: u64,
-    /// Frames dropped, all reasons.
+    /// Frames lost, all reasons, with those that the tester did not transmit.
     pub dropped_frames: u64,
     /// The calibration loop's shortest time on the load CPU during the slice, in nanoseconds.
     pub calibration_ns: u64,
@@ -477,6 +443,20 @@ pub struct SliceRecord {
     pub switch_s: f64,
     /// What others took of the load's CPUs; none where nobody could tell.
     pub contention: Option<Contention>,
+    /// What load was meant, and how much of it came to the DUT; none in schema 1, which does not say.
+    pub load: Option<SliceLoad>,
+}
+
+/// The load that was meant for a slice, and how much of what was offered came to the DUT.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SliceLoad {
+    /// The load regime.
+    pub regime: LoadRegime,
+    /// What was asked of the generator, in frames per second; none where it sends what it can, or what the DUT takes.
+    pub intended_pps: Option<f64>,
+    /// Frames that the DUT took in: those offered, less those that the tester's own port did not transmit. A tester on
+    /// another host knows the latter of the load as a whole: they are the same part of the slice.
+    pub taken_frames: u64,
 }
 
 /// What others took of the load's CPUs in a slice, and what was left.
@@ -822,10 +802,9 @@ mod tests {
             measured_s: 1.0,
             offered_frames: 1,
             forwarded_frames: 1,
-            drops: BTreeMap::new(),
+            not_transmitted_frames: 0,
+            dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
-            dut_events: BTreeMap::new(),
-            dut_cpus: Vec::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,

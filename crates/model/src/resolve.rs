@@ -14,10 +14,11 @@ use crate::experiment::ExperimentFile;
 use crate::factor::FactorEntry;
 use crate::files::{Read, beside, open};
 use crate::lab_file::LabFile;
+use crate::load::Load;
 use crate::references::references;
 use crate::resolved::{Design, Factor, Lab, Resolved};
 use crate::variants::{check_factors, comparisons, control, variants};
-use crate::words::{LoadRegime, safe_name};
+use crate::words::safe_name;
 
 /// More than are measured in a day; a plan holds the order of all.
 const SLICES_MAX: u64 = 2_000_000;
@@ -113,14 +114,14 @@ pub fn ruleset_source(
 ///
 /// # Errors
 /// Everything that is wrong in the file, at once.
-pub fn load_lab(path: &Path, read: Read<'_>) -> Result<(Lab, LoadRegime), Diagnostics> {
+pub fn load_lab(path: &Path, read: Read<'_>) -> Result<(Lab, Load), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let file = open(path, read, None, &mut diagnostics)
         .and_then(|source| LabFile::parse(&source, &mut diagnostics));
     match file {
         Some(file) if diagnostics.errors() == 0 => {
-            let regime = file.regime;
-            Ok((lab_of(file, BTreeMap::new()), regime))
+            let load = file.load;
+            Ok((lab_of(file, BTreeMap::new()), load))
         }
         _ => Err(diagnostics),
     }

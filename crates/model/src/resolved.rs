@@ -9,8 +9,10 @@ use crate::binding::Binding;
 use crate::digest::sha256;
 use crate::hosts::Hosts;
 use crate::kind::LabKind;
+use crate::load::Load;
+use crate::plan::SliceTraffic;
 use crate::profile::Profiling;
-use crate::words::{AddressFamily, Level, LoadRegime, VariantName};
+use crate::words::{AddressFamily, Level, VariantName};
 
 /// An experiment whose defaults, variants, comparisons and lab are all settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +64,13 @@ impl Resolved {
             factor.is_varied() && binding.is_some_and(Binding::needs_reboot)
         };
         self.factors.iter().filter(reboots).collect()
+    }
+
+    /// The load of a slice; none where its traffic has a name, and no traffic of this experiment has one.
+    #[must_use]
+    pub fn load_of(&self, traffic: &SliceTraffic) -> Option<Load> {
+        let is_named = traffic.name.is_some();
+        (!is_named).then_some(traffic.load.unwrap_or(self.traffic.load))
     }
 
     /// The variant of that name.
@@ -157,10 +166,9 @@ pub struct Traffic {
     pub first_addresses: BTreeMap<AddressFamily, FirstAddresses>,
     /// Through which of the DUT's ports the frames come in.
     pub direction: Direction,
-    /// How the load relates to what the DUT can forward.
-    pub regime: LoadRegime,
-    /// What is asked of the generator, in frames per second; only where the regime is paced.
-    pub intended_load_pps: Option<u64>,
+    /// How much of it.
+    #[serde(flatten)]
+    pub load: Load,
     /// Frames that a paced generator sends back to back; 1 is an even spacing.
     pub burst_frames: u32,
 }
@@ -185,8 +193,7 @@ impl Default for Traffic {
             destination_ports: port,
             first_addresses: BTreeMap::new(),
             direction: Direction::Forward,
-            regime: LoadRegime::SelfClocked,
-            intended_load_pps: None,
+            load: Load::SelfClocked,
             burst_frames: 1,
         }
     }

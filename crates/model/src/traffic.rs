@@ -9,9 +9,10 @@ use toml::de::DeValue;
 use crate::diagnostic::{Span, list};
 use crate::document::{Reading, Table, Value};
 use crate::lab_file::{LabFile, no_turns};
+use crate::load::Load;
 use crate::resolved::{Direction, FirstAddresses, FrameSize, PortRange, Traffic};
 use crate::traffic_text::TrafficTextError;
-use crate::words::{AddressFamily, LoadRegime};
+use crate::words::AddressFamily;
 
 pub(crate) const TRAFFIC_KEYS: &[&str] = &[
     "families",
@@ -31,10 +32,10 @@ pub(crate) const FRAME_SIZE_KEYS: &[&str] = &["bytes", "share"];
 pub(crate) const LOAD_KEYS: &[&str] = &["pps", "line_rate_percent"];
 
 /// Words for a load without a number.
-pub(crate) const LOADS: &[(&str, Load)] = &[
-    ("lab", Load::Lab),
-    ("self-clocked", Load::Regime(LoadRegime::SelfClocked)),
-    ("overload", Load::Regime(LoadRegime::Overload)),
+pub(crate) const LOADS: &[(&str, LoadChoice)] = &[
+    ("lab", LoadChoice::Lab),
+    ("self-clocked", LoadChoice::Load(Load::SelfClocked)),
+    ("overload", LoadChoice::Load(Load::Overload)),
 ];
 pub(crate) const DIRECTIONS: &[(&str, Direction)] =
     &[("forward", Direction::Forward), ("both", Direction::Both)];
@@ -73,20 +74,21 @@ pub const BURST_FRAMES: RangeInclusive<u32> = 1..=1024;
 
 /// What is asked of the generator.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Load {
+pub enum LoadChoice {
     /// What the lab declares.
     Lab,
-    /// A regime that has no number.
-    Regime(LoadRegime),
-    /// So many frames per second.
-    Pps(u64),
+    /// That load.
+    Load(Load),
     /// So much of what the lab's links carry.
     LineRatePercent(f64),
 }
 
-impl Load {
+impl LoadChoice {
     fn is_paced(self) -> bool {
-        matches!(self, Self::Pps(_) | Self::LineRatePercent(_))
+        matches!(
+            self,
+            Self::Load(Load::Paced { .. }) | Self::LineRatePercent(_)
+        )
     }
 }
 
@@ -95,7 +97,7 @@ impl Load {
 pub(crate) struct TrafficEntry {
     traffic: Traffic,
     /// Its place is the whole file where no load is given.
-    load: Spanned<Load>,
+    load: Spanned<LoadChoice>,
 }
 
 impl TrafficEntry {
@@ -106,7 +108,7 @@ impl TrafficEntry {
     /// Reads the table, notes every error in it and goes on with defaults in its place.
     pub(crate) fn read(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Self {
         let mut traffic = Traffic::default();
-        let mut load = Spanned::new(0..0, Load::Lab);
+        let mut load = Spanned::new(0..0, LoadChoice::Lab);
         let Some(table) = table else {
             return Self { traffic, load };
         };
@@ -159,16 +161,18 @@ impl TrafficEntry {
     /// The traffic in a lab; an error where the lab cannot say how much that is.
     pub(crate) fn settle(self, reading: &mut Reading<'_>, lab: &LabFile) -> Traffic {
         let Self { mut traffic, load } = self;
-        (traffic.regime, traffic.intended_load_pps) = match *load.get_ref() {
-            Load::Lab => (lab.regime, None),
-            Load::Regime(regime) => (regime, None),
-            Load::Pps(pps) => (LoadRegime::Paced, Some(pps)),
-            Load::LineRatePercent(percent) => {
+        traffic.load = match *load.get_ref() {
+            LoadChoice::Lab => lab.load,
+            LoadChoice::Load(load) => load,
+            LoadChoice::LineRatePercent(percent) => {
                 let pps = line_rate_pps(reading, &traffic, percent, &load.span(), lab);
-                (LoadRegime::Paced, pps)
+                let Some(pps) = pps else {
+                    return traffic;
+                };
+                Load::Paced { pps }
             }
         };
-        if traffic.regime == LoadRegime::SelfClocked && lab.kind.is_remote() {
+        if traffic.load == Load::SelfClocked && lab.kind.is_remote() {
             no_turns(reading, load.span());
         }
         traffic
@@ -590,7 +594,7 @@ fn check_flows(reading: &mut Reading<'_>, table: &Table<'_>, traffic: &Traffic) 
         .with_help(format!("there are at most {FLOWS_MAX} flows"));
 }
 
-fn load_of(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Load> {
+fn load_of(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<LoadChoice> {
     match value.get_ref() {
         DeValue::String(_) => reading.word(value, what, LOADS),
         DeValue::Table(_) => {
@@ -598,10 +602,10 @@ fn load_of(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<L
             match (table.value("pps"), table.value("line_rate_percent")) {
                 (Some(_), None) => table
                     .integer(reading, "pps", INTENDED_LOAD_PPS)
-                    .map(Load::Pps),
+                    .map(|pps| LoadChoice::Load(Load::Paced { pps })),
                 (None, Some(_)) => table
                     .number(reading, "line_rate_percent", LINE_RATE_PERCENT)
-                    .map(Load::LineRatePercent),
+                    .map(LoadChoice::LineRatePercent),
                 (Some(_), Some(_)) => {
                     reading.error(value.span(), "`load` is given twice, in two units");
                     None

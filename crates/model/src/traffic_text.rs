@@ -4,10 +4,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use crate::load::Load;
 use crate::resolved::{FrameSize, PortRange};
 use crate::traffic::{
-    FRAME_SIZE, FRAME_SIZES_MAX, IMIX_WORD, INTENDED_LOAD_PPS, LINE_RATE_PERCENT, LOADS, Load,
-    PORT, SHARE, imix, is_never_forwarded,
+    FRAME_SIZE, FRAME_SIZES_MAX, IMIX_WORD, INTENDED_LOAD_PPS, LINE_RATE_PERCENT, LOADS,
+    LoadChoice, PORT, SHARE, imix, is_never_forwarded,
 };
 
 /// What can be wrong with such a word.
@@ -133,7 +134,7 @@ impl fmt::Display for FrameSizes {
 }
 
 /// What is asked of the generator: as text a word, a number of frames per second, or percent of the line rate.
-impl FromStr for Load {
+impl FromStr for LoadChoice {
     type Err = TrafficTextError;
 
     fn from_str(text: &str) -> Result<Self, TrafficTextError> {
@@ -148,7 +149,7 @@ impl FromStr for Load {
             }
             None => {
                 let pps = number(text).filter(|pps| INTENDED_LOAD_PPS.contains(pps));
-                pps.map(Self::Pps)
+                pps.map(|pps| Self::Load(Load::Paced { pps }))
             }
         };
         load.ok_or(TrafficTextError::Load)

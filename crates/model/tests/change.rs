@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fwdlab_model::{
     AddressFamily, Binding, Change, ChangeError, CommandText, Conditions, Files, FrameSizes, Level,
-    Load, LoadRegime, Resolved, Values, change, change_options, load,
+    LoadChoice, LoadRegime, Resolved, Values, change, change_options, load,
 };
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ fn conditions() -> Conditions {
         families: vec![AddressFamily::Inet],
         frame_sizes: "64".parse().unwrap(),
         flows: (20, 100),
-        load: Load::Lab,
+        load: LoadChoice::Lab,
         blocks: 8,
         rounds: 10,
     }
@@ -179,7 +179,7 @@ fn a_lab_keeps_what_it_has_and_a_factor_of_the_same_name() {
     assert!(text.contains("[bind.\"xdp (2)\"]"), "{text}");
     let change = of_words("xdp", &["off", "fib"]).unwrap();
     let resolved = written(change, lab, &conditions(), &[]);
-    assert_eq!(resolved.traffic.regime, LoadRegime::Overload);
+    assert_eq!(resolved.traffic.load.regime(), LoadRegime::Overload);
     assert!(resolved.lab.bindings.contains_key("xdp (2)"));
 }
 
@@ -224,7 +224,7 @@ fn conditions_are_written_as_they_were_asked() {
     assert_eq!(traffic.families, asked.families);
     assert_eq!(FrameSizes(traffic.frame_sizes.clone()), asked.frame_sizes);
     assert_eq!(traffic.sources * traffic.destinations, 65_000);
-    assert_eq!(traffic.intended_load_pps, Some(500_000));
+    assert_eq!(traffic.load.intended_pps(), Some(500_000));
     assert_eq!((resolved.design.blocks, resolved.design.rounds), (9, 3));
 
     let asked = Conditions {
@@ -234,7 +234,7 @@ fn conditions_are_written_as_they_were_asked() {
     };
     let change = of_words("xdp", &["off", "fib"]).unwrap();
     let resolved = written(change, NETNS, &asked, &[]);
-    assert_eq!(resolved.traffic.regime, LoadRegime::Overload);
+    assert_eq!(resolved.traffic.load.regime(), LoadRegime::Overload);
     assert_eq!(resolved.traffic.frame_sizes, asked.frame_sizes.0);
 }
 

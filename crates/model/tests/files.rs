@@ -205,7 +205,7 @@ fn the_quickstart_is_what_it_says() {
     assert_eq!((design.slice_ms, design.settle_ms), (100, 50));
     assert_eq!((design.seed, design.seed_was_drawn), (7, true));
     assert_eq!(resolved.traffic.flows(), 2000);
-    assert_eq!(resolved.traffic.regime, LoadRegime::SelfClocked);
+    assert_eq!(resolved.traffic.load.regime(), LoadRegime::SelfClocked);
 
     // A binding that the experiment does not use is no part of it.
     let bound: Vec<&str> = resolved.lab.bindings.keys().map(String::as_str).collect();
@@ -352,8 +352,8 @@ fn paced_load_is_an_intended_load() {
     let traffic = small("[traffic]\nload = { pps = 100_000 }\n")
         .resolved()
         .traffic;
-    assert_eq!(traffic.regime, LoadRegime::Paced);
-    assert_eq!(traffic.intended_load_pps, Some(100_000));
+    assert_eq!(traffic.load.regime(), LoadRegime::Paced);
+    assert_eq!(traffic.load.intended_pps(), Some(100_000));
 }
 
 #[test]
@@ -365,7 +365,10 @@ fn the_load_is_the_labs_unless_the_experiment_says() {
         let resolved = small(&traffic).with("experiments/lab.toml", lab).resolved();
         assert_eq!(resolved.lab.dut_cpu, Some(3));
         assert_eq!(resolved.lab.link_gbps, Some(10.0));
-        (resolved.traffic.regime, resolved.traffic.intended_load_pps)
+        (
+            resolved.traffic.load.regime(),
+            resolved.traffic.load.intended_pps(),
+        )
     };
     assert_eq!(regime(""), (LoadRegime::Overload, None));
     assert_eq!(regime("load = \"lab\""), (LoadRegime::Overload, None));
@@ -739,7 +742,7 @@ fn a_router_is_set_by_its_knobs() {
             overload_ratio: 1.5,
         })
     );
-    assert_eq!(resolved.traffic.regime, LoadRegime::Overload);
+    assert_eq!(resolved.traffic.load.regime(), LoadRegime::Overload);
     assert_eq!(
         resolved.lab.bindings["iflib.simple_tx"],
         Binding::Knob {
@@ -758,7 +761,10 @@ fn a_router_is_set_by_its_knobs() {
     assert_ne!(defaults.hash(), resolved.hash());
     assert_eq!(small("").resolved().lab.router, None);
     let silent = Files::knobs(&ROUTER.replacen("regime = \"overload\"\n", "", 1));
-    assert_eq!(silent.resolved().traffic.regime, LoadRegime::SelfClocked);
+    assert_eq!(
+        silent.resolved().traffic.load.regime(),
+        LoadRegime::SelfClocked
+    );
 }
 
 #[test]
@@ -767,7 +773,7 @@ fn what_needs_a_reboot_has_no_rounds() {
     let resolved = files.resolved();
     assert_eq!(resolved.lab.kind, LabKind::Ssh(System::Freebsd));
     assert_eq!(resolved.lab.router, None);
-    assert_eq!(resolved.traffic.regime, LoadRegime::Overload);
+    assert_eq!(resolved.traffic.load.regime(), LoadRegime::Overload);
     let rebooting = resolved.rebooting_factors();
     let names: Vec<&str> = rebooting
         .iter()
@@ -1041,7 +1047,7 @@ fn hosts_are_part_of_a_lab_and_where_their_files_lie_is_not() {
     );
     assert_eq!(hosts.tester.cpu, Some(1));
     assert_eq!(one.hash(), other.hash());
-    assert_eq!(one.traffic.regime.to_string(), "overload");
+    assert_eq!(one.traffic.load.regime().to_string(), "overload");
 }
 
 #[test]
@@ -1460,8 +1466,8 @@ fn is_judged(files: &Files) {
             }
             assert!((1..=65_536).contains(&resolved.traffic.flows()));
             assert!(!resolved.traffic.frame_sizes.is_empty());
-            let is_paced = resolved.traffic.regime == LoadRegime::Paced;
-            assert_eq!(is_paced, resolved.traffic.intended_load_pps.is_some());
+            let is_paced = resolved.traffic.load.regime() == LoadRegime::Paced;
+            assert_eq!(is_paced, resolved.traffic.load.intended_pps().is_some());
             let json = serde_json::to_string(&resolved).expect("plain data");
             assert_eq!(
                 serde_json::from_str::<Resolved>(&json).expect("plain data"),

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_model::{
-    AddressFamily, Binding, Knob, LabKind, LoadRegime, Resolved, System, load, load_lab,
-};
+use fwdlab_model::{AddressFamily, Binding, Knob, LabKind, Load, Resolved, System, load, load_lab};
 
 const INET: &[AddressFamily] = &[AddressFamily::Inet];
 const BOTH: &[AddressFamily] = &[AddressFamily::Inet, AddressFamily::Inet6];
@@ -169,7 +167,7 @@ fn each_is_what_was_published_in_either_lab() {
                 panic!("{name}: {:?}", resolved.traffic.frame_sizes);
             };
             assert_eq!(size.bytes, 64);
-            assert_eq!(resolved.traffic.regime, LoadRegime::Overload, "{name}");
+            assert_eq!(resolved.traffic.load, Load::Overload, "{name}");
             assert!(resolved.question.starts_with("Impact of "), "{name}");
             assert!(
                 resolved.question.ends_with(" on forwarding performance"),
@@ -252,12 +250,12 @@ fn labs_of_published_experiments_say_what_they_are_made_of() {
         ("atom-c2758-t540", ["Atom C2758", "T540-CR", "n277567"]),
     ] {
         let path = repository().join(format!("labs/{lab}.toml"));
-        let (lab, regime) = load_lab(&path, &|path: &Path| fs::read_to_string(path)).unwrap();
+        let (lab, load) = load_lab(&path, &|path: &Path| fs::read_to_string(path)).unwrap();
         let description = lab.description.unwrap();
         for part in parts {
             assert!(description.contains(part), "{description}");
         }
         assert_eq!(lab.link_gbps, Some(10.0));
-        assert_eq!(regime, LoadRegime::Overload);
+        assert_eq!(load, Load::Overload);
     }
 }

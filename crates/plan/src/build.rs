@@ -221,7 +221,11 @@ pub fn build(resolved: &Resolved) -> Result<Plan, PlanError> {
                     family,
                     rounds: orders()
                         .into_iter()
-                        .map(|row| row.into_iter().map(|v| variants[v].name.clone()).collect())
+                        .map(|row| {
+                            row.into_iter()
+                                .map(|v| variants[v].name.clone().into())
+                                .collect()
+                        })
                         .collect(),
                 })
                 .collect();
@@ -236,7 +240,7 @@ pub fn build(resolved: &Resolved) -> Result<Plan, PlanError> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use fwdlab_model::{AddressFamily, Comparison, Design, Lab, Order, Traffic};
+    use fwdlab_model::{AddressFamily, Comparison, Design, Lab, Order, PlannedSlice, Traffic};
     use proptest::prelude::*;
 
     use super::*;
@@ -294,7 +298,8 @@ pub(crate) mod tests {
                     .rounds
                     .iter()
                     .map(|row| {
-                        let names: Vec<&str> = row.iter().map(VariantName::as_str).collect();
+                        let names: Vec<&str> =
+                            row.iter().map(|slice| slice.variant.as_str()).collect();
                         names.join(" ")
                     })
                     .collect();
@@ -351,7 +356,7 @@ pub(crate) mod tests {
         resolved.traffic.families.push(AddressFamily::Inet6);
         resolved.design.order = Order::InSequence;
         let plan = build(&resolved).unwrap();
-        let listed: Vec<VariantName> = (0..3).map(name).collect();
+        let listed: Vec<PlannedSlice> = (0..3).map(|number| name(number).into()).collect();
         for block in &plan.blocks {
             let families: Vec<AddressFamily> = block.families.iter().map(|f| f.family).collect();
             assert_eq!(families, resolved.traffic.families);
@@ -428,7 +433,7 @@ pub(crate) mod tests {
         let plan = build(&resolved).unwrap();
         let row = &plan.blocks[0].families[0].rounds[0];
         assert_eq!(row.len(), 3);
-        assert!(!row.contains(&name(1)));
+        assert!(!row.contains(&name(1).into()));
     }
 
     #[test]
@@ -492,7 +497,7 @@ pub(crate) mod tests {
                     for row in &order.rounds {
                         let mut row = row.clone();
                         row.sort_unstable();
-                        prop_assert!(row.into_iter().eq((0..variants).map(name)));
+                        prop_assert!(row.into_iter().eq((0..variants).map(|number| name(number).into())));
                     }
                 }
             }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::mem::{discriminant, take};
 
 use fwdlab_model::record::{Fate, fates};
-use fwdlab_model::{BlockRecord, InvalidReason, Plan, PlannedBlock, Record, TrialRecord};
+use fwdlab_model::{
+    AddressFamily, BlockRecord, InvalidReason, NextSlice, Plan, PlannedBlock, Record, SliceRecord,
+    SliceSource, TrialRecord,
+};
 
 /// How often a block is measured at most.
 pub const ATTEMPTS_MAX: u32 = 3;
@@ -256,6 +259,17 @@ impl PlanRun {
     }
 }
 
+impl SliceSource for PlanRun {
+    /// The slices of the block that [`poll_block`](Self::poll_block) asks for.
+    fn next_slice(
+        &mut self,
+        family: AddressFamily,
+        last: Option<&SliceRecord>,
+    ) -> Option<NextSlice> {
+        self.open_blocks().next()?.slice_after(family, last)
+    }
+}
+
 impl Start {
     fn note(&mut self, valid: bool, reasons: Vec<InvalidReason>) {
         let Self::Bad {
@@ -291,7 +305,7 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{AddressFamily, InvalidReason, SCHEMA_VERSION, VariantName};
+    use fwdlab_model::{DutReading, InvalidReason, PlannedSlice, SCHEMA_VERSION, VariantName};
     use proptest::prelude::*;
 
     use super::*;
@@ -308,8 +322,8 @@ mod tests {
         session: u32,
         valid: bool,
     ) -> (Vec<TrialRecord>, BlockRecord) {
-        let trials = request.block.families[0].rounds[0]
-            .iter()
+        let trials = request.block.families[0]
+            .variants()
             .map(|variant| trial(request, session, variant, valid))
             .collect();
         let block = BlockRecord {
@@ -352,10 +366,9 @@ mod tests {
             measured_s: 1.0,
             offered_frames: 1,
             forwarded_frames: 1,
-            drops: BTreeMap::new(),
+            not_transmitted_frames: 0,
+            dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
-            dut_events: BTreeMap::new(),
-            dut_cpus: Vec::new(),
             undisturbed_s: 1.0,
             observation_pps: 1.0,
             pooled_pps: 1.0,
@@ -396,6 +409,52 @@ mod tests {
         let summary = run.summary();
         assert_eq!(summary.accepted, [1, 2, 3, 4, 5, 6]);
         assert_eq!(summary.invalid_attempts, 0);
+    }
+
+    #[test]
+    fn the_slices_of_the_open_block_follow_one_another() {
+        let mut run = PlanRun::resume(build(&experiment(2, 6, 3)).unwrap(), &[]);
+        let family = AddressFamily::Inet;
+        for _ in 0..2 {
+            let request = run.poll_block().unwrap();
+            let mut last: Option<SliceRecord> = None;
+            let mut rounds: Vec<Vec<PlannedSlice>> = Vec::new();
+            while let Some(next) = run.next_slice(family, last.as_ref()) {
+                if next.position == 0 {
+                    rounds.push(Vec::new());
+                }
+                assert_eq!(next.round as usize, rounds.len());
+                let round = rounds.last_mut().unwrap();
+                assert_eq!(next.position as usize, round.len());
+                last = Some(measured(family, &next));
+                round.push(next.slice);
+            }
+            assert_eq!(rounds, request.block.families[0].rounds);
+            assert_eq!(run.next_slice(AddressFamily::Inet6, None), None);
+            let (trials, block) = outcome(&request, 1, true);
+            run.handle_outcome(&trials, &block);
+        }
+    }
+
+    fn measured(family: AddressFamily, next: &NextSlice) -> SliceRecord {
+        SliceRecord {
+            family,
+            round: next.round,
+            position: next.position,
+            variant: next.slice.variant.clone(),
+            start_s: 0.0,
+            time_s: 0.1,
+            offered_frames: 1,
+            forwarded_frames: 1,
+            undisturbed_s: 0.1,
+            undisturbed_frames: 1,
+            dropped_frames: 0,
+            calibration_ns: 1,
+            steal_s: 0.0,
+            switch_s: 0.0,
+            contention: None,
+            load: None,
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Attempt, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, CpuTimes, LoadRegime, Order, RateBasis, Record, Resolved,
+    AddressFamily, Conservation, DutReading, Load, LoadRegime, Order, RateBasis, Record, Resolved,
     SessionRecord, Tester, Traffic, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
@@ -26,6 +26,9 @@ use crate::report::{
 };
 use crate::text;
 use crate::totals::{FlowsSection, conservation_totals, load_ratios};
+
+/// Under which readers see the frames that the tester's own port did not transmit.
+const NOT_TRANSMITTED: &str = "not transmitted by the tester";
 
 /// What the slices of each address family say.
 type SliceSections = BTreeMap<AddressFamily, SlicesSection>;
@@ -100,7 +103,7 @@ impl Report {
             progress,
             lab: lab_section(loaded, session),
             traffic: Traffic {
-                regime: loaded.regime(),
+                load: measured_load(loaded),
                 ..resolved.traffic.clone()
             },
             flows: FlowsSection::new(&resolved.traffic),
@@ -484,6 +487,16 @@ fn generator_cost(loaded: &Loaded) -> BTreeMap<AddressFamily, f64> {
         .collect()
 }
 
+/// The load under which it was measured: where the lab could not offer what was asked for, DUT and generator took turns.
+fn measured_load(loaded: &Loaded) -> Load {
+    let asked = loaded.resolved.traffic.load;
+    if loaded.regime() == asked.regime() {
+        asked
+    } else {
+        Load::SelfClocked
+    }
+}
+
 fn design_section(resolved: &Resolved) -> DesignSection {
     let design = &resolved.design;
     DesignSection {
@@ -548,7 +561,7 @@ fn trial_sections(loaded: &Loaded) -> Vec<TrialSection> {
                 start: text::one_line(&trial.start),
                 forwarding_rate_pps: trial.observation_pps,
                 offered_load_pps: per_second(trial.offered_frames as f64),
-                dropped_frames: trial.drops.values().sum(),
+                dropped_frames: trial.dut.dropped_frames() + trial.not_transmitted_frames,
                 steal_percent: per_second(trial.steal_s * 100.0),
                 calibration_ratio: usual_ns
                     .map(|usual_ns| trial.calibration_ns / usual_ns)
@@ -588,17 +601,20 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
                 .iter()
                 .filter_map(|attempt| evidence::trial(attempt, &variant.name, family))
                 .collect();
+            let mut not_transmitted_frames = 0;
             for trial in &trials {
+                not_transmitted_frames += trial.not_transmitted_frames;
                 loss.offered_frames += trial.offered_frames;
                 loss.forwarded_frames += trial.forwarded_frames;
-                for (reason, dropped) in &trial.drops {
-                    *loss.drops.entry(text::one_line(reason)).or_default() += dropped;
-                }
                 for (reason, dropped) in &trial.kernel_drop_reasons {
                     let reasons = &mut loss.kernel_drop_reasons;
                     *reasons.entry(text::one_line(reason)).or_default() += dropped;
                 }
             }
+            for (reason, dropped) in dut_reading(&attempts, &variant.name, family).drops {
+                *loss.drops.entry(text::one_line(&reason)).or_default() += dropped;
+            }
+            show_not_transmitted(&mut loss.drops, not_transmitted_frames);
             loss.dropped_frames = loss.drops.values().sum();
             let dropped_percent = loss.dropped_frames as f64 / loss.offered_frames as f64 * 100.0;
             loss.dropped_percent = (loss.offered_frames > 0).then_some(dropped_percent);
@@ -612,6 +628,16 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
     if is_usual { Vec::new() } else { losses }
 }
 
+/// What was read of the DUT in all trials of a variant.
+fn dut_reading(attempts: &[&Attempt], variant: &VariantName, family: AddressFamily) -> DutReading {
+    let trials = attempts.iter();
+    let trials = trials.filter_map(|attempt| evidence::trial(attempt, variant, family));
+    trials.fold(DutReading::default(), |mut sum, trial| {
+        sum += trial.dut.clone();
+        sum
+    })
+}
+
 /// What the DUT's mechanisms did, by family and variant, where they count.
 fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
     let resolved = &loaded.resolved;
@@ -620,11 +646,8 @@ fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
     for &family in &resolved.traffic.families {
         for variant in &resolved.variants {
             let mut events: BTreeMap<String, u64> = BTreeMap::new();
-            for attempt in &attempts {
-                let trial = evidence::trial(attempt, &variant.name, family);
-                for (event, times) in trial.iter().flat_map(|trial| &trial.dut_events) {
-                    *events.entry(text::one_line(event)).or_default() += times;
-                }
+            for (event, times) in dut_reading(&attempts, &variant.name, family).events {
+                *events.entry(text::one_line(&event)).or_default() += times;
             }
             if !events.is_empty() {
                 sections.push(EventsSection::new(variant.name.clone(), family, events));
@@ -641,15 +664,9 @@ fn dut_cpus(loaded: &Loaded) -> Vec<CpusSection> {
     let mut sections = Vec::new();
     for &family in &resolved.traffic.families {
         for variant in &resolved.variants {
-            let mut sums: BTreeMap<u32, CpuTimes> = BTreeMap::new();
-            for attempt in &attempts {
-                let trial = evidence::trial(attempt, &variant.name, family);
-                for used in trial.iter().flat_map(|trial| &trial.dut_cpus) {
-                    *sums.entry(used.cpu).or_default() += used.times;
-                }
-            }
-            sums.retain(|_, times| times.watched_s > 0.0);
-            let cpus = sums.into_iter().map(|(cpu, times)| CpuSection {
+            let mut cpus = dut_reading(&attempts, &variant.name, family).cpus;
+            cpus.retain(|_, times| times.watched_s > 0.0);
+            let cpus = cpus.into_iter().map(|(cpu, times)| CpuSection {
                 cpu,
                 watched_s: times.watched_s,
                 busy_percent: times.busy_s / times.watched_s * 100.0,
@@ -681,12 +698,24 @@ fn conservation(loaded: &Loaded) -> BTreeMap<AddressFamily, Conservation> {
             }
         }
     }
+    for total in totals.values_mut() {
+        let frames = std::mem::take(&mut total.not_transmitted_frames);
+        show_not_transmitted(&mut total.drops, frames);
+    }
     totals
+}
+
+/// Readers see the frames that the tester did not transmit beside those that were dropped: they are lost as well.
+fn show_not_transmitted(drops: &mut BTreeMap<String, u64>, frames: u64) {
+    if frames > 0 {
+        *drops.entry(NOT_TRANSMITTED.to_owned()).or_default() += frames;
+    }
 }
 
 fn add(total: &mut Conservation, frames: &Conservation) {
     total.offered_frames += frames.offered_frames;
     total.forwarded_frames += frames.forwarded_frames;
+    total.not_transmitted_frames += frames.not_transmitted_frames;
     total.unaccounted_frames += frames.unaccounted_frames;
     total.foreign_frames += frames.foreign_frames;
     for (reason, dropped) in &frames.drops {

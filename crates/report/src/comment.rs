@@ -50,7 +50,7 @@ pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
             "{} of {}, {}; lab: {} ({}); seed {}; fwdlab {}",
             sentences::blocks(report),
             format::counted(report.design.rounds.into(), "round"),
-            report.traffic.regime,
+            report.traffic.load.regime(),
             sentences::lab_kind(lab.kind),
             lab.name,
             report.design.seed,

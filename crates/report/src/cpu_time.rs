@@ -87,13 +87,8 @@ pub(crate) fn rows(
 
 /// CPU time per packet in a trial, in nanoseconds; none where no CPU was watched, or none was busy.
 fn cpu_ns(trial: &TrialRecord) -> Option<f64> {
-    let watched = trial
-        .dut_cpus
-        .iter()
-        .filter(|cpu| cpu.times.watched_s > 0.0);
-    let busy_cpus: f64 = watched
-        .map(|cpu| cpu.times.busy_s / cpu.times.watched_s)
-        .sum();
+    let watched = trial.dut.cpus.values().filter(|of| of.watched_s > 0.0);
+    let busy_cpus: f64 = watched.map(|of| of.busy_s / of.watched_s).sum();
     let cpu_ns = busy_cpus / trial.pooled_pps * 1e9;
     (cpu_ns.is_finite() && cpu_ns > 0.0).then_some(cpu_ns)
 }

@@ -6,9 +6,7 @@
 //! would be no effect at all.
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{
-    AddressFamily, Comparison, LoadRegime, NOT_TRANSMITTED, SliceRecord, TrialRecord, VariantName,
-};
+use fwdlab_model::{AddressFamily, Comparison, LoadRegime, SliceRecord, TrialRecord, VariantName};
 use fwdlab_stats::{
     AdjustedEffect, ArmsCovariate, CovariateArm, Interval, SignedRank, Slice, Slope, StatsError,
     Trust, TwoSampleT, VerdictSettings, block_effect, covariate_of_arms, covariate_of_blocks,
@@ -172,11 +170,11 @@ pub(crate) fn is_carried_whole(
 
 /// Whether all that was offered in a trial came through. One that offered less than was intended is not valid.
 pub(crate) fn is_carried(trial: &TrialRecord) -> bool {
-    let lost = trial.frames_dropped_behind_tester() as f64;
+    let lost = trial.dut.dropped_frames() as f64;
     let offered = trial.offered_frames as f64;
     // Frames that are under way at the edges of slices are no loss.
     let came_through = trial.forwarded_frames as f64 >= HELD_RATIO * offered;
-    came_through && !trial.drops.contains_key(NOT_TRANSMITTED) && lost <= LOST_RATIO_MAX * offered
+    came_through && trial.not_transmitted_frames == 0 && lost <= LOST_RATIO_MAX * offered
 }
 
 /// W218 for each variant whose trials show the load, and not the DUT: under overload, all that was offered
@@ -200,8 +198,8 @@ pub(crate) fn held_by_load(
             let offered_pps = trial.offered_frames as f64 / trial.measured_s;
             // Where the tester's own port does not take all, what left it is not known for the slices alone; drops are
             // those of whole loads, and more than the slices'.
-            let dropped = trial.frames_dropped_behind_tester() as f64;
-            let is_short = trial.drops.contains_key(NOT_TRANSMITTED)
+            let dropped = trial.dut.dropped_frames() as f64;
+            let is_short = trial.not_transmitted_frames > 0
                 && dropped <= (1.0 - HELD_RATIO) * trial.forwarded_frames as f64;
             is_short || trial.observation_pps >= HELD_RATIO * offered_pps
         };

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, Binding, Comparison, Design, Factor, LabKind, LoadRegime, Order, Plan,
-    PlannedBlock, ProfileEvery, Profiling, Reference, Resolved, Traffic, Variant, VariantName,
+    AddressFamily, Binding, Comparison, Design, Factor, LabKind, Load, Order, Plan, PlannedBlock,
+    ProfileEvery, Profiling, Reference, Resolved, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{
     DETECTION_POWER, METHODS_WITH_POWER, Method, PooledSpread, PowerAnalysis, StatsError, Unit,
@@ -674,7 +674,7 @@ impl Page<'_> {
             for (round, row) in (1..).zip(&family.rounds) {
                 let numbers: Vec<String> = row
                     .iter()
-                    .map(|name| preview.number(name).to_string())
+                    .map(|slice| preview.number(&slice.variant).to_string())
                     .collect();
                 let lead = format!("  {} round {round:>2}:  ", family.family.protocol());
                 self.wrapped(&lead, &numbers.join(" "));
@@ -881,10 +881,8 @@ fn load(traffic: &Traffic) -> String {
         1 => String::new(),
         frames => format!(", {frames} frames back to back"),
     };
-    match (traffic.regime, traffic.intended_load_pps) {
-        (LoadRegime::Paced, Some(pps)) => {
-            format!("load: paced at {}{burst}", format::rate(pps as f64))
-        }
-        (regime, _) => format!("load: {regime}"),
+    match traffic.load {
+        Load::Paced { pps } => format!("load: paced at {}{burst}", format::rate(pps as f64)),
+        load => format!("load: {}", load.regime()),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, LoadRegime, System, Tester};
+use fwdlab_model::{AddressFamily, Conservation, LabKind, Load, System, Tester};
 
 use crate::factorial::FactorialRow;
 use crate::format;
@@ -146,7 +146,7 @@ impl Page<'_> {
         for sentence in report.load.iter().flat_map(sentences::settled_load) {
             self.item(&text::markdown(&sentence));
         }
-        if report.traffic.regime == LoadRegime::SelfClocked {
+        if report.traffic.load == Load::SelfClocked {
             let costs = sentences::generator_costs(report);
             self.item(&costs.map_or_else(
                 || "Generator's own cost: not measured".to_owned(),
@@ -1229,18 +1229,17 @@ fn conservation_row(
 
 pub(crate) fn load(report: &Report) -> String {
     let lab = &report.lab;
-    match (report.traffic.regime, report.traffic.intended_load_pps) {
-        (LoadRegime::SelfClocked, _) => format!(
+    match report.traffic.load {
+        Load::SelfClocked => format!(
             "Load: self-clocked: generator, DUT and sink take turns on CPU {}; the harness runs \
              on CPU {}",
             lab.load_cpu, lab.control_cpu
         ),
-        (LoadRegime::Paced, Some(pps)) => {
+        Load::Paced { pps } => {
             let pace = format::rate(pps as f64);
             format!("Load: paced at {pace}{}", own_cpu(report))
         }
-        (LoadRegime::Paced, None) => format!("Load: paced{}", own_cpu(report)),
-        (LoadRegime::Overload, _) => format!(
+        Load::Overload => format!(
             "Load: overload: the generator on CPU {} offers more than the DUT forwards{}",
             lab.load_cpu,
             own_cpu(report)

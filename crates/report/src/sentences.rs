@@ -341,7 +341,7 @@ pub(crate) fn left_out(report: &Report) -> String {
 
 /// What the table of lost frames counts, and what a loss means under this load.
 pub(crate) fn losses(report: &Report) -> String {
-    let meaning = match report.traffic.regime {
+    let meaning = match report.traffic.load.regime() {
         LoadRegime::SelfClocked => {
             "A self-clocked load loses nothing while generator, DUT and sink take turns; here some \
              variant let the DUT work at another time or on another CPU, and was sent more than it \
@@ -381,7 +381,8 @@ const LIMITING_BUSY_PERCENT: f64 = 90.0;
 pub(crate) fn dut_has_time(report: &Report) -> Option<String> {
     let cpus = report.dut_cpus.iter().flat_map(|section| &section.cpus);
     let most = cpus.map(|cpu| cpu.busy_percent).fold(0.0, f64::max);
-    let is_strange = report.traffic.regime == LoadRegime::Overload && most < LIMITING_BUSY_PERCENT;
+    let is_strange =
+        report.traffic.load.regime() == LoadRegime::Overload && most < LIMITING_BUSY_PERCENT;
     is_strange.then(|| {
         format!(
             "No CPU was busy for more than {most:.0} % of the time, though more was offered than was forwarded: what limits \

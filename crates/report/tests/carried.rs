@@ -5,7 +5,7 @@
 mod synthetic;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{CpuTimes, CpuUse, LoadRegime, NOT_TRANSMITTED};
+use fwdlab_model::{CpuTimes, Load};
 use fwdlab_report::{Gate, GateResult, Report, render};
 use synthetic::Synthetic;
 
@@ -18,8 +18,7 @@ fn paced() -> Loaded {
         ..Synthetic::default()
     }
     .loaded();
-    loaded.resolved.traffic.regime = LoadRegime::Paced;
-    loaded.resolved.traffic.intended_load_pps = Some(1_000_000);
+    loaded.resolved.traffic.load = Load::Paced { pps: 1_000_000 };
     for attempt in &mut loaded.attempts {
         for slice in &mut attempt.slices {
             slice.offered_frames = 100_000;
@@ -82,25 +81,26 @@ fn a_load_that_came_through_whole_is_no_equivalence() {
 fn one_trial_that_lost_frames_makes_it_a_measurement() {
     let mut loaded = paced();
     let trial = &mut loaded.attempts[3].trials[2];
-    trial.drops = [("full ring".to_owned(), 11)].into();
+    trial.dut.drops = [("full ring".to_owned(), 11)].into();
     assert_eq!(words(&Report::build(&loaded).unwrap()), ["equivalent"; 2]);
     // A few frames of a million are no limit.
     let trial = &mut loaded.attempts[3].trials[2];
-    trial.drops = [("full ring".to_owned(), 10)].into();
+    trial.dut.drops = [("full ring".to_owned(), 10)].into();
     assert_eq!(
         words(&Report::build(&loaded).unwrap()),
         ["not limited by the DUT"; 2]
     );
     // What the tester did not send was not offered.
     let trial = &mut loaded.attempts[3].trials[2];
-    trial.drops = [(NOT_TRANSMITTED.to_owned(), 1)].into();
+    trial.dut.drops = [].into();
+    trial.not_transmitted_frames = 1;
     assert_eq!(words(&Report::build(&loaded).unwrap()), ["equivalent"; 2]);
 }
 
 #[test]
 fn a_self_clocked_load_is_what_the_dut_lets_it_be() {
     let mut loaded = paced();
-    loaded.resolved.traffic.regime = LoadRegime::SelfClocked;
+    loaded.resolved.traffic.load = Load::SelfClocked;
     assert_eq!(words(&Report::build(&loaded).unwrap()), ["equivalent"; 2]);
 }
 
@@ -111,16 +111,16 @@ fn watched() -> Loaded {
         let noise = 1.0 + f64::from(attempt.record.block * 7 % 5) / 1000.0;
         for (number, trial) in attempt.trials.iter_mut().enumerate() {
             let share = if number == 2 { 0.24 } else { 0.2 * noise };
-            trial.dut_cpus = [0, 1]
-                .map(|cpu| CpuUse {
-                    cpu,
-                    times: CpuTimes {
+            trial.dut.cpus = [0, 1]
+                .map(|cpu| {
+                    let times = CpuTimes {
                         watched_s: 0.5,
                         busy_s: 0.5 * share,
                         ..CpuTimes::default()
-                    },
+                    };
+                    (cpu, times)
                 })
-                .to_vec();
+                .into();
         }
     }
     loaded

@@ -5,7 +5,7 @@
 mod synthetic;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, LoadRegime};
+use fwdlab_model::{AddressFamily, Load};
 use fwdlab_report::{
     Basis, CompareReport, CompareSettings, FactorialDesign, Gate, Observations, ReportError,
     Session, compare_blocks, compare_independent, compare_pairs, compare_sessions, render,
@@ -665,12 +665,12 @@ fn rates_of_the_load_are_no_verdict_on_the_device() {
     // Where one side dropped something, its rate is its own.
     assert_eq!(words(&judged([true, false])), ["different"; 2]);
 
-    let of_run_under = |regime: LoadRegime| {
+    let of_run_under = |load: Load| {
         let mut loaded = Synthetic::default().loaded();
-        loaded.resolved.traffic.regime = regime;
+        loaded.resolved.traffic.load = load;
         of_run("run", &loaded)[0].variants[0].is_carried_whole
     };
-    assert!(of_run_under(LoadRegime::Paced) && !of_run_under(LoadRegime::SelfClocked));
+    assert!(of_run_under(Load::Paced { pps: 1_000_000 }) && !of_run_under(Load::SelfClocked));
 }
 
 /// Variants of others come in any order, and some do not say their address family.
@@ -779,14 +779,14 @@ proptest! {
 /// Two runs, the second offered 3 % less; every rate follows what was offered.
 #[test]
 fn runs_that_were_offered_other_loads_are_adjusted_for() {
-    let offered = |shift: f64, regime: LoadRegime| {
+    let offered = |shift: f64, load: Load| {
         let mut loaded = Synthetic {
             variants: vec![("plain".to_owned(), 0.0)],
             control: false,
             ..Synthetic::default()
         }
         .loaded();
-        loaded.resolved.traffic.regime = regime;
+        loaded.resolved.traffic.load = load;
         for attempt in &mut loaded.attempts {
             let block = attempt.record.block;
             let more = 1.0 + (shift + f64::from(block * 3 % 8)) / 100.0;
@@ -798,12 +798,12 @@ fn runs_that_were_offered_other_loads_are_adjusted_for() {
         }
         loaded
     };
-    let compared = |regime| {
-        let (first, second) = (offered(0.0, regime), offered(-3.0, regime));
+    let compared = |load| {
+        let (first, second) = (offered(0.0, load), offered(-3.0, load));
         let sides = [of_run("a", &first), of_run("b", &second)];
         compare_sessions(&sides, &[], SETTINGS).unwrap()
     };
-    let report = compared(LoadRegime::Overload);
+    let report = compared(Load::Overload);
     assert_eq!(codes(&report), ["W215", "W217"]);
     let [row] = &report.groups[0].offered_load[..] else {
         panic!("one directory is compared")
@@ -819,7 +819,7 @@ fn runs_that_were_offered_other_loads_are_adjusted_for() {
     let text = render::compared(&report, 80, false);
     assert!(text.contains("at equal offered load"), "{text}");
 
-    let report = compared(LoadRegime::SelfClocked);
+    let report = compared(Load::SelfClocked);
     assert_eq!(codes(&report), ["W215"]);
     assert!(report.groups[0].offered_load.is_empty());
 }

@@ -12,7 +12,7 @@ use fwdlab_archive::lint::{
     BROKEN_LINK, Evidence, Finding, HOSTILE_NAME, RULES, Severity, UNKNOWN_FILE, VALUE_REPLACED,
 };
 use fwdlab_archive::{Finished, Loaded};
-use fwdlab_model::{LoadRegime, SCHEMA_VERSION, VariantName};
+use fwdlab_model::{Load, SCHEMA_VERSION, VariantName};
 use fwdlab_report::{Report, lint_report, render};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -252,13 +252,13 @@ fn warnings_that_a_verdict_may_not_be_the_duts_are_findings() {
     };
     // With one variant all that was offered under overload was forwarded, and what was offered is the outcome's.
     let mut held = finished(&two);
-    held.resolved.traffic.regime = LoadRegime::Overload;
+    held.resolved.traffic.load = Load::Overload;
     let open = held.resolved.variants[0].name.clone();
     let mut held_alone = held.clone();
     for attempt in &mut held_alone.attempts {
         for trial in &mut attempt.trials {
             if trial.variant == open {
-                trial.drops = [("full ring".to_owned(), trial.offered_frames / 100)].into();
+                trial.dut.drops = [("full ring".to_owned(), trial.offered_frames / 100)].into();
             }
         }
     }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::{ArchiveWarning, Finished, Loaded, Place, format_observation};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Binding, Competitor, CpuSpeed, CpuTimes, CpuUse, Factor, LabKind, Level,
-    LoadRegime, Order, RateBasis, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord,
-    System, Tester, TrialRecord, Upload,
+    AddressFamily, Binding, Competitor, CpuSpeed, CpuTimes, Factor, LabKind, Level, Load, Order,
+    RateBasis, Record, Reference, ReferenceData, SCHEMA_VERSION, SliceRecord, System, Tester,
+    TrialRecord, Upload,
 };
 use fwdlab_report::{Preview, Reckoned, Report, ReportError, Warning, render};
 use fwdlab_stats::ministat;
@@ -290,14 +290,14 @@ fn what_was_lost_is_told_by_variant_and_reason() {
     assert!(!render::readme(&self_clocked, "").contains("## Frames lost"));
 
     let mut loaded = Synthetic::default().loaded();
-    loaded.resolved.traffic.regime = LoadRegime::Overload;
+    loaded.resolved.traffic.load = Load::Overload;
     let filtered = loaded.resolved.variants[1].name.clone();
     let attempts = loaded.attempts.iter_mut();
     for trial in attempts.flat_map(|attempt| &mut attempt.trials) {
         let is_filtered = trial.variant == filtered;
         (trial.offered_frames, trial.forwarded_frames) =
             (1000, if is_filtered { 750 } else { 1000 });
-        trial.drops = [(
+        trial.dut.drops = [(
             "a | full ring".to_owned(),
             if is_filtered { 250 } else { 0 },
         )]
@@ -329,7 +329,7 @@ fn with_offered_load(shift_percent: f64, scatter_percent: f64, slope: f64) -> Lo
         ..Synthetic::default()
     }
     .loaded();
-    loaded.resolved.traffic.regime = LoadRegime::Overload;
+    loaded.resolved.traffic.load = Load::Overload;
     let filtered = loaded.resolved.variants[1].name.clone();
     for attempt in &mut loaded.attempts {
         // 0, 2, -1, 1, -2, 0, 2, -1: not in step with anything else.
@@ -434,7 +434,7 @@ fn an_offered_load_that_hardly_moved_tells_no_slope() {
 #[test]
 fn a_self_clocked_load_is_not_adjusted_for() {
     let mut loaded = with_offered_load(-3.0, 0.5, 1.0);
-    loaded.resolved.traffic.regime = LoadRegime::SelfClocked;
+    loaded.resolved.traffic.load = Load::SelfClocked;
     let report = Report::build(&loaded).unwrap();
     assert!(report.comparisons[0].offered_load.is_empty());
     assert!(!codes(&report).contains(&"W217"));
@@ -586,9 +586,9 @@ fn what_is_held_constant_is_said_once() {
 /// Under overload, a router that forwards all that is offered is not the limit.
 #[test]
 fn a_variant_that_is_held_by_its_load_is_warned_of() {
-    let codes_of = |regime, held_blocks: u32, ratio: f64| {
+    let codes_of = |load, held_blocks: u32, ratio: f64| {
         let mut loaded = with_offered_load(0.0, 0.0, 0.0);
-        loaded.resolved.traffic.regime = regime;
+        loaded.resolved.traffic.load = load;
         let filtered = loaded.resolved.variants[1].name.clone();
         for attempt in &mut loaded.attempts {
             let is_held = attempt.record.block <= held_blocks;
@@ -606,12 +606,12 @@ fn a_variant_that_is_held_by_its_load_is_warned_of() {
             .flat_map(|warning| warning.subjects)
             .collect::<Vec<_>>()
     };
-    assert_eq!(codes_of(LoadRegime::Overload, 0, 0.9995), [""; 0]);
-    assert_eq!(codes_of(LoadRegime::Overload, 1, 0.9995), [""; 0]);
-    assert_eq!(codes_of(LoadRegime::Overload, 2, 0.9995), ["filtered"]);
-    assert_eq!(codes_of(LoadRegime::Overload, 8, 0.998), [""; 0]);
+    assert_eq!(codes_of(Load::Overload, 0, 0.9995), [""; 0]);
+    assert_eq!(codes_of(Load::Overload, 1, 0.9995), [""; 0]);
+    assert_eq!(codes_of(Load::Overload, 2, 0.9995), ["filtered"]);
+    assert_eq!(codes_of(Load::Overload, 8, 0.998), [""; 0]);
     // To keep up is what a paced load asks for.
-    assert_eq!(codes_of(LoadRegime::Paced, 8, 0.9995), [""; 0]);
+    assert_eq!(codes_of(Load::Paced { pps: 1_000_000 }, 8, 0.9995), [""; 0]);
 }
 
 #[test]
@@ -629,7 +629,7 @@ fn what_the_mechanisms_did_stands_per_packet() {
             } else {
                 3_900
             };
-            trial.dut_events = BTreeMap::from([
+            trial.dut.events = BTreeMap::from([
                 ("received".to_owned(), 1_000_000),
                 ("forwarded".to_owned(), 1_000_000),
                 ("reclaims".to_owned(), reclaims),
@@ -654,9 +654,9 @@ fn what_the_mechanisms_did_stands_per_packet() {
 
 #[test]
 fn how_busy_the_dut_was_is_shown_and_what_limits_it() {
-    let readme = |regime: LoadRegime, busy_ratio: f64| {
+    let readme = |load: Load, busy_ratio: f64| {
         let mut loaded = Synthetic::default().loaded();
-        loaded.resolved.traffic.regime = regime;
+        loaded.resolved.traffic.load = load;
         for trial in loaded
             .attempts
             .iter_mut()
@@ -668,12 +668,9 @@ fn how_busy_the_dut_was_is_shown_and_what_limits_it() {
                 interrupts_s: trial.measured_s * busy_ratio / 2.0,
                 stolen_s: 0.0,
             };
-            trial.dut_cpus = [(0, 0.2), (3, busy_ratio)]
-                .map(|(cpu, ratio)| CpuUse {
-                    cpu,
-                    times: times(ratio),
-                })
-                .to_vec();
+            trial.dut.cpus = [(0, 0.2), (3, busy_ratio)]
+                .map(|(cpu, ratio)| (cpu, times(ratio)))
+                .into();
         }
         let report = Report::build(&loaded).expect("made-up records are sound");
         let json = render::json(&report).unwrap();
@@ -681,7 +678,7 @@ fn how_busy_the_dut_was_is_shown_and_what_limits_it() {
         render::readme(&report, "")
     };
     let limited_elsewhere = "what limits this DUT is something else than its CPUs";
-    let idle = readme(LoadRegime::Overload, 0.625);
+    let idle = readme(Load::Overload, 0.625);
     for line in [
         "## How busy the DUT was",
         "| CPU 0 | 20 % (interrupts 10 %) | 20 % (interrupts 10 %) |",
@@ -690,8 +687,8 @@ fn how_busy_the_dut_was_is_shown_and_what_limits_it() {
     ] {
         assert!(idle.contains(line), "{line}\n{idle}");
     }
-    assert!(!readme(LoadRegime::Overload, 0.97).contains(limited_elsewhere));
-    assert!(!readme(LoadRegime::Paced, 0.625).contains(limited_elsewhere));
+    assert!(!readme(Load::Overload, 0.97).contains(limited_elsewhere));
+    assert!(!readme(Load::Paced { pps: 1_000_000 }, 0.625).contains(limited_elsewhere));
     assert!(!render::readme(&report_of(&Synthetic::default()), "").contains("How busy"));
 }
 

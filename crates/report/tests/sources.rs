@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use figures::{Block, blocks, unfounded};
 use fwdlab_archive::Loaded;
 use fwdlab_model::{
-    AddressFamily, CpuTimes, CpuUse, Factor, FamilyLoad, Level, LoadRecord, LoadRegime, RateBasis,
+    AddressFamily, CpuTimes, Factor, FamilyLoad, Level, Load, LoadRecord, LoadRegime, RateBasis,
     Reference, ReferenceData,
 };
 use fwdlab_report::{Report, render};
@@ -34,7 +34,7 @@ fn overloaded() -> Loaded {
         ..Synthetic::default()
     }
     .loaded();
-    loaded.resolved.traffic.regime = LoadRegime::Overload;
+    loaded.resolved.traffic.load = Load::Overload;
     loaded.resolved.traffic.source_ports.last = loaded.resolved.traffic.source_ports.first + 3;
     for attempt in &mut loaded.attempts {
         let block = u64::from(attempt.record.block);
@@ -44,24 +44,24 @@ fn overloaded() -> Loaded {
         for trial in &mut attempt.trials {
             let dropped = 8_191 * block + u64::from(trial.order) * 77;
             trial.offered_frames += dropped;
-            trial.drops = [("full ring".to_owned(), dropped), ("ARP".to_owned(), block)].into();
+            trial.dut.drops = [("full ring".to_owned(), dropped), ("ARP".to_owned(), block)].into();
             trial.kernel_drop_reasons = [("CPU_BACKLOG".to_owned(), 7 * block)].into();
-            trial.dut_events = BTreeMap::from([
+            trial.dut.events = BTreeMap::from([
                 ("received".to_owned(), trial.forwarded_frames),
                 ("reclaims".to_owned(), trial.forwarded_frames / 37),
                 ("task drains".to_owned(), 7 * block),
             ]);
-            trial.dut_cpus = [(3, 0.61), (17, 0.83)]
-                .map(|(cpu, ratio)| CpuUse {
-                    cpu,
-                    times: CpuTimes {
+            trial.dut.cpus = [(3, 0.61), (17, 0.83)]
+                .map(|(cpu, ratio)| {
+                    let times = CpuTimes {
                         watched_s: trial.measured_s,
                         busy_s: trial.measured_s * ratio,
                         interrupts_s: trial.measured_s * ratio / 1.7,
                         stolen_s: 0.0,
-                    },
+                    };
+                    (cpu, times)
                 })
-                .to_vec();
+                .into();
         }
     }
     let family = FamilyLoad {

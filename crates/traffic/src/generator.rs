@@ -82,6 +82,8 @@ pub struct Generator {
     family: AddressFamily,
     is_bidirectional: bool,
     wake_up: WakeUp,
+    /// That of the last start, or what it was set to since.
+    pace: Pace,
 }
 
 impl Generator {
@@ -146,6 +148,7 @@ impl Generator {
             family: frames.family(),
             is_bidirectional: directions.len() > 1,
             wake_up,
+            pace: Pace::SelfClocked,
         })
     }
 
@@ -225,10 +228,21 @@ impl Generator {
     }
 
     fn prepare(&mut self, pace: Pace) -> Result<(), TrafficError> {
+        self.pace = pace;
         let state = state(self.sequence, self.family, self.is_bidirectional, pace);
         self.state
             .set(0, state, 0)
             .map_err(|error| TrafficError::bpf("setting the generator", error))
+    }
+
+    /// Sets the pace, and nothing else; to be called when no frame is made.
+    fn set_pace(&mut self, pace: Pace) -> Result<(), TrafficError> {
+        let failed = |error| TrafficError::bpf("setting the generator's pace", error);
+        let mut state = self.state.get(&0, 0).map_err(failed)?;
+        pace_of(&mut state, pace);
+        self.state.set(0, state, 0).map_err(failed)?;
+        self.pace = pace;
+        Ok(())
     }
 }
 
@@ -335,6 +349,21 @@ impl RunningGenerator {
         })
     }
 
+    /// Has it send at another pace from now on: it is held for a moment, and its counts and flows go on. Nothing where it
+    /// has that pace.
+    ///
+    /// # Errors
+    /// `NotHeld`, and when the state cannot be written.
+    pub fn set_pace(&mut self, pace: Pace) -> Result<(), TrafficError> {
+        if self.generator().pace == pace {
+            return Ok(());
+        }
+        self.hold()?;
+        let set = self.generator_mut().set_pace(pace);
+        self.release();
+        set
+    }
+
     /// Has a held generator go on.
     pub fn release(&self) {
         self.requests.release();
@@ -378,6 +407,27 @@ fn load(directions: &[&Frames], name: &'static str) -> Result<XdpProgram, Traffi
 
 /// The state of a generator that is about to send its first frame.
 fn state(sequence: Sequence, family: AddressFamily, is_bidirectional: bool, pace: Pace) -> State {
+    let is_inet6 = u32::from(family == AddressFamily::Inet6);
+    let stretch = sequence.stretch();
+    let mut state = [
+        0,
+        0,
+        0,
+        0,
+        two_words(sequence.flows(), 0),
+        0,
+        two_words(sequence.slots(), 0),
+        two_words(stretch, stretch),
+        two_words(sequence.stretches(), 0),
+        two_words(is_inet6, 0),
+        two_words(is_bidirectional.into(), 0),
+    ];
+    pace_of(&mut state, pace);
+    state
+}
+
+/// Sets what says when frames are due; the next one is due at once.
+fn pace_of(state: &mut State, pace: Pace) {
     let (gap_ns, gap_fraction, burst_frames) = match pace {
         Pace::SelfClocked => (0, 0, 1),
         Pace::Paced { pps, burst_frames } => {
@@ -386,21 +436,9 @@ fn state(sequence: Sequence, family: AddressFamily, is_bidirectional: bool, pace
             (gap_ns, gap_fraction, burst_frames)
         }
     };
-    let is_inet6 = u32::from(family == AddressFamily::Inet6);
-    let stretch = sequence.stretch();
-    [
-        0,
-        gap_ns,
-        0,
-        two_words(gap_fraction, 0),
-        two_words(sequence.flows(), 0),
-        two_words(burst_frames, 0),
-        two_words(sequence.slots(), 0),
-        two_words(stretch, stretch),
-        two_words(sequence.stretches(), 0),
-        two_words(is_inet6, 0),
-        two_words(is_bidirectional.into(), 0),
-    ]
+    (state[1], state[2]) = (gap_ns, 0);
+    state[3] = two_words(gap_fraction, 0);
+    state[5] = two_words(burst_frames, 0);
 }
 
 fn run(program: &XdpProgram, seed_frame: &[u8], frames: u32) -> Result<(), ProgramError> {

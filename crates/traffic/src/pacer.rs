@@ -27,6 +27,13 @@ impl Pacer {
         }
     }
 
+    /// Another pace from now on, with its first frame due at once; nothing where it is the same.
+    pub(crate) fn set_pace(&mut self, pace: Pace, now: Duration) {
+        if pace != self.pace {
+            *self = Self::new(pace, now);
+        }
+    }
+
     /// Frames that may be sent now.
     pub(crate) fn due_frames(&mut self, now: Duration) -> u64 {
         let Pace::Paced { pps, burst_frames } = self.pace else {
@@ -105,6 +112,19 @@ mod tests {
         pacer.sent(1);
         assert_eq!(pacer.due_frames(at(100)), 0);
         assert_eq!(pacer.due_frames(at(101)), 1);
+    }
+
+    #[test]
+    fn another_pace_begins_when_it_is_set() {
+        let at = Duration::from_millis;
+        let mut pacer = Pacer::new(Pace::even(1000), at(0));
+        pacer.sent(10);
+        pacer.set_pace(Pace::even(1000), at(5));
+        assert_eq!(pacer.due_frames(at(5)), 0);
+        pacer.set_pace(Pace::even(2000), at(5));
+        assert_eq!(pacer.due_frames(at(5)), 1);
+        pacer.sent(1);
+        assert_eq!(pacer.due_frames(at(10)), 10);
     }
 
     #[test]

@@ -57,6 +57,14 @@ impl<G: Generates> Running<G> {
         generator
     }
 
+    pub(crate) fn generator_mut(&mut self) -> &mut G {
+        let (generator, _) = self
+            .sending
+            .as_mut()
+            .expect("only `finish` takes it, and the value with it");
+        generator
+    }
+
     /// Frames offered since the start.
     ///
     /// # Errors

@@ -233,6 +233,22 @@ impl SocketGenerator {
 pub struct Wishes {
     stop: AtomicBool,
     misaddress: AtomicBool,
+    /// Whether there is another pace.
+    has_pace: AtomicBool,
+    pace: Mutex<Option<Pace>>,
+}
+
+impl Wishes {
+    /// The pace that is asked for since this was last asked.
+    fn another_pace(&self) -> Option<Pace> {
+        // A lock for every batch would cost what it is to send at.
+        if !self.has_pace.load(Ordering::Acquire) {
+            return None;
+        }
+        self.has_pace.store(false, Ordering::Relaxed);
+        let pace = self.pace.lock();
+        pace.unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// A generator that sends until it is stopped or its value goes.
@@ -259,6 +275,13 @@ impl RunningSocketGenerator {
         self.generator().taken_frames()
     }
 
+    /// Has it send at another pace from now on; nothing where it has that pace.
+    pub fn set_pace(&self, pace: Pace) {
+        let wishes = &self.requests;
+        *wishes.pace.lock().unwrap_or_else(PoisonError::into_inner) = Some(pace);
+        wishes.has_pace.store(true, Ordering::Release);
+    }
+
     /// Addresses all further frames to a station that is not there, or again to the DUT.
     pub fn misaddress(&self, misaddress: bool) {
         let wishes = &self.requests;
@@ -280,6 +303,9 @@ fn transmit(
     let mut next = 0;
     let mut refusals = 0;
     while !wishes.stop.load(Ordering::Relaxed) {
+        if let Some(pace) = wishes.another_pace() {
+            pacer.set_pace(pace, start.elapsed());
+        }
         let due = pacer.due_frames(start.elapsed());
         if due == 0 {
             std::hint::spin_loop();

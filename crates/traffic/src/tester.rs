@@ -164,6 +164,20 @@ impl RunningSender {
         }
     }
 
+    /// Has it send at another pace from now on, where it is another; counts and the order of flows go on.
+    ///
+    /// # Errors
+    /// `NotHeld`, and when the kernel refuses.
+    pub fn set_pace(&mut self, pace: Pace) -> Result<(), TrafficError> {
+        match self {
+            Self::Ebpf(running) => running.set_pace(pace),
+            Self::Socket(running) => {
+                running.set_pace(pace);
+                Ok(())
+            }
+        }
+    }
+
     /// Has it make no more frames until [`release`](Self::release), and returns when the last one was
     /// handed to its interface. One with sockets sends on: no XDP program can be where it works.
     ///

@@ -272,6 +272,33 @@ fn a_generator_sends_until_it_is_stopped_and_can_start_again() {
 }
 
 #[test]
+fn a_running_generator_takes_another_pace_and_its_flows_go_on() {
+    testkit::require_root!();
+    testkit::require_tool!("ip");
+    let cable = Cable::new();
+    let generator = cable.generator(&frames(AddressFamily::Inet, link(1)));
+    let load_cpu = fwdlab_sys::online_cpus().unwrap()[0];
+    let mut running = generator.start(load_cpu, Pace::even(1_000)).unwrap();
+    wait_until("it sends", || running.offered_frames().unwrap() > 10);
+    let before = running.offered_frames().unwrap();
+    running.set_pace(Pace::SelfClocked).unwrap();
+    wait_until("it sends all it can", || {
+        running.offered_frames().unwrap() > before + 100_000
+    });
+    let start = Instant::now();
+    running.set_pace(Pace::even(30_000)).unwrap();
+    let before = running.offered_frames().unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let offered = running.offered_frames().unwrap() - before;
+    let most = start.elapsed().as_micros() * 30_000 / 1_000_000 + 1;
+    assert!(
+        offered > 0 && u128::from(offered) <= most,
+        "{offered} of {most}"
+    );
+    running.stop().unwrap();
+}
+
+#[test]
 fn a_paced_generator_is_never_ahead_of_its_time() {
     testkit::require_root!();
     testkit::require_tool!("ip");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use fwdlab_lab::{Lab, TESTER_IN, Topology};
-use fwdlab_model::{AddressFamily, FamilyOrder, PlannedBlock, Resolved, SliceRecord, VariantName};
+use fwdlab_model::{AddressFamily, FamilyOrder, PlannedBlock, PlannedSlice, Resolved, SliceRecord};
 use fwdlab_traffic::{Generator, Pace, Sink};
 use serde_json::json;
 
@@ -50,7 +50,8 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
         || {
             bench.stop_if_asked()?;
             let number = u32::try_from(blocks.len() + 1)?;
-            let outcome = lab.measure(&planned_block(&resolved, number), 1, 1, &mut |_| ())?;
+            let mut block = planned_block(&resolved, number);
+            let outcome = lab.measure(&block.clone(), &mut block, 1, 1, &mut |_| ())?;
             let reasons: Vec<_> = outcome
                 .trials
                 .iter()
@@ -180,10 +181,10 @@ fn experiment() -> Result<Resolved> {
 /// The same order in every round, so that every slice follows one of the other variant; which of them
 /// is first takes turns from block to block.
 fn planned_block(resolved: &Resolved, number: u32) -> PlannedBlock {
-    let mut order: Vec<VariantName> = resolved
+    let mut order: Vec<PlannedSlice> = resolved
         .variants
         .iter()
-        .map(|variant| variant.name.clone())
+        .map(|variant| variant.name.clone().into())
         .collect();
     if number.is_multiple_of(2) {
         order.reverse();
@@ -199,6 +200,8 @@ fn planned_block(resolved: &Resolved, number: u32) -> PlannedBlock {
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::VariantName;
+
     use super::*;
 
     #[test]
@@ -234,6 +237,7 @@ mod tests {
             steal_s: 0.0,
             switch_s: 0.01,
             contention: None,
+            load: None,
         };
         let gaps = gaps_ms(&[slice(1.0), slice(1.165), slice(1.335)]);
         assert_eq!(gaps.len(), 2);

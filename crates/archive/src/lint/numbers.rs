@@ -31,6 +31,7 @@ pub(super) fn lint_numbers(loaded: &Loaded, findings: &mut Vec<Finding>) {
             let own = own.map_or(&[][..], Vec::as_slice);
             findings.extend(lint_trial(loaded, attempt, trial, own, &lines));
             findings.extend(lint_stalls(loaded, attempt, trial, own));
+            findings.extend(lint_taken(loaded, trial, own));
         }
         lint_conservation(loaded, attempt, &lines, findings);
     }
@@ -67,6 +68,39 @@ fn lint_stalls(
                 &resolved,
                 None,
                 format!("\"slice_ms\": {}", loaded.resolved.design.slice_ms),
+            )),
+    )
+}
+
+/// A slice of which the DUT took in more than was offered.
+fn lint_taken(
+    loaded: &Loaded,
+    trial: &TrialRecord,
+    own: &[(usize, &SliceRecord)],
+) -> Option<Finding> {
+    let taken = own.iter().filter_map(|(row, slice)| {
+        let load = slice.load.as_ref()?;
+        Some((row, slice, load.taken_frames))
+    });
+    let mut too_many =
+        taken.filter(|(_, slice, taken_frames)| *taken_frames > slice.offered_frames);
+    let (row, slice, taken_frames) = too_many.next()?;
+    let sentence = format!(
+        "block {}, {} {}: the DUT took in more frames in round {} than were offered",
+        trial.block, trial.variant, trial.family, slice.round
+    );
+    let slices = layout::slices(&loaded.dir, trial.block, trial.attempt);
+    Some(
+        Finding::new(&FRAMES_DO_NOT_ADD_UP, &loaded.dir, sentence)
+            .with(Evidence::published(
+                &slices,
+                Some(*row),
+                format!("taken_frames {taken_frames}"),
+            ))
+            .with(Evidence::derived(
+                &slices,
+                Some(*row),
+                format!("offered_frames {}", slice.offered_frames),
             )),
     )
 }
@@ -151,7 +185,10 @@ fn lint_trial(
         Figure::count("forwarded_frames", trial.forwarded_frames, forwarded),
         Figure::count(
             "drops",
-            trial.drops.values().sum(),
+            trial
+                .dut
+                .dropped_frames()
+                .saturating_add(trial.not_transmitted_frames),
             count(|slice| slice.dropped_frames),
         ),
         Figure::number(
@@ -168,13 +205,7 @@ fn lint_trial(
                 .iter()
                 .find(|order| order.family == trial.family)
         })
-        .and_then(|order| {
-            order
-                .rounds
-                .first()?
-                .iter()
-                .position(|name| name == &trial.variant)
-        });
+        .and_then(|order| order.variants().position(|name| name == &trial.variant));
     figures.extend(place.map(|place| Figure::count("order", trial.order.into(), place as u64)));
     figures.retain(|figure| !figure.agrees);
 
@@ -226,7 +257,9 @@ fn lint_conservation(
         let dropped: u64 = frames
             .drops
             .values()
-            .fold(0, |sum, n| sum.saturating_add(*n));
+            .fold(frames.not_transmitted_frames, |sum, n| {
+                sum.saturating_add(*n)
+            });
         let lost = i128::from(frames.offered_frames)
             - i128::from(frames.forwarded_frames)
             - i128::from(dropped);

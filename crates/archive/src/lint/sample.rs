@@ -91,7 +91,7 @@ pub(super) fn outcome(block: u32, attempt: u32, session: u32, valid: bool) -> Ou
     let frames = Conservation {
         offered_frames: sum(|trial| trial.offered_frames) + 7,
         forwarded_frames: sum(|trial| trial.forwarded_frames) + 4,
-        drops: [("nft".to_owned(), sum(|trial| trial.drops["nft"]) + 3)].into(),
+        drops: [("nft".to_owned(), sum(|trial| trial.dut.drops["nft"]) + 3)].into(),
         ..Conservation::default()
     };
     let time = |seconds| {
@@ -130,6 +130,6 @@ fn follow(trial: &mut TrialRecord, slices: &[fwdlab_model::SliceRecord]) {
     trial.offered_frames = own.iter().map(|slice| slice.offered_frames).sum();
     trial.forwarded_frames = own.iter().map(|slice| slice.forwarded_frames).sum();
     let dropped = own.iter().map(|slice| slice.dropped_frames).sum();
-    trial.drops = [("nft".to_owned(), dropped)].into();
+    trial.dut.drops = [("nft".to_owned(), dropped)].into();
     trial.pooled_pps = trial.forwarded_frames as f64 / trial.measured_s;
 }

@@ -370,6 +370,18 @@ fn invalid_trials_of_one_variant_alone_are_found() {
 }
 
 #[test]
+fn a_slice_that_took_more_than_was_offered_is_a_finding() {
+    let (codes, findings) = found(|dir: &Path| {
+        edit_lines(&dir.join("blocks/1.csv"), |lines| {
+            let mut cells: Vec<&str> = lines[2].split(',').collect();
+            cells[19] = "999999999\n";
+            lines[2] = cells.join(",");
+        });
+    });
+    assert!(codes.contains(&"L107"), "{findings:?}");
+}
+
+#[test]
 fn a_slice_that_stood_still_is_a_finding_where_its_trial_counts() {
     let stalled = |is_invalid: bool| {
         let (codes, findings) = found(|dir: &Path| {
@@ -418,7 +430,7 @@ fn what_does_not_read_is_a_finding_with_its_line() {
         }),
         ("L903", Some(2), &|dir| {
             edit_lines(&dir.join("trials.jsonl"), |lines| {
-                lines[1] = lines[1].replace("\"schema\":1", "\"schema\":99");
+                lines[1] = lines[1].replace("\"schema\":2", "\"schema\":99");
             });
         }),
         ("L901", None, &|dir| {

@@ -5,7 +5,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
-use fwdlab_model::{Environment, Lab, LoadRecord, LoadRegime, Placement};
+use fwdlab_model::{Environment, Lab, Load, LoadRecord, Placement};
 use fwdlab_sys::Interrupts;
 
 use super::finding::Finding;
@@ -41,11 +41,11 @@ const LOAD_AVERAGE_MAX: f64 = 0.5;
 /// `Cpu` where the lab file names a CPU that is not there.
 pub(crate) fn examine_netns(
     lab: &Lab,
-    regime: LoadRegime,
+    load: Load,
     environment: &Environment,
     prepared: &Result<(), LabError>,
 ) -> Result<Vec<Finding>, LabError> {
-    let resolved = control_experiment(lab, regime, BLOCKS, false);
+    let resolved = control_experiment(lab, load, BLOCKS, false);
     let placement = placement(&resolved, &fwdlab_sys::online_cpus()?)?;
     let mut findings = vec![privilege(prepared)];
     findings.extend(kernel_features());
@@ -70,11 +70,11 @@ pub(crate) fn examine_netns(
 /// As of [`examine_netns`], and `Interrupted`.
 pub(crate) fn examine_router(
     lab: &Lab,
-    regime: LoadRegime,
+    load: Load,
     environment: &Environment,
     interrupts: Interrupts,
 ) -> Result<Vec<Finding>, LabError> {
-    let resolved = control_experiment(lab, regime, BLOCKS, false);
+    let resolved = control_experiment(lab, load, BLOCKS, false);
     let mut router_lab = match RouterLab::open(&resolved, interrupts) {
         Ok(lab) => lab,
         Err(error @ LabError::Oversubscribed { .. }) => {
@@ -484,7 +484,7 @@ fn cpu_list(text: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{AddressFamily, FamilyLoad};
+    use fwdlab_model::{AddressFamily, FamilyLoad, LoadRegime};
     use proptest::prelude::*;
 
     use super::super::finding::State;

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use fwdlab_model::{
     AddressFamily, Binding, CPU_THRESHOLD_PERCENT, Comparison, Design, Factor, HostTesterKind, Lab,
-    LabKind, LabNoise, Level, LoadRegime, Order, Resolved, SCHEMA_VERSION, Traffic, Variant,
-    VariantName,
+    LabKind, LabNoise, Level, Load, Order, Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{StatsError, block_effect, median};
 
@@ -35,12 +34,7 @@ fn ten_rules() -> String {
 /// A router is put together anew for every slice, so that there is nothing to switch between. Its
 /// experiments are of both address families, and so is this.
 #[must_use]
-pub fn control_experiment(
-    lab: &Lab,
-    regime: LoadRegime,
-    blocks: u32,
-    with_ruleset: bool,
-) -> Resolved {
+pub fn control_experiment(lab: &Lab, load: Load, blocks: u32, with_ruleset: bool) -> Resolved {
     let levels = |level: &str| {
         let level = Level::Text(level.to_owned());
         let set = with_ruleset.then(|| (FACTOR.to_owned(), level));
@@ -96,7 +90,7 @@ pub fn control_experiment(
         variants,
         traffic: Traffic {
             families,
-            regime,
+            load,
             ..Traffic::default()
         },
         design: Design {
@@ -244,19 +238,19 @@ mod tests {
     #[test]
     fn the_control_experiment_needs_no_nft_where_there_is_none() {
         let lab = Lab::netns("here");
-        let resolved = control_experiment(&lab, LoadRegime::SelfClocked, 4, false);
+        let resolved = control_experiment(&lab, Load::SelfClocked, 4, false);
         assert_eq!(resolved.variants.len(), 2);
         assert!(resolved.factors.is_empty());
         assert!(resolved.lab.bindings.is_empty());
-        let resolved = control_experiment(&lab, LoadRegime::SelfClocked, 4, true);
+        let resolved = control_experiment(&lab, Load::SelfClocked, 4, true);
         assert_eq!(resolved.variants.len(), 3);
     }
 
     #[test]
     fn a_routers_control_is_under_its_labs_load_and_of_both_families() {
         let lab = Lab::router("router");
-        let resolved = control_experiment(&lab, LoadRegime::Overload, 4, false);
-        assert_eq!(resolved.traffic.regime, LoadRegime::Overload);
+        let resolved = control_experiment(&lab, Load::Overload, 4, false);
+        assert_eq!(resolved.traffic.load, Load::Overload);
         assert_eq!(
             resolved.traffic.families,
             [AddressFamily::Inet, AddressFamily::Inet6]

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, LoadRegime, System};
+use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, Load, System};
 
 use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
 use super::freebsd::image_writer;
@@ -128,15 +128,15 @@ const BLOCKS: u32 = 8;
 pub(crate) fn examine_hosts(
     system: System,
     lab: &Lab,
-    regime: LoadRegime,
+    load: Load,
 ) -> Result<Vec<Finding>, LabError> {
     let Some(hosts) = &lab.hosts else {
         return Err(LabError::NoHosts {
             lab: lab.name.clone(),
         });
     };
-    let mut findings = examine_dut(system, lab, hosts, regime);
-    findings.extend(examine_tester(lab, hosts, regime));
+    let mut findings = examine_dut(system, lab, hosts, load);
+    findings.extend(examine_tester(lab, hosts, load));
     Ok(findings)
 }
 
@@ -170,7 +170,7 @@ fn log_in(hosts: &Hosts, host: &str, findings: &mut Vec<Finding>) -> Option<Rc<C
     }
 }
 
-fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
+fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Finding> {
     let of = &hosts.dut;
     let mut findings = Vec::new();
     let Some(connection) = log_in(hosts, &of.host, &mut findings) else {
@@ -188,7 +188,7 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> 
         };
         findings.push(tried(&connection, named(&name), &words, lost));
     }
-    let resolved = crate::doctor::control_experiment(lab, regime, BLOCKS, false);
+    let resolved = crate::doctor::control_experiment(lab, load, BLOCKS, false);
     let mut dut = match open_dut(&connection, of, system, &resolved) {
         Ok(dut) => dut,
         Err(error) => {
@@ -423,7 +423,7 @@ fn waited_for(of: &DutHost) -> String {
     format!("; a boot is waited for {} s{then}", of.reboot_s_max)
 }
 
-fn examine_tester(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> {
+fn examine_tester(lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Finding> {
     let mut findings = Vec::new();
     let tester = &hosts.tester;
     let receiver = tester.receiver.iter().map(|receiver| &receiver.host);
@@ -453,7 +453,7 @@ fn examine_tester(lab: &Lab, hosts: &Hosts, regime: LoadRegime) -> Vec<Finding> 
         let what = "pkt-gen was driven from recordings and by a stand-in only";
         findings.push(unproven("tester: pkt-gen".to_owned(), what));
     }
-    let resolved = crate::doctor::control_experiment(lab, regime, BLOCKS, false);
+    let resolved = crate::doctor::control_experiment(lab, load, BLOCKS, false);
     let started = open_tester(hosts, &resolved, &mut connect)
         .and_then(|mut started| started.stations().map(|stations| (started, stations)));
     findings.push(match started {

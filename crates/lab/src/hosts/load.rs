@@ -1,6 +1,5 @@
 //! A load that was sent, and what became of it.
 
-use fwdlab_model::NOT_TRANSMITTED;
 use fwdlab_stats::as_f64;
 use fwdlab_sys::BootTime;
 
@@ -15,7 +14,7 @@ const NOT_TAKEN: &str = "not taken by the DUT's port";
 const DROPS_MISSING_RATIO: f64 = 1e-4;
 
 /// What became of a load.
-pub(super) struct Load {
+pub(super) struct SentLoad {
     pub(super) started: BootTime,
     /// At the sink, at least two.
     pub(super) counted: Vec<Counted>,
@@ -23,11 +22,13 @@ pub(super) struct Load {
     pub(super) offered_frames: u64,
     /// From its start to its end.
     pub(super) sent: Sent,
+    /// Frames offered that a port of a card did not transmit, from its start to its end.
+    pub(super) not_transmitted_frames: u64,
     /// From its start to its end, by reason.
     pub(super) dropped: Drops,
 }
 
-impl Load {
+impl SentLoad {
     pub(super) fn time_s(&self) -> f64 {
         time_s(&self.counted)
     }
@@ -40,6 +41,13 @@ impl Load {
     pub(super) fn transmitted_pps(&self) -> f64 {
         let part = as_f64(self.sent.transmitted_frames) / as_f64(self.sent.offered_frames.max(1));
         self.offered_pps() * part
+    }
+
+    /// Frames that the DUT took in while they were counted: what was not transmitted is known of the load as a whole.
+    pub(super) fn taken_frames(&self) -> u64 {
+        let (load, counted) = (self.sent.offered_frames, self.offered_frames);
+        let not_taken = in_proportion(self.not_transmitted_frames, as_f64(load), as_f64(counted));
+        counted.saturating_sub(not_taken)
     }
 
     pub(super) fn forwarded_pps(&self) -> f64 {
@@ -63,7 +71,12 @@ pub(super) fn time_s(counted: &[Counted]) -> f64 {
 
 /// How many frames there would have been in another time, at the same rate.
 pub(super) fn in_time(frames: u64, time_s: f64, other_s: f64) -> u64 {
-    if time_s <= 0.0 {
+    in_proportion(frames, time_s, other_s)
+}
+
+/// As many frames of another whole as these are of one; these, where there is no whole.
+fn in_proportion(frames: u64, whole: f64, other: f64) -> u64 {
+    if whole <= 0.0 {
         return frames;
     }
     #[expect(
@@ -71,7 +84,7 @@ pub(super) fn in_time(frames: u64, time_s: f64, other_s: f64) -> u64 {
         clippy::cast_sign_loss,
         reason = "a count of frames, not below 0"
     )]
-    let frames = (as_f64(frames) * (other_s / time_s)).round() as u64;
+    let frames = (as_f64(frames) * (other / whole)).round() as u64;
     frames
 }
 
@@ -81,36 +94,42 @@ pub(super) fn explain(dropped: &Drops, lost: u64, offered: u64) -> bool {
     as_f64(missing) <= DROPS_MISSING_RATIO * as_f64(offered)
 }
 
-/// Adds what was offered and not transmitted to what was dropped.
+/// Frames that were offered and that the tester is to blame for not transmitting; those that the DUT is to blame for are
+/// added to what was dropped.
 ///
 /// A port of a card did not take it: the tester was the limit. Of a virtual cable the DUT's end does not take what the
 /// tester's cannot transmit, and may have counted the same frames under these reasons.
-pub(super) fn add_not_sent(dropped: &mut Drops, sent: &Sent, counted_twice: Option<&[String]>) {
+pub(super) fn account_for_not_sent(
+    dropped: &mut Drops,
+    sent: &Sent,
+    counted_twice: Option<&[String]>,
+) -> u64 {
     let not_sent = sent.offered_frames.saturating_sub(sent.transmitted_frames);
-    let (reason, frames) = match counted_twice {
-        None => (NOT_TRANSMITTED, not_sent),
-        Some(reasons) => {
-            let counted = reasons.iter().filter_map(|reason| dropped.get(reason));
-            (NOT_TAKEN, not_sent.saturating_sub(counted.sum()))
-        }
+    let Some(reasons) = counted_twice else {
+        return not_sent;
     };
-    if frames > 0 {
-        dropped.insert(reason.to_owned(), frames);
+    let counted = reasons.iter().filter_map(|reason| dropped.get(reason));
+    let not_taken = not_sent.saturating_sub(counted.sum());
+    if not_taken > 0 {
+        dropped.insert(NOT_TAKEN.to_owned(), not_taken);
     }
+    0
 }
 
 /// What became of all the loads of a family in a block.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub(super) offered_frames: u64,
+    pub(super) not_transmitted_frames: u64,
     pub(super) dropped: Drops,
     /// Why a generator had stopped by itself.
     pub(super) failed: Option<String>,
 }
 
 impl Sums {
-    pub(super) fn add(&mut self, sent: &Sent, dropped: &Drops) {
+    pub(super) fn add(&mut self, sent: &Sent, not_transmitted_frames: u64, dropped: &Drops) {
         self.offered_frames += sent.offered_frames;
+        self.not_transmitted_frames += not_transmitted_frames;
         for (reason, frames) in dropped {
             *self.dropped.entry(reason.clone()).or_default() += frames;
         }
@@ -148,17 +167,34 @@ mod tests {
         };
         let seen = [("eth1 rx_dropped", 100), ("eth2 tx_dropped", 5)];
         let mut of_card = drops(seen);
-        add_not_sent(&mut of_card, &sent, None);
-        let expected = [seen[0], seen[1], (NOT_TRANSMITTED, 300)];
-        assert_eq!(of_card, drops(expected));
+        assert_eq!(account_for_not_sent(&mut of_card, &sent, None), 300);
+        assert_eq!(of_card, drops(seen));
         // Both ends of a virtual cable have counted 100 of them.
         let twice = ["eth1 rx_dropped".to_owned()];
         let mut of_veth = drops(seen);
-        add_not_sent(&mut of_veth, &sent, Some(&twice));
+        assert_eq!(account_for_not_sent(&mut of_veth, &sent, Some(&twice)), 0);
         assert_eq!(of_veth, drops([seen[0], seen[1], (NOT_TAKEN, 200)]));
         let mut all = drops([("eth1 rx_dropped", 400)]);
-        add_not_sent(&mut all, &sent, Some(&twice));
+        account_for_not_sent(&mut all, &sent, Some(&twice));
         assert_eq!(all, drops([("eth1 rx_dropped", 400)]));
+    }
+
+    #[test]
+    fn what_was_not_transmitted_is_the_same_part_of_the_time_that_was_counted() {
+        let load = |not_transmitted_frames| SentLoad {
+            started: BootTime::now(),
+            counted: Vec::new(),
+            offered_frames: 1000,
+            sent: Sent {
+                offered_frames: 3000,
+                ..Sent::default()
+            },
+            not_transmitted_frames,
+            dropped: Drops::new(),
+        };
+        assert_eq!(load(0).taken_frames(), 1000);
+        assert_eq!(load(300).taken_frames(), 900);
+        assert_eq!(load(3000).taken_frames(), 0);
     }
 
     #[test]

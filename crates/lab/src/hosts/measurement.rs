@@ -8,9 +8,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, LoadRegime, PlannedBlock, ProfileEvery, Resolved, Tester, Variant, VariantName,
-    Verification,
+    AddressFamily, DutReading, FamilyOrder, Load, NextSlice, PlannedBlock, ProfileEvery, Resolved,
+    SliceRecord, SliceSource, Tester, Variant, VariantName, Verification,
 };
+use fwdlab_stats::as_f64;
 use fwdlab_sys::{BootTime, Interrupts};
 
 use super::Link;
@@ -19,11 +20,11 @@ use super::cpu_watch::CpuWatch;
 use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
 use super::dut::unless_refused;
 use super::facts::{Facts, difference, left, shown};
-use super::load::{Load, Sums, add_not_sent, explain};
+use super::load::{SentLoad, Sums, account_for_not_sent, explain};
 use super::protocol::SinkState;
 use super::tester::{Sent, Station};
 use crate::LabError;
-use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
+use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation, load_of};
 use crate::counters::{self, Drops};
 use crate::journal::{Changes, Journal};
 use crate::probe::FailedProbe;
@@ -81,7 +82,7 @@ impl<'a> Measurement<'a> {
         boots: Option<Boots<'a>>,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<Self, LabError> {
-        let log = BlockLog::new(resolved, resolved.traffic.regime);
+        let log = BlockLog::new(resolved, resolved.traffic.load.regime());
         let changes = Changes(journal);
         // What a broken connection had left no time to put back.
         changes.0.enter_dut(link.dut_connection.clone());
@@ -198,7 +199,7 @@ impl<'a> Measurement<'a> {
             return Ok(());
         }
         for order in &planned.families {
-            for name in &order.rounds[0] {
+            for name in order.variants() {
                 self.stop_if_asked()?;
                 self.prove_variant(order.family, self.variant(name))?;
             }
@@ -254,42 +255,50 @@ impl<'a> Measurement<'a> {
     /// Those of the connections, or the wish to stop now.
     pub(super) fn measure_family(
         &mut self,
-        family: AddressFamily,
-        rounds: &[Vec<VariantName>],
+        order: &FamilyOrder,
+        slices: &mut dyn SliceSource,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<(), LabError> {
+        let family = order.family;
         if !self.boots_every_trial() {
             self.expect(family, false)?;
         }
         let mut sums = Sums::default();
         let mut seen = SinkState::default();
         let mut is_warm = false;
-        for (round, order) in (1..).zip(rounds) {
-            for (position, name) in (0..).zip(order) {
-                self.stop_if_asked()?;
-                let switching = Instant::now();
-                self.boot_for(family, self.variant(name), on_event)?;
-                let mut slice = self.slice(family, name, (round, position), !is_warm)?;
-                // From when the one before had ended: a boot is part of the switch, and so is what is asked behind the load.
-                slice.measured.switch = switching.elapsed().saturating_sub(slice.loaded);
-                sums.add(&slice.sent, &slice.measured.dropped);
-                on_event(LabEvent::Slice(self.log.add_slice(slice.measured)));
-                if self.log.profiles(ProfileEvery::Trial)
+        let mut last: Option<SliceRecord> = None;
+        while let Some(next) = slices.next_slice(family, last.as_ref()) {
+            let name = &next.slice.variant;
+            self.stop_if_asked()?;
+            let switching = Instant::now();
+            self.boot_for(family, self.variant(name), on_event)?;
+            let mut slice = self.slice(family, &next, !is_warm)?;
+            // From when the one before had ended: a boot is part of the switch, and so is what is asked behind the load.
+            slice.measured.switch = switching.elapsed().saturating_sub(slice.loaded);
+            sums.add(
+                &slice.sent,
+                slice.measured.not_transmitted_frames,
+                &slice.measured.dut.drops,
+            );
+            let record = self.log.add_slice(slice.measured);
+            on_event(LabEvent::Slice(record));
+            last = Some(record.clone());
+            if self.log.profiles(ProfileEvery::Trial)
                     // There is no other moment at which it stands booted so.
                     || self.boots_every_trial() && self.log.profiles(ProfileEvery::Block)
-                {
-                    self.profile(family, name, &mut sums)?;
-                    on_event(LabEvent::Profile(name));
-                }
-                if self.boots_every_trial() {
-                    seen.add(self.link.tester.count()?);
-                } else {
-                    is_warm = true;
-                }
+            {
+                self.profile(family, name, &mut sums)?;
+                on_event(LabEvent::Profile(name));
+            }
+            if self.boots_every_trial() {
+                seen.add(self.link.tester.count()?);
+            } else {
+                is_warm = true;
             }
         }
         if !self.boots_every_trial() && self.log.profiles(ProfileEvery::Block) {
-            for name in rounds.last().into_iter().flatten() {
+            for slice in order.rounds.last().into_iter().flatten() {
+                let name = &slice.variant;
                 self.stop_if_asked()?;
                 self.link.dut.apply(self.changes.0, self.variant(name))?;
                 self.profile(family, name, &mut sums)?;
@@ -317,6 +326,7 @@ impl<'a> Measurement<'a> {
         let conservation = conservation(
             sums.offered_frames,
             forwarded_frames,
+            sums.not_transmitted_frames,
             sums.dropped,
             foreign_frames,
             verification,
@@ -329,14 +339,16 @@ impl<'a> Measurement<'a> {
     fn slice<'v>(
         &mut self,
         family: AddressFamily,
-        name: &'v VariantName,
-        (round, position): (u32, u32),
+        next: &'v NextSlice,
         is_first: bool,
     ) -> Result<SentSlice<'v>, LabError> {
+        let regime = self.resolved.traffic.load.regime();
+        let asked = load_of(self.resolved, regime, &next.slice.traffic)?;
+        let name = &next.slice.variant;
         let variant = self.variant(name);
         self.link.dut.apply(self.changes.0, variant)?;
         let mut moved = self.link.dut.moved(variant)?;
-        if round == 1 && moved.is_none() {
+        if next.round == 1 && moved.is_none() {
             moved = self.is_another(name)?;
         }
         let design = &self.resolved.design;
@@ -347,7 +359,7 @@ impl<'a> Measurement<'a> {
             // It sees the load late, and is to be done before it ends.
             length: Duration::from_millis(u64::from(design.slice_ms) / 2),
         })?;
-        let load = self.load(family, settle_ms, design.slice_ms)?;
+        let load = self.load(family, asked, settle_ms, design.slice_ms)?;
         let cpus = match watch {
             Some(watch) => self.watched_cpus(watch, load.transmitted_pps())?,
             None => None,
@@ -368,17 +380,22 @@ impl<'a> Measurement<'a> {
             measured: MeasuredSlice {
                 family,
                 variant: name,
-                round,
-                position,
+                round: next.round,
+                position: next.position,
                 switch: Duration::ZERO,
                 samples: samples.collect(),
                 offered_frames: load.offered_frames,
+                intended_pps: asked.intended_pps().map(as_f64),
+                taken_frames: load.taken_frames(),
                 // Who else runs there is not asked of a host.
                 takers: None,
                 steal_s: stolen_ratio * load.time_s(),
-                dropped: load.dropped,
-                dut_events: BTreeMap::new(),
-                dut_cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
+                not_transmitted_frames: load.not_transmitted_frames,
+                dut: DutReading {
+                    drops: load.dropped,
+                    events: BTreeMap::new(),
+                    cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
+                },
                 settings_moved: moved,
             },
             loaded: settle + Duration::from_millis(design.slice_ms.into()),
@@ -390,23 +407,19 @@ impl<'a> Measurement<'a> {
     fn load(
         &mut self,
         family: AddressFamily,
+        asked: Load,
         settle_ms: u32,
         length_ms: u32,
-    ) -> Result<Load, LabError> {
+    ) -> Result<SentLoad, LabError> {
         let Link { dut, tester, .. } = &mut *self.link;
         let before = dut.drops(family)?;
         let forwarded_before = tester.count()?.forwarded_frames;
-        let traffic = &self.resolved.traffic;
-        let pps = match traffic.regime {
-            LoadRegime::Paced => traffic.intended_load_pps,
-            LoadRegime::Overload | LoadRegime::SelfClocked => None,
-        };
         tester.send(
             self.resolved,
             family,
             dut.stations(),
-            pps,
-            traffic.burst_frames,
+            asked.intended_pps(),
+            self.resolved.traffic.burst_frames,
         )?;
         let started = BootTime::now();
         let (counted, offered_frames) = tester.measure(settle_ms, length_ms)?;
@@ -419,12 +432,14 @@ impl<'a> Measurement<'a> {
             .generator
             .is_virtual
             .then(|| self.link.dut.received_and_dropped());
-        add_not_sent(&mut dropped, &sent, counted_twice.as_deref());
-        Ok(Load {
+        let not_transmitted_frames =
+            account_for_not_sent(&mut dropped, &sent, counted_twice.as_deref());
+        Ok(SentLoad {
             started,
             counted,
             offered_frames,
             sent,
+            not_transmitted_frames,
             dropped,
         })
     }
@@ -491,8 +506,13 @@ impl<'a> Measurement<'a> {
             let connection = &self.link.dut_connection;
             let watch = unless_refused(Detached::start(connection, &words, window))?;
             let length_ms = as_milliseconds(window.length + LATE_MAX).max(design.slice_ms);
-            let load = self.load(family, design.settle_ms, length_ms)?;
-            sums.add(&load.sent, &load.dropped);
+            let load = self.load(
+                family,
+                self.resolved.traffic.load,
+                design.settle_ms,
+                length_ms,
+            )?;
+            sums.add(&load.sent, load.not_transmitted_frames, &load.dropped);
             let text = match watch {
                 Ok(watch) => unless_refused(watch.collect())?,
                 Err(why) => Err(why),

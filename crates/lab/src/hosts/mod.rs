@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     Binding, Direction, DutHost, Environment, HostTesterKind, Hosts, Placement, PlannedBlock,
-    Resolved, System, VariantName,
+    Resolved, SliceSource, System, VariantName,
 };
 use fwdlab_sys::Interrupts;
 
@@ -351,13 +351,14 @@ impl HostsLab {
     pub fn measure(
         &mut self,
         planned: &PlannedBlock,
+        slices: &mut dyn SliceSource,
         session: u32,
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<BlockOutcome, LabError> {
         let mut tries = 1;
         loop {
-            let error = match self.measure_once(planned, session, attempt, on_event) {
+            let error = match self.measure_once(planned, slices, session, attempt, on_event) {
                 Err(error) if error.is_of_a_connection() && tries < ATTEMPTS => error,
                 result => return result,
             };
@@ -424,6 +425,7 @@ impl HostsLab {
     fn measure_once(
         &mut self,
         planned: &PlannedBlock,
+        slices: &mut dyn SliceSource,
         session: u32,
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
@@ -457,7 +459,7 @@ impl HostsLab {
             }
         }
         for order in &planned.families {
-            measurement.measure_family(order.family, &order.rounds, on_event)?;
+            measurement.measure_family(order, slices, on_event)?;
         }
         let (log, differing_facts) = measurement.finish()?;
         let start = BlockStart {

@@ -1,23 +1,23 @@
 //! One block in the `netns` lab, from its set-up to its last slice.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, LoadRegime, Placement, ProfileEvery, Resolved, Tester, Variant,
-    VariantName,
+    AddressFamily, Direction, DutReading, FamilyOrder, Load, NextSlice, Placement, ProfileEvery,
+    Resolved, SliceRecord, SliceSource, Tester, Variant, VariantName,
 };
+use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, NetworkNamespace};
 use fwdlab_traffic::{
     Frames, Generator, Pace, Receivers, Scrutiny, Sender, SenderPort, TrafficError,
 };
 
 use super::probe::{send_probe, show_probe};
-use super::quiet::Load;
+use super::quiet::RunningLoad;
 use super::undo::WithDut;
-use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
+use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation, load_of};
 use crate::clock::settled;
 use crate::counters::{Drops, difference, drops};
 use crate::cpu_account::CpuAccount;
@@ -80,9 +80,9 @@ impl<'a> Measurement<'a> {
         journal: &'a mut Journal,
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
-        let mut log = BlockLog::new(resolved, resolved.traffic.regime);
+        let mut log = BlockLog::new(resolved, resolved.traffic.load.regime());
         let mut account = CpuAccount::open(&load_cpus(placement));
-        let is_self_clocked = resolved.traffic.regime == LoadRegime::SelfClocked;
+        let is_self_clocked = resolved.traffic.load == Load::SelfClocked;
         if tester == Tester::Ebpf && is_self_clocked && placement.dut_cpu.is_none() {
             account.is_never_idle(placement.load_cpu);
         }
@@ -128,10 +128,10 @@ impl<'a> Measurement<'a> {
     }
 
     /// Loads generator and sink, and proves every variant with probe frames of every flow and size.
-    pub(super) fn set_up_family(
+    pub(super) fn set_up_family<'v>(
         &mut self,
         family: AddressFamily,
-        variants: &[VariantName],
+        variants: impl IntoIterator<Item = &'v VariantName>,
     ) -> Result<Family, LabError> {
         let (there, back) = self.frames(family)?;
         let (topology, port) = (&self.topology, &self.port);
@@ -225,7 +225,8 @@ impl<'a> Measurement<'a> {
     pub(super) fn measure_family(
         &mut self,
         family: Family,
-        rounds: &[Vec<VariantName>],
+        order: &FamilyOrder,
+        slices: &mut dyn SliceSource,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<(), LabError> {
         let Family {
@@ -239,26 +240,37 @@ impl<'a> Measurement<'a> {
         sink.reset()?;
         let interfaces = self.counting();
         self.topology.tester().run(|| sink.attach(interfaces))??;
-        self.switch(family, &rounds[0][0])?;
+        for name in order.variants().take(1) {
+            self.switch(family, name)?;
+        }
         let drops_before = self.drops(family)?;
-        let load = self.start_load(generator)?;
+        let mut load = self.start_load(generator)?;
 
         let generator_cost_ns = self.generator_cost_ns(&load, &sink, settle)?;
         sleep(Duration::from_millis(design.warm_up_ms.into()));
 
-        for (round, order) in (1..).zip(rounds) {
-            for (position, name) in (0..).zip(order) {
-                self.stop_if_asked()?;
-                let slice = self.slice(family, &load, &sink, name, round, position, settle)?;
-                on_event(LabEvent::Slice(self.log.add_slice(slice)));
-                if self.log.profiles(ProfileEvery::Trial) {
-                    self.profile(family, &sink, name)?;
-                    on_event(LabEvent::Profile(name));
-                }
+        let mut last: Option<SliceRecord> = None;
+        while let Some(next) = slices.next_slice(family, last.as_ref()) {
+            self.stop_if_asked()?;
+            let name = &next.slice.variant;
+            let regime = self.resolved.traffic.load.regime();
+            let asked = load_of(self.resolved, regime, &next.slice.traffic)?;
+            load.sender.set_pace(self.pace(asked))?;
+            let mut slice = self.slice(family, &load, &sink, &next, settle)?;
+            slice.intended_pps = asked.intended_pps().map(as_f64);
+            let record = self.log.add_slice(slice);
+            on_event(LabEvent::Slice(record));
+            last = Some(record.clone());
+            if self.log.profiles(ProfileEvery::Trial) {
+                self.profile(family, &sink, name)?;
+                on_event(LabEvent::Profile(name));
             }
         }
+        load.sender
+            .set_pace(self.pace(self.resolved.traffic.load))?;
         if self.log.profiles(ProfileEvery::Block) {
-            for name in rounds.last().into_iter().flatten() {
+            for slice in order.rounds.last().into_iter().flatten() {
+                let name = &slice.variant;
                 self.switch_under_load(family, name, &load, &sink)?;
                 sleep(settle);
                 self.profile(family, &sink, name)?;
@@ -266,7 +278,7 @@ impl<'a> Measurement<'a> {
             }
         }
 
-        for name in &rounds[0] {
+        for name in order.variants() {
             self.sample_drop_reasons(family, name, &load, &sink)?;
         }
 
@@ -290,6 +302,7 @@ impl<'a> Measurement<'a> {
         let conservation = conservation(
             offered_frames,
             counts.forwarded_frames,
+            0,
             drops,
             counts.foreign_frames,
             sink.verification()?,
@@ -305,10 +318,10 @@ impl<'a> Measurement<'a> {
         &mut self,
         family: AddressFamily,
         name: &VariantName,
-        load: &Load,
+        load: &RunningLoad,
         sink: &Receivers,
     ) -> Result<(), LabError> {
-        if self.log.evidence_of(family, name).drops.is_empty() {
+        if self.log.evidence_of(family, name).dut.drops.is_empty() {
             return Ok(());
         }
         self.stop_if_asked()?;
@@ -323,7 +336,7 @@ impl<'a> Measurement<'a> {
     /// What a frame costs when the DUT drops it as it comes in; none where others left too little time to tell.
     fn generator_cost_ns(
         &mut self,
-        load: &Load,
+        load: &RunningLoad,
         sink: &Receivers,
         settle: Duration,
     ) -> Result<Option<f64>, LabError> {
@@ -347,20 +360,15 @@ impl<'a> Measurement<'a> {
         Ok(cost_ns)
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a slice is described by all of them"
-    )]
     fn slice<'v>(
         &mut self,
         family: AddressFamily,
-        load: &Load,
+        load: &RunningLoad,
         sink: &Receivers,
-        name: &'v VariantName,
-        round: u32,
-        position: u32,
+        next: &'v NextSlice,
         settle: Duration,
     ) -> Result<MeasuredSlice<'v>, LabError> {
+        let name = &next.slice.variant;
         let switching = Instant::now();
         self.switch_under_load(family, name, load, sink)?;
         let switched = Instant::now();
@@ -381,11 +389,15 @@ impl<'a> Measurement<'a> {
             || Ok(sink.forwarded_frames()?),
             || Ok(load.sender.offered_frames()?),
         )?;
+        let offered_frames = watch.edges[1] - watch.edges[0];
         let steal_s = steal_s(cpu) - steal_before_s;
         self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
         // What waits to be checked has only so much room.
         sink.counts()?;
-        let dropped = difference(&drops_before, &self.drops(family)?);
+        let dut = DutReading {
+            drops: difference(&drops_before, &self.drops(family)?),
+            ..DutReading::default()
+        };
         // At the slice's end, so that what was changed inside it is seen too.
         let moved = match moved {
             None => {
@@ -397,15 +409,16 @@ impl<'a> Measurement<'a> {
         Ok(MeasuredSlice {
             family,
             variant: name,
-            round,
-            position,
+            round: next.round,
+            position: next.position,
             switch: switched - switching,
             samples: watch.samples,
-            offered_frames: watch.edges[1] - watch.edges[0],
+            offered_frames,
+            intended_pps: None,
+            taken_frames: offered_frames,
             steal_s,
-            dropped,
-            dut_events: BTreeMap::new(),
-            dut_cpus: BTreeMap::new(),
+            not_transmitted_frames: 0,
+            dut,
             settings_moved: moved,
             takers: self.account.knows().then_some(watch.takers),
         })
@@ -450,10 +463,11 @@ impl<'a> Measurement<'a> {
     }
 
     /// Starts the load, with the counts of the frames that it offers from 0.
-    pub(super) fn start_load(&mut self, generator: Sender) -> Result<Load, LabError> {
-        let (cpu, pace) = (self.placement.load_cpu, self.pace());
+    pub(super) fn start_load(&mut self, generator: Sender) -> Result<RunningLoad, LabError> {
+        let cpu = self.placement.load_cpu;
+        let pace = self.pace(self.resolved.traffic.load);
         let direction = self.resolved.traffic.direction;
-        Load::start(&mut self.topology, direction, || {
+        RunningLoad::start(&mut self.topology, direction, || {
             Ok(generator.start(cpu, pace)?)
         })
     }
@@ -463,7 +477,7 @@ impl<'a> Measurement<'a> {
         &mut self,
         family: AddressFamily,
         name: &VariantName,
-        load: &Load,
+        load: &RunningLoad,
         sink: &Receivers,
     ) -> Result<(), LabError> {
         let is_held = self.dut.may_change_program(self.variant(name));
@@ -506,16 +520,13 @@ impl<'a> Measurement<'a> {
         Ok(drops)
     }
 
-    pub(super) fn pace(&self) -> Pace {
-        match (
-            self.resolved.traffic.regime,
-            self.resolved.traffic.intended_load_pps,
-        ) {
-            (LoadRegime::Paced, Some(pps)) => Pace::Paced {
+    fn pace(&self, load: Load) -> Pace {
+        match load {
+            Load::Paced { pps } => Pace::Paced {
                 pps,
                 burst_frames: self.resolved.traffic.burst_frames,
             },
-            _ => Pace::SelfClocked,
+            Load::SelfClocked | Load::Overload => Pace::SelfClocked,
         }
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{Direction, Lab, Placement, PlannedBlock, Resolved, Tester};
+use fwdlab_model::{Direction, Lab, Placement, PlannedBlock, Resolved, SliceSource, Tester};
 use fwdlab_stats::as_f64;
 use fwdlab_sys::Interrupts;
 use fwdlab_traffic::TrafficError;
@@ -165,23 +165,25 @@ impl NetnsLab {
     pub fn measure(
         &mut self,
         planned: &PlannedBlock,
+        slices: &mut dyn SliceSource,
         session: u32,
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<BlockOutcome, LabError> {
         for _ in 1..ATTEMPTS {
-            let outcome = self.measure_once(planned, session, attempt, on_event);
+            let outcome = self.measure_once(planned, slices, session, attempt, on_event);
             let Some(why) = outcome.as_ref().err().and_then(why_not_held) else {
                 return outcome;
             };
             on_event(LabEvent::Again { why });
         }
-        self.measure_once(planned, session, attempt, on_event)
+        self.measure_once(planned, slices, session, attempt, on_event)
     }
 
     fn measure_once(
         &mut self,
         planned: &PlannedBlock,
+        slices: &mut dyn SliceSource,
         session: u32,
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
@@ -198,13 +200,13 @@ impl NetnsLab {
         )?;
         let mut families = Vec::new();
         for order in &planned.families {
-            families.push(measurement.set_up_family(order.family, &order.rounds[0])?);
+            families.push(measurement.set_up_family(order.family, order.variants())?);
         }
         let set_up = started.elapsed();
         on_event(LabEvent::Ready { set_up });
 
         for (order, family) in planned.families.iter().zip(families) {
-            measurement.measure_family(family, &order.rounds, on_event)?;
+            measurement.measure_family(family, order, slices, on_event)?;
         }
         let Measurement { log, changes, .. } = measurement;
         changes.0.undo_all()?;

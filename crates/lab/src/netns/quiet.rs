@@ -19,14 +19,14 @@ const ARRIVAL_TIME_MAX: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_micros(500);
 
 /// A load that can be held.
-pub(super) struct Load {
+pub(super) struct RunningLoad {
     pub(super) sender: RunningSender,
     direction: Direction,
     /// What the DUT's receiving interfaces had received or dropped before the first frame.
     arrived_before: u64,
 }
 
-impl Load {
+impl RunningLoad {
     /// A load that `start` starts.
     pub(super) fn start(
         topology: &mut Topology,

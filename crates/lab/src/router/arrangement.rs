@@ -4,7 +4,7 @@ use fwdlab_model::{Knob, Placement, QueuePlacement, Resolved, Tester, Variant};
 use fwdlab_router::{Knobs, Layout, QueueCpus, Roles, Topology, placement as queue_placement};
 
 use super::engine::{Arrangement, Arrangements, tester_kind};
-use super::load::Load;
+use super::load::SettledLoad;
 use super::network::OWN_ROUTES;
 use super::setting::setting;
 use super::threads::Place;
@@ -138,7 +138,7 @@ impl Machine {
     }
 
     /// Who runs where under a load, and how frames are sent and counted.
-    pub(super) fn settled(&self, load: &Load) -> (Placement, TesterChoice) {
+    pub(super) fn settled(&self, load: &SettledLoad) -> (Placement, TesterChoice) {
         let arrangements = &load.arrangements;
         let mut places = arrangements.values().map(|arranged| &arranged.place);
         let choice = TesterChoice {

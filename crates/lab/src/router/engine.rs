@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, LoadRegime, ProfileEvery, Resolved, Tester as TesterKind, Variant,
-    VariantName,
+    AddressFamily, Direction, DutReading, FamilyOrder, LoadRegime, ProfileEvery, Resolved,
+    SliceRecord, SliceSource, Tester as TesterKind, Variant, VariantName,
 };
 use fwdlab_router::{
     Buffer, Counters, Drop as RouterDrop, Event as RouterEvent, Layout, Network, PortDevice,
@@ -16,13 +16,14 @@ use fwdlab_router::{
 use fwdlab_sys::Interrupts;
 use fwdlab_traffic::MemorySink;
 
+use super::load::SettledLoad;
 use super::network::network;
 use super::setting::setting;
 use super::tester::{Dropping, Family, Passing, TesterCounts, rates_pps, wire};
 use super::threads::{Offer, Place, Running, Tester};
 use crate::LabError;
 use crate::addresses::{TESTER_IN_MAC, frames, frames_back};
-use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation};
+use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation, load_of};
 use crate::clock::settle;
 use crate::counters::{Drops, difference};
 use crate::cpu_account::CpuAccount;
@@ -158,10 +159,10 @@ impl<'a> Measurement<'a> {
     ///
     /// # Errors
     /// `Probe` where one does not come out as it should, and what traffic and router refuse.
-    pub(super) fn set_up_family(
+    pub(super) fn set_up_family<'v>(
         &mut self,
         family: AddressFamily,
-        variants: &[VariantName],
+        variants: impl IntoIterator<Item = &'v VariantName>,
     ) -> Result<Family, LabError> {
         let there = frames(family, &self.resolved.traffic)?;
         let back = match self.resolved.traffic.direction {
@@ -244,75 +245,91 @@ impl<'a> Measurement<'a> {
     pub(super) fn measure_family(
         &mut self,
         family: &Family,
-        rounds: &[Vec<VariantName>],
-        offer: Offer,
+        order: &FamilyOrder,
+        slices: &mut dyn SliceSource,
+        load: &SettledLoad,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<(), LabError> {
         let design = &self.resolved.design;
-        let first = &self.arrangements[&rounds[0][0]];
+        let first = order.variants().next();
+        let first = first.expect("plans have no families without variants");
+        let first = &self.arrangements[first];
         let generator_cost_ns = self.generator_cost_ns(family, first)?;
         let mut tester = family.tester(first.layout.receive_queues, family.there.check_every())?;
         let counts = TesterCounts::of(&tester);
         let mut past = Counters::default();
         let mut is_warm = false;
-        for (round, order) in (1..).zip(rounds) {
-            for (position, name) in (0..).zip(order) {
-                self.stop_if_asked()?;
-                let switching = Instant::now();
-                let at_work = self.put_to_work(name, offer, tester)?;
-                let switched = Instant::now();
-                if !is_warm {
-                    sleep(Duration::from_millis(design.warm_up_ms.into()));
-                    is_warm = true;
-                }
-                settle(switched, Duration::from_millis(design.settle_ms.into()));
-                let place = &self.arrangements[name].place;
-                let cpu = place.watched_cpu();
-                let steal_before_s = steal_s(cpu);
-                self.account.prepare(&place.cpus(), [0, 0]);
-                let watch = {
-                    let length = Duration::from_millis(design.slice_ms.into());
-                    let feeding = Feeding::start(&at_work.harvester, length)?;
-                    let watch = watch(
-                        cpu,
-                        length,
-                        &self.account,
-                        || Ok(counts.forwarded_frames()),
-                        || Ok(Edge::read(&counts, &at_work)),
-                    )?;
-                    feeding.finish();
-                    watch
-                };
-                self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
-                let [before, after] = &watch.edges;
-                let events = |edge: &Edge| events_of(&edge.counters);
-                let slice = MeasuredSlice {
-                    family: family.family,
-                    variant: name,
-                    round,
-                    position,
-                    switch: switched - switching,
-                    samples: watch.samples,
-                    offered_frames: after.offered_frames - before.offered_frames,
-                    steal_s: steal_s(cpu) - steal_before_s,
-                    dropped: difference(&before.drops(), &after.drops()),
-                    dut_events: difference(&events(before), &events(after)),
-                    dut_cpus: BTreeMap::new(),
-                    settings_moved: None,
-                    takers: self.account.knows().then_some(watch.takers),
-                };
-                on_event(LabEvent::Slice(self.log.add_slice(slice)));
-                if self.log.profiles(ProfileEvery::Trial) {
-                    self.profile(family.family, name, &counts, &at_work)?;
-                    on_event(LabEvent::Profile(name));
-                }
-                let more;
-                (tester, more) = self.take_off_work(at_work)?;
-                past = past.plus(&more);
+        let mut last: Option<SliceRecord> = None;
+        while let Some(next) = slices.next_slice(family.family, last.as_ref()) {
+            let name = &next.slice.variant;
+            let (round, position) = (next.round, next.position);
+            let asked = load_of(self.resolved, load.record.regime, &next.slice.traffic)?;
+            let offer = load.offer(family.family, asked);
+            self.stop_if_asked()?;
+            let switching = Instant::now();
+            let at_work = self.put_to_work(name, offer, tester)?;
+            let switched = Instant::now();
+            if !is_warm {
+                sleep(Duration::from_millis(design.warm_up_ms.into()));
+                is_warm = true;
             }
+            settle(switched, Duration::from_millis(design.settle_ms.into()));
+            let place = &self.arrangements[name].place;
+            let cpu = place.watched_cpu();
+            let steal_before_s = steal_s(cpu);
+            self.account.prepare(&place.cpus(), [0, 0]);
+            let watch = {
+                let length = Duration::from_millis(design.slice_ms.into());
+                let feeding = Feeding::start(&at_work.harvester, length)?;
+                let watch = watch(
+                    cpu,
+                    length,
+                    &self.account,
+                    || Ok(counts.forwarded_frames()),
+                    || Ok(Edge::read(&counts, &at_work)),
+                )?;
+                feeding.finish();
+                watch
+            };
+            self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
+            let [before, after] = &watch.edges;
+            let events = |edge: &Edge| events_of(&edge.counters);
+            let offered_frames = after.offered_frames - before.offered_frames;
+            let slice = MeasuredSlice {
+                family: family.family,
+                variant: name,
+                round,
+                position,
+                switch: switched - switching,
+                samples: watch.samples,
+                offered_frames,
+                intended_pps: offer.intended_pps(),
+                taken_frames: offered_frames,
+                steal_s: steal_s(cpu) - steal_before_s,
+                not_transmitted_frames: 0,
+                dut: DutReading {
+                    drops: difference(&before.drops(), &after.drops()),
+                    events: difference(&events(before), &events(after)),
+                    cpus: BTreeMap::new(),
+                },
+                settings_moved: None,
+                takers: self.account.knows().then_some(watch.takers),
+            };
+            let record = self.log.add_slice(slice);
+            on_event(LabEvent::Slice(record));
+            last = Some(record.clone());
+            if self.log.profiles(ProfileEvery::Trial) {
+                self.profile(family.family, name, &counts, &at_work)?;
+                on_event(LabEvent::Profile(name));
+            }
+            let more;
+            (tester, more) = self.take_off_work(at_work)?;
+            past = past.plus(&more);
         }
         if self.log.profiles(ProfileEvery::Block) {
-            for name in rounds.last().into_iter().flatten() {
+            let offer = load.offer(family.family, self.resolved.traffic.load);
+            for slice in order.rounds.last().into_iter().flatten() {
+                let name = &slice.variant;
                 self.stop_if_asked()?;
                 let at_work = self.put_to_work(name, offer, tester)?;
                 sleep(Duration::from_millis(design.settle_ms.into()));
@@ -340,6 +357,7 @@ impl<'a> Measurement<'a> {
         let conservation = conservation(
             counts.offered_frames(),
             counts.forwarded_frames(),
+            0,
             all,
             foreign_frames,
             verification,

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fwdlab_model::{AddressFamily, FamilyLoad, LoadRecord, LoadRegime, Resolved, RouterTester};
+use fwdlab_model::{
+    AddressFamily, FamilyLoad, Load, LoadRecord, LoadRegime, Resolved, RouterTester,
+};
+use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, PinnedThread};
 
 use super::engine::{Arrangements, Measurement};
@@ -19,12 +22,12 @@ const WINDOW: Duration = Duration::from_millis(100);
 
 /// Where threads are and what is offered, and what was measured to settle it.
 #[derive(Clone, Debug)]
-pub(super) struct Load {
+pub(super) struct SettledLoad {
     pub(super) arrangements: Arrangements,
     pub(super) record: LoadRecord,
 }
 
-impl Load {
+impl SettledLoad {
     /// Tester and router take turns.
     pub(super) fn in_turns(arrangements: Arrangements) -> Self {
         Self {
@@ -51,7 +54,7 @@ impl Load {
         interrupts: Interrupts,
     ) -> Result<Self, LabError> {
         let options = resolved.lab.router.unwrap_or_default();
-        let asked = resolved.traffic.regime;
+        let asked = resolved.traffic.load.regime();
         let inline = |why: Option<String>| {
             let mut load = Self::in_turns(in_turns);
             load.record.instead_of = (asked != LoadRegime::SelfClocked).then_some(asked);
@@ -113,35 +116,34 @@ impl Load {
         })
     }
 
-    /// What is asked of the generator; where as much is offered as is taken, nobody intends a load.
+    /// The load that trials are judged by.
     pub(super) fn asked(&self) -> AskedLoad {
-        let regime = self.record.regime;
-        let families = self.record.families.iter();
         AskedLoad {
-            regime,
-            intended_pps: families
-                .filter(|_| regime != LoadRegime::SelfClocked)
-                .filter_map(|(&family, load)| Some((family, load.intended_pps?)))
-                .collect(),
+            regime: self.record.regime,
             unaccounted_ratio_max: 0.0,
         }
     }
 
-    /// What is offered of a family.
-    pub(super) fn offer(&self, family: AddressFamily) -> Offer {
+    /// What is offered of a family where that load is asked for; overload is as much as was settled.
+    pub(super) fn offer(&self, family: AddressFamily, asked: Load) -> Offer {
         if self.record.regime == LoadRegime::SelfClocked {
             return Offer::Taken;
         }
-        let load = self.record.families.get(&family);
-        load.and_then(|load| load.intended_pps)
-            .map_or(Offer::Taken, Offer::PerSecond)
+        let intended_pps = match asked {
+            Load::Paced { pps } => Some(as_f64(pps)),
+            Load::Overload | Load::SelfClocked => {
+                let settled = self.record.families.get(&family);
+                settled.and_then(|load| load.intended_pps)
+            }
+        };
+        intended_pps.map_or(Offer::Taken, Offer::PerSecond)
     }
 }
 
 /// The load that the experiment itself asks for.
 fn intended(resolved: &Resolved) -> BTreeMap<AddressFamily, FamilyLoad> {
     #[expect(clippy::cast_precision_loss, reason = "loads stay far below 2^53")]
-    let intended_pps = resolved.traffic.intended_load_pps.map(|pps| pps as f64);
+    let intended_pps = resolved.traffic.load.intended_pps().map(|pps| pps as f64);
     let of_all = FamilyLoad {
         intended_pps,
         ..FamilyLoad::default()
@@ -199,11 +201,15 @@ fn measured(
     };
     let arrangement = &arrangements[baseline];
     let _pinned = PinnedThread::to_cpu(arrangement.place.tester_cpu())?;
-    let mut measurement =
-        Measurement::start(resolved, arrangements, resolved.traffic.regime, interrupts)?;
+    let mut measurement = Measurement::start(
+        resolved,
+        arrangements,
+        resolved.traffic.load.regime(),
+        interrupts,
+    )?;
     let mut families = BTreeMap::new();
     for &family in &resolved.traffic.families {
-        let of_family = measurement.set_up_family(family, std::slice::from_ref(baseline))?;
+        let of_family = measurement.set_up_family(family, [baseline])?;
         let rates_pps = measurement.forwarding_rates_pps(
             &of_family,
             baseline,
@@ -253,11 +259,19 @@ mod tests {
     #[test]
     fn what_is_settled_is_offered_and_in_turns_whatever_is_taken() {
         let families = BTreeMap::from([(AddressFamily::Inet, overload(8e6, 2e7, 1.25))]);
-        let mut load = Load::in_turns(Arrangements::new());
+        let mut load = SettledLoad::in_turns(Arrangements::new());
         load.record.families = families;
-        assert_eq!(load.offer(AddressFamily::Inet), Offer::Taken);
+        let offer = |load: &SettledLoad, family| load.offer(family, Load::Overload);
+        assert_eq!(offer(&load, AddressFamily::Inet), Offer::Taken);
         load.record.regime = LoadRegime::Overload;
-        assert_eq!(load.offer(AddressFamily::Inet), Offer::PerSecond(1e7));
-        assert_eq!(load.offer(AddressFamily::Inet6), Offer::Taken);
+        assert_eq!(offer(&load, AddressFamily::Inet), Offer::PerSecond(1e7));
+        assert_eq!(offer(&load, AddressFamily::Inet6), Offer::Taken);
+        // A slice may have another pace than the experiment.
+        load.record.regime = LoadRegime::Paced;
+        let paced = Load::Paced { pps: 5_000_000 };
+        assert_eq!(
+            load.offer(AddressFamily::Inet, paced),
+            Offer::PerSecond(5e6)
+        );
     }
 }

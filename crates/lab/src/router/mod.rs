@@ -11,13 +11,13 @@ mod threads;
 use std::time::Instant;
 
 use fwdlab_model::{
-    Environment, LoadRecord, LoadRegime, Placement, PlannedBlock, Resolved, RouterTester,
+    Environment, Load, LoadRecord, Placement, PlannedBlock, Resolved, RouterTester, SliceSource,
 };
 use fwdlab_sys::{Interrupts, PinnedThread};
 
 use self::arrangement::Machine;
 use self::engine::Measurement;
-use self::load::Load;
+use self::load::SettledLoad;
 use crate::block::BlockStart;
 use crate::profiler;
 use crate::watch::prove_cpu_is_free;
@@ -28,7 +28,7 @@ pub struct RouterLab {
     resolved: Resolved,
     machine: Machine,
     interrupts: Interrupts,
-    load: Load,
+    load: SettledLoad,
     placement: Placement,
     choice: TesterChoice,
     /// As it was before anything was sent; none until the load is settled.
@@ -66,7 +66,7 @@ impl RouterLab {
                 cpus: machine.cpus(),
             });
         }
-        let load = Load::in_turns(machine.in_turns(&resolved));
+        let load = SettledLoad::in_turns(machine.in_turns(&resolved));
         let (placement, choice) = machine.settled(&load);
         Ok(Self {
             resolved,
@@ -98,7 +98,7 @@ impl RouterLab {
                 queues + 1
             )
         });
-        self.load = Load::settle(&self.resolved, in_turns, beside, first, self.interrupts)?;
+        self.load = SettledLoad::settle(&self.resolved, in_turns, beside, first, self.interrupts)?;
         (self.placement, self.choice) = self.machine.settled(&self.load);
         prove_cpu_is_free(self.placement.load_cpu)?;
         prove_cpu_is_free(self.placement.forwarding_cpu())
@@ -108,8 +108,7 @@ impl RouterLab {
     #[must_use]
     pub fn measures_load(&self) -> bool {
         let options = self.resolved.lab.router.unwrap_or_default();
-        self.resolved.traffic.regime == LoadRegime::Overload
-            && options.tester != RouterTester::Inline
+        self.resolved.traffic.load == Load::Overload && options.tester != RouterTester::Inline
     }
 
     fn queues(&self) -> u32 {
@@ -160,6 +159,7 @@ impl RouterLab {
     pub fn measure(
         &mut self,
         planned: &PlannedBlock,
+        slices: &mut dyn SliceSource,
         session: u32,
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
@@ -175,13 +175,12 @@ impl RouterLab {
         )?;
         let mut families = Vec::new();
         for order in &planned.families {
-            families.push(measurement.set_up_family(order.family, &order.rounds[0])?);
+            families.push(measurement.set_up_family(order.family, order.variants())?);
         }
         let set_up = started.elapsed();
         on_event(LabEvent::Ready { set_up });
         for (order, family) in planned.families.iter().zip(&families) {
-            let offer = self.load.offer(order.family);
-            measurement.measure_family(family, &order.rounds, offer, on_event)?;
+            measurement.measure_family(family, order, slices, &self.load, on_event)?;
         }
         let start = BlockStart {
             session,

@@ -30,6 +30,16 @@ pub(super) enum Offer {
     PerSecond(f64),
 }
 
+impl Offer {
+    /// Frames a second, where so many are asked for.
+    pub(super) fn intended_pps(self) -> Option<f64> {
+        match self {
+            Self::PerSecond(pps) => Some(pps),
+            Self::Taken | Self::Unbounded => None,
+        }
+    }
+}
+
 /// Who is where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {

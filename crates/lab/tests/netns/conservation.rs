@@ -129,8 +129,8 @@ fn a_route_that_goes_inside_a_block_is_a_counted_drop_and_a_result() {
         let [a, b] = &outcome.trials[..] else {
             panic!("{:?}", outcome.trials);
         };
-        assert_eq!(a.drops.get(reason), None);
-        assert!(b.drops[reason] >= outcome.slices[1].offered_frames);
+        assert_eq!(a.dut.drops.get(reason), None);
+        assert!(b.dut.drops[reason] >= outcome.slices[1].offered_frames);
         for trial in [a, b] {
             assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
         }

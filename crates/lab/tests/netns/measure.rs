@@ -2,13 +2,13 @@
 
 use fwdlab_lab::{LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, Direction, InvalidReason, LoadRegime, PortRange, SCHEMA_VERSION,
-    Traffic, VariantName, XdpProgram,
+    AddressFamily, Binding, Direction, InvalidReason, Load, LoadRegime, NextSlice, PlannedBlock,
+    PortRange, SCHEMA_VERSION, SliceRecord, SliceSource, Tester, Traffic, VariantName, XdpProgram,
 };
 
 use crate::rig::{
     FAMILIES, block, dut_namespace, evidence_against, experiment, forward_chain, imix, measure,
-    own_namespaces, own_the_machine, rulesets, run, wait_until,
+    measure_slices, own_namespaces, own_the_machine, rulesets, run, wait_until,
 };
 
 #[test]
@@ -173,8 +173,7 @@ fn a_paced_block_of_the_xdp_forwarder_loses_nothing() {
     ];
     let binding = Binding::Xdp(programs.into_iter().collect());
     let mut resolved = experiment(&[AddressFamily::Inet6], binding, &["fib", "kernel"]);
-    resolved.traffic.regime = LoadRegime::Paced;
-    resolved.traffic.intended_load_pps = Some(100_000);
+    resolved.traffic.load = Load::Paced { pps: 100_000 };
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
     let conservation = &outcome.block.conservation[&AddressFamily::Inet6];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
@@ -190,6 +189,60 @@ fn a_paced_block_of_the_xdp_forwarder_loses_nothing() {
     }
 }
 
+/// Slices of the block, each under a load that follows from the slice before it.
+struct Following {
+    block: PlannedBlock,
+    load: fn(&SliceRecord) -> Load,
+}
+
+impl SliceSource for Following {
+    fn next_slice(
+        &mut self,
+        family: AddressFamily,
+        last: Option<&SliceRecord>,
+    ) -> Option<NextSlice> {
+        let mut next = self.block.slice_after(family, last)?;
+        next.slice.traffic.load = last.map(self.load);
+        Some(next)
+    }
+}
+
+#[test]
+fn a_slice_has_a_pace_of_its_own_under_a_load_that_goes_on() {
+    testkit::require_root!();
+    let levels = [("a", ""), ("b", "")];
+    let mut resolved = experiment(&[AddressFamily::Inet], rulesets(&levels), &["a", "b"]);
+    resolved.traffic.load = Load::Paced { pps: 80_000 };
+    for tester in [Tester::Ebpf, Tester::Sendmmsg] {
+        let mut slower = Following {
+            block: block(&resolved),
+            load: |_| Load::Paced { pps: 20_000 },
+        };
+        let outcome = measure_slices(tester, &resolved, &mut slower, &mut |_| ()).unwrap();
+        let conservation = &outcome.block.conservation[&AddressFamily::Inet];
+        assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
+        assert_eq!(outcome.slices.len(), 4);
+        for slice in &outcome.slices[1..] {
+            #[expect(clippy::cast_precision_loss, reason = "some thousand frames")]
+            let offered_frames = slice.offered_frames as f64;
+            // As much as may be made up for.
+            let due_frames = 20_000.0 * (slice.time_s + 0.02);
+            assert!(offered_frames < due_frames * 1.01, "{tester}: {slice:?}");
+            let load = slice.load.unwrap();
+            assert_eq!(load.regime, LoadRegime::Paced);
+            assert_eq!(load.intended_pps, Some(20_000.0));
+            assert_eq!(load.taken_frames, slice.offered_frames);
+        }
+        assert_eq!(outcome.slices[0].load.unwrap().intended_pps, Some(80_000.0));
+    }
+    let mut overload = Following {
+        block: block(&resolved),
+        load: |_| Load::Overload,
+    };
+    let refused = measure_slices(None, &resolved, &mut overload, &mut |_| ());
+    assert!(matches!(refused, Err(LabError::OtherRegime { .. })));
+}
+
 #[test]
 fn the_lab_is_opened_twice_in_one_thread_with_the_same_placement() {
     testkit::require_root!();
@@ -199,7 +252,9 @@ fn the_lab_is_opened_twice_in_one_thread_with_the_same_placement() {
     let state = tempfile::tempdir().unwrap();
     let cpus = fwdlab_sys::online_cpus().unwrap();
     let mut first = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
-    first.measure(&block(&resolved), 1, 1, &mut |_| ()).unwrap();
+    first
+        .measure(&block(&resolved), &mut block(&resolved), 1, 1, &mut |_| ())
+        .unwrap();
     assert_eq!(fwdlab_sys::online_cpus().unwrap(), cpus);
     let second = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     assert_eq!(first.placement(), second.placement());
@@ -231,12 +286,18 @@ fn a_block_that_fails_under_load_leaves_nothing_running() {
     let mut lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     let before = threads();
     let error = lab
-        .measure(&block(&resolved), 1, 1, &mut |event| {
-            if let LabEvent::Slice(slice) = event {
-                assert_eq!(slice.variant, VariantName::from_label("a"));
-                run(&["ip", "-n", &dut_namespace(), "link", "del", "dut-in"]);
-            }
-        })
+        .measure(
+            &block(&resolved),
+            &mut block(&resolved),
+            1,
+            1,
+            &mut |event| {
+                if let LabEvent::Slice(slice) = event {
+                    assert_eq!(slice.variant, VariantName::from_label("a"));
+                    run(&["ip", "-n", &dut_namespace(), "link", "del", "dut-in"]);
+                }
+            },
+        )
         .unwrap_err();
     assert!(matches!(error, LabError::Netlink { .. }), "{error}");
     // A thread that has just been joined may be listed for a moment.

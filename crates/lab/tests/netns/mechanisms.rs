@@ -554,7 +554,7 @@ fn a_tc_program_is_attached_under_load_and_what_it_drops_is_counted() {
         }
     }
     for trial in &outcome.trials {
-        let dropped = trial.drops.get("tc ingress of dut-in");
+        let dropped = trial.dut.drops.get("tc ingress of dut-in");
         let sheds = trial.variant.as_str() == "shed";
         assert_eq!(
             dropped.is_some_and(|frames| *frames > 0),

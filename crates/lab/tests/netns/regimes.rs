@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fwdlab_lab::{LabEvent, NetnsLab};
 use fwdlab_model::{
-    AddressFamily, Binding, Direction, DutInterface, InvalidReason, LoadRegime, Resolved, Values,
+    AddressFamily, Binding, Direction, DutInterface, InvalidReason, Load, Resolved, Values,
     XdpProgram,
 };
 
@@ -50,7 +50,7 @@ fn under_overload_every_frame_is_forwarded_or_counted_as_dropped() {
         testkit::skip!("one CPU");
     };
     let mut resolved = forwarding_paths(&FAMILIES);
-    resolved.traffic.regime = LoadRegime::Overload;
+    resolved.traffic.load = Load::Overload;
     let mut pinned = BTreeSet::new();
     let outcome = measure(&resolved, &mut |event| {
         if let LabEvent::Slice(_) = event {
@@ -82,7 +82,7 @@ fn both_directions_under_overload_lose_nothing_unnoticed() {
         testkit::skip!("one CPU");
     };
     let mut resolved = forwarding_paths(&FAMILIES);
-    resolved.traffic.regime = LoadRegime::Overload;
+    resolved.traffic.load = Load::Overload;
     resolved.traffic.direction = Direction::Both;
     let mut pinned = BTreeSet::new();
     let outcome = measure(&resolved, &mut |event| {
@@ -149,8 +149,7 @@ fn a_paced_dut_on_a_cpu_of_its_own_loses_nothing() {
         testkit::skip!("one CPU");
     };
     let mut resolved = forwarding_paths(&[AddressFamily::Inet]);
-    resolved.traffic.regime = LoadRegime::Paced;
-    resolved.traffic.intended_load_pps = Some(20_000);
+    resolved.traffic.load = Load::Paced { pps: 20_000 };
     resolved.lab.dut_cpu = Some(dut_cpu);
     let outcome = measure(&resolved, &mut |_| ()).unwrap();
     let conservation = &outcome.block.conservation[&AddressFamily::Inet];
@@ -169,7 +168,7 @@ fn an_overload_that_is_none_shows_the_generator_and_makes_its_trials_invalid() {
         testkit::skip!("one CPU");
     }
     let mut resolved = forwarding_paths(&[AddressFamily::Inet]);
-    resolved.traffic.regime = LoadRegime::Overload;
+    resolved.traffic.load = Load::Overload;
     // Without its thread the DUT takes turns with the generator, which then never sends too much.
     let outcome = measure(&resolved, &mut |event| {
         if let LabEvent::Ready { .. } = event {
@@ -201,7 +200,7 @@ fn with_one_cpu_overload_is_unavailable_with_the_reason() {
     let _machine = own_the_machine();
     let cpus = fwdlab_sys::online_cpus().unwrap();
     let mut resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
-    resolved.traffic.regime = LoadRegime::Overload;
+    resolved.traffic.load = Load::Overload;
     resolved.lab.dut_cpu = Some(cpus[0]);
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
@@ -227,7 +226,7 @@ fn where_the_dut_has_a_cpu_of_its_own_no_factor_can_take_its_thread_away() {
         values: Values::default(),
     };
     let mut resolved = experiment(&[AddressFamily::Inet], binding, &["0", "1"]);
-    resolved.traffic.regime = LoadRegime::Overload;
+    resolved.traffic.load = Load::Overload;
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
     let lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();

@@ -9,7 +9,7 @@ use fwdlab_lab::{
 };
 use fwdlab_model::{
     AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level, Order,
-    PlannedBlock, Resolved, Tester, Traffic, TrialRecord, Variant, VariantName,
+    PlannedBlock, Resolved, SliceSource, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
@@ -281,7 +281,7 @@ pub(crate) fn block(resolved: &Resolved) -> PlannedBlock {
     let order: Vec<_> = resolved
         .variants
         .iter()
-        .map(|variant| variant.name.clone())
+        .map(|variant| variant.name.clone().into())
         .collect();
     let reversed: Vec<_> = order.iter().rev().cloned().collect();
     let families = resolved.traffic.families.iter();
@@ -310,6 +310,16 @@ pub(crate) fn measure_with(
     resolved: &Resolved,
     on_event: &mut dyn FnMut(LabEvent<'_>),
 ) -> Result<BlockOutcome, LabError> {
+    measure_slices(tester, resolved, &mut block(resolved), on_event)
+}
+
+/// Does the same, with other slices than the block's own.
+pub(crate) fn measure_slices(
+    tester: impl Into<Option<Tester>>,
+    resolved: &Resolved,
+    slices: &mut dyn SliceSource,
+    on_event: &mut dyn FnMut(LabEvent<'_>),
+) -> Result<BlockOutcome, LabError> {
     let _machine = own_the_machine();
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let state = tempfile::tempdir().unwrap();
@@ -317,7 +327,7 @@ pub(crate) fn measure_with(
     if let Some(tester) = tester.into() {
         lab.use_tester(tester);
     }
-    lab.measure(&block(resolved), 7, 2, on_event)
+    lab.measure(&block(resolved), slices, 7, 2, on_event)
 }
 
 /// What speaks against a trial, without what only says that this machine is busy.

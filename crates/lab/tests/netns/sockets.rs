@@ -3,9 +3,7 @@
 use std::time::Instant;
 
 use fwdlab_lab::{LabEvent, NetnsLab, TESTER_OUT};
-use fwdlab_model::{
-    AddressFamily, Binding, FrameSize, InvalidReason, LoadRegime, Tester, XdpProgram,
-};
+use fwdlab_model::{AddressFamily, Binding, FrameSize, InvalidReason, Load, Tester, XdpProgram};
 
 use crate::conservation::with_route_changed;
 use crate::rig::{
@@ -157,8 +155,7 @@ fn frames_that_went_another_way_are_found_wrong() {
 fn a_pace_is_kept_without_ebpf() {
     testkit::require_root!();
     let mut resolved = experiment(&[AddressFamily::Inet], rulesets(&[("a", "")]), &["a"]);
-    resolved.traffic.regime = LoadRegime::Paced;
-    resolved.traffic.intended_load_pps = Some(20_000);
+    resolved.traffic.load = Load::Paced { pps: 20_000 };
     resolved.traffic.burst_frames = 10;
     let start = Instant::now();
     let outcome = measure_with(Tester::Sendmmsg, &resolved, &mut |_| {}).unwrap();

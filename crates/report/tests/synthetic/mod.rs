@@ -7,9 +7,9 @@ use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::fates;
 use fwdlab_model::{
     AccountSource, AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design,
-    Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Order, Placement, Plan,
-    PlannedBlock, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord, SliceRecord, Tester,
-    Traffic, TrialRecord, Variant, VariantName, Verification,
+    DutReading, Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Order, Placement,
+    Plan, PlannedBlock, PlannedSlice, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord,
+    SliceRecord, Tester, Traffic, TrialRecord, Variant, VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -210,10 +210,13 @@ impl Synthetic {
             let mut order: Vec<(u32, &VariantName)> =
                 places.into_iter().zip(names.iter().copied()).collect();
             order.sort();
-            order.into_iter().map(|(_, name)| name.clone()).collect()
+            order
+                .into_iter()
+                .map(|(_, name)| name.clone().into())
+                .collect()
         };
         let block = |number| {
-            let rounds: Vec<Vec<VariantName>> = self
+            let rounds: Vec<Vec<PlannedSlice>> = self
                 .places(number, names.len())
                 .into_iter()
                 .map(order)
@@ -289,6 +292,7 @@ impl Synthetic {
                         steal_s: 0.0,
                         switch_s: 0.004,
                         contention: None,
+                        load: None,
                     });
                 }
                 rates.sort_by(f64::total_cmp);
@@ -313,10 +317,9 @@ impl Synthetic {
                     measured_s: 0.1 * f64::from(self.rounds),
                     offered_frames: forwarded_frames,
                     forwarded_frames,
-                    drops: BTreeMap::new(),
+                    not_transmitted_frames: 0,
+                    dut: DutReading::default(),
                     kernel_drop_reasons: BTreeMap::new(),
-                    dut_events: BTreeMap::new(),
-                    dut_cpus: Vec::new(),
                     undisturbed_s: 0.1 * f64::from(self.rounds),
                     observation_pps: f64::midpoint(
                         rates[(rates.len() - 1) / 2],
@@ -334,6 +337,7 @@ impl Synthetic {
             let frames = Conservation {
                 offered_frames: forwarded_in_block + 1200,
                 forwarded_frames: forwarded_in_block,
+                not_transmitted_frames: 0,
                 drops: BTreeMap::from([("switching".to_owned(), 1200)]),
                 unaccounted_frames: 0,
                 foreign_frames: 3,
