@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod binding;
+pub mod binding;
 mod bindings;
 pub mod change;
 pub mod diagnostic;
@@ -35,8 +35,7 @@ pub mod words;
 mod written_record;
 
 pub use binding::{
-    Apply, Binding, CommandBinding, DutInterface, PacketFilter, TcProgram, Upload, Values,
-    XdpProgram,
+    Apply, Binding, CommandBinding, DutInterface, PacketFilter, Upload, Values, XdpProgram,
 };
 pub use change::{Change, ChangeError, ChangeOption, CommandText, Conditions, change_options};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, Source, Span, nearest};

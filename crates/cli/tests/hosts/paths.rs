@@ -1,9 +1,10 @@
 //! Labs of hosts whose DUT forwards in other ways: by XDP, with more routes, in both directions.
 
 use std::fs;
+use std::path::Path;
 
 use crate::rig::{BLOCKS, Rig, assert_as_before};
-use crate::shared::{block_records, records, trial_records};
+use crate::shared::{REPOSITORY, block_records, records, trial_records};
 use testkit::{Host, text};
 
 /// Frames of both directions, which the kernel forwards, or XDP beside many routes.
@@ -83,4 +84,51 @@ fn frames_go_both_ways_by_xdp_too_and_past_many_routes() {
     }
     let readme = fs::read_to_string(directory.join("README.md")).unwrap();
     assert!(readme.contains("in both directions"), "{readme}");
+}
+
+#[test]
+fn a_tc_program_of_the_owners_is_compared_and_taken_away() {
+    require_rig!();
+    let rig = Rig::start();
+    let object = "tc_pass.bpf.o";
+    let objects = Path::new(REPOSITORY).join("crates/testkit/bpf");
+    fs::copy(objects.join(object), rig.path(object)).unwrap();
+    rig.change(
+        "hosts.toml",
+        "name = \"packet filter\"\nlevels = [\"none\", \"conntrack\"]\ndefault = \"none\"",
+        "name = \"tc program\"\nlevels = [\"none\", \"v1\"]\ndefault = \"none\"",
+    );
+    rig.change(
+        "hosts-lab.toml",
+        "[bind.\"rp_filter\"]",
+        &format!(
+            "[bind.\"tc program\"]\ntc = {{ none = \"\", v1 = {object:?} }}\n\n[bind.\"rp_filter\"]"
+        ),
+    );
+    let show = |words: &[&str]| rig.lab.inside(Host::Dut, words);
+    let filters = || show(&["tc", "filter", "show", "dev", "eth1", "ingress"]);
+    let disciplines = || show(&["tc", "qdisc", "show", "dev", "eth1"]);
+    let before = disciplines();
+    let mut child = rig.begin("the program is attached", || {
+        rig.blocks() > 0 && filters().contains(" name pass ")
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let restored = rig.fwdlab(&["restore"]).output().unwrap();
+    assert_eq!(restored.status.code(), Some(0), "{}", text(&restored));
+    assert_eq!(disciplines(), before);
+
+    let output = rig.run().output().unwrap();
+    rig.assert_measured(&output, BLOCKS);
+    assert_eq!(disciplines(), before);
+
+    // A filter of the owner's would run beside it, and could not be put back.
+    show(&["tc", "qdisc", "add", "dev", "eth1", "clsact"]);
+    let filter = "filter add dev eth1 ingress matchall action pass";
+    let words: Vec<&str> = std::iter::once("tc").chain(filter.split(' ')).collect();
+    show(&words);
+    let refused = rig.run().output().unwrap();
+    let said = text(&refused);
+    assert!(said.contains("eth1 has filters at its ingress"), "{said}");
+    assert!(filters().contains("matchall"), "{said}");
 }

@@ -22,12 +22,15 @@ pub(crate) mod step;
 pub(crate) mod sysctl;
 mod sysfs;
 mod tc;
+mod tc_filter;
 pub(crate) mod xdp;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fwdlab_model::{Binding, DutHost, DutInterface, Lab, Level, PacketFilter, Resolved, Variant};
+use fwdlab_model::{
+    Binding, DutHost, DutInterface, Lab, Level, PacketFilter, Placement, Resolved, Variant,
+};
 
 pub(crate) use self::namespace::{Dut, Site};
 pub(crate) use self::nft::is_installed as nft_is_installed;
@@ -107,6 +110,69 @@ pub(crate) trait Mechanism {
         let readings = self.readings(variant)?;
         Ok(readings.iter().find_map(|reading| reading.moved(answers)))
     }
+}
+
+/// The mechanisms of a lab's factors in a namespace of this machine, but XDP, in the order in which they set a variant.
+///
+/// # Errors
+/// `File` where what is to be loaded cannot be read.
+fn in_namespace(
+    resolved: &Resolved,
+    placement: &Placement,
+) -> Result<Vec<Box<dyn InNamespace>>, LabError> {
+    let mut mechanisms: Vec<Box<dyn InNamespace>> = Vec::new();
+    let mut commands: Vec<Box<dyn InNamespace>> = Vec::new();
+    for (factor, binding) in &resolved.lab.bindings {
+        let factor = factor.clone();
+        match binding {
+            Binding::Sysctl { key, values } => {
+                mechanisms.push(Box::new(sysctl::Sysctl::new(factor, key, values.clone())));
+            }
+            Binding::Ethtool {
+                feature,
+                interfaces,
+            } => mechanisms.push(Box::new(ethtool::Ethtool::new(
+                factor,
+                feature.clone(),
+                interfaces,
+                resolved.traffic.direction,
+            ))),
+            Binding::Sysfs {
+                file,
+                interfaces,
+                values,
+            } => mechanisms.push(Box::new(sysfs::Sysfs::new(
+                factor,
+                file.clone(),
+                interfaces,
+                values.clone(),
+                placement,
+                resolved.traffic.direction,
+            ))),
+            Binding::Routes => mechanisms.push(Box::new(routes::Routes::new(factor))),
+            Binding::Command(programs) => {
+                let programs = programs.with_interfaces(DUT_IN, DUT_OUT);
+                commands.push(Box::new(command::Programs::new(factor, programs)));
+            }
+            // One ruleset, and one program a hook, for all factors together.
+            Binding::Nft(_) | Binding::Xdp(_) | Binding::Tc(_) => {}
+            // Of other kinds of lab.
+            Binding::Knob { .. }
+            | Binding::Ruleset { .. }
+            | Binding::Configs(_)
+            | Binding::Image(_)
+            | Binding::Module { .. }
+            | Binding::Loader { .. }
+            | Binding::CommandLine(_)
+            | Binding::Kernel(_) => {}
+        }
+    }
+    let tc = tc::Tc::new(&resolved.lab, resolved.traffic.direction)?;
+    mechanisms.extend(tc.map(|tc| Box::new(tc) as Box<dyn InNamespace>));
+    mechanisms
+        .extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn InNamespace>));
+    mechanisms.extend(commands);
+    Ok(mechanisms)
 }
 
 /// The mechanisms of a lab's factors on a Linux host, in the order in which they set a variant.

@@ -4,12 +4,11 @@
 //! it has not moved), and *undo*: what it changes inside the DUT's namespace goes with that, and what
 //! outlives it is announced to the journal before it is done.
 
-use fwdlab_model::{AddressFamily, Binding, Placement, Resolved, Tester, Variant};
+use fwdlab_model::{AddressFamily, Placement, Resolved, Tester, Variant};
 
-use super::{command, ethtool, nft, routes, sysctl, sysfs, tc, unbound_level, xdp};
+use super::{in_namespace, unbound_level, xdp};
 use crate::counters::Drops;
 use crate::journal::Journal;
-use crate::topology::{DUT_IN, DUT_OUT};
 use crate::{LabError, Topology};
 
 /// What the mechanisms work on.
@@ -69,7 +68,7 @@ impl Dut {
         let lab = &resolved.lab;
         Ok(Self {
             xdp: xdp::Xdp::new(lab, tester, resolved.traffic.direction)?,
-            others: others(resolved, placement)?,
+            others: in_namespace(resolved, placement)?,
             bound_factors: lab.bindings.keys().cloned().collect(),
         })
     }
@@ -150,67 +149,6 @@ impl Dut {
             .find(|(factor, _)| !self.bound_factors.contains(factor));
         unbound.map_or(Ok(()), |(factor, level)| Err(unbound_level(factor, level)))
     }
-}
-
-/// All mechanisms but XDP: one for each factor, or for all factors that share one thing. The user's own
-/// programs come last, so that they find the rest in place.
-fn others(
-    resolved: &Resolved,
-    placement: &Placement,
-) -> Result<Vec<Box<dyn InNamespace>>, LabError> {
-    let mut mechanisms: Vec<Box<dyn InNamespace>> = Vec::new();
-    let mut commands: Vec<Box<dyn InNamespace>> = Vec::new();
-    for (factor, binding) in &resolved.lab.bindings {
-        let factor = factor.clone();
-        match binding {
-            Binding::Sysctl { key, values } => {
-                mechanisms.push(Box::new(sysctl::Sysctl::new(factor, key, values.clone())));
-            }
-            Binding::Ethtool {
-                feature,
-                interfaces,
-            } => mechanisms.push(Box::new(ethtool::Ethtool::new(
-                factor,
-                feature.clone(),
-                interfaces,
-                resolved.traffic.direction,
-            ))),
-            Binding::Sysfs {
-                file,
-                interfaces,
-                values,
-            } => mechanisms.push(Box::new(sysfs::Sysfs::new(
-                factor,
-                file.clone(),
-                interfaces,
-                values.clone(),
-                placement,
-                resolved.traffic.direction,
-            ))),
-            Binding::Routes => mechanisms.push(Box::new(routes::Routes::new(factor))),
-            Binding::Command(programs) => {
-                let programs = programs.with_interfaces(DUT_IN, DUT_OUT);
-                commands.push(Box::new(command::Programs::new(factor, programs)));
-            }
-            // One ruleset, and one program a hook, for all factors together.
-            Binding::Nft(_) | Binding::Xdp(_) | Binding::Tc(_) => {}
-            // Of other kinds of lab.
-            Binding::Knob { .. }
-            | Binding::Ruleset { .. }
-            | Binding::Configs(_)
-            | Binding::Image(_)
-            | Binding::Module { .. }
-            | Binding::Loader { .. }
-            | Binding::CommandLine(_)
-            | Binding::Kernel(_) => {}
-        }
-    }
-    let tc = tc::Tc::new(&resolved.lab, resolved.traffic.direction)?;
-    mechanisms.extend(tc.map(|tc| Box::new(tc) as Box<dyn InNamespace>));
-    mechanisms
-        .extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn InNamespace>));
-    mechanisms.extend(commands);
-    Ok(mechanisms)
 }
 
 /// What is said of a setting that reads back as something else.

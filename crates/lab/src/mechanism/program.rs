@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_traffic::{CountingProgram, TcProgram, TrafficError};
+use fwdlab_traffic::{CountingProgram, TrafficError};
 use serde::{Deserialize, Serialize};
 
+use super::tc;
 use super::xdp::{FORWARDER_DROPPED, fib_forwarder};
 use crate::LabError;
 
@@ -96,7 +97,7 @@ pub(crate) trait Loaded: Send {
 pub(crate) fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
     Ok(match program {
         Program::Forwarder => Box::new(fib_forwarder()?),
-        Program::Tc { object, name } => Box::new(TcProgram::load(object, name.as_deref())?),
+        Program::Tc { object, name } => tc::loaded(object, name.as_deref())?,
     })
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{Binding, Direction, DutHost, Lab, Variant};
 use fwdlab_sys::Input;
-use fwdlab_traffic::{TcProgram, TrafficError};
+use fwdlab_traffic::TrafficError;
 
 use super::program::{Attachment, Hook, Loaded, Program, load};
 use super::reading::said;
 use super::step::{Action, Answers, Errand, Question, Step, owned};
+use super::tc_filter::TcFilter;
 use super::{InNamespace, Mechanism, Site, bound, moved, unbound_level};
 use crate::counters::Drops;
 use crate::topology::receiving;
@@ -17,7 +18,15 @@ use crate::{LabError, Topology, program};
 /// More is no object of one program.
 const OBJECT_BYTES_MAX: u64 = 16 << 20;
 
-impl Loaded for TcProgram {
+/// Has the kernel take a program of an object.
+///
+/// # Errors
+/// Without the privilege, and where the kernel does not take it.
+pub(super) fn loaded(object: &[u8], name: Option<&str>) -> Result<Box<dyn Loaded>, LabError> {
+    Ok(Box::new(TcFilter::load(object, name)?))
+}
+
+impl Loaded for TcFilter {
     fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
         Self::attach(self, interface)
     }
@@ -72,7 +81,7 @@ impl Programs {
 }
 
 /// An object file's program.
-fn object(of: &fwdlab_model::TcProgram) -> Result<Program, LabError> {
+fn object(of: &fwdlab_model::binding::TcProgram) -> Result<Program, LabError> {
     let path = &of.object.found;
     let failed = |source| LabError::File {
         what: "reading",

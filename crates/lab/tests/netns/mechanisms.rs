@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, NetnsLab};
+use fwdlab_model::binding::TcProgram;
 use fwdlab_model::{
     AddressFamily, Apply, Binding, CommandBinding, DutInterface, InvalidReason, Level, Resolved,
-    TcProgram, Upload, Values,
+    Upload, Values,
 };
 
 use crate::rig::{

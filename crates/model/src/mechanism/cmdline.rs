@@ -17,6 +17,7 @@ pub(super) const CMDLINE: Description = Description {
     levels: Levels::Words,
     kinds: &[LabKind::Ssh(System::Linux)],
     takes_values: false,
+    table: None,
     read,
     schema,
 };

@@ -10,7 +10,7 @@ use crate::schema_parts::{self, by_level, described, table};
 
 use super::{Binder, Description, Given, Levels, Mechanism, levels};
 
-pub(crate) const KEYS: &[&str] = &["do", "undo", "check"];
+const KEYS: &[&str] = &["do", "undo", "check"];
 
 pub(super) const COMMAND: Description = Description {
     key: "command",
@@ -22,6 +22,7 @@ pub(super) const COMMAND: Description = Description {
         LabKind::Ssh(System::Linux),
     ],
     takes_values: false,
+    table: Some((KEYS, "")),
     read,
     schema,
 };
@@ -67,7 +68,7 @@ impl Mechanism for Command {
 }
 
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
-    let table = reading.table(given.value, given.what, KEYS)?;
+    let table = reading.table(given.value, given.what, given.keys)?;
     let apply = table
         .required(reading, "do")
         .and_then(|value| apply(reading, value, &table.what("do")));

@@ -17,6 +17,7 @@ pub(super) const CONFIGS: Description = Description {
     levels: Levels::Files,
     kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
+    table: None,
     read,
     schema,
 };

@@ -8,7 +8,7 @@ use crate::words::Level;
 
 use super::{Binder, Description, Given, Levels, Mechanism, interfaces};
 
-pub(crate) const KEYS: &[&str] = &["feature", "interfaces"];
+const KEYS: &[&str] = &["feature", "interfaces"];
 
 pub(super) const ETHTOOL: Description = Description {
     key: "ethtool",
@@ -16,6 +16,7 @@ pub(super) const ETHTOOL: Description = Description {
     levels: Levels::SwitchOf("feature"),
     kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: false,
+    table: Some((KEYS, "")),
     read,
     schema,
 };
@@ -66,7 +67,7 @@ impl Mechanism for Ethtool {
 }
 
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
-    let table = reading.table(given.value, given.what, KEYS)?;
+    let table = reading.table(given.value, given.what, given.keys)?;
     let interfaces = interfaces::interfaces(reading, &table);
     let feature = table.required_line(reading, "feature")?;
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

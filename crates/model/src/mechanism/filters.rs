@@ -18,6 +18,7 @@ pub(super) const PF: Description = Description {
     levels: Levels::Files,
     kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
+    table: None,
     read: |reading, given| read(reading, &given, PacketFilter::Pf),
     schema: || schema("pf"),
 };
@@ -28,6 +29,7 @@ pub(super) const IPFW: Description = Description {
     levels: Levels::Files,
     kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
+    table: None,
     read: |reading, given| read(reading, &given, PacketFilter::Ipfw),
     schema: || schema("ipfw"),
 };
@@ -38,6 +40,7 @@ pub(super) const IPF: Description = Description {
     levels: Levels::Files,
     kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
+    table: None,
     read: |reading, given| read(reading, &given, PacketFilter::Ipf),
     schema: || schema("IP Filter"),
 };

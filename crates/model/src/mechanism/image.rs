@@ -18,6 +18,7 @@ pub(super) const IMAGE: Description = Description {
     levels: Levels::Files,
     kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
+    table: None,
     read,
     schema,
 };

@@ -16,6 +16,7 @@ pub(super) const KERNEL: Description = Description {
     levels: Levels::Words,
     kinds: &[LabKind::Ssh(System::Freebsd), LabKind::Ssh(System::Linux)],
     takes_values: false,
+    table: None,
     read,
     schema,
 };

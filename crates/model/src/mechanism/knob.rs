@@ -15,6 +15,7 @@ pub(super) const KNOB: Description = Description {
     levels: Levels::Values,
     kinds: &[LabKind::Router],
     takes_values: false,
+    table: None,
     read,
     schema,
 };

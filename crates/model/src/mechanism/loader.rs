@@ -17,6 +17,7 @@ pub(super) const LOADER: Description = Description {
     levels: Levels::Values,
     kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: true,
+    table: None,
     read,
     schema,
 };

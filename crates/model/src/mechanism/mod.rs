@@ -35,16 +35,8 @@ use crate::kind::LabKind;
 use crate::schema_parts::{by_level, table};
 
 pub(crate) use self::bind::{Binder, Mechanism};
-#[cfg(test)]
-pub(crate) use self::command::KEYS as COMMAND_KEYS;
 pub(crate) use self::command::arguments;
-#[cfg(test)]
-pub(crate) use self::ethtool::KEYS as ETHTOOL_KEYS;
 pub use self::name::devices;
-#[cfg(test)]
-pub(crate) use self::sysfs::KEYS as SYSFS_KEYS;
-#[cfg(test)]
-pub(crate) use self::tc::KEYS as TC_KEYS;
 
 /// What there is to know of a mechanism before anything is set by it.
 pub(crate) struct Description {
@@ -58,6 +50,8 @@ pub(crate) struct Description {
     pub(crate) kinds: &'static [LabKind],
     /// Whether a table beside it may say what is written for each level.
     pub(crate) takes_values: bool,
+    /// The keys of the table that stands under it, and where its schema has that table; none where no table does.
+    pub(crate) table: Option<(&'static [&'static str], &'static str)>,
     /// Reads what stands under the key; none where that is an error.
     read: fn(&mut Reading<'_>, Given<'_>) -> Option<Box<dyn Mechanism>>,
     /// What a JSON Schema says of it.
@@ -71,6 +65,8 @@ struct Given<'a> {
     value: &'a Value<'a>,
     /// What it is called in messages.
     what: &'a str,
+    /// The keys of the table that stands there.
+    keys: &'static [&'static str],
     /// What is written for each level, where that is said.
     values: Option<BTreeMap<String, String>>,
 }
@@ -219,6 +215,7 @@ pub(crate) fn read(
         kind,
         value,
         what: &what,
+        keys: mechanism.table.map_or(&[], |(keys, _)| keys),
         values,
     };
     (mechanism.read)(reading, given)

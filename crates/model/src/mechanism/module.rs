@@ -17,6 +17,7 @@ pub(super) const MODULE: Description = Description {
     levels: Levels::Values,
     kinds: &[LabKind::Ssh(System::Linux)],
     takes_values: true,
+    table: None,
     read,
     schema,
 };

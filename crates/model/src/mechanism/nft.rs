@@ -18,6 +18,7 @@ pub(super) const NFT: Description = Description {
     levels: Levels::Files,
     kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: false,
+    table: None,
     read,
     schema,
 };

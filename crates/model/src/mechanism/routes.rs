@@ -20,6 +20,7 @@ pub(super) const ROUTES: Description = Description {
     levels: Levels::Numbers,
     kinds: &[LabKind::Netns, LabKind::Router, LabKind::Ssh(System::Linux)],
     takes_values: false,
+    table: None,
     read,
     schema,
 };

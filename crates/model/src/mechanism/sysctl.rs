@@ -22,6 +22,7 @@ pub(super) const SYSCTL: Description = Description {
         LabKind::Ssh(System::Linux),
     ],
     takes_values: true,
+    table: None,
     read,
     schema,
 };

@@ -10,7 +10,7 @@ use crate::schema_parts::{described, line, table};
 use super::name::is_path_part;
 use super::{Binder, Description, Given, Levels, Mechanism, interfaces};
 
-pub(crate) const KEYS: &[&str] = &["file", "interfaces"];
+const KEYS: &[&str] = &["file", "interfaces"];
 
 pub(super) const SYSFS: Description = Description {
     key: "sysfs",
@@ -18,6 +18,7 @@ pub(super) const SYSFS: Description = Description {
     levels: Levels::ValuesOf("file"),
     kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: true,
+    table: Some((KEYS, "")),
     read,
     schema,
 };
@@ -62,7 +63,7 @@ impl Mechanism for Sysfs {
 }
 
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
-    let table = reading.table(given.value, given.what, KEYS)?;
+    let table = reading.table(given.value, given.what, given.keys)?;
     let interfaces = interfaces::interfaces(reading, &table);
     let file = table.required_line(reading, "file")?;
     if !file.get_ref().split('/').all(is_path_part) {

@@ -13,7 +13,7 @@ use crate::schema_parts::{by_level, line, table};
 use super::name::is_path_part;
 use super::{Binder, Description, Given, Levels, Mechanism, levels};
 
-pub(crate) const KEYS: &[&str] = &["object", "program"];
+const KEYS: &[&str] = &["object", "program"];
 
 pub(super) const TC: Description = Description {
     key: "tc",
@@ -21,6 +21,7 @@ pub(super) const TC: Description = Description {
     levels: Levels::Files,
     kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: false,
+    table: Some((KEYS, "/additionalProperties/anyOf/1")),
     read,
     schema,
 };
@@ -78,11 +79,19 @@ impl Mechanism for Tc {
 }
 
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
+    let program = |reading: &mut Reading<'_>, value: &Value<'_>, what: &str| {
+        program(reading, value, what, given.keys)
+    };
     let programs = levels(reading, given.value, given.what, program);
     Some(Box::new(Tc(programs)))
 }
 
-fn program(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<Option<Named>> {
+fn program(
+    reading: &mut Reading<'_>,
+    value: &Value<'_>,
+    what: &str,
+    keys: &'static [&'static str],
+) -> Option<Option<Named>> {
     if value.get_ref().as_str() == Some("") {
         return Some(None);
     }
@@ -93,7 +102,7 @@ fn program(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Option<O
             program: None,
         }));
     }
-    let table = reading.table(value, what, KEYS)?;
+    let table = reading.table(value, what, keys)?;
     let object = table.required_line(reading, "object");
     let program = table.required_line(reading, "program")?;
     if !is_path_part(program.get_ref()) {

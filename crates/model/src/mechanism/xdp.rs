@@ -17,6 +17,7 @@ pub(super) const XDP: Description = Description {
     levels: Levels::Words,
     kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
     takes_values: false,
+    table: None,
     read,
     schema,
 };

@@ -1,4 +1,4 @@
-//! A tc program at the ingress of interfaces.
+//! Loading a tc program, and attaching it to the ingress of interfaces.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcHandl
 use aya::programs::{SchedClassifier, TcAttachType, tc};
 use aya::{Ebpf, EbpfLoader};
 
-use crate::{TrafficError, load_patiently};
+use fwdlab_traffic::{TrafficError, load_patiently};
 
 type Cause = Box<dyn Error + Send + Sync>;
 
@@ -18,24 +18,24 @@ const PRIORITY: u16 = 1;
 const HANDLE: TcHandle = TcHandle::new(0, 1);
 
 /// A loaded tc program. What is attached stays until [`detach`](Self::detach) or the end of the interface.
-pub struct TcProgram {
+pub(super) struct TcFilter {
     ebpf: Ebpf,
     name: String,
     links: Vec<SchedClassifierLink>,
 }
 
-impl TcProgram {
+impl TcFilter {
     /// Loads the program of an object file that has the name; the only tc program that it has, without a name.
     ///
     /// # Errors
     /// Where the bytes are no object, it has no such program, or several and none is named, without the privilege, or when
     /// the kernel's verifier refuses it.
-    pub fn load(object: &[u8], name: Option<&str>) -> Result<Self, TrafficError> {
+    pub(super) fn load(object: &[u8], name: Option<&str>) -> Result<Self, TrafficError> {
         let what = match name {
             Some(name) => format!("loading tc program {name}"),
             None => "loading a tc program".to_owned(),
         };
-        let failed = |cause: Cause| TrafficError::bpf(what.clone(), cause);
+        let failed = |cause: Cause| refused(what.clone(), cause);
         let object = with_known_sections(object);
         let ebpf = EbpfLoader::new()
             .load(&object)
@@ -77,7 +77,7 @@ impl TcProgram {
     ///
     /// # Errors
     /// When the kernel does not say.
-    pub fn id(&self) -> Result<u32, TrafficError> {
+    pub(super) fn id(&self) -> Result<u32, TrafficError> {
         let program: Option<&SchedClassifier> = self
             .ebpf
             .program(&self.name)
@@ -95,9 +95,9 @@ impl TcProgram {
     ///
     /// # Errors
     /// When there is no such interface, or it has a filter of the same priority already.
-    pub fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
+    pub(super) fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
         let what = format!("attaching {} to", self.name);
-        let failed = |cause: Cause| TrafficError::bpf(format!("{what} {interface}"), cause);
+        let failed = |cause: Cause| refused(format!("{what} {interface}"), cause);
         match tc::qdisc_add_clsact(interface) {
             Err(error) if !is_there(&error) => return Err(failed(error.into())),
             _ => {}
@@ -128,7 +128,7 @@ impl TcProgram {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub fn detach(&mut self) -> Result<(), TrafficError> {
+    pub(super) fn detach(&mut self) -> Result<(), TrafficError> {
         for link in std::mem::take(&mut self.links) {
             let detached = aya::programs::links::Link::detach(link);
             detached.map_err(|error| self.failed("detaching", error))?;
@@ -137,13 +137,13 @@ impl TcProgram {
     }
 
     fn failed(&self, what: &str, error: impl Into<Cause>) -> TrafficError {
-        TrafficError::bpf(format!("{what} {}", self.name), error)
+        refused(format!("{what} {}", self.name), error)
     }
 }
 
 /// A link finds its filter by the number of its interface, in the namespace of whoever drops it: dropped elsewhere it would
 /// take another one's filter away.
-impl Drop for TcProgram {
+impl Drop for TcFilter {
     fn drop(&mut self) {
         self.links.drain(..).for_each(std::mem::forget);
     }
@@ -211,6 +211,13 @@ fn renamed(object: &[u8]) -> Option<Vec<u8>> {
     Some(named)
 }
 
+fn refused(what: String, source: impl Into<Cause>) -> TrafficError {
+    TrafficError::Bpf {
+        what,
+        source: source.into(),
+    }
+}
+
 fn no_program() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "the object has no such tc program")
 }
@@ -230,25 +237,41 @@ fn is_there(error: &(dyn Error + 'static)) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use object::LittleEndian;
+    use object::read::elf::ElfFile64;
+    use object::{Object as _, ObjectSection as _};
     use proptest::prelude::*;
 
     use super::*;
 
+    const OBJECT: &[u8] = include_bytes!("../../../testkit/bpf/tc_shed.bpf.o");
+
+    /// The names of an object's sections.
+    fn sections(object: &[u8]) -> Vec<String> {
+        let file = ElfFile64::<LittleEndian>::parse(object).unwrap();
+        let names = file
+            .sections()
+            .map(|section| section.name().unwrap().to_owned());
+        names.collect()
+    }
+
     #[test]
     fn programs_are_found_whatever_libbpf_calls_their_section() {
-        let object = include_bytes!("../../testkit/bpf/tc_shed.bpf.o");
-        let named = with_known_sections(object);
-        let read = aya_obj::Object::parse(&named).unwrap();
-        let names: Vec<&String> = read.programs.keys().collect();
-        assert_eq!(names.len(), 2, "{names:?}");
-        assert!(aya_obj::Object::parse(object).is_err());
+        let named = with_known_sections(OBJECT);
+        let before = sections(OBJECT);
+        assert!(before.contains(&"tc".to_owned()), "{before:?}");
+        let expected = before.iter().map(|name| match name.as_str() {
+            "tc" => "classifier".to_owned(),
+            other => other.to_owned(),
+        });
+        assert!(expected.eq(sections(&named)));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_an_object_or_refused(bytes: Vec<u8>, at in 0_usize..3000, byte: u8) {
             let _ = with_known_sections(&bytes);
-            let mut object = include_bytes!("../../testkit/bpf/tc_shed.bpf.o").to_vec();
+            let mut object = OBJECT.to_vec();
             let length = object.len();
             object[at % length] = byte;
             let _ = with_known_sections(&object);
