@@ -19,7 +19,7 @@ alone_s,alone_frames,regime,intended_load_pps,taken_frames";
 /// The columns that schema 1 lacks, with the comma before them.
 const LOAD: &str = ",regime,intended_load_pps,taken_frames";
 
-/// The columns that directories from before somebody looked at competitors lack as well.
+/// Columns that are missing as well in directories written before competitors were recorded.
 const CONTENTION: &str = ",competing_s,alone_s,alone_frames";
 
 /// More than any cell has.

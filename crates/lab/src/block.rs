@@ -306,8 +306,8 @@ impl BlockLog {
 /// The load of a slice in a block of a load regime.
 ///
 /// # Errors
-/// `UnknownTraffic`; `OtherRegime` where the block is not of the slice's regime. What the lab itself offers instead of the
-/// experiment's load counts as that load.
+/// `UnknownTraffic`; `OtherRegime` where the block is not of the slice's regime. The experiment's own load is always
+/// accepted, also where the lab offers another regime instead.
 pub(crate) fn load_of(
     resolved: &Resolved,
     regime: LoadRegime,

@@ -33,8 +33,8 @@ pub enum LabError {
 
     /// A slice under a load that the lab cannot offer in this block.
     #[error(
-        "a slice asks for a {asked} load in a block that is measured {regime}: who runs on which CPU follows from \
-         that; measure it in another experiment"
+        "this block is measured {regime}, and its CPUs are assigned for that; give a slice with a {asked} load an \
+         experiment of its own"
     )]
     OtherRegime {
         /// The load regime of the slice.

@@ -74,8 +74,10 @@ pub struct NextSlice {
 
 /// What a lab asks between the slices of a block.
 pub trait SliceSource {
-    /// The slice of a family that comes after `last`, which is none before the family's first; none where the family
-    /// is done. A lab that begins a block anew asks from the first on again.
+    /// The next slice of a family after `last`, or its first where that is none; none when the family is finished. A lab
+    /// that begins a block anew asks from the first on again.
+    ///
+    /// `last` is as it was read: what was disturbed of it, and whether it stalled, shows at the end of the block.
     fn next_slice(
         &mut self,
         family: AddressFamily,

@@ -26,7 +26,7 @@ pub enum Record {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_none(frames: &u64) -> bool {
+fn is_zero(frames: &u64) -> bool {
     *frames == 0
 }
 
@@ -57,7 +57,7 @@ pub struct TrialRecord {
     pub forwarded_frames: u64,
     /// Frames offered that the tester's own port did not transmit: the DUT never saw them. In a lab of hosts from the
     /// start of each slice's load to its end, as the drops are.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub not_transmitted_frames: u64,
     /// What was read of the DUT during its slices; of its CPUs those that had something to do.
     #[serde(flatten)]
@@ -387,7 +387,7 @@ pub struct Conservation {
     /// Frames of the tester that reached the sink.
     pub forwarded_frames: u64,
     /// Frames offered that the tester's own port did not transmit.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub not_transmitted_frames: u64,
     /// Frames dropped, by reason.
     pub drops: BTreeMap<String, u64>,
@@ -443,7 +443,7 @@ pub struct SliceRecord {
     pub switch_s: f64,
     /// What others took of the load's CPUs; none where nobody could tell.
     pub contention: Option<Contention>,
-    /// What load was meant, and how much of it came to the DUT; none in schema 1, which does not say.
+    /// The intended load, and how much of it reached the DUT; none in schema 1.
     pub load: Option<SliceLoad>,
 }
 
@@ -454,8 +454,8 @@ pub struct SliceLoad {
     pub regime: LoadRegime,
     /// What was asked of the generator, in frames per second; none where it sends what it can, or what the DUT takes.
     pub intended_pps: Option<f64>,
-    /// Frames that the DUT took in: those offered, less those that the tester's own port did not transmit. A tester on
-    /// another host knows the latter of the load as a whole: they are the same part of the slice.
+    /// Frames that came to the DUT: those offered, less those that the tester's own port did not transmit. Behind a virtual
+    /// port there are none of these: what a full port of the DUT refuses is the DUT's drop. A tester on another host knows the latter of the load as a whole: they are the same part of the slice.
     pub taken_frames: u64,
 }
 

@@ -319,6 +319,32 @@ fn what_was_lost_is_told_by_variant_and_reason() {
     }
 }
 
+#[test]
+fn frames_that_the_tester_did_not_transmit_are_shown_among_the_losses() {
+    const REASON: &str = "not transmitted by the tester";
+    let mut loaded = Synthetic::default().loaded();
+    for attempt in &mut loaded.attempts {
+        for trial in &mut attempt.trials {
+            trial.not_transmitted_frames = 5;
+        }
+        for frames in attempt.record.conservation.values_mut() {
+            frames.not_transmitted_frames = 7;
+        }
+    }
+    let report = Report::build(&loaded).expect("made-up records are sound");
+    let blocks = loaded.attempts.len() as u64;
+    for loss in &report.losses {
+        assert_eq!(loss.drops[REASON], 5 * blocks);
+        assert_eq!(loss.dropped_frames, 5 * blocks);
+    }
+    assert!(!report.losses.is_empty());
+    for frames in report.conservation.values() {
+        assert_eq!(frames.drops[REASON], 7 * blocks);
+    }
+    let json = serde_json::to_string(&report.conservation).unwrap();
+    assert!(!json.contains("not_transmitted_frames"), "{json}");
+}
+
 /// Overload in which every block offers each variant another load, `shift_percent` more than the
 /// baseline's on the whole, and rates that follow the offered load with that slope.
 fn with_offered_load(shift_percent: f64, scatter_percent: f64, slope: f64) -> Loaded {

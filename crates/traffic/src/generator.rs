@@ -82,7 +82,7 @@ pub struct Generator {
     family: AddressFamily,
     is_bidirectional: bool,
     wake_up: WakeUp,
-    /// That of the last start, or what it was set to since.
+    /// The current pace.
     pace: Pace,
 }
 
@@ -201,7 +201,11 @@ impl Generator {
         let thread = fwdlab_sys::start_thread(move || {
             fwdlab_sys::pin_this_thread(cpu)?;
             let mut runs = RUNS_FIRST;
-            while calls.begin_call() {
+            while let Some(is_at_new_pace) = calls.begin_call() {
+                // As many runs as an idle pace needs could send for seconds at a faster one.
+                if is_at_new_pace {
+                    runs = RUNS_FIRST;
+                }
                 let start = Instant::now();
                 let outcome = run(&program, &seed_frame, runs);
                 calls.end_call();
@@ -260,6 +264,8 @@ pub struct Gate {
 struct GateState {
     is_held: bool,
     is_stopped: bool,
+    /// Whether the pace has changed since the last call.
+    is_at_new_pace: bool,
     /// Whether a call is under way.
     is_calling: bool,
 }
@@ -270,13 +276,18 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while the generator is held; false when it is to end.
-    fn begin_call(&self) -> bool {
+    /// Waits while the generator is held; then whether the pace has changed since the last call, or none when it is to end.
+    fn begin_call(&self) -> Option<bool> {
         let held = |state: &mut GateState| state.is_held && !state.is_stopped;
         let waited = self.changed.wait_while(self.state(), held);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         state.is_calling = !state.is_stopped;
-        state.is_calling
+        let is_at_new_pace = std::mem::take(&mut state.is_at_new_pace);
+        state.is_calling.then_some(is_at_new_pace)
+    }
+
+    fn change_pace(&self) {
+        self.state().is_at_new_pace = true;
     }
 
     fn end_call(&self) {
@@ -360,6 +371,7 @@ impl RunningGenerator {
         }
         self.hold()?;
         let set = self.generator_mut().set_pace(pace);
+        self.requests.change_pace();
         self.release();
         set
     }

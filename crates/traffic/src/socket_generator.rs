@@ -239,9 +239,9 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    /// The pace that is asked for since this was last asked.
+    /// The new pace, if one was set since the last call.
     fn another_pace(&self) -> Option<Pace> {
-        // A lock for every batch would cost what it is to send at.
+        // Taking the lock for every batch would slow sending down.
         if !self.has_pace.load(Ordering::Acquire) {
             return None;
         }

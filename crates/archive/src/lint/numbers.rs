@@ -288,7 +288,7 @@ fn lint_conservation(
             say(
                 format!("block {block}, {family}: its frames do not add up"),
                 format!("\"unaccounted_frames\":{}", frames.unaccounted_frames),
-                format!("offered - forwarded - drops = {lost}"),
+                format!("offered - forwarded - not transmitted - drops = {lost}"),
             );
         } else if lost != 0 && own().any(|trial| trial.invalid.is_empty()) {
             say(

@@ -74,7 +74,7 @@ pub(super) fn in_time(frames: u64, time_s: f64, other_s: f64) -> u64 {
     in_proportion(frames, time_s, other_s)
 }
 
-/// As many frames of another whole as these are of one; these, where there is no whole.
+/// Scales a count of frames from one total to another; the same count where the first total is 0.
 fn in_proportion(frames: u64, whole: f64, other: f64) -> u64 {
     if whole <= 0.0 {
         return frames;
@@ -94,11 +94,10 @@ pub(super) fn explain(dropped: &Drops, lost: u64, offered: u64) -> bool {
     as_f64(missing) <= DROPS_MISSING_RATIO * as_f64(offered)
 }
 
-/// Frames that were offered and that the tester is to blame for not transmitting; those that the DUT is to blame for are
-/// added to what was dropped.
+/// Frames that were offered and that the tester's card did not transmit: the tester was the limit.
 ///
-/// A port of a card did not take it: the tester was the limit. Of a virtual cable the DUT's end does not take what the
-/// tester's cannot transmit, and may have counted the same frames under these reasons.
+/// On a virtual cable a full port of the DUT is the cause, so that they are added to what was dropped, less those that the
+/// DUT counted itself under these reasons.
 pub(super) fn account_for_not_sent(
     dropped: &mut Drops,
     sent: &Sent,

@@ -22,7 +22,6 @@ pub(crate) mod step;
 pub(crate) mod sysctl;
 mod sysfs;
 mod tc;
-mod tc_filter;
 pub(crate) mod xdp;
 
 use std::collections::BTreeMap;

@@ -20,6 +20,14 @@ pub(crate) enum Hook {
 }
 
 impl Hook {
+    /// Whether only attaching a program tells whether it can be: of XDP, drivers decide.
+    pub(crate) const fn is_tried(self) -> bool {
+        match self {
+            Self::Xdp => true,
+            Self::TcIngress => false,
+        }
+    }
+
     /// What a program there does, as messages begin.
     pub(crate) const fn what(self) -> &'static str {
         match self {

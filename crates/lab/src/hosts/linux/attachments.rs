@@ -84,7 +84,6 @@ impl Attachments {
 }
 
 impl Abilities for Attachments {
-    /// Of the drivers only trying tells.
     fn not_attachable(
         &mut self,
         host: &OnHost,
@@ -95,8 +94,8 @@ impl Abilities for Attachments {
             return Ok(None);
         };
         let tried = match asks {
-            Asks::Plan => self.load(&host.connection, &host.of, program),
-            Asks::Run => self.attach(host, attachment).map(|_| ()),
+            Asks::Run if attachment.hook.is_tried() => self.attach(host, attachment).map(|_| ()),
+            Asks::Run | Asks::Plan => self.load(&host.connection, &host.of, program),
         };
         match tried {
             Err(LabError::Host { why, .. }) => Ok(Some(why)),
