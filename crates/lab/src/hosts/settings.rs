@@ -15,7 +15,7 @@ use crate::mechanism::step::{Action, Answers, BootChoice, Errand, Question, Step
 use crate::mechanism::{Mechanism, unbound_level};
 use crate::{Asks, LabError};
 
-/// What is longer is no word of a script: it goes to its command by itself.
+/// Longer input is sent on the command's standard input instead of inside the script.
 const INPUT_IN_SCRIPT_MAX: usize = 1 << 20;
 
 /// What a host can do besides running commands, by its system.

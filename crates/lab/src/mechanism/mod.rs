@@ -183,6 +183,8 @@ pub(crate) fn on_linux(
     of: &DutHost,
 ) -> Result<Vec<Box<dyn Mechanism>>, LabError> {
     let mut mechanisms: Vec<Box<dyn Mechanism>> = Vec::new();
+    // Behind the files: a kernel that is told to forward switches LRO off.
+    let mut features: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut routes: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
     // First: a driver that takes a program may change its port's features.
@@ -211,7 +213,7 @@ pub(crate) fn on_linux(
                 interfaces,
             } => {
                 let feature = ethtool::LinuxFeature::new(factor, feature, interfaces, of);
-                mechanisms.push(Box::new(feature));
+                features.push(Box::new(feature));
             }
             Binding::Module {
                 module,
@@ -245,6 +247,7 @@ pub(crate) fn on_linux(
             })),
         }
     }
+    mechanisms.extend(features);
     let texts = |binding: Binding| match binding {
         Binding::Nft(texts) => Some(texts),
         _ => None,

@@ -73,7 +73,8 @@ pub(crate) struct Attachment {
 
 /// A program that the kernel has taken.
 pub(crate) trait Loaded: Send {
-    /// Attaches it to an interface of this thread's namespace as well; it goes with this process.
+    /// Attaches it to one more interface in this thread's namespace. An XDP program is detached when the process ends, a tc
+    /// filter is not.
     ///
     /// # Errors
     /// Where there is no such interface, or it has a program there already.

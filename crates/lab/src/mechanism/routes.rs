@@ -163,16 +163,21 @@ impl LinuxRoutes {
     }
 }
 
-/// Who asks need not be in a network that the tables name: a default route leads to many.
+/// The ssh client may be reachable only by the default route, so its address is avoided as well.
 const SESSION: [&str; 3] = ["sh", "-c", "echo $SSH_CONNECTION"];
 
 fn all_of(family: AddressFamily) -> Vec<String> {
     owned(&["ip", option(family), "route", "show", "table", "all"])
 }
 
+fn addresses_of(family: AddressFamily) -> Vec<String> {
+    owned(&["ip", "-o", option(family), "address", "show"])
+}
+
 impl Mechanism for LinuxRoutes {
     fn looks(&self) -> Vec<Question> {
-        let tables = self.families.iter().map(|&family| all_of(family));
+        let families = self.families.iter();
+        let tables = families.flat_map(|&family| [all_of(family), addresses_of(family)]);
         let questions = tables.chain([owned(&SESSION)]);
         questions.map(Question::Maybe).collect()
     }
@@ -195,6 +200,9 @@ impl Mechanism for LinuxRoutes {
             steps.push(Step::kept(what, Errand::of(&flush)));
             let mut avoided = networks(answers.needed(&all_of(family))?);
             avoided.extend(networks_of_words(session));
+            // A port that is down has no route to its network yet.
+            let own = answers.needed(&addresses_of(family))?;
+            avoided.extend(networks_of_words(own));
             avoided.extend(own_prefixes(family));
             self.standing.insert(family, Table { count: 0, avoided });
         }

@@ -20,8 +20,8 @@ use crate::counters::Drops;
 use crate::topology::receiving;
 use crate::{LabError, Topology, program};
 
-/// More is no object of one program.
-const OBJECT_BYTES_MAX: u64 = 16 << 20;
+/// Larger files are refused.
+const OBJECT_BYTES_MAX: u64 = 1 << 20;
 
 /// Has the kernel take a program of an object.
 ///
@@ -118,16 +118,31 @@ fn disciplines(interface: &str) -> Vec<String> {
 
 /// The number of the program of an interface's filter, as `tc filter` shows it.
 fn program_of(filters: &str) -> Option<u32> {
-    let mut words = filters.split_whitespace();
-    words.find(|word| *word == "id")?;
-    words.next()?.parse().ok()
+    let words: Vec<&str> = filters.split_whitespace().collect();
+    let ids = words.windows(2).filter(|pair| pair[0] == "id");
+    ids.filter_map(|pair| pair[1].parse().ok()).next()
 }
 
-/// What `clsact` has dropped, as `tc -s qdisc` shows it.
+/// The queueing discipline to which filters of frames that come in belong, with all behind it, as `tc -s qdisc` shows it: an
+/// owner's may be the older `ingress`.
+fn ingress(disciplines: &str) -> Option<&str> {
+    let kinds = ["qdisc clsact ", "qdisc ingress "];
+    kinds
+        .iter()
+        .find_map(|kind| Some(disciplines.split_once(kind)?.1))
+}
+
+/// What it has dropped.
 fn dropped(disciplines: &str) -> Option<u64> {
-    let (_, of_clsact) = disciplines.split_once("qdisc clsact ")?;
-    let (_, behind) = of_clsact.split_once("(dropped ")?;
+    let (_, behind) = ingress(disciplines)?.split_once("(dropped ")?;
     behind.split(',').next()?.parse().ok()
+}
+
+fn has_filters(port: &str) -> String {
+    format!(
+        "{port} has filters at its ingress; list them with `tc filter show dev {port} ingress`, and remove them before \
+         the run"
+    )
 }
 
 fn reason(interface: &str) -> String {
@@ -274,9 +289,15 @@ impl Mechanism for LinuxTc {
         if self.programs.wanted(variant)?.is_none() {
             return Ok(None);
         }
-        let lacks_tc = |port: &String| answers.get(&filters(port)).is_none();
-        if self.ports.iter().any(lacks_tc) {
-            return Ok(Some("tc is not installed there".to_owned()));
+        for port in &self.ports {
+            match answers.get(&filters(port)) {
+                None => {
+                    let why = "`tc filter show` fails there; tc of iproute2 has to be installed";
+                    return Ok(Some(why.to_owned()));
+                }
+                Some("") => {}
+                Some(_) => return Ok(Some(has_filters(port))),
+            }
         }
         Ok(answers.not_attachable.get(&Hook::TcIngress).cloned())
     }
@@ -291,16 +312,11 @@ impl Mechanism for LinuxTc {
         let mut steps = Vec::new();
         for port in &self.ports {
             if !answers.needed(&filters(port))?.is_empty() {
-                return Err(answers.wrong(format!(
-                    "{port} has filters at its ingress, which `tc filter show dev {port} ingress` lists; have them \
-                     taken away while it is measured"
-                )));
+                return Err(answers.wrong(has_filters(port)));
             }
-            let has_clsact = answers
-                .needed(&disciplines(port))?
-                .contains("qdisc clsact ");
+            let is_there = ingress(answers.needed(&disciplines(port))?).is_some();
             // What is gone already, with a module or a boot, needs no undo.
-            let undo = if has_clsact {
+            let undo = if is_there {
                 "! tc filter show dev \"$0\" ingress | grep -q . || tc filter del dev \"$0\" ingress"
             } else {
                 "! tc qdisc show dev \"$0\" | grep -q clsact || tc qdisc del dev \"$0\" clsact"
@@ -357,6 +373,9 @@ impl Mechanism for LinuxTc {
 
 type Cause = Box<dyn Error + Send + Sync>;
 
+/// No folder, in which no map can be pinned.
+const NO_PINS: &str = "/proc/self/no-maps-are-pinned";
+
 /// Where the program stands among an interface's filters.
 const PRIORITY: u16 = 1;
 const HANDLE: TcHandle = TcHandle::new(0, 1);
@@ -380,8 +399,10 @@ impl TcFilter {
             None => "loading a tc program".to_owned(),
         };
         let failed = |cause: Cause| refused(what.clone(), cause);
-        let object = with_known_sections(object);
+        let object = with_known_sections(object).map_err(|error| failed(error.into()))?;
+        // Where nothing can be pinned: maps of one level would be another's, and outlive the run.
         let ebpf = EbpfLoader::new()
+            .default_map_pin_directory(NO_PINS)
             .load(&object)
             .map_err(|error| failed(error.into()))?;
         let names = ebpf.programs().filter_map(|(name, program)| {
@@ -434,8 +455,8 @@ impl TcFilter {
         }
     }
 
-    /// Attaches to the ingress of an interface of the calling thread's namespace as well, which gets the queueing discipline
-    /// `clsact` for it.
+    /// Attaches the program to the ingress of one more interface in this thread's network namespace. Adds `clsact` if it is
+    /// missing.
     ///
     /// # Errors
     /// When there is no such interface, or it has a filter of the same priority already.
@@ -459,7 +480,10 @@ impl TcFilter {
             .and_then(|link| program.take_link(link))
             .map_err(|error| {
                 if is_there(&error) {
-                    let other = "another filter has its place; `tc filter show dev INTERFACE ingress` lists it";
+                    let other = format!(
+                        "it already has a filter with priority {PRIORITY}; list it with `tc filter show dev {interface} \
+                         ingress`"
+                    );
                     return failed(io::Error::other(other).into());
                 }
                 failed(error.into())
@@ -474,8 +498,11 @@ impl TcFilter {
     /// When the kernel refuses.
     fn detach(&mut self) -> Result<(), TrafficError> {
         for link in std::mem::take(&mut self.links) {
-            let detached = aya::programs::links::Link::detach(link);
-            detached.map_err(|error| self.failed("detaching", error))?;
+            match aya::programs::links::Link::detach(link) {
+                // Somebody else has taken it away, which reading back shows.
+                Err(error) if kinds(&error).any(is_gone) => {}
+                detached => detached.map_err(|error| self.failed("detaching", error))?,
+            }
         }
         Ok(())
     }
@@ -502,24 +529,42 @@ const SECTION: &[u8] = b"classifier";
 /// The kinds of sections that libbpf takes for tc programs, each with more behind a slash or without.
 const SECTIONS: [&[u8]; 3] = [b"tc", b"tcx", SECTION];
 
-/// An object whose sections of tc programs have the name that the loader knows; what is no 64-bit ELF of this machine's byte
-/// order stays as it is, for the loader to refuse.
+/// An object whose sections of tc programs have the name that the loader knows; what is no little-endian 64-bit ELF stays as
+/// it is, for the loader to refuse.
+///
+/// # Errors
+/// Where the programs of a renamed section relocate kernel types: those are found by the section's old name.
 ///
 /// # Source
 /// libbpf's `section_defs` in `src/libbpf.c`: `tc`, `tc/ingress`, `tcx/ingress` and the like, and `classifier`.
-fn with_known_sections(object: &[u8]) -> Cow<'_, [u8]> {
-    renamed(object).map_or(Cow::Borrowed(object), Cow::Owned)
+fn with_known_sections(object: &[u8]) -> Result<Cow<'_, [u8]>, io::Error> {
+    match renamed(object) {
+        None => Ok(Cow::Borrowed(object)),
+        Some(Renamed { object, relocates }) if !relocates => Ok(Cow::Owned(object)),
+        Some(_) => Err(io::Error::other(
+            "its tc programs relocate kernel types (CO-RE); put them into SEC(\"classifier\"), which libbpf takes as well",
+        )),
+    }
 }
 
-/// The names of sections stand in one of them, which is put behind the object with the new name in it.
+struct Renamed {
+    object: Vec<u8>,
+    /// Whether programs relocate kernel types.
+    relocates: bool,
+}
+
+/// Copies the section name table to the end of the file, and adds the new name to it. What `.BTF.ext` says of functions and
+/// lines goes by the old names, so that it is left out. None where no section has another name than the loader knows.
 ///
 /// # Source
-/// System V ABI, chapter 4: `Elf64_Ehdr` and `Elf64_Shdr`.
-fn renamed(object: &[u8]) -> Option<Vec<u8>> {
+/// System V ABI, chapter 4: `Elf64_Ehdr` and `Elf64_Shdr`; Linux: `struct btf_ext_header` in libbpf's `src/libbpf_internal.h`.
+fn renamed(object: &[u8]) -> Option<Renamed> {
     const NAME: usize = 0;
     const FLAGS: usize = 8;
     const OFFSET: usize = 24;
     const SIZE: usize = 32;
+    /// Of the header of `.BTF.ext`: the bytes that relocations take.
+    const RELOCATIONS: usize = 28;
     let half = |at: usize| {
         Some(usize::from(u16::from_le_bytes(
             *object.get(at..)?.first_chunk()?,
@@ -532,27 +577,52 @@ fn renamed(object: &[u8]) -> Option<Vec<u8>> {
     }
     let headers = usize::try_from(long(0x28)?).ok()?;
     let (header_size, sections, of_names) = (half(0x3a)?, half(0x3c)?, half(0x3e)?);
-    let header = |section: usize| headers.checked_add(section.checked_mul(header_size)?);
+    // What is behind the end of the object is nothing, wherever a header says that it is.
+    let header = |section: usize| {
+        let at = headers.checked_add(section.checked_mul(header_size)?)?;
+        (at < object.len()).then_some(at)
+    };
     let of_names = header(of_names)?;
     let start = usize::try_from(long(of_names + OFFSET)?).ok()?;
     let length = usize::try_from(long(of_names + SIZE)?).ok()?;
     let names = object.get(start..start.checked_add(length)?)?;
+    let new_name = u32::try_from(names.len()).ok()?;
+    let no_name = new_name + u32::try_from(SECTION.len()).ok()?;
     let mut named = object.to_vec();
+    let mut rename = |at: usize, name: u32| {
+        named.get_mut(at..)?[..4].copy_from_slice(&name.to_le_bytes());
+        Some(())
+    };
+    let mut is_renamed = false;
+    let mut relocates = false;
     for section in 0..sections {
         let at = header(section)?;
         let name = names.get(usize::try_from(word(at + NAME)?).ok()?..)?;
-        let kind = name.split(|&byte| byte == b'/' || byte == 0).next()?;
-        if SECTIONS.contains(&kind) && long(at + FLAGS)? & u64::from(SHF_EXECINSTR) != 0 {
-            let new = u32::try_from(names.len()).ok()?;
-            named.get_mut(at + NAME..)?[..4].copy_from_slice(&new.to_le_bytes());
+        let name = name.split(|&byte| byte == 0).next()?;
+        let kind = name.split(|&byte| byte == b'/').next()?;
+        let is_program = long(at + FLAGS)? & u64::from(SHF_EXECINSTR) != 0;
+        if is_program && SECTIONS.contains(&kind) && kind != SECTION {
+            rename(at + NAME, new_name)?;
+            is_renamed = true;
         }
+        if name == b".BTF.ext" {
+            let start = usize::try_from(long(at + OFFSET)?).ok()?;
+            relocates = word(start.checked_add(RELOCATIONS)?).is_some_and(|bytes| bytes > 0);
+            rename(at + NAME, no_name)?;
+        }
+    }
+    if !is_renamed {
+        return None;
     }
     let end = (named.len() as u64).to_le_bytes();
     let new_length = (names.len() + SECTION.len() + 1) as u64;
     named.get_mut(of_names + OFFSET..)?[..8].copy_from_slice(&end);
     named.get_mut(of_names + SIZE..)?[..8].copy_from_slice(&new_length.to_le_bytes());
     named.extend([names, SECTION, &[0]].concat());
-    Some(named)
+    Some(Renamed {
+        object: named,
+        relocates,
+    })
 }
 
 fn refused(what: String, source: impl Into<Cause>) -> TrafficError {
@@ -566,17 +636,22 @@ fn no_program() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "the object has no such tc program")
 }
 
+/// The kinds of an error and of its causes.
+fn kinds<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = io::ErrorKind> + 'e {
+    let causes = std::iter::successors(Some(error), |&error: &&'e (dyn Error + 'static)| {
+        error.source()
+    });
+    causes.filter_map(|error| error.downcast_ref().map(io::Error::kind))
+}
+
+/// What a filter, or all below its queueing discipline, answers that is not there.
+fn is_gone(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::InvalidInput)
+}
+
 /// Whether what was to be added is there already.
 fn is_there(error: &(dyn Error + 'static)) -> bool {
-    let mut source = Some(error);
-    while let Some(error) = source {
-        let kind = error.downcast_ref().map(io::Error::kind);
-        if kind == Some(io::ErrorKind::AlreadyExists) {
-            return true;
-        }
-        source = error.source();
-    }
-    false
+    kinds(error).any(|kind| kind == io::ErrorKind::AlreadyExists)
 }
 
 #[cfg(test)]
@@ -617,11 +692,12 @@ mod tests {
 
     #[test]
     fn programs_are_found_whatever_libbpf_calls_their_section() {
-        let named = with_known_sections(OBJECT);
+        let named = with_known_sections(OBJECT).unwrap();
         let before = sections(OBJECT);
         assert!(before.contains(&"tc".to_owned()), "{before:?}");
         let expected = before.iter().map(|name| match name.as_str() {
-            "tc" => "classifier".to_owned(),
+            "tc" | "tc/ingress" => "classifier".to_owned(),
+            ".BTF.ext" => String::new(),
             other => other.to_owned(),
         });
         assert!(expected.eq(sections(&named)));

@@ -569,8 +569,9 @@ fn a_tc_program_is_attached_under_load_and_what_it_drops_is_counted() {
 fn a_tc_program_that_was_taken_away_is_seen() {
     testkit::require_root!();
     testkit::require_tool!("tc");
+    let other = tc_program("tc_shed.bpf.o", Some("pass"));
     let pass = tc_program("tc_pass.bpf.o", None);
-    let binding = tc([("a", pass.clone()), ("b", pass.clone()), ("c", pass)]);
+    let binding = tc([("a", pass), ("b", other), ("c", None)]);
     let resolved = experiment(&FAMILY, binding, &["a", "b"]);
     let filters = ["tc", "filter", "del", "dev", "dut-in", "ingress"];
     let outcome = disturb(&resolved, &filters);

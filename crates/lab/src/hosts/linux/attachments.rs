@@ -1,5 +1,5 @@
-//! What is attached to a Linux DUT's ports. It is a process of fwdlab's own there that holds it, so that it goes with the
-//! connection, and never outlives a run.
+//! What is attached to a Linux DUT's ports. A fwdlab process on the DUT attaches programs. XDP programs end with that process;
+//! tc filters stay, and the journal removes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -119,15 +119,12 @@ impl Abilities for Attachments {
             },
             None => Ask::Detach { hook },
         };
+        // What stands after an attempt that failed is not known.
+        self.standing.remove(&hook);
         self.done(&host.connection, &host.of, hook, &ask)?;
-        match &attachment.program {
-            Some(program) => {
-                self.standing.insert(hook, program.clone());
-                self.loaded.insert(hook);
-            }
-            None => {
-                self.standing.remove(&hook);
-            }
+        if let Some(program) = &attachment.program {
+            self.standing.insert(hook, program.clone());
+            self.loaded.insert(hook);
         }
         Ok(true)
     }
