@@ -124,11 +124,20 @@ fn a_tc_program_of_the_owners_is_compared_and_taken_away() {
 
     // A filter of the owner's would run beside it, and could not be put back.
     show(&["tc", "qdisc", "add", "dev", "eth1", "clsact"]);
-    let filter = "filter add dev eth1 ingress matchall action pass";
-    let words: Vec<&str> = std::iter::once("tc").chain(filter.split(' ')).collect();
-    show(&words);
+    let object = rig.path(object);
+    let filter = [
+        "filter",
+        "add",
+        "dev",
+        "eth1",
+        "ingress",
+        "bpf",
+        "direct-action",
+    ];
+    let program = ["object-file", object.to_str().unwrap(), "section", "tc"];
+    show(&[&["tc"], &filter[..], &program].concat());
     let refused = rig.run().output().unwrap();
     let said = text(&refused);
     assert!(said.contains("eth1 has filters at its ingress"), "{said}");
-    assert!(filters().contains("matchall"), "{said}");
+    assert!(filters().contains("tc_pass.bpf.o"), "{said}");
 }
