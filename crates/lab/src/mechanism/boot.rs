@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{Values, Variant, devices};
 
+use super::by_level::ByLevel;
 use super::file::Files;
 use super::reading::{Form, Reading, is_same_words, said};
 use super::step::{Answers, BootChoice, Question, owned};
-use super::{Mechanism, meaning, sysctl};
+use super::{Mechanism, sysctl};
 use crate::LabError;
 
 /// A parameter of a Linux module: a file that is read alone.
@@ -49,23 +50,17 @@ impl Mechanism for Module {
 }
 
 /// Words on the command line of a Linux kernel. Whether GRUB has such an entry shows when it is to boot.
-pub(super) struct CommandLine {
-    factor: String,
-    parameters: BTreeMap<String, String>,
-}
+pub(super) struct CommandLine(ByLevel<String>);
 
 impl CommandLine {
     pub(super) fn new(factor: &str, parameters: &BTreeMap<String, String>) -> Self {
-        Self {
-            factor: factor.to_owned(),
-            parameters: parameters.clone(),
-        }
+        Self(ByLevel::of_factor(factor, parameters))
     }
 }
 
 impl Mechanism for CommandLine {
     fn boot(&self, variant: &Variant, choice: &mut BootChoice) -> Result<(), LabError> {
-        if let Some(words) = meaning(&self.parameters, &self.factor, variant)? {
+        if let Some(words) = self.0.get(variant)? {
             let words = words.split_whitespace().map(str::to_owned);
             choice.parameters.extend(words);
         }

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use fwdlab_model::{Upload, Variant};
 use fwdlab_sys::Input;
 
+use super::Mechanism;
+use super::by_level::ByLevel;
 use super::step::{Answers, BootChoice, Question, owned};
-use super::{Mechanism, meaning};
 use crate::LabError;
 
 /// Where the loader finds an owner's tunables.
@@ -92,8 +93,7 @@ pub(crate) fn read_set(folder: &Path) -> Result<ConfigSet, LabError> {
 
 /// Which set a host has.
 pub(super) struct Configs {
-    factor: String,
-    folders: BTreeMap<String, Upload>,
+    folders: ByLevel<Upload>,
     sets: BTreeMap<PathBuf, ConfigSet>,
 }
 
@@ -104,15 +104,14 @@ impl Configs {
         sets: &BTreeMap<PathBuf, ConfigSet>,
     ) -> Self {
         Self {
-            factor: factor.to_owned(),
-            folders: folders.clone(),
+            folders: ByLevel::of_factor(factor, folders),
             sets: sets.clone(),
         }
     }
 
     /// The files of the variant's set that are on the host as they are in the set: the loader's has tunables behind it.
     fn files(&self, variant: &Variant) -> Result<Vec<(&String, &SetFile)>, LabError> {
-        let upload = meaning(&self.folders, &self.factor, variant)?;
+        let upload = self.folders.get(variant)?;
         let set = upload.and_then(|upload| self.sets.get(&upload.found));
         let files = set.into_iter().flatten();
         Ok(files
@@ -128,7 +127,7 @@ fn hash_of(path: &str) -> Vec<String> {
 
 impl Mechanism for Configs {
     fn boot(&self, variant: &Variant, choice: &mut BootChoice) -> Result<(), LabError> {
-        if let Some(upload) = meaning(&self.folders, &self.factor, variant)? {
+        if let Some(upload) = self.folders.get(variant)? {
             choice.configs = Some(upload.found.clone());
         }
         Ok(())

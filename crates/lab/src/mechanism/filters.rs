@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{PacketFilter, Variant};
 
+use super::by_level::Rulesets;
 use super::reading::said;
-use super::rulesets::Rulesets;
 use super::step::{Action, Answers, Errand, Question, Step, owned};
 use super::{Mechanism, sysctl};
 use crate::LabError;

@@ -4,27 +4,21 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{Upload, Variant};
 
+use super::Mechanism;
+use super::by_level::ByLevel;
 use super::step::{Answers, BootChoice, Question};
-use super::{Mechanism, meaning};
 use crate::LabError;
 
 /// Which image a host boots; none is the owner's system. That it has, is looked at when it has booted.
-pub(super) struct Image {
-    factor: String,
-    images: BTreeMap<String, Option<Upload>>,
-}
+pub(super) struct Image(ByLevel<Option<Upload>>);
 
 impl Image {
     pub(super) fn new(factor: &str, images: &BTreeMap<String, Option<Upload>>) -> Self {
-        Self {
-            factor: factor.to_owned(),
-            images: images.clone(),
-        }
+        Self(ByLevel::of_factor(factor, images))
     }
 
     fn image(&self, variant: &Variant) -> Result<Option<&Upload>, LabError> {
-        let image = meaning(&self.images, &self.factor, variant)?;
-        Ok(image.and_then(Option::as_ref))
+        Ok(self.0.get(variant)?.and_then(Option::as_ref))
     }
 }
 

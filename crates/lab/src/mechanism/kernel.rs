@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::Variant;
 
+use super::Mechanism;
+use super::by_level::ByLevel;
 use super::step::{Answers, BootChoice, Question, owned};
-use super::{Mechanism, meaning};
 use crate::LabError;
 
 /// Lists the kernels and the boot environments of a FreeBSD host.
@@ -19,33 +20,24 @@ const THERE: [&str; 3] = [
 pub(crate) const BOOT_ENVIRONMENTS: [&str; 3] = ["bectl", "list", "-H"];
 
 /// The kernel of a Linux host. Whether GRUB has such an entry shows when it is to boot.
-pub(super) struct LinuxKernel {
-    factor: String,
-    releases: BTreeMap<String, String>,
-}
+pub(super) struct LinuxKernel(ByLevel<String>);
 
 impl LinuxKernel {
     pub(super) fn new(factor: &str, releases: &BTreeMap<String, String>) -> Self {
-        Self {
-            factor: factor.to_owned(),
-            releases: releases.clone(),
-        }
+        Self(ByLevel::of_factor(factor, releases))
     }
 }
 
 impl Mechanism for LinuxKernel {
     fn boot(&self, variant: &Variant, choice: &mut BootChoice) -> Result<(), LabError> {
-        if let Some(release) = meaning(&self.releases, &self.factor, variant)? {
-            choice.kernel = Some(release.clone());
-        }
+        choice.kernel = self.0.get(variant)?.cloned().or(choice.kernel.take());
         Ok(())
     }
 }
 
 /// The kernel of a FreeBSD host.
 pub(super) struct FreebsdKernel {
-    factor: String,
-    kernels: BTreeMap<String, String>,
+    kernels: ByLevel<String>,
     /// Whether other factors write files, which count in one boot environment alone.
     writes_files: bool,
 }
@@ -57,8 +49,7 @@ impl FreebsdKernel {
         writes_files: bool,
     ) -> Self {
         Self {
-            factor: factor.to_owned(),
-            kernels: kernels.clone(),
+            kernels: ByLevel::of_factor(factor, kernels),
             writes_files,
         }
     }
@@ -94,7 +85,7 @@ impl KernelChoice {
 
 impl Mechanism for FreebsdKernel {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        let Some(name) = meaning(&self.kernels, &self.factor, variant)? else {
+        let Some(name) = self.kernels.get(variant)? else {
             return Ok(Vec::new());
         };
         let mut questions = KernelChoice::questions(name).map(Question::Maybe).to_vec();
@@ -103,7 +94,7 @@ impl Mechanism for FreebsdKernel {
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        let Some(name) = meaning(&self.kernels, &self.factor, variant)? else {
+        let Some(name) = self.kernels.get(variant)? else {
             return Ok(None);
         };
         Ok(match KernelChoice::of(name, answers) {
@@ -126,7 +117,7 @@ impl Mechanism for FreebsdKernel {
     }
 
     fn boot(&self, variant: &Variant, choice: &mut BootChoice) -> Result<(), LabError> {
-        if let Some(name) = meaning(&self.kernels, &self.factor, variant)? {
+        if let Some(name) = self.kernels.get(variant)? {
             choice.kernel = Some(name.clone());
         }
         Ok(())

@@ -5,6 +5,7 @@
 //! it changes there goes with the namespace, and what outlives that is announced to the journal before it is done.
 
 mod boot;
+mod by_level;
 mod command;
 pub(crate) mod configs;
 pub(crate) mod ethtool;
@@ -17,7 +18,6 @@ mod nft;
 pub(crate) mod program;
 mod reading;
 pub(crate) mod routes;
-mod rulesets;
 pub(crate) mod step;
 pub(crate) mod sysctl;
 mod sysfs;
@@ -35,10 +35,10 @@ pub(crate) use self::namespace::{Dut, Site};
 pub(crate) use self::nft::is_installed as nft_is_installed;
 pub use self::xdp::fib_forwarder;
 
+use self::by_level::Rulesets;
 use self::configs::ConfigSet;
 use self::namespace::{InNamespace, moved};
 use self::reading::Reading;
-use self::rulesets::Rulesets;
 use self::step::{Action, Answers, BootChoice, Question, Step};
 use crate::LabError;
 use crate::counters::Drops;
@@ -188,8 +188,7 @@ pub(crate) fn on_linux(
     let mut routes: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
     // First: a driver that takes a program may change its port's features.
-    let programs = xdp::Programs::of(&resolved.lab);
-    if !programs.is_empty() {
+    if let Some(programs) = xdp::programs(&resolved.lab) {
         mechanisms.push(Box::new(xdp::LinuxXdp::new(programs, of)));
     }
     if let Some(tc) = tc::LinuxTc::new(&resolved.lab, resolved.traffic.direction, of)? {
@@ -358,24 +357,6 @@ impl Mechanism for OfAnotherSystem {
             Err(unbound_level(&self.factor, level))
         })
     }
-}
-
-/// What the variant's level of a factor is bound to; none where the variant says nothing of it.
-///
-/// # Errors
-/// `Unbound` for a level that is bound to nothing.
-fn meaning<'a, T>(
-    meanings: &'a BTreeMap<String, T>,
-    factor: &str,
-    variant: &Variant,
-) -> Result<Option<&'a T>, LabError> {
-    let Some(level) = variant.levels.get(factor) else {
-        return Ok(None);
-    };
-    let meaning = meanings.get(&level.to_string());
-    meaning
-        .map(Some)
-        .ok_or_else(|| unbound_level(factor, level))
 }
 
 pub(crate) fn unbound_level(factor: &str, level: &Level) -> LabError {

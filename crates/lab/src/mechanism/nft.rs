@@ -7,8 +7,8 @@ use std::io;
 use fwdlab_model::{Binding, Lab, Variant, VariantName};
 use fwdlab_sys::{Netlink, NetworkNamespace, netlink_attribute};
 
+use super::by_level::Rulesets;
 use super::reading::said;
-use super::rulesets::Rulesets;
 use super::step::{Action, Answers, Errand, Question, Rehearsal, Step, owned};
 use super::{InNamespace, Mechanism, Site, bound, moved};
 use crate::topology::{DUT_IN, DUT_OUT};

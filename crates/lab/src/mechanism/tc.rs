@@ -12,10 +12,11 @@ use fwdlab_model::{Binding, Direction, DutHost, Lab, Variant};
 use fwdlab_sys::Input;
 use fwdlab_traffic::{TrafficError, load_patiently};
 
+use super::by_level::ByLevel;
 use super::program::{Attachment, Hook, Loaded, Program, load};
 use super::reading::said;
 use super::step::{Action, Answers, Errand, Question, Step, owned};
-use super::{InNamespace, Mechanism, Site, bound, moved, unbound_level};
+use super::{InNamespace, Mechanism, Site, bound, moved};
 use crate::counters::Drops;
 use crate::topology::receiving;
 use crate::{LabError, Topology, program};
@@ -50,39 +51,25 @@ impl Loaded for TcFilter {
     }
 }
 
-/// The program of each level, by factor.
-struct Programs(BTreeMap<String, BTreeMap<String, Option<Program>>>);
+/// The program of each level, or none.
+type Programs = ByLevel<Option<Program>>;
 
-impl Programs {
-    /// Those of a lab; none where no factor has any.
-    fn of(lab: &Lab) -> Result<Option<Self>, LabError> {
-        let mut all = BTreeMap::new();
-        let factors = bound(lab, |binding| match binding {
-            Binding::Tc(programs) => Some(programs),
-            _ => None,
+/// Those of a lab; none where no factor has any.
+fn programs(lab: &Lab) -> Result<Option<Programs>, LabError> {
+    let factors = bound(lab, |binding| match binding {
+        Binding::Tc(programs) => Some(programs),
+        _ => None,
+    });
+    let factors = factors.map(|(factor, levels)| {
+        let programs = levels.iter().map(|(level, program)| {
+            let program = program.as_ref().map(object).transpose()?;
+            Ok((level.clone(), program))
         });
-        for (factor, levels) in factors {
-            let mut programs = BTreeMap::new();
-            for (level, program) in levels {
-                let program = program.as_ref().map(object).transpose()?;
-                programs.insert(level.clone(), program);
-            }
-            all.insert(factor, programs);
-        }
-        Ok((!all.is_empty()).then_some(Self(all)))
-    }
-
-    /// The variant's program or none, where any factor says.
-    fn wanted(&self, variant: &Variant) -> Result<Option<Option<&Program>>, LabError> {
-        for (factor, programs) in &self.0 {
-            if let Some(level) = variant.levels.get(factor) {
-                let program = programs.get(&level.to_string());
-                let program = program.ok_or_else(|| unbound_level(factor, level))?;
-                return Ok(Some(program.as_ref()));
-            }
-        }
-        Ok(None)
-    }
+        Ok((factor, programs.collect::<Result<_, LabError>>()?))
+    });
+    let factors: Vec<(String, BTreeMap<String, Option<Program>>)> =
+        factors.collect::<Result<_, LabError>>()?;
+    Ok(ByLevel::of(factors.into_iter()))
 }
 
 /// An object file's program.
@@ -168,7 +155,7 @@ pub(super) struct Tc {
 impl Tc {
     /// None where the lab binds no factor to tc programs.
     pub(super) fn new(lab: &Lab, direction: Direction) -> Result<Option<Self>, LabError> {
-        let programs = Programs::of(lab)?;
+        let programs = programs(lab)?;
         Ok(programs.map(|programs| Self {
             programs,
             interfaces: receiving(direction),
@@ -183,14 +170,14 @@ impl InNamespace for Tc {
         _topology: &mut Topology,
         variant: &Variant,
     ) -> Result<Option<String>, LabError> {
-        let Some(wanted) = self.programs.wanted(variant)? else {
+        let Some(wanted) = self.programs.get(variant)? else {
             return Ok(None);
         };
         if !program::is_installed("tc") {
             let missing = "tc is not installed; install it (apt-get install iproute2)";
             return Ok(Some(missing.to_owned()));
         }
-        let loaded = wanted.map(load);
+        let loaded = wanted.as_ref().map(load);
         Ok(loaded.and_then(|loaded| loaded.err().map(|error| error.to_string())))
     }
 
@@ -205,10 +192,10 @@ impl InNamespace for Tc {
     }
 
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(wanted) = self.programs.wanted(variant)? else {
+        let Some(wanted) = self.programs.get(variant)? else {
             return Ok(());
         };
-        if self.standing.as_ref().map(|(program, _)| program) == wanted {
+        if self.standing.as_ref().map(|(program, _)| program) == wanted.as_ref() {
             return Ok(());
         }
         if let Some((_, mut loaded)) = self.standing.take() {
@@ -225,7 +212,7 @@ impl InNamespace for Tc {
     }
 
     fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        if self.programs.wanted(variant)?.is_none() {
+        if self.programs.get(variant)?.is_none() {
             return Ok(());
         }
         let standing = self.standing.as_ref().map(|(_, loaded)| loaded.id());
@@ -258,16 +245,16 @@ impl LinuxTc {
             Direction::Forward => vec![of.interface_in.clone()],
             Direction::Both => vec![of.interface_in.clone(), of.interface_out.clone()],
         };
-        let programs = Programs::of(lab)?;
+        let programs = programs(lab)?;
         Ok(programs.map(|programs| Self { programs, ports }))
     }
 
     fn attachment(&self, variant: &Variant) -> Result<Option<Attachment>, LabError> {
-        let wanted = self.programs.wanted(variant)?;
+        let wanted = self.programs.get(variant)?;
         Ok(wanted.map(|wanted| Attachment {
             hook: Hook::TcIngress,
             ports: self.ports.clone(),
-            program: wanted.cloned(),
+            program: wanted.clone(),
         }))
     }
 }
@@ -286,7 +273,7 @@ impl Mechanism for LinuxTc {
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        if self.programs.wanted(variant)?.is_none() {
+        if self.programs.get(variant)?.is_none() {
             return Ok(None);
         }
         for port in &self.ports {
@@ -359,7 +346,7 @@ impl Mechanism for LinuxTc {
     }
 
     fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        if self.programs.wanted(variant)?.is_none() {
+        if self.programs.get(variant)?.is_none() {
             return Ok(None);
         }
         let asked = answers.attached.get(&Hook::TcIngress).copied();

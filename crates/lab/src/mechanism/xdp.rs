@@ -1,14 +1,13 @@
 //! The XDP program on the DUT's receiving interfaces.
 
-use std::collections::BTreeMap;
-
 use fwdlab_model::{Binding, Direction, DutHost, Lab, Tester, Variant, XdpProgram};
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
+use super::by_level::ByLevel;
 use super::program::{Attachment, Hook, Loaded, Program};
 use super::reading::said;
 use super::step::{Action, Answers, Question, owned};
-use super::{InNamespace, Mechanism, Site, bound, moved, unbound_level};
+use super::{InNamespace, Mechanism, Site, bound, moved};
 use crate::counters::Drops;
 use crate::topology::receiving;
 use crate::{LabError, Topology};
@@ -25,45 +24,25 @@ pub fn fib_forwarder() -> Result<CountingProgram, LabError> {
     Ok(CountingProgram::load(object, "forward", "outcomes")?)
 }
 
-/// The program of each level, by factor.
-pub(super) struct Programs(BTreeMap<String, BTreeMap<String, XdpProgram>>);
+/// The program of each level.
+pub(super) type Programs = ByLevel<XdpProgram>;
 
-impl Programs {
-    /// Those of a lab.
-    pub(super) fn of(lab: &Lab) -> Self {
-        let programs = bound(lab, |binding| match binding {
-            Binding::Xdp(programs) => Some(programs.clone()),
-            _ => None,
-        });
-        Self(programs.collect())
-    }
-
-    /// Whether no factor has any.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The variant's program, where any factor sets one.
-    fn wanted(&self, variant: &Variant) -> Result<Option<XdpProgram>, LabError> {
-        let mut wanted = None;
-        for (factor, programs) in &self.0 {
-            if let Some(level) = variant.levels.get(factor) {
-                let program = programs.get(&level.to_string());
-                wanted = Some(*program.ok_or_else(|| unbound_level(factor, level))?);
-            }
-        }
-        Ok(wanted)
-    }
+/// Those of a lab; none where it sets none.
+pub(super) fn programs(lab: &Lab) -> Option<Programs> {
+    ByLevel::of(bound(lab, |binding| match binding {
+        Binding::Xdp(programs) => Some(programs.clone()),
+        _ => None,
+    }))
 }
 
 /// Whether a lab sets programs at all.
 pub(crate) fn is_bound(lab: &Lab) -> bool {
-    !Programs::of(lab).is_empty()
+    programs(lab).is_some()
 }
 
 /// That of the DUT's namespace.
 pub(super) struct Xdp {
-    programs: Programs,
+    programs: Option<Programs>,
     /// None where this process may load no eBPF program.
     forwarder: Option<CountingProgram>,
     interfaces: &'static [&'static str],
@@ -81,7 +60,7 @@ impl Xdp {
             _ => None,
         };
         Ok(Self {
-            programs: Programs::of(lab),
+            programs: programs(lab),
             forwarder,
             interfaces: receiving(direction),
         })
@@ -89,6 +68,14 @@ impl Xdp {
 
     pub(super) fn forwarder(&self) -> Option<&CountingProgram> {
         self.forwarder.as_ref()
+    }
+
+    /// The variant's program, where any factor sets one.
+    fn wanted(&self, variant: &Variant) -> Result<Option<XdpProgram>, LabError> {
+        match &self.programs {
+            Some(programs) => Ok(programs.get(variant)?.copied()),
+            None => Ok(None),
+        }
     }
 
     pub(super) fn detach(&mut self) -> Result<(), LabError> {
@@ -110,7 +97,7 @@ impl InNamespace for Xdp {
         _topology: &mut Topology,
         variant: &Variant,
     ) -> Result<Option<String>, LabError> {
-        let wants_forwarder = self.programs.wanted(variant)? == Some(XdpProgram::Fib);
+        let wants_forwarder = self.wanted(variant)? == Some(XdpProgram::Fib);
         Ok((wants_forwarder && self.forwarder.is_none())
             .then(|| "this process may load no XDP program; run fwdlab as root (sudo)".into()))
     }
@@ -120,12 +107,12 @@ impl InNamespace for Xdp {
             .forwarder()
             .is_some_and(|program| program.xdp.is_attached());
         // What is not bound is refused when it is applied.
-        let wanted = self.programs.wanted(variant).ok().flatten();
+        let wanted = self.wanted(variant).ok().flatten();
         wanted.is_some_and(|wanted| (wanted == XdpProgram::Fib) != is_attached)
     }
 
     fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        match (self.programs.wanted(variant)?, &mut self.forwarder) {
+        match (self.wanted(variant)?, &mut self.forwarder) {
             (Some(XdpProgram::Fib), Some(forwarder)) if !forwarder.xdp.is_attached() => {
                 for interface in self.interfaces {
                     let attach = || forwarder.xdp.attach_to_stay(interface);
@@ -140,7 +127,7 @@ impl InNamespace for Xdp {
     }
 
     fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let asked = match self.programs.wanted(variant)? {
+        let asked = match self.wanted(variant)? {
             None => return Ok(()),
             Some(XdpProgram::Off) => Some(0),
             Some(XdpProgram::Fib) => match &self.forwarder {
@@ -180,7 +167,7 @@ impl LinuxXdp {
 impl LinuxXdp {
     /// What the ports are to have for a variant, where it says.
     fn attachment(&self, variant: &Variant) -> Result<Option<Attachment>, LabError> {
-        let wanted = self.programs.wanted(variant)?;
+        let wanted = self.programs.get(variant)?;
         Ok(wanted.map(|wanted| Attachment {
             hook: Hook::Xdp,
             ports: self.ports.to_vec(),
@@ -200,7 +187,7 @@ impl Mechanism for LinuxXdp {
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        let wanted = self.programs.wanted(variant)?;
+        let wanted = self.programs.get(variant)?;
         Ok(wanted.and_then(|_| answers.not_attachable.get(&Hook::Xdp).cloned()))
     }
 
@@ -220,7 +207,7 @@ impl Mechanism for LinuxXdp {
     }
 
     fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        if self.programs.wanted(variant)?.is_none() {
+        if self.programs.get(variant)?.is_none() {
             return Ok(None);
         }
         let number = |of: Option<u32>| of.map_or("none".to_owned(), |id| id.to_string());

@@ -111,12 +111,11 @@ impl Ports<'_> {
             if interface(answers.needed(&shown(name))?).is_up {
                 continue;
             }
-            steps.push(Step {
-                what: format!("{name} (down)"),
-                undo: Errand::of(&["ifconfig", name, "down"]),
-                errands: vec![Errand::of(&["ifconfig", name, "up"])],
-                rehearsal: None,
-            });
+            steps.push(Step::change(
+                format!("{name} (down)"),
+                Errand::of(&["ifconfig", name, "down"]),
+                vec![Errand::of(&["ifconfig", name, "up"])],
+            ));
         }
         Ok(steps)
     }
@@ -223,12 +222,11 @@ fn neighbour_step(family: AddressFamily, name: &str, neighbour: IpAddr, mac: &st
         AddressFamily::Inet => ("arp", "-S"),
         AddressFamily::Inet6 => ("ndp", "-s"),
     };
-    Step {
-        what: format!("neighbour {neighbour} of {name}"),
-        undo: quietly(&[program, "-d", &neighbour]),
-        errands: vec![Errand::of(&[program, set, &neighbour, mac])],
-        rehearsal: None,
-    }
+    Step::change(
+        format!("neighbour {neighbour} of {name}"),
+        quietly(&[program, "-d", &neighbour]),
+        vec![Errand::of(&[program, set, &neighbour, mac])],
+    )
 }
 
 fn route_step(family: AddressFamily, network: &str, gateway: &str) -> Step {
@@ -238,13 +236,12 @@ fn route_step(family: AddressFamily, network: &str, gateway: &str) -> Step {
     };
     let route = |what| ["route", "-q", option, what, "-net", network, gateway];
     let delete = quietly(&route("delete"));
-    Step {
-        what: format!("route to {network}"),
-        undo: delete.clone(),
+    Step::change(
+        format!("route to {network}"),
+        delete.clone(),
         // Deleted first, so that it may be done twice: one that is there is refused.
-        errands: vec![delete, Errand::of(&route("add"))],
-        rehearsal: None,
-    }
+        vec![delete, Errand::of(&route("add"))],
+    )
 }
 
 /// What takes something back that may be gone already.

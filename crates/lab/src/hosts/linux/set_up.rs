@@ -82,12 +82,11 @@ impl SetUp<'_> {
             // One that its owner has left down.
             if seen.is_ok_and(|flags| flags & INTERFACE_UP == 0) {
                 let set = |to| ["ip", "link", "set", "dev", interface, to];
-                steps.push(Step {
-                    what: format!("{interface} (down)"),
-                    undo: Errand::of(&set("down")),
-                    errands: vec![Errand::of(&set("up"))],
-                    rehearsal: None,
-                });
+                steps.push(Step::change(
+                    format!("{interface} (down)"),
+                    Errand::of(&set("down")),
+                    vec![Errand::of(&set("up"))],
+                ));
             }
         }
         self.keep_what_forwarding_changes(answers, &mut steps)?;
@@ -131,18 +130,17 @@ impl SetUp<'_> {
                     .iter()
                     .any(|path| path.contains(&format!("/{interface}/")))
             {
-                steps.push(Step {
-                    what: format!("large-receive-offload of {interface} (on)"),
+                steps.push(Step::change(
+                    format!("large-receive-offload of {interface} (on)"),
                     // A virtual machine's may be gone by then.
-                    undo: Errand::of(&[
+                    Errand::of(&[
                         "sh",
                         "-c",
                         "[ ! -e \"/sys/class/net/$0\" ] || ethtool -K \"$0\" lro on",
                         interface,
                     ]),
-                    errands: Vec::new(),
-                    rehearsal: None,
-                });
+                    Vec::new(),
+                ));
             }
         }
         if !is_everywhere {
@@ -225,15 +223,14 @@ impl SetUp<'_> {
                 if family == AddressFamily::Inet6 {
                     add.push("nodad");
                 }
-                steps.push(Step {
-                    what: format!("address {address} of {interface}"),
+                steps.push(Step::change(
+                    format!("address {address} of {interface}"),
                     // With a length, every address of that network would go, the owner's too.
-                    undo: Errand::of(&[
+                    Errand::of(&[
                         "ip", option, "address", "flush", "dev", interface, "to", &host,
                     ]),
-                    errands: vec![Errand::of(&add)],
-                    rehearsal: None,
-                });
+                    vec![Errand::of(&add)],
+                ));
             }
             let of_neighbour = |words: &[&str]| {
                 let mut all = vec!["ip", option, "neigh"];
@@ -241,12 +238,11 @@ impl SetUp<'_> {
                 all.extend(["dev", interface, "nud", "permanent"]);
                 Errand::of(&all)
             };
-            steps.push(Step {
-                what: format!("neighbour {neighbour} of {interface}"),
-                undo: of_neighbour(&["flush", "to", &neighbour]),
-                errands: vec![of_neighbour(&["replace", &neighbour, "lladdr", mac])],
-                rehearsal: None,
-            });
+            steps.push(Step::change(
+                format!("neighbour {neighbour} of {interface}"),
+                of_neighbour(&["flush", "to", &neighbour]),
+                vec![of_neighbour(&["replace", &neighbour, "lladdr", mac])],
+            ));
             let of_route = |words: &[&str]| {
                 let mut all = vec!["ip", option, "route"];
                 all.extend(words);
@@ -254,16 +250,15 @@ impl SetUp<'_> {
                 Errand::of(&all)
             };
             let flush = of_route(&["flush", &network]);
-            steps.push(Step {
-                what: format!("route to {network}"),
-                undo: flush.clone(),
+            steps.push(Step::change(
+                format!("route to {network}"),
+                flush.clone(),
                 // Flushed first, so that it may be done twice: a route of the owner's own is no reason to have none of ours.
-                errands: vec![
+                vec![
                     flush,
                     of_route(&["add", &network, "via", &neighbour, "dev", interface]),
                 ],
-                rehearsal: None,
-            });
+            ));
         }
         Ok(())
     }
