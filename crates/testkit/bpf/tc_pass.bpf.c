@@ -4,7 +4,7 @@
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>
 
-SEC("tc")
+SEC("classifier")
 int pass(struct __sk_buff *skb)
 {
 	return TC_ACT_OK;

@@ -14,7 +14,7 @@ struct {
 	__type(value, __u64);
 } frames SEC(".maps");
 
-SEC("tc")
+SEC("classifier")
 int pass(struct __sk_buff *skb)
 {
 	return TC_ACT_OK;
@@ -27,7 +27,7 @@ static __attribute__((noinline)) int is_shed(__u64 *count)
 	return *count > WHOLE && *count % DROPS_ONE_OF == 0;
 }
 
-SEC("tc/ingress")
+SEC("classifier")
 int shed(struct __sk_buff *skb)
 {
 	__u32 first = 0;

@@ -134,7 +134,12 @@ fn a_tc_program_of_the_owners_is_compared_and_taken_away() {
         "bpf",
         "direct-action",
     ];
-    let program = ["object-file", object.to_str().unwrap(), "section", "tc"];
+    let program = [
+        "object-file",
+        object.to_str().unwrap(),
+        "section",
+        "classifier",
+    ];
     show(&[&["tc"], &filter[..], &program].concat());
     let refused = rig.run().output().unwrap();
     let said = text(&refused);

@@ -513,19 +513,33 @@ fn all_mechanisms_can_be_used_together() {
     assert_sound(&measure(&resolved, &mut |_| ()).unwrap());
 }
 
-/// An object of the test programs for tc, as a lab file names it.
-fn tc_program(object: &str, program: Option<&str>) -> Option<TcProgram> {
+/// An object of the test programs for tc, as a lab file names it, with its programs in a section that libbpf names so; it
+/// lies in the folder.
+fn tc_program(
+    folder: &Path,
+    object: &str,
+    section: &[u8; 10],
+    program: Option<&str>,
+) -> Option<TcProgram> {
     let path = format!("{}/../testkit/bpf/{object}", env!("CARGO_MANIFEST_DIR"));
-    let bytes = fs::read(&path).unwrap();
+    let mut bytes = fs::read(path).unwrap();
+    while let Some(at) = bytes.windows(10).position(|name| name == b"classifier") {
+        bytes[at..][..10].copy_from_slice(section);
+    }
+    let found = folder.join(object);
+    fs::write(&found, &bytes).unwrap();
     Some(TcProgram {
         object: Upload {
             path: object.to_owned(),
             sha256: fwdlab_model::sha256(&bytes),
-            found: path.into(),
+            found,
         },
         program: program.map(str::to_owned),
     })
 }
+
+const TC: &[u8; 10] = b"tc\0.......";
+const TC_INGRESS: &[u8; 10] = b"tc/ingress";
 
 fn tc(levels: [(&str, Option<TcProgram>); 3]) -> Binding {
     let levels = levels.map(|(level, program)| (level.to_owned(), program));
@@ -536,10 +550,12 @@ fn tc(levels: [(&str, Option<TcProgram>); 3]) -> Binding {
 fn a_tc_program_is_attached_under_load_and_what_it_drops_is_counted() {
     testkit::require_root!();
     testkit::require_tool!("tc");
+    let folder = tempfile::tempdir().unwrap();
+    let object = |object, section, program| tc_program(folder.path(), object, section, program);
     let binding = tc([
         ("none", None),
-        ("only", tc_program("tc_pass.bpf.o", None)),
-        ("shed", tc_program("tc_shed.bpf.o", Some("shed"))),
+        ("only", object("tc_pass.bpf.o", TC, None)),
+        ("shed", object("tc_shed.bpf.o", TC_INGRESS, Some("shed"))),
     ]);
     let resolved = experiment(&FAMILIES, binding, &["none", "only", "shed"]);
     let (outcome, seen) = observe(
@@ -569,8 +585,9 @@ fn a_tc_program_is_attached_under_load_and_what_it_drops_is_counted() {
 fn a_tc_program_that_was_taken_away_is_seen() {
     testkit::require_root!();
     testkit::require_tool!("tc");
-    let other = tc_program("tc_shed.bpf.o", Some("pass"));
-    let pass = tc_program("tc_pass.bpf.o", None);
+    let folder = tempfile::tempdir().unwrap();
+    let other = tc_program(folder.path(), "tc_shed.bpf.o", TC, Some("pass"));
+    let pass = tc_program(folder.path(), "tc_pass.bpf.o", TC, None);
     let binding = tc([("a", pass), ("b", other), ("c", None)]);
     let resolved = experiment(&FAMILY, binding, &["a", "b"]);
     let filters = ["tc", "filter", "del", "dev", "dut-in", "ingress"];
@@ -586,6 +603,8 @@ fn a_tc_program_that_was_taken_away_is_seen() {
 fn tc_programs_that_cannot_be_loaded_are_unavailable_with_the_reason() {
     testkit::require_root!();
     testkit::require_tool!("tc");
+    let folder = tempfile::tempdir().unwrap();
+    let object = |object, program| tc_program(folder.path(), object, TC, program);
     let no_object = TcProgram {
         object: Upload {
             sha256: fwdlab_model::sha256(&fs::read("Cargo.toml").unwrap()),
@@ -595,8 +614,8 @@ fn tc_programs_that_cannot_be_loaded_are_unavailable_with_the_reason() {
         program: None,
     };
     let binding = tc([
-        ("several", tc_program("tc_shed.bpf.o", None)),
-        ("none", tc_program("tc_pass.bpf.o", Some("shed"))),
+        ("several", object("tc_shed.bpf.o", None)),
+        ("none", object("tc_pass.bpf.o", Some("shed"))),
         ("no-object", Some(no_object)),
     ]);
     let seen = unavailable(&experiment(
