@@ -99,6 +99,11 @@ pub(crate) trait Loaded: Send {
     fn drops(&self) -> Result<BTreeMap<String, u64>, TrafficError>;
 }
 
+/// The kernel's number for a program, as messages show it.
+pub(super) fn number(of: Option<u32>) -> String {
+    of.map_or("none".to_owned(), |id| id.to_string())
+}
+
 /// Has the kernel take a program.
 ///
 /// # Errors

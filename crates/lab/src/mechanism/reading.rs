@@ -1,4 +1,4 @@
-//! How what a command prints is held against what was asked for.
+//! How what a command prints is compared with what was asked for.
 
 use super::command::holds;
 use super::ethtool::feature_of;

@@ -13,7 +13,7 @@ use fwdlab_sys::Input;
 use fwdlab_traffic::{TrafficError, load_patiently};
 
 use super::by_level::ByLevel;
-use super::program::{Attachment, Hook, Loaded, Program, load};
+use super::program::{Attachment, Hook, Loaded, Program, load, number};
 use super::reading::said;
 use super::step::{Action, Answers, Errand, Question, Step, owned};
 use super::{InNamespace, Mechanism, Site, bound, moved};
@@ -138,10 +138,6 @@ fn reason(interface: &str) -> String {
 
 fn setting(interface: &str) -> String {
     format!("the tc program of {interface}")
-}
-
-fn number(of: Option<u32>) -> String {
-    of.map_or("none".to_owned(), |id| id.to_string())
 }
 
 /// That of the DUT's namespace.
@@ -499,7 +495,7 @@ impl TcFilter {
     }
 }
 
-/// A link finds its filter by the number of its interface, in the namespace of whoever drops it: dropped elsewhere it would
+/// A link finds its filter by the number of its interface, in the namespace of the thread that drops it: elsewhere it would
 /// take another one's filter away.
 impl Drop for TcFilter {
     fn drop(&mut self) {

@@ -4,7 +4,7 @@ use fwdlab_model::{Binding, Direction, DutHost, Lab, Tester, Variant, XdpProgram
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
 use super::by_level::ByLevel;
-use super::program::{Attachment, Hook, Loaded, Program};
+use super::program::{Attachment, Hook, Loaded, Program, number};
 use super::reading::said;
 use super::step::{Action, Answers, Question, owned};
 use super::{InNamespace, Mechanism, Site, bound, moved};
@@ -66,10 +66,6 @@ impl Xdp {
         })
     }
 
-    pub(super) fn forwarder(&self) -> Option<&CountingProgram> {
-        self.forwarder.as_ref()
-    }
-
     /// The variant's program, where any factor sets one.
     fn wanted(&self, variant: &Variant) -> Result<Option<XdpProgram>, LabError> {
         match &self.programs {
@@ -104,7 +100,8 @@ impl InNamespace for Xdp {
 
     fn may_change_program(&self, variant: &Variant) -> bool {
         let is_attached = self
-            .forwarder()
+            .forwarder
+            .as_ref()
             .is_some_and(|program| program.xdp.is_attached());
         // What is not bound is refused when it is applied.
         let wanted = self.wanted(variant).ok().flatten();
@@ -210,7 +207,6 @@ impl Mechanism for LinuxXdp {
         if self.programs.get(variant)?.is_none() {
             return Ok(None);
         }
-        let number = |of: Option<u32>| of.map_or("none".to_owned(), |id| id.to_string());
         let asked = answers.attached.get(&Hook::Xdp).copied();
         let moved = self.ports.iter().find_map(|port| {
             let seen = program_of(answers.get(&link_of(port)).unwrap_or_default());
