@@ -7,6 +7,7 @@ use super::reading::{Form, Reading};
 use super::step::{Action, Answers, Question, owned};
 use super::{InNamespace, Mechanism, Site, moved};
 use crate::journal::{ChangeId, Started, Undo};
+use crate::program::command_line;
 use crate::{LabError, Topology, program};
 
 /// Those of one factor, run in the DUT's namespace.
@@ -89,13 +90,12 @@ impl InNamespace for Programs {
         if holds(&seen, &asked) {
             return Ok(());
         }
-        let setting = format!(
-            "factor {:?}, as told by {}",
-            self.factor,
-            program::command_line(&check)
-        );
-        Err(moved(setting, asked, seen.trim()))
+        Err(moved(told_by(&self.factor, &check), asked, seen.trim()))
     }
+}
+
+fn told_by(factor: &str, check: &[String]) -> String {
+    format!("factor {factor:?}, as told by {}", command_line(check))
 }
 
 /// Those of one factor, on a host of any system.
@@ -135,7 +135,7 @@ impl Mechanism for HostPrograms {
         }
         let mut programs = self.binding.programs();
         let missing = programs.find(|name| answers.get(&installed(name)).is_none());
-        Ok(missing.map(|name| format!("the program {name:?} is not installed there")))
+        Ok(missing.map(|name| format!("the program {name:?} is not installed")))
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
@@ -152,7 +152,7 @@ impl Mechanism for HostPrograms {
         let level = variant.levels.get(&self.factor);
         let check = level.and_then(|level| Some((level, self.binding.check(level)?)));
         let readings = check.into_iter().map(|(level, question)| Reading {
-            setting: format!("factor {:?}", self.factor),
+            setting: told_by(&self.factor, &question),
             question,
             asked: level.to_string(),
             form: Form::Holds,

@@ -136,7 +136,7 @@ impl InNamespace for Ethtool {
             let state = self.state(topology, interface)?;
             if !state.is_known {
                 return Ok(Some(format!(
-                    "this kernel has no ethtool feature {feature}"
+                    "{interface} has no ethtool feature {feature}"
                 )));
             }
             // Where nothing can be changed, it may still be what is wanted.
@@ -253,12 +253,14 @@ impl Mechanism for LinuxFeature {
         let lacking = self.interfaces.iter().find_map(|name| {
             let listed = answers.get(&features_of(name)).unwrap_or_default();
             let Some(seen) = feature_of(listed, feature) else {
-                return Some(format!(
-                    "{name} has no feature {feature}, or ethtool is missing"
-                ));
+                return Some(match listed {
+                    "" => format!("`ethtool -k {name}` fails; install ethtool"),
+                    _ => format!("{name} has no ethtool feature {feature}"),
+                });
             };
             let is_stuck = seen.contains("[fixed]") && !seen.starts_with(on_or_off(wanted));
-            is_stuck.then(|| format!("{feature} of {name} is fixed: {seen}"))
+            let fixed = on_or_off(!wanted);
+            is_stuck.then(|| format!("ethtool feature {feature} of {name} is fixed to {fixed}"))
         });
         Ok(lacking)
     }
@@ -300,7 +302,7 @@ impl Mechanism for LinuxFeature {
         };
         let names = self.interfaces.iter();
         let readings = names.map(|name| Reading {
-            setting: format!("{} of {name}", self.feature),
+            setting: format!("ethtool feature {} of {name}", self.feature),
             question: features_of(name),
             asked: on_or_off(wanted).to_owned(),
             form: Form::Feature(self.feature.clone()),

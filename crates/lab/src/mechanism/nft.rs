@@ -14,6 +14,8 @@ use super::{InNamespace, Mechanism, Site, bound, moved};
 use crate::topology::{DUT_IN, DUT_OUT};
 use crate::{LabError, Topology, program};
 
+const NOT_INSTALLED: &str = "nft is not installed; install it (apt-get install nftables)";
+
 /// The ruleset of all factors that set one together.
 pub(super) struct Nft {
     rulesets: Rulesets,
@@ -47,7 +49,7 @@ impl Nft {
     fn obstacle(&self, topology: &Topology) -> Option<&str> {
         let look = || {
             if !is_installed() {
-                return Some("nft is not installed; install it (apt-get install nftables)".into());
+                return Some(NOT_INSTALLED.to_owned());
             }
             match nft(topology, &["list", "ruleset"], "") {
                 Err(LabError::Command { stderr, .. }) => {
@@ -247,7 +249,7 @@ impl Mechanism for LinuxNft {
             return Ok(None);
         };
         if answers.get(&owned(&VERSION)).is_none() {
-            return Ok(Some("nft is not installed there".to_owned()));
+            return Ok(Some(NOT_INSTALLED.to_owned()));
         }
         let complaint = answers.complaint(&check(&ruleset));
         Ok(complaint.and_then(refused_by_kernel))
@@ -304,9 +306,11 @@ impl Mechanism for LinuxNft {
         let seen = answers.needed(&owned(&LISTING))?;
         let has_rules = !text.trim().is_empty();
         // nft lists a ruleset in its own words, so what it lists first is what it must list ever after.
+        let asked = text.clone();
         let first = self.listed.entry(text).or_insert_with(|| seen.to_owned());
         let is_whole = *first == seen && seen.is_empty() != has_rules;
-        Ok((!is_whole).then(|| said("the nft ruleset", first, seen)))
+        let asked = if first.is_empty() { &asked } else { &*first };
+        Ok((!is_whole).then(|| said("the nft ruleset", asked, seen)))
     }
 }
 

@@ -77,7 +77,8 @@ impl InNamespace for Sysctl {
         if seen.split_whitespace().eq(asked.split_whitespace()) {
             Ok(())
         } else {
-            Err(moved(&self.setting, asked, seen.trim()))
+            let setting = format!("{PROC_SYS}/{}", self.setting);
+            Err(moved(setting, asked, seen.trim()))
         }
     }
 }

@@ -72,8 +72,9 @@ impl InNamespace for Sysfs {
             let is_lab_s = self.file == THREADED && self.lab_s.contains(interface);
             if is_lab_s && self.values.value(level) != "1" {
                 return Ok(Some(format!(
-                    "with a CPU of its own the DUT forwards in a thread, which {} = {level} would end",
-                    self.path(interface)
+                    "with a CPU of its own the DUT forwards in a thread, which {} = {} would end",
+                    self.path(interface),
+                    self.values.value(level)
                 )));
             }
             let Ok(value) = topology.read_dut_sysfs(interface, &self.file) else {

@@ -93,6 +93,8 @@ fn object(of: &fwdlab_model::binding::TcProgram) -> Result<Program, LabError> {
     })
 }
 
+const NO_TC: &str = "`tc filter show` fails; install tc (apt-get install iproute2)";
+
 /// What shows the filters at the ingress of an interface.
 fn filters(interface: &str) -> Vec<String> {
     owned(&["tc", "filter", "show", "dev", interface, "ingress"])
@@ -170,8 +172,7 @@ impl InNamespace for Tc {
             return Ok(None);
         };
         if !program::is_installed("tc") {
-            let missing = "tc is not installed; install it (apt-get install iproute2)";
-            return Ok(Some(missing.to_owned()));
+            return Ok(Some(NO_TC.to_owned()));
         }
         let loaded = wanted.as_ref().map(load);
         Ok(loaded.and_then(|loaded| loaded.err().map(|error| error.to_string())))
@@ -274,10 +275,7 @@ impl Mechanism for LinuxTc {
         }
         for port in &self.ports {
             match answers.get(&filters(port)) {
-                None => {
-                    let why = "`tc filter show` fails there; tc of iproute2 has to be installed";
-                    return Ok(Some(why.to_owned()));
-                }
+                None => return Ok(Some(NO_TC.to_owned())),
                 Some("") => {}
                 Some(_) => return Ok(Some(has_filters(port))),
             }

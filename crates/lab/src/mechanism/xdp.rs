@@ -136,9 +136,9 @@ impl InNamespace for Xdp {
             let seen = site.topology.dut_xdp_program(interface)?;
             if asked != Some(seen) {
                 let setting = format!("the XDP program on {interface}");
-                let asked =
-                    asked.map_or_else(|| "one that was not loaded".into(), |id| id.to_string());
-                return Err(moved(setting, asked, seen.to_string()));
+                let none_is_0 = |id: &u32| *id != 0;
+                let [asked, seen] = [asked, Some(seen)].map(|id| number(id.filter(none_is_0)));
+                return Err(moved(setting, asked, seen));
             }
         }
         Ok(())
@@ -210,7 +210,7 @@ impl Mechanism for LinuxXdp {
         let asked = answers.attached.get(&Hook::Xdp).copied();
         let moved = self.ports.iter().find_map(|port| {
             let seen = program_of(answers.get(&link_of(port)).unwrap_or_default());
-            let setting = format!("the XDP program of {port}");
+            let setting = format!("the XDP program on {port}");
             (seen != asked).then(|| said(&setting, &number(asked), &number(seen)))
         });
         Ok(moved)

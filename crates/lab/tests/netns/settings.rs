@@ -35,7 +35,7 @@ fn a_value_that_reads_back_otherwise_is_refused() {
     assert!(matches!(error, LabError::ReadBack { .. }), "{error}");
     assert_eq!(
         error.to_string(),
-        "net/ipv4/conf/dut-in/log_martians was set to \"0x1\" and reads back as \"1\""
+        "/proc/sys/net/ipv4/conf/dut-in/log_martians was set to \"0x1\" and reads back as \"1\""
     );
 }
 
