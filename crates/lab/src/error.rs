@@ -1,3 +1,4 @@
+use std::fmt::Display;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -271,15 +272,8 @@ pub enum LabError {
         host: String,
     },
     /// A setting, read back, was not what had been asked.
-    #[error("{setting} was set to {asked:?} and reads back as {seen:?}")]
-    ReadBack {
-        /// What was set.
-        setting: String,
-        /// To what.
-        asked: String,
-        /// What it is.
-        seen: String,
-    },
+    #[error(transparent)]
+    ReadBack(#[from] Moved),
     /// The DUT did not forward every probe frame as it should.
     #[error(
         "variant {variant:?} ({family}): of {sent} probe frames the sink got {forwarded}, {wrong} of \
@@ -377,5 +371,20 @@ impl LabError {
             Self::RemoteProcess { .. } | Self::Rebooted { .. } => true,
             _ => false,
         }
+    }
+}
+
+/// What is said of a setting that reads back as something else than was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Moved(pub(crate) String);
+
+impl Moved {
+    /// Without the white space around what was seen.
+    pub(crate) fn of(setting: impl Display, asked: impl AsRef<str>, seen: impl AsRef<str>) -> Self {
+        let (asked, seen) = (asked.as_ref(), seen.as_ref().trim());
+        Self(format!(
+            "{setting} was set to {asked:?} and reads back as {seen:?}"
+        ))
     }
 }

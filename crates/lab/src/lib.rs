@@ -38,7 +38,7 @@ mod watch;
 pub use asks::Asks;
 pub use block::{BlockOutcome, LabEvent};
 pub use environment::environment;
-pub use error::LabError;
+pub use error::{LabError, Moved};
 pub use hosts::{HostsLab, StackWatch, serve_agent, serve_stacks};
 pub use journal::{Undo, state_directory};
 pub use lab::{Lab, examine};

@@ -1,11 +1,9 @@
 //! Other programs: argument vectors that no shell sees, bounded in time.
 
-use std::env;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -162,15 +160,6 @@ fn output_within(
     }
 }
 
-/// Whether there is a program of that name, as [`run`] would find it.
-pub(crate) fn is_installed(name: &str) -> bool {
-    if name.contains('/') {
-        return Path::new(name).is_file();
-    }
-    let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|folder| folder.join(name).is_file())
-}
-
 /// How a child ended, if it did in time.
 fn wait_within(time_max: Duration, child: &mut Child) -> io::Result<Option<ExitStatus>> {
     // A ruleset is switched by such a program under load: its end is to be seen at once.
@@ -226,6 +215,8 @@ fn last_lines(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]

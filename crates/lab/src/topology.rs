@@ -328,7 +328,8 @@ impl Topology {
     /// Has the DUT forward in threads on a CPU of its own, instead of on the CPU of whoever sends.
     pub(crate) fn forward_on(&mut self, cpu: u32, direction: Direction) -> Result<(), LabError> {
         for interface in receiving(direction) {
-            self.write_dut_sysfs(interface, "threaded", "1")?;
+            let file = format!("/sys/class/net/{interface}/threaded");
+            self.write_dut_file(Path::new(&file), "1")?;
         }
         self.pin_polling_threads(cpu)
     }
@@ -343,38 +344,25 @@ impl Topology {
         Ok(())
     }
 
-    /// A file of one of the DUT's interfaces below `/sys/class/net/<interface>/`.
-    pub(crate) fn read_dut_sysfs(
-        &mut self,
-        interface: &str,
-        file: &str,
-    ) -> Result<String, LabError> {
-        let below = format!("class/net/{interface}/{file}");
-        let read = fs::read_to_string(self.dut_sysfs()?.path(&below));
-        read.map_err(|source| LabError::File {
-            what: "reading",
-            path: Path::new("/sys").join(below),
-            source,
-        })
+    /// A file of the DUT's kernel below `/sys` or `/proc`.
+    pub(crate) fn read_dut_file(&mut self, path: &Path) -> Result<String, LabError> {
+        match below_sys(path) {
+            Some(below) => fs::read_to_string(self.dut_sysfs()?.path(below))
+                .map_err(|source| failed("reading", path, source)),
+            None => self.dut.run(|| read(path))?,
+        }
     }
 
-    /// Writes a file of one of the DUT's interfaces below `/sys/class/net/<interface>/`.
-    pub(crate) fn write_dut_sysfs(
-        &mut self,
-        interface: &str,
-        file: &str,
-        value: &str,
-    ) -> Result<(), LabError> {
-        let below = format!("class/net/{interface}/{file}");
-        let written = OpenOptions::new()
+    /// Writes a file of the DUT's kernel below `/sys` or `/proc`.
+    pub(crate) fn write_dut_file(&mut self, path: &Path, value: &str) -> Result<(), LabError> {
+        let Some(below) = below_sys(path) else {
+            return self.dut.run(|| write(path, value))?;
+        };
+        OpenOptions::new()
             .write(true)
-            .open(self.dut_sysfs()?.path(&below))
-            .and_then(|mut opened| opened.write_all(value.as_bytes()));
-        written.map_err(|source| LabError::File {
-            what: "writing",
-            path: Path::new("/sys").join(below),
-            source,
-        })
+            .open(self.dut_sysfs()?.path(below))
+            .and_then(|mut opened| opened.write_all(value.as_bytes()))
+            .map_err(|source| failed("writing", path, source))
     }
 
     fn dut_sysfs(&mut self) -> Result<&Sysfs, LabError> {
@@ -382,17 +370,6 @@ impl Topology {
             Some(sysfs) => Ok(sysfs),
             none => Ok(none.insert(Sysfs::open(&self.dut)?)),
         }
-    }
-
-    /// A setting of the DUT under `/proc/sys`.
-    pub(crate) fn read_dut_setting(&self, setting: &str) -> Result<String, LabError> {
-        self.dut
-            .run(|| read(&Path::new("/proc/sys").join(setting)))?
-    }
-
-    /// Changes a setting of the DUT under `/proc/sys`.
-    pub(crate) fn write_dut_setting(&self, setting: &str, value: &str) -> Result<(), LabError> {
-        write_in(&self.dut, setting, value)
     }
 }
 
@@ -409,6 +386,19 @@ pub(crate) fn counting(direction: Direction) -> &'static [&'static str] {
     match direction {
         Direction::Forward => &[TESTER_IN],
         Direction::Both => &[TESTER_IN, TESTER_OUT],
+    }
+}
+
+/// The part of a path below `/sys`; none where it is elsewhere.
+fn below_sys(path: &Path) -> Option<&str> {
+    path.strip_prefix("/sys").ok()?.to_str()
+}
+
+fn failed(what: &'static str, path: &Path, source: std::io::Error) -> LabError {
+    LabError::File {
+        what,
+        path: path.to_owned(),
+        source,
     }
 }
 

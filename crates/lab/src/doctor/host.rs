@@ -174,7 +174,7 @@ fn kernel_features() -> Vec<Finding> {
         Ok(()) => Finding::fine(check, seen),
         Err(error) => Finding::fatal(check, error.to_string(), remedy),
     };
-    let nft = if mechanism::nft_is_installed() {
+    let nft = if mechanism::nft::is_installed() {
         Finding::fine("nft", "installed")
     } else {
         Finding::warning(

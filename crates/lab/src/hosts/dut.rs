@@ -11,12 +11,14 @@ use super::boot::{BootId, BootLoader};
 use super::cpu_watch::CpuWatch;
 use super::detached::{READY, Window};
 use super::facts::{Facts, difference, restless};
-use super::settings::Settings;
 use super::ssh::Connection;
 use super::tester::{DutStations, Station};
+use super::transport::OverSsh;
 use crate::counters::Drops;
 use crate::journal::Journal;
+use crate::mechanism::settings::Settings;
 use crate::mechanism::step::BootChoice;
+use crate::mechanism::transport::Transport as _;
 use crate::profiler::ProfileSlice;
 use crate::{Asks, LabError};
 
@@ -93,8 +95,8 @@ pub(super) trait Dut {
     /// What sets it to variants.
     fn settings(&self) -> &Settings;
 
-    /// It, with the host that it sets.
-    fn settings_mut(&mut self) -> (&mut Settings, &OnHost);
+    /// It, with the way to the host that it sets.
+    fn settings_mut(&mut self) -> (&mut Settings, OverSsh<'_>);
 
     /// What it has to boot for a variant.
     ///
@@ -142,8 +144,10 @@ pub(super) trait Dut {
     /// # Errors
     /// Those of the connection.
     fn unavailable(&mut self, variant: &Variant, asks: Asks) -> Result<Option<String>, LabError> {
-        let (settings, host) = self.settings_mut();
-        settings.unavailable(host, variant, asks)
+        let (settings, mut over_ssh) = self.settings_mut();
+        let reason = settings.unavailable(&mut over_ssh, variant, asks)?;
+        let host = over_ssh.host.connection.host();
+        Ok(reason.map(|reason| format!("host {host}: {reason}")))
     }
 
     /// Gives it addresses, neighbours and routes for the frames from the generator to the sink, and notes how
@@ -169,8 +173,8 @@ pub(super) trait Dut {
     /// # Errors
     /// Those of the connection.
     fn release(&mut self) -> Result<(), LabError> {
-        let (settings, _) = self.settings_mut();
-        settings.abilities.release()
+        let (_, over_ssh) = self.settings_mut();
+        over_ssh.abilities.release()
     }
 
     /// Sets all levels of a variant but what takes a boot.
@@ -178,9 +182,9 @@ pub(super) trait Dut {
     /// # Errors
     /// What the host refuses.
     fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError> {
-        let (settings, host) = self.settings_mut();
+        let (settings, mut over_ssh) = self.settings_mut();
         // Many a driver restarts its port for such a change, and the link is gone for seconds.
-        if settings.apply(host, journal, variant)? {
+        if over_ssh.carry_out(journal, settings.actions(variant)?)? {
             self.await_link()?;
         }
         Ok(())
@@ -191,8 +195,9 @@ pub(super) trait Dut {
     /// # Errors
     /// Those of the connection.
     fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let (settings, host) = self.settings_mut();
-        settings.moved(host, variant)
+        let (settings, mut over_ssh) = self.settings_mut();
+        let moved = settings.moved(&mut over_ssh, variant)?;
+        Ok(moved.map(|moved| moved.to_string()))
     }
 
     /// Frames dropped so far, by reason.

@@ -20,9 +20,9 @@ mod pkt_gen;
 mod process;
 mod protocol;
 mod reached;
-mod settings;
 mod ssh;
 mod tester;
+mod transport;
 mod undo;
 
 use std::collections::BTreeMap;

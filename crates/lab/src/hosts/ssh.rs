@@ -16,7 +16,8 @@ use fwdlab_model::Hosts;
 use tempfile::TempDir;
 
 use crate::journal::{BootUntil, Destination, Undo, Until};
-use crate::mechanism::step::{Answers, Errand};
+use crate::mechanism::question::Answers;
+use crate::mechanism::step::Errand;
 use crate::{LabError, program};
 
 /// How long it may take until a host has let us in.

@@ -6,10 +6,11 @@ use fwdlab_model::{Values, Variant, devices};
 
 use super::by_level::ByLevel;
 use super::file::Files;
-use super::reading::{Form, Reading, is_same_words, said};
-use super::step::{Answers, BootChoice, Question, owned};
+use super::question::{Answers, Question};
+use super::reading::{Form, Reading, is_same_words};
+use super::step::{BootChoice, owned};
 use super::{Mechanism, sysctl};
-use crate::LabError;
+use crate::{LabError, Moved};
 
 /// A parameter of a Linux module: a file that is read alone.
 pub(super) struct Module {
@@ -119,10 +120,10 @@ impl Mechanism for Loader {
         }
         let names = devices(&self.tunable);
         let questions = names.iter().flat_map(|name| shown(name));
-        Ok(questions.map(Question::Maybe).collect())
+        Ok(questions.map(Question::maybe).collect())
     }
 
-    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<Moved>, LabError> {
         let Some(level) = variant.levels.get(&self.factor) else {
             return Ok(None);
         };
@@ -131,7 +132,7 @@ impl Mechanism for Loader {
             let mut seen = shown(&name).into_iter();
             let seen = seen.find_map(|question| answers.get(&question).map(str::to_owned));
             let seen = seen.unwrap_or_default();
-            (!is_same_words(&seen, &asked)).then(|| said(&name, &asked, &seen))
+            (!is_same_words(&seen, &asked)).then(|| Moved::of(name.as_str(), &asked, seen))
         });
         Ok(moved)
     }

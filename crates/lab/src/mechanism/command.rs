@@ -1,110 +1,25 @@
 //! The user's own programs: one sets a level, one takes it back, one may tell it.
 
-use fwdlab_model::{CommandBinding, Level, Variant};
-use fwdlab_sys::Descendants;
+use fwdlab_model::{CommandBinding, Variant};
 
+use super::Mechanism;
+use super::question::{Answers, Look, Question};
 use super::reading::{Form, Reading};
-use super::step::{Action, Answers, Question, owned};
-use super::{InNamespace, Mechanism, Site, moved};
-use crate::journal::{ChangeId, Started, Undo};
+use super::step::{Action, owned};
+use crate::LabError;
 use crate::program::command_line;
-use crate::{LabError, Topology, program};
-
-/// Those of one factor, run in the DUT's namespace.
-pub(super) struct Programs {
-    factor: String,
-    binding: CommandBinding,
-    /// The level that stands, with the change that undoes it.
-    standing: Option<(Level, ChangeId)>,
-}
-
-impl Programs {
-    pub(super) fn new(factor: String, binding: CommandBinding) -> Self {
-        Self {
-            factor,
-            binding,
-            standing: None,
-        }
-    }
-}
-
-impl InNamespace for Programs {
-    fn unavailable(
-        &self,
-        _topology: &mut Topology,
-        variant: &Variant,
-    ) -> Result<Option<String>, LabError> {
-        if !variant.levels.contains_key(&self.factor) {
-            return Ok(None);
-        }
-        // Whether they can do what they are asked, only running them would tell.
-        let mut programs = self.binding.programs();
-        let missing = programs.find(|name| !program::is_installed(name));
-        Ok(missing.map(|name| format!("the program {name:?} is not installed")))
-    }
-
-    fn may_change_program(&self, variant: &Variant) -> bool {
-        let level = variant.levels.get(&self.factor);
-        level.is_some_and(|level| {
-            let standing = self.standing.as_ref();
-            standing.is_none_or(|(standing, _)| standing != level)
-        })
-    }
-
-    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(level) = variant.levels.get(&self.factor) else {
-            return Ok(());
-        };
-        if let Some((standing, change)) = &self.standing {
-            if standing == level {
-                return Ok(());
-            }
-            site.journal.undo(change)?;
-            self.standing = None;
-        }
-        let started = Descendants::marked(&site.journal.mark());
-        let change = site.journal.announce(
-            format!("factor {:?} at level {:?}", self.factor, level.to_string()),
-            Undo::Run {
-                namespace: site.topology.dut().name().to_owned(),
-                arguments: self.binding.undo(level),
-                started: Some(Started::of(&started)),
-            },
-        )?;
-        self.standing = Some((level.clone(), change));
-        let apply = self.binding.apply(level);
-        let run = || program::run_first_of(&started, &apply);
-        site.topology.dut().run(run)??;
-        Ok(())
-    }
-
-    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(level) = variant.levels.get(&self.factor) else {
-            return Ok(());
-        };
-        let Some(check) = self.binding.check(level) else {
-            return Ok(());
-        };
-        let seen = site.topology.dut().run(|| program::run_bound(&check))??;
-        let asked = level.to_string();
-        if holds(&seen, &asked) {
-            return Ok(());
-        }
-        Err(moved(told_by(&self.factor, &check), asked, seen.trim()))
-    }
-}
 
 fn told_by(factor: &str, check: &[String]) -> String {
     format!("factor {factor:?}, as told by {}", command_line(check))
 }
 
-/// Those of one factor, on a host of any system.
-pub(super) struct HostPrograms {
+/// Those of one factor, on any system.
+pub(super) struct Programs {
     factor: String,
     binding: CommandBinding,
 }
 
-impl HostPrograms {
+impl Programs {
     pub(super) fn new(factor: &str, binding: CommandBinding) -> Self {
         Self {
             factor: factor.to_owned(),
@@ -113,19 +28,19 @@ impl HostPrograms {
     }
 }
 
-/// What finds out whether a program is installed on a host.
+/// What finds out whether a program is installed.
 fn installed(name: &str) -> Vec<String> {
     owned(&["sh", "-c", "command -v -- \"$0\"", name])
 }
 
-impl Mechanism for HostPrograms {
+impl Mechanism for Programs {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
         if !variant.levels.contains_key(&self.factor) {
             return Ok(Vec::new());
         }
         let programs = self.binding.programs();
         Ok(programs
-            .map(|name| Question::Maybe(installed(name)))
+            .map(|name| Question::maybe(installed(name)))
             .collect())
     }
 
@@ -153,7 +68,7 @@ impl Mechanism for HostPrograms {
         let check = level.and_then(|level| Some((level, self.binding.check(level)?)));
         let readings = check.into_iter().map(|(level, question)| Reading {
             setting: told_by(&self.factor, &question),
-            question,
+            look: Look::OwnProgram(question),
             asked: level.to_string(),
             form: Form::Holds,
         });

@@ -13,8 +13,9 @@ use fwdlab_sys::Input;
 
 use super::Mechanism;
 use super::by_level::ByLevel;
-use super::step::{Answers, BootChoice, Question, owned};
-use crate::LabError;
+use super::question::{Answers, Question};
+use super::step::{BootChoice, owned};
+use crate::{LabError, Moved};
 
 /// Where the loader finds an owner's tunables.
 pub(crate) const LOADER_CONFIGURATION: &str = "/boot/loader.conf.local";
@@ -136,16 +137,20 @@ impl Mechanism for Configs {
     fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
         let files = self.files(variant)?.into_iter();
         Ok(files
-            .map(|(path, _)| Question::Maybe(hash_of(path)))
+            .map(|(path, _)| Question::maybe(hash_of(path)))
             .collect())
     }
 
-    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<Moved>, LabError> {
         let moved = self.files(variant)?.into_iter().find(|(path, file)| {
             let asked = fwdlab_model::sha256(file.text.as_bytes());
             answers.get(&hash_of(path)) != Some(&asked)
         });
-        Ok(moved.map(|(path, _)| format!("{path} is not that of its set of configuration files")))
+        Ok(moved.map(|(path, _)| {
+            Moved(format!(
+                "{path} is not that of its set of configuration files"
+            ))
+        }))
     }
 }
 

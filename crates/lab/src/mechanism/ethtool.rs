@@ -1,12 +1,15 @@
 //! Features of the DUT's interfaces, as `ethtool -k` names them.
 
-use fwdlab_model::{Direction, DutHost, DutInterface, Level, Variant};
+use std::fmt::Write as _;
 
+use fwdlab_model::{DutInterface, Level, Variant};
+use fwdlab_sys::Feature;
+
+use super::question::{Answers, Look, Question};
 use super::reading::{Form, Reading};
-use super::step::{Action, Answers, Errand, Question, Step, owned};
-use super::{InNamespace, Mechanism, Site, moved, names, unbound_level};
-use crate::topology::receiving;
-use crate::{LabError, Topology};
+use super::step::{Action, Errand, Step, owned};
+use super::{Mechanism, Place, unbound_level};
+use crate::LabError;
 
 /// What `ethtool -k` calls by a name of its own, and `-K` by a short one: the kernel's features behind
 /// it.
@@ -50,144 +53,7 @@ const GROUPS: [(&str, &str, &[&str]); 10] = [
     ("receive-hashing", "rxhash", &["rx-hashing"]),
 ];
 
-/// One of the DUT's namespace.
-pub(super) struct Ethtool {
-    factor: String,
-    feature: String,
-    interfaces: Vec<&'static str>,
-    direction: Direction,
-}
-
-impl Ethtool {
-    pub(super) fn new(
-        factor: String,
-        feature: String,
-        interfaces: &[DutInterface],
-        direction: Direction,
-    ) -> Self {
-        Self {
-            factor,
-            feature,
-            interfaces: names(interfaces),
-            direction,
-        }
-    }
-
-    /// Whether the variant wants the feature on, where it says.
-    fn wanted(&self, variant: &Variant) -> Result<Option<bool>, LabError> {
-        let Some(level) = variant.levels.get(&self.factor) else {
-            return Ok(None);
-        };
-        is_on(level)
-            .map(Some)
-            .ok_or_else(|| unbound_level(&self.factor, level))
-    }
-
-    /// What of the feature an interface has: the kernel's features that can be changed, and which of
-    /// all of them are on.
-    fn state(&self, topology: &Topology, interface: &'static str) -> Result<State, LabError> {
-        let features = topology.dut().run(|| fwdlab_sys::features(interface))??;
-        let wanted = kernel_features(&self.feature);
-        let mut state = State::default();
-        for feature in features {
-            if wanted.contains(&feature.name.as_str()) {
-                state.is_known = true;
-                if feature.is_changeable {
-                    state.changeable.push((feature.name, feature.is_on));
-                } else {
-                    state.fixed.push(feature.is_on);
-                }
-            }
-        }
-        Ok(state)
-    }
-
-    /// Whether a veth without the feature still takes the generator's frames.
-    fn is_needed(&self, interface: &str) -> bool {
-        let takes_frames = receiving(self.direction).contains(&interface);
-        takes_frames && kernel_features(&self.feature).contains(&"rx-gro")
-    }
-}
-
-#[derive(Default)]
-struct State {
-    is_known: bool,
-    changeable: Vec<(String, bool)>,
-    fixed: Vec<bool>,
-}
-
-impl InNamespace for Ethtool {
-    fn unavailable(
-        &self,
-        topology: &mut Topology,
-        variant: &Variant,
-    ) -> Result<Option<String>, LabError> {
-        let Some(wanted) = self.wanted(variant)? else {
-            return Ok(None);
-        };
-        let feature = &self.feature;
-        for interface in &self.interfaces {
-            if !wanted && self.is_needed(interface) {
-                return Ok(Some(format!(
-                    "a veth polls only with {feature}, and takes no generated frames without, so it \
-                     stays on for {interface}"
-                )));
-            }
-            let state = self.state(topology, interface)?;
-            if !state.is_known {
-                return Ok(Some(format!(
-                    "{interface} has no ethtool feature {feature}"
-                )));
-            }
-            // Where nothing can be changed, it may still be what is wanted.
-            let is_so = state.fixed.iter().any(|&is_on| is_on) == wanted;
-            if state.changeable.is_empty() && !is_so {
-                let fixed = if wanted { "off" } else { "on" };
-                return Ok(Some(format!(
-                    "ethtool feature {feature} of {interface} is fixed to {fixed}"
-                )));
-            }
-        }
-        Ok(None)
-    }
-
-    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(wanted) = self.wanted(variant)? else {
-            return Ok(());
-        };
-        for interface in &self.interfaces {
-            let state = self.state(site.topology, interface)?;
-            let changed: Vec<_> = state
-                .changeable
-                .iter()
-                .filter(|(_, is_on)| *is_on != wanted)
-                .map(|(name, _)| name.as_str())
-                .collect();
-            if !changed.is_empty() {
-                let change = || fwdlab_sys::set_features(interface, &changed, wanted);
-                site.topology.dut().run(change)??;
-            }
-        }
-        Ok(())
-    }
-
-    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(wanted) = self.wanted(variant)? else {
-            return Ok(());
-        };
-        for interface in &self.interfaces {
-            let state = self.state(site.topology, interface)?;
-            if let Some((name, is_on)) = state.changeable.iter().find(|(_, is_on)| *is_on != wanted)
-            {
-                let setting = format!("ethtool feature {name} of {interface}");
-                return Err(moved(setting, on_or_off(wanted), on_or_off(*is_on)));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// One of a Linux host, as its `ethtool` knows it.
+/// One of a Linux kernel.
 pub(super) struct LinuxFeature {
     factor: String,
     feature: String,
@@ -199,10 +65,10 @@ impl LinuxFeature {
         factor: &str,
         feature: &str,
         interfaces: &[DutInterface],
-        of: &DutHost,
+        place: &Place,
     ) -> Self {
         let interfaces = interfaces.iter();
-        let names = interfaces.map(|&interface| of.interface(interface).to_owned());
+        let names = interfaces.map(|&interface| place.port(interface).to_owned());
         Self {
             factor: factor.to_owned(),
             feature: feature.to_owned(),
@@ -211,9 +77,14 @@ impl LinuxFeature {
     }
 
     /// Whether the variant wants the feature on, where it says.
-    fn wanted(&self, variant: &Variant) -> Option<bool> {
-        let level = variant.levels.get(&self.factor)?;
-        Some(*level == Level::Boolean(true))
+    ///
+    /// # Errors
+    /// `Unbound` for a level that is neither on nor off.
+    fn wanted(&self, variant: &Variant) -> Result<Option<bool>, LabError> {
+        let level = variant.levels.get(&self.factor);
+        let wanted =
+            level.map(|level| is_on(level).ok_or_else(|| unbound_level(&self.factor, level)));
+        wanted.transpose()
     }
 }
 
@@ -246,7 +117,7 @@ impl Mechanism for LinuxFeature {
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        let Some(wanted) = self.wanted(variant) else {
+        let Some(wanted) = self.wanted(variant)? else {
             return Ok(None);
         };
         let feature = &self.feature;
@@ -268,7 +139,7 @@ impl Mechanism for LinuxFeature {
     fn looks(&self) -> Vec<Question> {
         let names = self.interfaces.iter();
         names
-            .map(|name| Question::Maybe(features_of(name)))
+            .map(|name| Question::Maybe(Look::Features(name.clone())))
             .collect()
     }
 
@@ -284,7 +155,7 @@ impl Mechanism for LinuxFeature {
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
-        let Some(is_on) = self.wanted(variant) else {
+        let Some(is_on) = self.wanted(variant)? else {
             return Ok(Vec::new());
         };
         let names = self.interfaces.iter();
@@ -297,13 +168,13 @@ impl Mechanism for LinuxFeature {
     }
 
     fn readings(&self, variant: &Variant) -> Result<Vec<Reading>, LabError> {
-        let Some(wanted) = self.wanted(variant) else {
+        let Some(wanted) = self.wanted(variant)? else {
             return Ok(Vec::new());
         };
         let names = self.interfaces.iter();
         let readings = names.map(|name| Reading {
             setting: format!("ethtool feature {} of {name}", self.feature),
-            question: features_of(name),
+            look: Look::Features(name.clone()),
             asked: on_or_off(wanted).to_owned(),
             form: Form::Feature(self.feature.clone()),
         });
@@ -311,8 +182,38 @@ impl Mechanism for LinuxFeature {
     }
 }
 
+/// An interface's features as `ethtool -k` lists them, with the kernel's names, too.
+pub(crate) fn listed(features: &[Feature]) -> String {
+    let mut text = String::new();
+    for feature in features {
+        let _ = writeln!(text, "{}: {}", feature.name, state(&[feature]));
+    }
+    for (long, short, names) in GROUPS {
+        let of_group = features
+            .iter()
+            .filter(|feature| names.contains(&feature.name.as_str()));
+        let of_group: Vec<_> = of_group.collect();
+        for name in [long, short].into_iter().filter(|_| !of_group.is_empty()) {
+            let _ = writeln!(text, "{name}: {}", state(&of_group));
+        }
+    }
+    text
+}
+
+/// Whether all that can be changed of some features is on; where nothing can be, whether any is.
+fn state(features: &[&Feature]) -> &'static str {
+    let changeable = features.iter().filter(|feature| feature.is_changeable);
+    let mut changeable = changeable.map(|feature| feature.is_on).peekable();
+    match changeable.peek().copied() {
+        None if features.iter().any(|feature| feature.is_on) => "on [fixed]",
+        None => "off [fixed]",
+        Some(first) if changeable.any(|is_on| is_on != first) => "partly on",
+        Some(first) => on_or_off(first),
+    }
+}
+
 /// The kernel's names of a feature as ethtool knows it.
-fn kernel_features(feature: &str) -> Vec<&str> {
+pub(crate) fn kernel_features(feature: &str) -> Vec<&str> {
     GROUPS
         .iter()
         .find(|(long, short, _)| *long == feature || *short == feature)

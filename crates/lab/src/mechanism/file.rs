@@ -1,11 +1,18 @@
-//! Files by which a Linux kernel is set, on a host: read, written and put back.
+//! Files by which a Linux kernel is set: read, written and put back.
 
 use fwdlab_model::{Values, Variant};
 
 use super::Mechanism;
+use super::question::{Answers, Look, Question};
 use super::reading::{Form, Reading};
-use super::step::{Action, Answers, Errand, Question, Step, owned};
+use super::step::{Action, Errand, Step, owned};
 use crate::LabError;
+
+/// Whether each part of an absolute path goes further down.
+fn is_plain(path: &str) -> bool {
+    let mut parts = path.split('/').skip(1);
+    parts.all(|part| !["", ".", ".."].contains(&part))
+}
 
 /// What reads a file.
 pub(crate) fn cat(path: &str) -> Vec<String> {
@@ -54,15 +61,27 @@ impl Mechanism for Files {
         Ok(self.looks())
     }
 
-    fn lacking(&self, _: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        let mut paths = self.paths.iter();
-        let missing = paths.find(|path| answers.get(&cat(path)).is_none());
-        Ok(missing.map(|path| format!("it has no readable {path}")))
+    fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        let is_set = variant.levels.contains_key(&self.factor);
+        let reason = self.paths.iter().filter(|_| is_set).find_map(|path| {
+            if !is_plain(path) {
+                return Some(format!(
+                    "{path:?} is not a path below the directory of its kind"
+                ));
+            }
+            if answers.get(&cat(path)).is_some() {
+                return None;
+            }
+            let why = answers.unreadable.get(path).cloned();
+            Some(why.unwrap_or_else(|| format!("it has no readable {path}")))
+        });
+        Ok(reason)
     }
 
     fn looks(&self) -> Vec<Question> {
         let paths = self.paths.iter();
-        paths.map(|path| Question::Maybe(cat(path))).collect()
+        let looks = paths.map(|path| Look::File(path.clone()));
+        looks.map(Question::Maybe).collect()
     }
 
     fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
@@ -76,7 +95,11 @@ impl Mechanism for Files {
             return Ok(Vec::new());
         };
         let paths = self.paths.iter();
-        Ok(paths.map(|path| Action::Run(write(path, &value))).collect())
+        let actions = paths.map(|path| Action::Write {
+            path: path.clone(),
+            value: value.clone(),
+        });
+        Ok(actions.collect())
     }
 
     fn readings(&self, variant: &Variant) -> Result<Vec<Reading>, LabError> {
@@ -86,10 +109,28 @@ impl Mechanism for Files {
         let paths = self.paths.iter();
         let readings = paths.map(|path| Reading {
             setting: path.clone(),
-            question: cat(path),
+            look: Look::File(path.clone()),
             asked: value.clone(),
             form: self.form.clone(),
         });
         Ok(readings.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_only_goes_down() {
+        assert!(is_plain("/sys/class/net/eth0.10/queues/rx-0/rps_cpus"));
+        for path in [
+            "/sys/class/net/eth0/../lo/mtu",
+            "/sys/class/net/eth0//etc",
+            "/sys/./mtu",
+            "/sys/",
+        ] {
+            assert!(!is_plain(path), "{path}");
+        }
     }
 }

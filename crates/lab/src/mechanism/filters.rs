@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use fwdlab_model::{PacketFilter, Variant};
 
 use super::by_level::Rulesets;
-use super::reading::said;
-use super::step::{Action, Answers, Errand, Question, Step, owned};
+use super::question::{Answers, Question};
+use super::step::{Action, Errand, Step, owned};
 use super::{Mechanism, sysctl};
-use crate::LabError;
+use crate::{LabError, Moved};
 
 /// What switches ipfw, for both families.
 const IPFW_SWITCHES: [&str; 2] = ["net.inet.ip.fw.enable", "net.inet6.ip6.fw.enable"];
@@ -262,7 +262,7 @@ impl Filter {
     }
 
     fn state(&self) -> impl Iterator<Item = Question> {
-        questions(self.filter).into_iter().map(Question::Maybe)
+        questions(self.filter).into_iter().map(Question::maybe)
     }
 
     /// The variant's ruleset, where it has rules.
@@ -279,7 +279,7 @@ impl Mechanism for Filter {
         }
         let mut questions: Vec<Question> = self.state().collect();
         if self.filter == PacketFilter::Ipfw {
-            questions.push(Question::Maybe(sysctl::shown(IPFW_DEFAULT)));
+            questions.push(Question::maybe(sysctl::shown(IPFW_DEFAULT)));
         }
         Ok(questions)
     }
@@ -293,7 +293,7 @@ impl Mechanism for Filter {
         let mut questions: Vec<Question> = self.state().collect();
         if self.filter == PacketFilter::Pf {
             let besides = [&PF_TABLES[..], &PF_ANCHORS, &PF_INTERFACES];
-            questions.extend(besides.map(|words| Question::Maybe(owned(words))));
+            questions.extend(besides.map(|words| Question::maybe(owned(words))));
         }
         questions
     }
@@ -333,7 +333,7 @@ impl Mechanism for Filter {
         Ok(ruleset.into_iter().flat_map(|_| self.state()).collect())
     }
 
-    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<Moved>, LabError> {
         let Some(text) = self.rulesets.whole(variant)? else {
             return Ok(None);
         };
@@ -348,7 +348,7 @@ impl Mechanism for Filter {
             rules: first.rules.clone(),
         };
         let setting = format!("the rules of {}", name(self.filter));
-        Ok((!is_whole).then(|| said(&setting, &asked.shown(), &now.shown())))
+        Ok((!is_whole).then(|| Moved::of(setting, asked.shown(), now.shown())))
     }
 }
 

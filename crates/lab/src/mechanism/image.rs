@@ -6,7 +6,8 @@ use fwdlab_model::{Upload, Variant};
 
 use super::Mechanism;
 use super::by_level::ByLevel;
-use super::step::{Answers, BootChoice, Question};
+use super::question::{Answers, Question};
+use super::step::BootChoice;
 use crate::LabError;
 
 /// Which image a host boots; none is the owner's system. That it has, is looked at when it has booted.

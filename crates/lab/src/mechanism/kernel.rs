@@ -6,7 +6,8 @@ use fwdlab_model::Variant;
 
 use super::Mechanism;
 use super::by_level::ByLevel;
-use super::step::{Answers, BootChoice, Question, owned};
+use super::question::{Answers, Question};
+use super::step::{BootChoice, owned};
 use crate::LabError;
 
 /// Lists the kernels and the boot environments of a FreeBSD host.
@@ -88,8 +89,8 @@ impl Mechanism for FreebsdKernel {
         let Some(name) = self.kernels.get(variant)? else {
             return Ok(Vec::new());
         };
-        let mut questions = KernelChoice::questions(name).map(Question::Maybe).to_vec();
-        questions.push(Question::Maybe(owned(&THERE)));
+        let mut questions = KernelChoice::questions(name).map(Question::maybe).to_vec();
+        questions.push(Question::maybe(owned(&THERE)));
         Ok(questions)
     }
 

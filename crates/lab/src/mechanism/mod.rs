@@ -1,8 +1,7 @@
 //! What a mechanism becomes on a DUT: how a factor's level is set, and read back. A mechanism is a file.
 //!
-//! On a host it is questions, and from their answers what is done and undone, as data ([`Mechanism`]): a connection carries
-//! out those of all mechanisms at once. In a namespace of this machine it does all of that itself ([`InNamespace`]): what
-//! it changes there goes with the namespace, and what outlives that is announced to the journal before it is done.
+//! It is questions, and from their answers what is done and undone, as data ([`Mechanism`]): a [`Transport`] carries out those
+//! of all mechanisms at once, whether the DUT is a namespace of this machine or a host.
 
 mod boot;
 mod by_level;
@@ -13,38 +12,40 @@ pub(crate) mod file;
 mod filters;
 mod image;
 pub(crate) mod kernel;
-mod namespace;
-mod nft;
+pub(crate) mod nft;
 pub(crate) mod program;
+pub(crate) mod question;
 mod reading;
 pub(crate) mod routes;
+pub(crate) mod settings;
 pub(crate) mod step;
 pub(crate) mod sysctl;
 mod sysfs;
 mod tc;
+pub(crate) mod transport;
 pub(crate) mod xdp;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fwdlab_model::{
-    Binding, DutHost, DutInterface, Lab, Level, PacketFilter, Placement, Resolved, Variant,
+    AddressFamily, Binding, CommandBinding, Direction, DutHost, DutInterface, Lab, Level,
+    PacketFilter, Resolved, Variant,
 };
 
-pub(crate) use self::namespace::{Dut, Site};
-pub(crate) use self::nft::is_installed as nft_is_installed;
 pub use self::xdp::fib_forwarder;
 
 use self::by_level::Rulesets;
 use self::configs::ConfigSet;
-use self::namespace::{InNamespace, moved};
+use self::question::{Answers, Question};
 use self::reading::Reading;
-use self::step::{Action, Answers, BootChoice, Question, Step};
-use crate::LabError;
+use self::step::{Action, BootChoice, Step};
+use self::transport::Watch;
 use crate::counters::Drops;
 use crate::topology::{DUT_IN, DUT_OUT};
+use crate::{LabError, Moved};
 
-/// What a mechanism becomes on a host, without any way there: what it asks, and what follows from the answers.
+/// What a mechanism becomes on a DUT, without any way there: what it asks, and what follows from the answers.
 ///
 /// A variant that says nothing of it asks for nothing.
 pub(crate) trait Mechanism {
@@ -76,6 +77,9 @@ pub(crate) trait Mechanism {
     /// Nothing stands any more of what was set, as after a boot.
     fn forget(&mut self) {}
 
+    /// Only frames of this family are forwarded from now on.
+    fn forwards(&mut self, _family: AddressFamily) {}
+
     /// What sets the variant's level, in this order.
     fn actions(&mut self, _variant: &Variant) -> Result<Vec<Action>, LabError> {
         Ok(Vec::new())
@@ -100,118 +104,113 @@ pub(crate) trait Mechanism {
     fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
         let readings = self.readings(variant)?.into_iter();
         Ok(readings
-            .map(|reading| Question::Needed(reading.question))
+            .map(|reading| Question::Needed(reading.look))
             .collect())
     }
 
     /// What reads back as something else than the variant's; none where all is as asked.
-    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<Moved>, LabError> {
         let readings = self.readings(variant)?;
         Ok(readings.iter().find_map(|reading| reading.moved(answers)))
     }
+
+    /// What notices that it has moved since it was read back, where a transport can.
+    fn watch(&self, _variant: &Variant) -> Result<Option<Watch>, LabError> {
+        Ok(None)
+    }
 }
 
-/// The mechanisms of a lab's factors in a namespace of this machine, but XDP, in the order in which they set a variant.
+/// Where the mechanisms of a Linux DUT act.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// What messages call the DUT's machine.
+    host: String,
+    interface_in: String,
+    interface_out: String,
+    /// Whether it is a namespace that the lab has made: nothing of an owner's is there.
+    is_namespace: bool,
+}
+
+impl Place {
+    /// A namespace of this machine.
+    pub(crate) fn in_namespace() -> Self {
+        Self {
+            host: "this machine".to_owned(),
+            interface_in: DUT_IN.to_owned(),
+            interface_out: DUT_OUT.to_owned(),
+            is_namespace: true,
+        }
+    }
+
+    /// A host.
+    pub(crate) fn on_host(of: &DutHost) -> Self {
+        Self {
+            host: of.host.clone(),
+            interface_in: of.interface_in.clone(),
+            interface_out: of.interface_out.clone(),
+            is_namespace: false,
+        }
+    }
+
+    fn ports(&self) -> [&str; 2] {
+        [&self.interface_in, &self.interface_out]
+    }
+
+    fn port(&self, interface: DutInterface) -> &str {
+        match interface {
+            DutInterface::DutIn => &self.interface_in,
+            DutInterface::DutOut => &self.interface_out,
+        }
+    }
+
+    /// The ports where the generators' frames come in.
+    fn receiving(&self, direction: Direction) -> Vec<String> {
+        match direction {
+            Direction::Forward => vec![self.interface_in.clone()],
+            Direction::Both => self.ports().map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+/// The mechanisms of a lab's factors of a Linux DUT, in the order in which they set a variant.
 ///
 /// # Errors
 /// `File` where what is to be loaded cannot be read.
-fn in_namespace(
-    resolved: &Resolved,
-    placement: &Placement,
-) -> Result<Vec<Box<dyn InNamespace>>, LabError> {
-    let mut mechanisms: Vec<Box<dyn InNamespace>> = Vec::new();
-    let mut commands: Vec<Box<dyn InNamespace>> = Vec::new();
-    for (factor, binding) in &resolved.lab.bindings {
-        let factor = factor.clone();
-        match binding {
-            Binding::Sysctl { key, values } => {
-                mechanisms.push(Box::new(sysctl::Sysctl::new(factor, key, values.clone())));
-            }
-            Binding::Ethtool {
-                feature,
-                interfaces,
-            } => mechanisms.push(Box::new(ethtool::Ethtool::new(
-                factor,
-                feature.clone(),
-                interfaces,
-                resolved.traffic.direction,
-            ))),
-            Binding::Sysfs {
-                file,
-                interfaces,
-                values,
-            } => mechanisms.push(Box::new(sysfs::Sysfs::new(
-                factor,
-                file.clone(),
-                interfaces,
-                values.clone(),
-                placement,
-                resolved.traffic.direction,
-            ))),
-            Binding::Routes => mechanisms.push(Box::new(routes::Routes::new(factor))),
-            Binding::Command(programs) => {
-                let programs = programs.with_interfaces(DUT_IN, DUT_OUT);
-                commands.push(Box::new(command::Programs::new(factor, programs)));
-            }
-            // One ruleset, and one program a hook, for all factors together.
-            Binding::Nft(_) | Binding::Xdp(_) | Binding::Tc(_) => {}
-            // Of other kinds of lab.
-            Binding::Knob { .. }
-            | Binding::Ruleset { .. }
-            | Binding::Configs(_)
-            | Binding::Image(_)
-            | Binding::Module { .. }
-            | Binding::Loader { .. }
-            | Binding::CommandLine(_)
-            | Binding::Kernel(_) => {}
-        }
-    }
-    let tc = tc::Tc::new(&resolved.lab, resolved.traffic.direction)?;
-    mechanisms.extend(tc.map(|tc| Box::new(tc) as Box<dyn InNamespace>));
-    mechanisms
-        .extend(nft::Nft::new(&resolved.lab).map(|nft| Box::new(nft) as Box<dyn InNamespace>));
-    mechanisms.extend(commands);
-    Ok(mechanisms)
-}
-
-/// The mechanisms of a lab's factors on a Linux host, in the order in which they set a variant.
-///
-/// # Errors
-/// `File` where what is brought to the host cannot be read.
 pub(crate) fn on_linux(
     resolved: &Resolved,
-    of: &DutHost,
+    place: &Place,
 ) -> Result<Vec<Box<dyn Mechanism>>, LabError> {
+    let ports = place.ports();
     let mut mechanisms: Vec<Box<dyn Mechanism>> = Vec::new();
     // Behind the files: a kernel that is told to forward switches LRO off.
     let mut features: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut routes: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
     // First: a driver that takes a program may change its port's features.
-    if let Some(programs) = xdp::programs(&resolved.lab) {
-        mechanisms.push(Box::new(xdp::LinuxXdp::new(programs, of)));
+    if let Some(xdp) = xdp::LinuxXdp::new(&resolved.lab, resolved.traffic.direction, place) {
+        mechanisms.push(Box::new(xdp));
     }
-    if let Some(tc) = tc::LinuxTc::new(&resolved.lab, resolved.traffic.direction, of)? {
+    if let Some(tc) = tc::LinuxTc::new(&resolved.lab, resolved.traffic.direction, place)? {
         mechanisms.push(Box::new(tc));
     }
     for (factor, binding) in &resolved.lab.bindings {
         match binding {
             Binding::Sysctl { key, values } => {
-                mechanisms.push(Box::new(sysctl::on_linux(factor, key, values, of)));
+                mechanisms.push(Box::new(sysctl::on_linux(factor, key, values, place)));
             }
             Binding::Sysfs {
                 file,
                 interfaces,
                 values,
             } => {
-                let files = sysfs::on_linux(factor, file, interfaces, values, of);
+                let files = sysfs::on_linux(factor, file, interfaces, values, place);
                 mechanisms.push(Box::new(files));
             }
             Binding::Ethtool {
                 feature,
                 interfaces,
             } => {
-                let feature = ethtool::LinuxFeature::new(factor, feature, interfaces, of);
+                let feature = ethtool::LinuxFeature::new(factor, feature, interfaces, place);
                 features.push(Box::new(feature));
             }
             Binding::Module {
@@ -230,9 +229,9 @@ pub(crate) fn on_linux(
             }
             Binding::Routes => {
                 let families = &resolved.traffic.families;
-                routes.push(Box::new(routes::LinuxRoutes::new(factor, of, families)));
+                routes.push(Box::new(routes::LinuxRoutes::new(factor, place, families)));
             }
-            Binding::Command(programs) => commands.push(own_programs(factor, programs, of)),
+            Binding::Command(programs) => commands.push(own_programs(factor, programs, ports)),
             // One ruleset, and one program a hook, for all factors together.
             Binding::Nft(_) | Binding::Xdp(_) | Binding::Tc(_) => {}
             // Of other kinds of lab.
@@ -251,8 +250,8 @@ pub(crate) fn on_linux(
         Binding::Nft(texts) => Some(texts),
         _ => None,
     };
-    if let Some(rulesets) = rulesets(&resolved.lab, of, texts) {
-        mechanisms.push(Box::new(nft::LinuxNft::new(rulesets)));
+    if let Some(rulesets) = rulesets(&resolved.lab, ports, texts) {
+        mechanisms.push(Box::new(nft::LinuxNft::new(rulesets, place.is_namespace)));
     }
     mechanisms.extend(routes);
     mechanisms.extend(commands);
@@ -266,6 +265,7 @@ pub(crate) fn on_freebsd(
     sets: &BTreeMap<PathBuf, ConfigSet>,
 ) -> Vec<Box<dyn Mechanism>> {
     let bindings = &resolved.lab.bindings;
+    let ports = [&*of.interface_in, &*of.interface_out];
     let mut mechanisms: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
     let writes_files = bindings
@@ -287,7 +287,7 @@ pub(crate) fn on_freebsd(
                 mechanisms.push(Box::new(configs::Configs::new(factor, folders, sets)));
             }
             Binding::Image(images) => mechanisms.push(Box::new(image::Image::new(factor, images))),
-            Binding::Command(programs) => commands.push(own_programs(factor, programs, of)),
+            Binding::Command(programs) => commands.push(own_programs(factor, programs, ports)),
             // One ruleset of a filter for all factors together.
             Binding::Ruleset { .. } => {}
             // Of other kinds of lab.
@@ -310,7 +310,7 @@ pub(crate) fn on_freebsd(
             Binding::Ruleset { filter: of, texts } if of == filter => Some(texts),
             _ => None,
         };
-        if let Some(rulesets) = rulesets(&resolved.lab, of, texts) {
+        if let Some(rulesets) = rulesets(&resolved.lab, ports, texts) {
             mechanisms.push(Box::new(filters::Filter::new(filter, rulesets)));
         }
     }
@@ -321,21 +321,20 @@ pub(crate) fn on_freebsd(
 /// The owner's programs come last, so that they find the rest in place.
 fn own_programs(
     factor: &str,
-    programs: &fwdlab_model::CommandBinding,
-    of: &DutHost,
+    programs: &CommandBinding,
+    [interface_in, interface_out]: [&str; 2],
 ) -> Box<dyn Mechanism> {
-    let programs = programs.with_interfaces(&of.interface_in, &of.interface_out);
-    Box::new(command::HostPrograms::new(factor, programs))
+    let programs = programs.with_interfaces(interface_in, interface_out);
+    Box::new(command::Programs::new(factor, programs))
 }
 
-/// The rulesets of a host, with the names of its ports.
+/// The rulesets of a DUT, with the names of its ports.
 fn rulesets(
     lab: &Lab,
-    of: &DutHost,
+    [interface_in, interface_out]: [&str; 2],
     texts: impl Fn(Binding) -> Option<BTreeMap<String, String>>,
 ) -> Option<Rulesets> {
-    let named =
-        |binding: &Binding| texts(binding.with_interfaces(&of.interface_in, &of.interface_out));
+    let named = |binding: &Binding| texts(binding.with_interfaces(interface_in, interface_out));
     Rulesets::of(bound(lab, named))
 }
 
@@ -364,17 +363,6 @@ pub(crate) fn unbound_level(factor: &str, level: &Level) -> LabError {
         factor: factor.to_owned(),
         level: level.to_string(),
     }
-}
-
-/// The names of interfaces of the DUT.
-fn names(interfaces: &[DutInterface]) -> Vec<&'static str> {
-    interfaces
-        .iter()
-        .map(|interface| match interface {
-            DutInterface::DutIn => DUT_IN,
-            DutInterface::DutOut => DUT_OUT,
-        })
-        .collect()
 }
 
 /// All factors of a lab that are bound to one kind of mechanism.

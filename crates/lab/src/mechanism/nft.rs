@@ -1,77 +1,60 @@
 //! The DUT's nftables ruleset: set by nft's own command, and in a namespace watched by its generation.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::io;
 
-use fwdlab_model::{Binding, Lab, Variant, VariantName};
+use fwdlab_model::Variant;
 use fwdlab_sys::{Netlink, NetworkNamespace, netlink_attribute};
 
+use super::Mechanism;
 use super::by_level::Rulesets;
-use super::reading::said;
-use super::step::{Action, Answers, Errand, Question, Rehearsal, Step, owned};
-use super::{InNamespace, Mechanism, Site, bound, moved};
-use crate::topology::{DUT_IN, DUT_OUT};
-use crate::{LabError, Topology, program};
+use super::question::{Answers, Look, Question};
+use super::step::{Action, Errand, Rehearsal, Step, owned};
+use super::transport::{Watch, Watched};
+use crate::{LabError, Moved, program};
 
 const NOT_INSTALLED: &str = "nft is not installed; install it (apt-get install nftables)";
 
-/// The ruleset of all factors that set one together.
-pub(super) struct Nft {
+/// The ruleset of a Linux kernel, of all factors that set one together.
+pub(super) struct LinuxNft {
     rulesets: Rulesets,
-    /// Each variant's ruleset as nft listed it when it was first applied.
-    listed: BTreeMap<VariantName, String>,
-    /// Of the ruleset that was read back last; opened when a variant first has one.
-    generation: Option<Generation>,
-    /// Why no ruleset can be set here, once that was looked at; none where one can.
-    obstacle: OnceCell<Option<String>>,
+    /// In a namespace nothing is there beside it.
+    is_alone: bool,
+    /// What each ruleset is listed as, by its text.
+    listed: BTreeMap<String, String>,
+    /// Whether there may be a ruleset to be emptied: where none can be set there is none.
+    may_stand: bool,
 }
 
-impl Nft {
-    /// None where the lab binds no factor to rulesets.
-    pub(super) fn new(lab: &Lab) -> Option<Self> {
-        let texts = bound(lab, |binding| match binding {
-            Binding::Nft(_) => match binding.with_interfaces(DUT_IN, DUT_OUT) {
-                Binding::Nft(texts) => Some(texts),
-                _ => None,
-            },
-            _ => None,
-        });
-        Rulesets::of(texts).map(|rulesets| Self {
+const VERSION: [&str; 2] = ["nft", "--version"];
+const OWNERS: [&str; 3] = ["nft", "list", "ruleset"];
+const LISTING: [&str; 4] = ["nft", "--stateless", "list", "ruleset"];
+
+/// What loads a ruleset in the place of all that is there.
+fn in_place_of_all(ruleset: &str) -> String {
+    format!("flush ruleset\n{ruleset}\n")
+}
+
+/// What finds out whether a ruleset can be loaded.
+fn check(ruleset: &str) -> Errand {
+    Errand::reading(&["nft", "--check", "-f", "-"], ruleset)
+}
+
+impl LinuxNft {
+    /// `is_alone` in a namespace that has no other ruleset.
+    pub(super) fn new(rulesets: Rulesets, is_alone: bool) -> Self {
+        Self {
             rulesets,
+            is_alone,
             listed: BTreeMap::new(),
-            generation: None,
-            obstacle: OnceCell::new(),
-        })
+            may_stand: !is_alone,
+        }
     }
 
-    /// Why no ruleset can be set here; none where one can.
-    fn obstacle(&self, topology: &Topology) -> Option<&str> {
-        let look = || {
-            if !is_installed() {
-                return Some(NOT_INSTALLED.to_owned());
-            }
-            match nft(topology, &["list", "ruleset"], "") {
-                Err(LabError::Command { stderr, .. }) => {
-                    let why = stderr.lines().next().unwrap_or_default();
-                    Some(format!("this kernel has no nftables: {why}"))
-                }
-                // What else is wrong is told when a ruleset is set.
-                _ => None,
-            }
-        };
-        self.obstacle.get_or_init(look).as_deref()
-    }
-
-    /// The variant's whole ruleset, where any factor sets one and this machine can have one: where it
-    /// cannot, there is none to be emptied either.
-    fn settable_ruleset(
-        &self,
-        topology: &Topology,
-        variant: &Variant,
-    ) -> Result<Option<String>, LabError> {
+    /// The variant's whole ruleset, where any factor sets one and something has to be done for it.
+    fn settable(&self, variant: &Variant) -> Result<Option<String>, LabError> {
         let ruleset = self.rulesets.whole(variant)?;
-        Ok(ruleset.filter(|text| !text.trim().is_empty() || self.obstacle(topology).is_none()))
+        Ok(ruleset.filter(|text| self.may_stand || !text.trim().is_empty()))
     }
 
     /// What nft complained of in a variant's ruleset, where it names a line of it.
@@ -100,132 +83,6 @@ impl Nft {
         Ok(None)
     }
 
-    /// nft lists a ruleset in its own words, so what it lists first is what it must list ever after.
-    fn list(
-        &mut self,
-        topology: &Topology,
-        variant: &Variant,
-        ruleset: &str,
-    ) -> Result<(), LabError> {
-        let seen = nft(topology, &["--stateless", "list", "ruleset"], "")?;
-        let known = self
-            .listed
-            .entry(variant.name.clone())
-            .or_insert_with(|| seen.clone());
-        let is_listed = !seen.trim().is_empty();
-        if *known == seen && is_listed != ruleset.trim().is_empty() {
-            return Ok(());
-        }
-        let asked = if known.trim().is_empty() {
-            ruleset
-        } else {
-            known
-        };
-        Err(moved("the nft ruleset", asked, seen))
-    }
-}
-
-impl InNamespace for Nft {
-    fn unavailable(
-        &self,
-        topology: &mut Topology,
-        variant: &Variant,
-    ) -> Result<Option<String>, LabError> {
-        let ruleset = self.rulesets.whole(variant)?;
-        let Some(ruleset) = ruleset.filter(|ruleset| !ruleset.trim().is_empty()) else {
-            return Ok(None);
-        };
-        if let Some(obstacle) = self.obstacle(topology) {
-            return Ok(Some(obstacle.to_owned()));
-        }
-        // Asks the kernel for all of it, and has it forget that again.
-        match nft(topology, &["--check", "-f", "-"], &ruleset) {
-            Err(LabError::Command { stderr, .. }) => match refused_by_kernel(&stderr) {
-                Some(reason) => Ok(Some(reason)),
-                None => self.not_understood(variant, &stderr)?.map_or(Ok(None), Err),
-            },
-            _ => Ok(None),
-        }
-    }
-
-    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        if let Some(ruleset) = self.settable_ruleset(site.topology, variant)? {
-            let script = format!("flush ruleset\n{ruleset}");
-            nft(site.topology, &["-f", "-"], &script)?;
-        }
-        Ok(())
-    }
-
-    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(ruleset) = self.settable_ruleset(site.topology, variant)? else {
-            return Ok(());
-        };
-        // Noted before the ruleset is listed: what changes after this is seen by `prove_unmoved`.
-        match &mut self.generation {
-            Some(generation) => generation.note()?,
-            none => *none = Some(Generation::open(site.topology.dut())?),
-        }
-        self.list(site.topology, variant, &ruleset)
-    }
-
-    fn prove_unmoved(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let (Some(ruleset), Some(generation)) =
-            (self.rulesets.whole(variant)?, &mut self.generation)
-        else {
-            return Ok(());
-        };
-        let noted = generation.noted();
-        let seen = generation.ask()?;
-        if seen == noted {
-            return Ok(());
-        }
-        // Says what it is now, where it is another one.
-        self.list(site.topology, variant, &ruleset)?;
-        let setting = "the generation of the nft ruleset";
-        Err(moved(setting, noted.to_string(), seen.to_string()))
-    }
-}
-
-/// The ruleset of a Linux host. What nft does not understand of it is said when it is set.
-pub(super) struct LinuxNft {
-    rulesets: Rulesets,
-    /// What each ruleset is listed as, by its text.
-    listed: BTreeMap<String, String>,
-    /// Whether the host has nft; not known before it was asked.
-    is_installed: Option<bool>,
-}
-
-const VERSION: [&str; 2] = ["nft", "--version"];
-const OWNERS: [&str; 3] = ["nft", "list", "ruleset"];
-const LISTING: [&str; 4] = ["nft", "--stateless", "list", "ruleset"];
-
-/// What loads a ruleset in the place of all that is there.
-fn in_place_of_all(ruleset: &str) -> String {
-    format!("flush ruleset\n{ruleset}\n")
-}
-
-/// What finds out whether a ruleset can be loaded.
-fn check(ruleset: &str) -> Errand {
-    Errand::reading(&["nft", "--check", "-f", "-"], ruleset)
-}
-
-impl LinuxNft {
-    pub(super) fn new(rulesets: Rulesets) -> Self {
-        Self {
-            rulesets,
-            listed: BTreeMap::new(),
-            is_installed: None,
-        }
-    }
-
-    /// The variant's whole ruleset, where any factor sets one and the host can have one: where it cannot, there is none to
-    /// be emptied either.
-    fn settable(&self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let ruleset = self.rulesets.whole(variant)?;
-        let is_installed = self.is_installed != Some(false);
-        Ok(ruleset.filter(|text| is_installed || !text.trim().is_empty()))
-    }
-
     /// The variant's ruleset, where it has rules.
     fn with_rules(&self, variant: &Variant) -> Result<Option<String>, LabError> {
         let ruleset = self.rulesets.whole(variant)?;
@@ -238,10 +95,14 @@ impl Mechanism for LinuxNft {
         let Some(ruleset) = self.with_rules(variant)? else {
             return Ok(Vec::new());
         };
-        Ok(vec![
-            Question::Maybe(owned(&VERSION)),
+        let mut questions = vec![
+            Question::maybe(owned(&VERSION)),
             Question::Complaint(check(&ruleset)),
-        ])
+        ];
+        if self.is_alone {
+            questions.push(Question::Complaint(Errand::of(&OWNERS)));
+        }
+        Ok(questions)
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
@@ -251,19 +112,30 @@ impl Mechanism for LinuxNft {
         if answers.get(&owned(&VERSION)).is_none() {
             return Ok(Some(NOT_INSTALLED.to_owned()));
         }
-        let complaint = answers.complaint(&check(&ruleset));
-        Ok(complaint.and_then(refused_by_kernel))
+        if let Some(stderr) = answers.complaint(&Errand::of(&OWNERS)) {
+            let why = stderr.lines().next().unwrap_or_default();
+            return Ok(Some(format!("this kernel has no nftables: {why}")));
+        }
+        let Some(complaint) = answers.complaint(&check(&ruleset)) else {
+            return Ok(None);
+        };
+        match refused_by_kernel(complaint) {
+            Some(reason) => Ok(Some(reason)),
+            None => self
+                .not_understood(variant, complaint)?
+                .map_or(Ok(None), Err),
+        }
     }
 
     fn looks(&self) -> Vec<Question> {
         [&VERSION[..], &OWNERS]
-            .map(|words| Question::Maybe(owned(words)))
+            .map(|words| Question::maybe(owned(words)))
             .to_vec()
     }
 
     fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
         let is_installed = answers.get(&owned(&VERSION)).is_some();
-        self.is_installed = Some(is_installed);
+        self.may_stand = is_installed;
         // Where no ruleset can be set, the owner's is neither read nor kept.
         if !is_installed {
             return Ok(Vec::new());
@@ -286,8 +158,9 @@ impl Mechanism for LinuxNft {
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
-        let ruleset = self.settable(variant)?.into_iter();
-        let actions = ruleset.map(|text| {
+        let ruleset = self.settable(variant)?;
+        self.may_stand |= ruleset.is_some();
+        let actions = ruleset.into_iter().map(|text| {
             let script = format!("flush ruleset\n{text}");
             Action::Run(Errand::reading(&["nft", "-f", "-"], &script))
         });
@@ -296,10 +169,11 @@ impl Mechanism for LinuxNft {
 
     fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
         let ruleset = self.settable(variant)?.into_iter();
-        Ok(ruleset.map(|_| Question::Needed(owned(&LISTING))).collect())
+        let look = Look::Command(owned(&LISTING));
+        Ok(ruleset.map(|_| Question::Needed(look.clone())).collect())
     }
 
-    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<Moved>, LabError> {
         let Some(text) = self.settable(variant)? else {
             return Ok(None);
         };
@@ -310,7 +184,15 @@ impl Mechanism for LinuxNft {
         let first = self.listed.entry(text).or_insert_with(|| seen.to_owned());
         let is_whole = *first == seen && seen.is_empty() != has_rules;
         let asked = if first.is_empty() { &asked } else { &*first };
-        Ok((!is_whole).then(|| said("the nft ruleset", asked, seen)))
+        Ok((!is_whole).then(|| Moved::of("the nft ruleset", asked, seen)))
+    }
+
+    fn watch(&self, variant: &Variant) -> Result<Option<Watch>, LabError> {
+        let ruleset = self.settable(variant)?;
+        Ok(ruleset.map(|_| Watch {
+            of: Watched::Generation,
+            setting: "the generation of the nft ruleset".to_owned(),
+        }))
     }
 }
 
@@ -328,7 +210,7 @@ fn not_put_back(stderr: &str) -> String {
 /// The number of the ruleset that the kernel counts up with every transaction.
 ///
 /// Asking for it takes some microseconds, listing the ruleset some milliseconds.
-struct Generation {
+pub(crate) struct Generation {
     netlink: Netlink,
     noted: u32,
     namespace: String,
@@ -336,7 +218,7 @@ struct Generation {
 
 impl Generation {
     /// Opens nfnetlink in a namespace and notes the generation.
-    fn open(namespace: &NetworkNamespace) -> Result<Self, LabError> {
+    pub(crate) fn open(namespace: &NetworkNamespace) -> Result<Self, LabError> {
         let netlink = namespace
             .run(Netlink::netfilter)?
             .map_err(|source| error(namespace.name(), source))?;
@@ -350,18 +232,18 @@ impl Generation {
     }
 
     /// Remembers the generation as it is now.
-    fn note(&mut self) -> Result<(), LabError> {
+    pub(crate) fn note(&mut self) -> Result<(), LabError> {
         self.noted = self.ask()?;
         Ok(())
     }
 
     /// What was remembered.
-    fn noted(&self) -> u32 {
+    pub(crate) fn noted(&self) -> u32 {
         self.noted
     }
 
     /// The generation as it is now.
-    fn ask(&mut self) -> Result<u32, LabError> {
+    pub(crate) fn ask(&mut self) -> Result<u32, LabError> {
         let kind = |kind: u16| NFNL_SUBSYS_NFTABLES << 8 | kind;
         self.netlink
             .ask(
@@ -424,12 +306,6 @@ fn complaint(stderr: &str) -> Option<(usize, String)> {
 /// Whether there is a command to set rulesets with.
 pub(crate) fn is_installed() -> bool {
     program::run(&["nft", "--version"], "").is_ok()
-}
-
-/// Runs nft in the DUT's namespace: arguments as they are, the script on its standard input.
-fn nft(topology: &Topology, arguments: &[&str], script: &str) -> Result<String, LabError> {
-    let command: Vec<_> = ["nft"].iter().chain(arguments).collect();
-    topology.dut().run(|| program::run(&command, script))?
 }
 
 #[cfg(test)]

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use fwdlab_model::Variant;
 use fwdlab_traffic::{CountingProgram, TrafficError};
 use serde::{Deserialize, Serialize};
 
+use super::by_level::ByLevel;
+use super::question::{Answers, Look, Question};
+use super::step::Action;
 use super::tc;
 use super::xdp::{FORWARDER_DROPPED, fib_forwarder};
-use crate::LabError;
+use crate::{LabError, Moved};
 
 /// Where a kernel runs programs on a port's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -71,6 +75,100 @@ pub(crate) struct Attachment {
     pub(crate) program: Option<Program>,
 }
 
+/// The programs of one hook, by the levels of the factors that set it.
+pub(super) struct Programs {
+    pub(super) hook: Hook,
+    pub(super) ports: Vec<String>,
+    /// Nothing is there at a level without one.
+    pub(super) by_level: ByLevel<Option<Program>>,
+    /// What shows the program of a port.
+    pub(super) shown: fn(&str) -> Look,
+    /// Its number there.
+    pub(super) number_in: fn(&str) -> Option<u32>,
+    /// What messages call a port's program.
+    pub(super) setting: fn(&str) -> String,
+}
+
+impl Programs {
+    /// What the ports are to have for a variant, where it says.
+    ///
+    /// # Errors
+    /// `Unbound` for a level that means nothing.
+    fn attachment(&self, variant: &Variant) -> Result<Option<Attachment>, LabError> {
+        let wanted = self.by_level.get(variant)?;
+        Ok(wanted.map(|program| Attachment {
+            hook: self.hook,
+            ports: self.ports.clone(),
+            program: program.clone(),
+        }))
+    }
+
+    /// Whether a variant says what the ports are to have.
+    ///
+    /// # Errors
+    /// As of [`attachment`](Self::attachment).
+    pub(super) fn are_set(&self, variant: &Variant) -> Result<bool, LabError> {
+        Ok(self.by_level.get(variant)?.is_some())
+    }
+
+    /// Whether the variant's program can be attached, where it has one.
+    ///
+    /// # Errors
+    /// As of [`attachment`](Self::attachment).
+    pub(super) fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        let attachment = self.attachment(variant)?;
+        let program = attachment.filter(|attachment| attachment.program.is_some());
+        Ok(program.into_iter().map(Question::Attachable).collect())
+    }
+
+    /// Why it cannot.
+    pub(super) fn lacking(&self, answers: &Answers) -> Option<String> {
+        answers.not_attachable.get(&self.hook).cloned()
+    }
+
+    /// What attaches it.
+    ///
+    /// # Errors
+    /// As of [`attachment`](Self::attachment).
+    pub(super) fn actions(&self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+        let attachment = self.attachment(variant)?;
+        Ok(attachment.into_iter().map(Action::Attach).collect())
+    }
+
+    /// What reads it back.
+    ///
+    /// # Errors
+    /// As of [`attachment`](Self::attachment).
+    pub(super) fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+        let Some(attachment) = self.attachment(variant)? else {
+            return Ok(Vec::new());
+        };
+        let looks = self.ports.iter().map(|port| (self.shown)(port));
+        let number = attachment.program.map(|_| Question::Attached(self.hook));
+        Ok(looks.map(Question::Needed).chain(number).collect())
+    }
+
+    /// What is attached that is not the variant's; none where all is as asked.
+    ///
+    /// # Errors
+    /// As of [`attachment`](Self::attachment).
+    pub(super) fn moved(
+        &self,
+        variant: &Variant,
+        answers: &Answers,
+    ) -> Result<Option<Moved>, LabError> {
+        if !self.are_set(variant)? {
+            return Ok(None);
+        }
+        let asked = answers.attached.get(&self.hook).copied();
+        Ok(self.ports.iter().find_map(|port| {
+            let shown = answers.get(&(self.shown)(port).words());
+            let seen = (self.number_in)(shown.unwrap_or_default());
+            (seen != asked).then(|| Moved::of((self.setting)(port), number(asked), number(seen)))
+        }))
+    }
+}
+
 /// A program that the kernel has taken.
 pub(crate) trait Loaded: Send {
     /// Attaches it to one more interface in this thread's namespace. An XDP program is detached when the process ends, a tc
@@ -79,6 +177,18 @@ pub(crate) trait Loaded: Send {
     /// # Errors
     /// Where there is no such interface, or it has a program there already.
     fn attach(&mut self, interface: &str) -> Result<(), TrafficError>;
+
+    /// The same until it is detached or its interface ends, for interfaces that fwdlab made.
+    ///
+    /// # Errors
+    /// As of [`attach`](Self::attach).
+    fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError>;
+
+    /// Has attaching and detaching it disturb no other CPU.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    fn park(&mut self) -> Result<(), TrafficError>;
 
     /// Takes it off all interfaces that it is on.
     ///
@@ -100,7 +210,7 @@ pub(crate) trait Loaded: Send {
 }
 
 /// The kernel's number for a program, as messages show it.
-pub(super) fn number(of: Option<u32>) -> String {
+fn number(of: Option<u32>) -> String {
     of.map_or("none".to_owned(), |id| id.to_string())
 }
 
@@ -118,6 +228,14 @@ pub(crate) fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
 impl Loaded for CountingProgram {
     fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
         self.xdp.attach(interface)
+    }
+
+    fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError> {
+        self.xdp.attach_to_stay(interface)
+    }
+
+    fn park(&mut self) -> Result<(), TrafficError> {
+        self.xdp.park()
     }
 
     fn detach(&mut self) -> Result<(), TrafficError> {

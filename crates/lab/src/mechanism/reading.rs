@@ -2,14 +2,14 @@
 
 use super::command::holds;
 use super::ethtool::feature_of;
-use super::step::Answers;
+use super::question::{Answers, Look};
 use super::sysfs::is_same;
-use crate::LabError;
+use crate::Moved;
 
-/// A setting that can be read back by a command.
+/// A setting that can be read back.
 pub(crate) struct Reading {
     pub(crate) setting: String,
-    pub(crate) question: Vec<String>,
+    pub(crate) look: Look,
     pub(crate) asked: String,
     pub(crate) form: Form,
 }
@@ -31,8 +31,8 @@ pub(crate) enum Form {
 
 impl Reading {
     /// What is not as asked; none where it is. A command that fails has answered nothing.
-    pub(crate) fn moved(&self, answers: &Answers) -> Option<String> {
-        let answer = answers.get(&self.question).unwrap_or_default();
+    pub(crate) fn moved(&self, answers: &Answers) -> Option<Moved> {
+        let answer = answers.get(&self.look.words()).unwrap_or_default();
         let (seen, is_as_asked) = match &self.form {
             Form::Holds => (answer.to_owned(), holds(answer, &self.asked)),
             Form::TextOrMask => (answer.to_owned(), is_same(&self.asked, answer)),
@@ -46,7 +46,7 @@ impl Reading {
                 (seen, is_same)
             }
         };
-        (!is_as_asked).then(|| said(&self.setting, &self.asked, &seen))
+        (!is_as_asked).then(|| Moved::of(&self.setting, &self.asked, seen))
     }
 }
 
@@ -67,16 +67,6 @@ impl Form {
 /// Whether two texts are of the same words.
 pub(super) fn is_same_words(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
-}
-
-/// What is said of a setting that is not what was asked.
-pub(super) fn said(setting: &str, asked: &str, seen: &str) -> String {
-    LabError::ReadBack {
-        setting: setting.to_owned(),
-        asked: asked.to_owned(),
-        seen: seen.trim().to_owned(),
-    }
-    .to_string()
 }
 
 /// A module's parameter as the kernel shows it: truth values have several spellings.
@@ -115,7 +105,7 @@ mod tests {
         ] {
             let reading = Reading {
                 setting: "a setting".into(),
-                question: vec!["cat".into()],
+                look: Look::Command(vec!["cat".into()]),
                 asked: asked.into(),
                 form,
             };

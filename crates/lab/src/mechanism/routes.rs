@@ -1,49 +1,25 @@
 //! The number of routes in the DUT's table.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use fwdlab_model::{AddressFamily, DutHost, Level, Variant};
+use fwdlab_model::{AddressFamily, Level, Variant};
 
+use super::question::{Answers, Look, Question};
 use super::reading::{Form, Reading};
-use super::step::{Action, Answers, Errand, Question, Step, owned};
-use super::{InNamespace, Mechanism, Site, moved, unbound_level};
+use super::step::{Action, Errand, Step, owned};
+use super::transport::{Watch, Watched};
+use super::{Mechanism, Place, unbound_level};
+use crate::LabError;
 use crate::addresses::{Prefix, addresses, own_prefixes, spread_prefixes};
-use crate::netlink::{RouteChange, RouteMonitor};
-use crate::{LabError, Topology};
+use crate::netlink::RouteChange;
 
 /// Routes of the lab's own through a next hop: to the sources and to the destinations.
 const OWN_ROUTES: u32 = 2;
 
 /// More would take the kernel gigabytes.
 const ROUTES_MAX: u32 = 1_000_000;
-
-/// Those in the table of the DUT's namespace.
-pub(super) struct Routes {
-    factor: String,
-    /// Routes that were added to the lab's own, by family.
-    added: BTreeMap<AddressFamily, u32>,
-    /// Tells whether a route was changed since the table was read back.
-    monitor: Option<RouteMonitor>,
-}
-
-impl Routes {
-    pub(super) fn new(factor: String) -> Self {
-        Self {
-            factor,
-            added: BTreeMap::new(),
-            monitor: None,
-        }
-    }
-
-    /// How many routes the variant wants, where it says.
-    fn wanted(&self, variant: &Variant) -> Result<Option<u32>, LabError> {
-        let level = variant.levels.get(&self.factor);
-        level
-            .map(|level| routes_of(&self.factor, level))
-            .transpose()
-    }
-}
 
 /// How many routes a level is.
 ///
@@ -58,80 +34,15 @@ fn routes_of(factor: &str, level: &Level) -> Result<u32, LabError> {
     count.ok_or_else(|| unbound_level(factor, level))
 }
 
-impl InNamespace for Routes {
-    fn unavailable(
-        &self,
-        _topology: &mut Topology,
-        variant: &Variant,
-    ) -> Result<Option<String>, LabError> {
-        Ok(self.wanted(variant)?.and_then(|count| {
-            if count < OWN_ROUTES {
-                Some(format!("the lab itself needs {OWN_ROUTES} routes"))
-            } else if count > ROUTES_MAX {
-                Some(format!("this lab makes at most {ROUTES_MAX} routes"))
-            } else {
-                None
-            }
-        }))
-    }
-
-    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(count) = self.wanted(variant)? else {
-            return Ok(());
-        };
-        // Its notifications would slow the change, and tell nothing.
-        self.monitor = None;
-        let family = site.family;
-        let wanted = count.saturating_sub(OWN_ROUTES);
-        let added = self.added.entry(family).or_default();
-        let (change, from, to) = if wanted > *added {
-            (RouteChange::Add, *added, wanted)
-        } else {
-            (RouteChange::Delete, wanted, *added)
-        };
-        let avoided = own_prefixes(family);
-        let prefixes = spread_prefixes(family, &avoided)
-            .skip(from as usize)
-            .take((to - from) as usize);
-        site.topology.change_dut_routes(family, change, prefixes)?;
-        *added = wanted;
-        Ok(())
-    }
-
-    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(asked) = self.wanted(variant)? else {
-            return Ok(());
-        };
-        // Opened before the routes are counted, so that no change falls in between.
-        self.monitor = Some(RouteMonitor::open(site.topology.dut(), site.family)?);
-        let seen = site.topology.count_dut_routes(site.family)?;
-        if seen == asked {
-            return Ok(());
-        }
-        let setting = format!("the number of {} routes", site.family);
-        Err(moved(setting, asked.to_string(), seen.to_string()))
-    }
-
-    fn prove_unmoved(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let (Some(asked), Some(monitor)) = (self.wanted(variant)?, &mut self.monitor) else {
-            return Ok(());
-        };
-        if !monitor.saw_a_change()? {
-            return Ok(());
-        }
-        let setting = format!("the {} table of {asked} routes", site.family);
-        Err(moved(setting, "unchanged", "changed"))
-    }
-}
-
 /// Under which the experiment's routes stand in a host's tables (`ip route show proto 197`), so that they can be told from
 /// all others.
 pub(crate) const PROTOCOL: &str = "197";
 
-/// Those in a Linux host's tables, beside those of the lab and of its owner.
+/// Those in a Linux kernel's tables, beside those of the lab and of its owner.
 pub(super) struct LinuxRoutes {
     factor: String,
-    of: DutHost,
+    place: Place,
+    /// Those whose frames are forwarded.
     families: Vec<AddressFamily>,
     standing: BTreeMap<AddressFamily, Table>,
 }
@@ -144,22 +55,38 @@ struct Table {
 }
 
 impl LinuxRoutes {
-    pub(super) fn new(factor: &str, of: &DutHost, families: &[AddressFamily]) -> Self {
-        Self {
+    pub(super) fn new(factor: &str, place: &Place, families: &[AddressFamily]) -> Self {
+        let mut routes = Self {
             factor: factor.to_owned(),
-            of: of.clone(),
+            place: place.clone(),
             families: families.to_vec(),
             standing: BTreeMap::new(),
+        };
+        if place.is_namespace {
+            // Nothing is there beside the lab's.
+            for &family in families {
+                routes.add_table(family, own_prefixes(family).into());
+            }
         }
+        routes
+    }
+
+    fn add_table(&mut self, family: AddressFamily, avoided: Vec<Prefix>) {
+        self.standing.insert(family, Table { count: 0, avoided });
+    }
+
+    /// How many routes the variant wants, those of the lab among them, where it says.
+    fn wanted(&self, variant: &Variant) -> Result<Option<u32>, LabError> {
+        let level = variant.levels.get(&self.factor);
+        level
+            .map(|level| routes_of(&self.factor, level))
+            .transpose()
     }
 
     /// How many routes the variant adds to those of the lab, where it says.
     fn added(&self, variant: &Variant) -> Result<Option<u32>, LabError> {
-        let level = variant.levels.get(&self.factor);
-        let count = level.map(|level| routes_of(&self.factor, level));
-        Ok(count
-            .transpose()?
-            .map(|count| count.saturating_sub(OWN_ROUTES)))
+        let wanted = self.wanted(variant)?;
+        Ok(wanted.map(|count| count.saturating_sub(OWN_ROUTES)))
     }
 }
 
@@ -175,17 +102,34 @@ fn addresses_of(family: AddressFamily) -> Vec<String> {
 }
 
 impl Mechanism for LinuxRoutes {
+    fn lacking(&self, variant: &Variant, _: &Answers) -> Result<Option<String>, LabError> {
+        let wanted = self.wanted(variant)?.filter(|_| self.place.is_namespace);
+        Ok(wanted.and_then(|count| {
+            if count < OWN_ROUTES {
+                Some(format!("the lab itself needs {OWN_ROUTES} routes"))
+            } else if count > ROUTES_MAX {
+                Some(format!("this lab makes at most {ROUTES_MAX} routes"))
+            } else {
+                None
+            }
+        }))
+    }
+
+    fn forwards(&mut self, family: AddressFamily) {
+        self.families = vec![family];
+    }
+
     fn looks(&self) -> Vec<Question> {
         let families = self.families.iter();
         let tables = families.flat_map(|&family| [all_of(family), addresses_of(family)]);
         let questions = tables.chain([owned(&SESSION)]);
-        questions.map(Question::Maybe).collect()
+        questions.map(Question::maybe).collect()
     }
 
     fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
         let session = answers.needed(&owned(&SESSION))?;
         let mut steps = Vec::new();
-        for &family in &self.families {
+        for family in self.families.clone() {
             let flush = [
                 "ip",
                 option(family),
@@ -204,7 +148,7 @@ impl Mechanism for LinuxRoutes {
             let own = answers.needed(&addresses_of(family))?;
             avoided.extend(networks_of_words(own));
             avoided.extend(own_prefixes(family));
-            self.standing.insert(family, Table { count: 0, avoided });
+            self.add_table(family, avoided);
         }
         Ok(steps)
     }
@@ -218,7 +162,9 @@ impl Mechanism for LinuxRoutes {
             return Ok(Vec::new());
         };
         let mut actions = Vec::new();
-        for (&family, table) in &mut self.standing {
+        let families = &self.families;
+        let standing = self.standing.iter_mut();
+        for (&family, table) in standing.filter(|(family, _)| families.contains(family)) {
             let (from, to) = (table.count.min(wanted), table.count.max(wanted));
             if from == to {
                 continue;
@@ -227,51 +173,54 @@ impl Mechanism for LinuxRoutes {
             let prefixes: Vec<Prefix> = prefixes.take((to - from) as usize).collect();
             if prefixes.len() < (to - from) as usize {
                 return Err(LabError::Host {
-                    host: self.of.host.clone(),
+                    host: self.place.host.clone(),
                     why: format!(
                         "beside the networks that it has routes to there is no room for {wanted} {family} routes"
                     ),
                 });
             }
-            let is_more = table.count < wanted;
-            let commands = prefixes.into_iter().map(|(address, length)| {
-                if is_more {
-                    // Done twice it is the same as done once, where a connection breaks.
-                    let gateway = addresses(family).sink;
-                    let interface = &self.of.interface_out;
-                    format!(
-                        "route replace {address}/{length} via {gateway} dev {interface} proto {PROTOCOL}\n"
-                    )
-                } else {
-                    format!("route delete {address}/{length} proto {PROTOCOL}\n")
-                }
-            });
-            let commands: String = commands.collect();
-            let words = if is_more {
-                vec!["ip", option(family), "-batch", "-"]
+            let change = if table.count < wanted {
+                RouteChange::Add
             } else {
-                // One that has gone already is no error; how many are left is looked at.
-                let script = "ip $0 -force -batch - 2>/dev/null || :";
-                vec!["sh", "-c", script, option(family)]
+                RouteChange::Delete
             };
-            actions.push(Action::Run(Errand::reading(&words, &commands)));
+            actions.push(Action::Routes {
+                family,
+                change,
+                prefixes,
+            });
             table.count = wanted;
         }
         Ok(actions)
     }
 
     fn readings(&self, variant: &Variant) -> Result<Vec<Reading>, LabError> {
-        let Some(asked) = self.added(variant)? else {
+        // The table of a namespace is the experiment's as a whole.
+        let (asked, whose) = if self.place.is_namespace {
+            (self.wanted(variant)?, "")
+        } else {
+            (self.added(variant)?, "the experiment's ")
+        };
+        let Some(asked) = asked else {
             return Ok(Vec::new());
         };
-        let families = self.standing.keys();
+        let standing = self.standing.keys();
+        let families = standing.filter(|family| self.families.contains(family));
         let readings = families.map(|&family| Reading {
-            setting: format!("the number of the experiment's {family} routes"),
-            question: count(family),
+            setting: format!("the number of {whose}{family} routes"),
+            look: Look::Routes(family),
             asked: asked.to_string(),
             form: Form::Words,
         });
         Ok(readings.collect())
+    }
+
+    fn watch(&self, variant: &Variant) -> Result<Option<Watch>, LabError> {
+        let wanted = self.wanted(variant)?.zip(self.families.first());
+        Ok(wanted.map(|(count, family)| Watch {
+            of: Watched::Routes,
+            setting: format!("the {family} table of {count} routes"),
+        }))
     }
 }
 
@@ -279,6 +228,37 @@ impl Mechanism for LinuxRoutes {
 pub(crate) fn count(family: AddressFamily) -> Vec<String> {
     let script = "ip -o $0 route show proto $1 | wc -l";
     owned(&["sh", "-c", script, option(family), PROTOCOL])
+}
+
+/// What changes routes of a host: through the sink, by an interface.
+pub(crate) fn batch(
+    family: AddressFamily,
+    change: RouteChange,
+    prefixes: &[Prefix],
+    interface: &str,
+) -> Errand {
+    let gateway = addresses(family).sink;
+    let mut commands = String::new();
+    for (address, length) in prefixes {
+        let _ = match change {
+            // Done twice it is the same as done once, where a connection breaks.
+            RouteChange::Add => writeln!(
+                commands,
+                "route replace {address}/{length} via {gateway} dev {interface} proto {PROTOCOL}"
+            ),
+            RouteChange::Delete => {
+                writeln!(commands, "route delete {address}/{length} proto {PROTOCOL}")
+            }
+        };
+    }
+    match change {
+        RouteChange::Add => Errand::reading(&["ip", option(family), "-batch", "-"], &commands),
+        RouteChange::Delete => {
+            // One that has gone already is no error; how many are left is looked at.
+            let script = "ip $0 -force -batch - 2>/dev/null || :";
+            Errand::reading(&["sh", "-c", script, option(family)], &commands)
+        }
+    }
 }
 
 /// The option of `ip` for a family.

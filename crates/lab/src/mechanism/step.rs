@@ -1,13 +1,12 @@
-//! What is asked of a DUT and done to it, as data: a transport carries it out, for many mechanisms at once.
+//! What is done to a DUT, as data: a transport carries it out, for many mechanisms at once.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fwdlab_model::{CommandBinding, Level};
+use fwdlab_model::{AddressFamily, CommandBinding, Level};
 
-use super::program::{Attachment, Hook};
-use crate::LabError;
-use crate::program::command_line;
+use super::program::Attachment;
+use crate::addresses::Prefix;
+use crate::netlink::RouteChange;
 
 /// A command of the DUT, and what it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,78 +33,6 @@ impl Errand {
 /// Words of a command.
 pub(crate) fn owned(words: &[impl AsRef<str>]) -> Vec<String> {
     words.iter().map(|word| word.as_ref().to_owned()).collect()
-}
-
-/// What is asked of a DUT.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
-    /// What a command prints that has to succeed.
-    Needed(Vec<String>),
-    /// What a command prints that may fail.
-    Maybe(Vec<String>),
-    /// What a command complains of.
-    Complaint(Errand),
-    /// Why a program cannot be attached.
-    Attachable(Attachment),
-    /// The kernel's number of the program that was attached there.
-    Attached(Hook),
-    /// Why no image can be written.
-    ImageWriter,
-}
-
-/// What a DUT answered, without the white space around it.
-#[derive(Debug, Default)]
-pub(crate) struct Answers {
-    pub(crate) host: String,
-    /// Of commands, by their words; none of those that failed.
-    pub(crate) printed: BTreeMap<Vec<String>, Option<String>>,
-    /// Of commands that may complain; none of those that did not.
-    pub(crate) complaints: BTreeMap<Errand, Option<String>>,
-    /// Why the program of a hook cannot be attached.
-    pub(crate) not_attachable: BTreeMap<Hook, String>,
-    /// The numbers of what was attached.
-    pub(crate) attached: BTreeMap<Hook, u32>,
-    /// Why no image can be written.
-    pub(crate) no_image_writer: Option<String>,
-}
-
-impl Answers {
-    /// Of a host that answered so.
-    #[cfg(test)]
-    pub(crate) fn of<const N: usize>(host: &str, answers: [(Vec<String>, &str); N]) -> Self {
-        let answers = answers.into_iter();
-        let answers = answers.map(|(question, answer)| (question, Some(answer.to_owned())));
-        Self {
-            host: host.to_owned(),
-            printed: answers.collect(),
-            ..Self::default()
-        }
-    }
-
-    /// What a command printed; none where it failed.
-    pub(crate) fn get(&self, question: &[String]) -> Option<&str> {
-        self.printed.get(question)?.as_deref()
-    }
-
-    /// What a command printed.
-    ///
-    /// # Errors
-    /// `Host` where it failed.
-    pub(crate) fn needed(&self, question: &[String]) -> Result<&str, LabError> {
-        self.get(question)
-            .ok_or_else(|| self.wrong(format!("`{}` fails there", command_line(question))))
-    }
-
-    /// What a command complained of; none where it succeeded.
-    pub(crate) fn complaint(&self, of: &Errand) -> Option<&str> {
-        self.complaints.get(of)?.as_deref()
-    }
-
-    /// What is wrong with the host that answered.
-    pub(crate) fn wrong(&self, why: String) -> LabError {
-        let host = self.host.clone();
-        LabError::Host { host, why }
-    }
 }
 
 /// A change of a DUT that is put back at the end of a block: what undoes it is announced before it is made.
@@ -151,6 +78,14 @@ impl Step {
 pub(crate) enum Action {
     /// A command; doing it twice has to be the same as doing it once.
     Run(Errand),
+    /// A value is written to a file of a Linux kernel.
+    Write { path: String, value: String },
+    /// Routes of the experiment come or go.
+    Routes {
+        family: AddressFamily,
+        change: RouteChange,
+        prefixes: Vec<Prefix>,
+    },
     /// A feature of an interface, switched where it is otherwise: many a driver takes its port down for it.
     Feature {
         interface: String,

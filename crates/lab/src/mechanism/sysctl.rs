@@ -3,85 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_model::{DutHost, Values, Variant, devices, nearest};
+use fwdlab_model::{Values, Variant, devices, nearest};
+use fwdlab_sys::NetworkNamespace;
 
 use super::file::Files;
+use super::question::{Answers, Look, Question};
 use super::reading::{Form, Reading};
-use super::step::{Action, Answers, Errand, Question, Step, owned};
-use super::{InNamespace, Mechanism, Site, moved};
+use super::step::{Action, Errand, Step, owned};
+use super::{Mechanism, Place};
+use crate::LabError;
 use crate::topology::{DUT_IN, DUT_OUT};
-use crate::{LabError, Topology};
 
 const PROC_SYS: &str = "/proc/sys";
-
-/// One under `net.` in the DUT's namespace.
-pub(super) struct Sysctl {
-    factor: String,
-    key: String,
-    /// Path under `/proc/sys`.
-    setting: String,
-    values: Values,
-}
-
-impl Sysctl {
-    pub(super) fn new(factor: String, key: &str, values: Values) -> Self {
-        Self {
-            factor,
-            key: key.to_owned(),
-            setting: path(key, [DUT_IN, DUT_OUT]),
-            values,
-        }
-    }
-}
-
-impl InNamespace for Sysctl {
-    fn unavailable(
-        &self,
-        topology: &mut Topology,
-        variant: &Variant,
-    ) -> Result<Option<String>, LabError> {
-        let is_missing = variant.levels.contains_key(&self.factor)
-            && topology.read_dut_setting(&self.setting).is_err();
-        if !is_missing {
-            return Ok(None);
-        }
-        let key = &self.key;
-        if Path::new(PROC_SYS).join(&self.setting).exists() {
-            return Ok(Some(format!(
-                "sysctl {key} exists only in the machine's own network namespace, not in the DUT's; measure it on a \
-                 host (docs/labs.md)"
-            )));
-        }
-        let meant = topology.dut().run(|| nearest_setting(&self.setting))?;
-        let meant = meant.map(|setting| format!("; did you mean {}?", key_of(&setting)));
-        Ok(Some(format!(
-            "this kernel has no readable sysctl {key}{}",
-            meant.unwrap_or_default()
-        )))
-    }
-
-    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(level) = variant.levels.get(&self.factor) else {
-            return Ok(());
-        };
-        site.topology
-            .write_dut_setting(&self.setting, &self.values.value(level))
-    }
-
-    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(level) = variant.levels.get(&self.factor) else {
-            return Ok(());
-        };
-        let asked = self.values.value(level);
-        let seen = site.topology.read_dut_setting(&self.setting)?;
-        if seen.split_whitespace().eq(asked.split_whitespace()) {
-            Ok(())
-        } else {
-            let setting = format!("{PROC_SYS}/{}", self.setting);
-            Err(moved(setting, asked, seen.trim()))
-        }
-    }
-}
 
 /// The file of a sysctl below `/proc/sys`: dots become slashes, placeholders the DUT's interfaces, whose own dots stay.
 fn path(key: &str, [interface_in, interface_out]: [&str; 2]) -> String {
@@ -93,15 +26,41 @@ fn path(key: &str, [interface_in, interface_out]: [&str; 2]) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// The file of a sysctl of a Linux host.
-pub(crate) fn path_on(of: &DutHost, key: &str) -> String {
-    let interfaces = [&*of.interface_in, &*of.interface_out];
-    format!("{PROC_SYS}/{}", path(key, interfaces))
+/// The file of a sysctl of a Linux kernel.
+pub(crate) fn path_at(place: &Place, key: &str) -> String {
+    format!("{PROC_SYS}/{}", path(key, place.ports()))
 }
 
-/// One of a Linux host.
-pub(super) fn on_linux(factor: &str, key: &str, values: &Values, of: &DutHost) -> Files {
-    Files::new(factor, vec![path_on(of, key)], values, Form::Words)
+/// One of a Linux kernel.
+pub(super) fn on_linux(factor: &str, key: &str, values: &Values, place: &Place) -> Files {
+    Files::new(factor, vec![path_at(place, key)], values, Form::Words)
+}
+
+/// Why a namespace has no readable sysctl at a path below `/proc/sys`.
+///
+/// # Errors
+/// Where the namespace cannot be entered.
+pub(crate) fn unreadable_in(
+    namespace: &NetworkNamespace,
+    path: &Path,
+) -> Result<Option<String>, LabError> {
+    let Ok(setting) = path.strip_prefix(PROC_SYS) else {
+        return Ok(None);
+    };
+    let setting = setting.to_string_lossy();
+    let key = key_of(&setting);
+    if path.exists() {
+        return Ok(Some(format!(
+            "sysctl {key} exists only in the machine's own network namespace, not in the DUT's; measure it on a host \
+             (docs/labs.md)"
+        )));
+    }
+    let meant = namespace.run(|| nearest_setting(&setting))?;
+    let meant = meant.map(|setting| format!("; did you mean {}?", key_of(&setting)));
+    Ok(Some(format!(
+        "this kernel has no readable sysctl {key}{}",
+        meant.unwrap_or_default()
+    )))
 }
 
 /// One of a FreeBSD host, or of several of its devices.
@@ -149,7 +108,7 @@ impl Mechanism for FreebsdSysctl {
 
     fn looks(&self) -> Vec<Question> {
         let names = self.names.iter();
-        names.map(|name| Question::Maybe(shown(name))).collect()
+        names.map(|name| Question::maybe(shown(name))).collect()
     }
 
     fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
@@ -174,7 +133,7 @@ impl Mechanism for FreebsdSysctl {
         let names = self.names.iter();
         let readings = names.map(|name| Reading {
             setting: name.clone(),
-            question: shown(name),
+            look: Look::Command(shown(name)),
             asked: self.values.value(level),
             form: Form::Words,
         });

@@ -8,18 +8,17 @@ use std::io;
 use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcHandle};
 use aya::programs::{SchedClassifier, TcAttachType, tc};
 use aya::{Ebpf, EbpfLoader};
-use fwdlab_model::{Binding, Direction, DutHost, Lab, Variant};
+use fwdlab_model::{Binding, Direction, Lab, Variant};
 use fwdlab_sys::Input;
 use fwdlab_traffic::{TrafficError, load_patiently};
 
 use super::by_level::ByLevel;
-use super::program::{Attachment, Hook, Loaded, Program, load, number};
-use super::reading::said;
-use super::step::{Action, Answers, Errand, Question, Step, owned};
-use super::{InNamespace, Mechanism, Site, bound, moved};
+use super::program::{Hook, Loaded, Program, Programs};
+use super::question::{Answers, Look, Question};
+use super::step::{Action, Errand, Step, owned};
+use super::{Mechanism, Place, bound};
 use crate::counters::Drops;
-use crate::topology::receiving;
-use crate::{LabError, Topology, program};
+use crate::{LabError, Moved};
 
 /// Larger files are refused.
 const OBJECT_BYTES_MAX: u64 = 1 << 20;
@@ -37,6 +36,16 @@ impl Loaded for TcFilter {
         Self::attach(self, interface)
     }
 
+    /// A filter stays in any case.
+    fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError> {
+        Self::attach(self, interface)
+    }
+
+    /// Filters disturb no other CPU.
+    fn park(&mut self) -> Result<(), TrafficError> {
+        Ok(())
+    }
+
     fn detach(&mut self) -> Result<(), TrafficError> {
         Self::detach(self)
     }
@@ -51,11 +60,8 @@ impl Loaded for TcFilter {
     }
 }
 
-/// The program of each level, or none.
-type Programs = ByLevel<Option<Program>>;
-
 /// Those of a lab; none where no factor has any.
-fn programs(lab: &Lab) -> Result<Option<Programs>, LabError> {
+fn by_level(lab: &Lab) -> Result<Option<ByLevel<Option<Program>>>, LabError> {
     let factors = bound(lab, |binding| match binding {
         Binding::Tc(programs) => Some(programs),
         _ => None,
@@ -138,160 +144,66 @@ fn reason(interface: &str) -> String {
     format!("tc ingress of {interface}")
 }
 
-fn setting(interface: &str) -> String {
-    format!("the tc program of {interface}")
-}
-
-/// That of the DUT's namespace.
-pub(super) struct Tc {
-    programs: Programs,
-    interfaces: &'static [&'static str],
-    /// What stands, with the program that it was loaded from.
-    standing: Option<(Program, Box<dyn Loaded>)>,
-}
-
-impl Tc {
-    /// None where the lab binds no factor to tc programs.
-    pub(super) fn new(lab: &Lab, direction: Direction) -> Result<Option<Self>, LabError> {
-        let programs = programs(lab)?;
-        Ok(programs.map(|programs| Self {
-            programs,
-            interfaces: receiving(direction),
-            standing: None,
-        }))
-    }
-}
-
-impl InNamespace for Tc {
-    fn unavailable(
-        &self,
-        _topology: &mut Topology,
-        variant: &Variant,
-    ) -> Result<Option<String>, LabError> {
-        let Some(wanted) = self.programs.get(variant)? else {
-            return Ok(None);
-        };
-        if !program::is_installed("tc") {
-            return Ok(Some(NO_TC.to_owned()));
-        }
-        let loaded = wanted.as_ref().map(load);
-        Ok(loaded.and_then(|loaded| loaded.err().map(|error| error.to_string())))
-    }
-
-    fn drops(&mut self, topology: &Topology) -> Result<Drops, LabError> {
-        let mut drops = Drops::new();
-        for interface in self.interfaces {
-            let show = || program::run(&disciplines(interface), "");
-            let frames = dropped(&topology.dut().run(show)??);
-            drops.extend(frames.map(|frames| (reason(interface), frames)));
-        }
-        Ok(drops)
-    }
-
-    fn apply(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        let Some(wanted) = self.programs.get(variant)? else {
-            return Ok(());
-        };
-        if self.standing.as_ref().map(|(program, _)| program) == wanted.as_ref() {
-            return Ok(());
-        }
-        if let Some((_, mut loaded)) = self.standing.take() {
-            site.topology.dut().run(|| loaded.detach())??;
-        }
-        if let Some(program) = wanted {
-            let mut loaded = load(program)?;
-            for interface in self.interfaces {
-                site.topology.dut().run(|| loaded.attach(interface))??;
-            }
-            self.standing = Some((program.clone(), loaded));
-        }
-        Ok(())
-    }
-
-    fn read_back(&mut self, site: &mut Site<'_>, variant: &Variant) -> Result<(), LabError> {
-        if self.programs.get(variant)?.is_none() {
-            return Ok(());
-        }
-        let standing = self.standing.as_ref().map(|(_, loaded)| loaded.id());
-        let asked = standing.transpose()?;
-        for interface in self.interfaces {
-            let show = || program::run(&filters(interface), "");
-            let seen = program_of(&site.topology.dut().run(show)??);
-            if seen != asked {
-                return Err(moved(setting(interface), number(asked), number(seen)));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// That of a Linux host.
-pub(super) struct LinuxTc {
-    programs: Programs,
-    ports: Vec<String>,
-}
+/// That of a Linux kernel.
+pub(super) struct LinuxTc(Programs);
 
 impl LinuxTc {
     /// None where the lab binds no factor to tc programs.
+    ///
+    /// # Errors
+    /// `File` where an object cannot be read.
     pub(super) fn new(
         lab: &Lab,
         direction: Direction,
-        of: &DutHost,
+        place: &Place,
     ) -> Result<Option<Self>, LabError> {
-        let ports = match direction {
-            Direction::Forward => vec![of.interface_in.clone()],
-            Direction::Both => vec![of.interface_in.clone(), of.interface_out.clone()],
-        };
-        let programs = programs(lab)?;
-        Ok(programs.map(|programs| Self { programs, ports }))
+        let programs = by_level(lab)?.map(|by_level| Programs {
+            hook: Hook::TcIngress,
+            ports: place.receiving(direction),
+            by_level,
+            shown: |port| Look::Command(filters(port)),
+            number_in: program_of,
+            setting: |port| format!("the tc program of {port}"),
+        });
+        Ok(programs.map(Self))
     }
 
-    fn attachment(&self, variant: &Variant) -> Result<Option<Attachment>, LabError> {
-        let wanted = self.programs.get(variant)?;
-        Ok(wanted.map(|wanted| Attachment {
-            hook: Hook::TcIngress,
-            ports: self.ports.clone(),
-            program: wanted.clone(),
-        }))
+    fn ports(&self) -> impl Iterator<Item = &String> {
+        self.0.ports.iter()
     }
 }
 
 impl Mechanism for LinuxTc {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        let Some(attachment) = self.attachment(variant)? else {
-            return Ok(Vec::new());
-        };
-        let ports = self.ports.iter();
-        let mut questions: Vec<_> = ports.map(|port| Question::Maybe(filters(port))).collect();
-        if attachment.program.is_some() {
-            questions.push(Question::Attachable(attachment));
-        }
-        Ok(questions)
+        let is_set = self.0.are_set(variant)?;
+        let ports = self.ports().filter(|_| is_set);
+        let questions = ports.map(|port| Question::maybe(filters(port)));
+        Ok(questions.chain(self.0.needs(variant)?).collect())
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        if self.programs.get(variant)?.is_none() {
-            return Ok(None);
-        }
-        for port in &self.ports {
-            match answers.get(&filters(port)) {
-                None => return Ok(Some(NO_TC.to_owned())),
-                Some("") => {}
-                Some(_) => return Ok(Some(has_filters(port))),
-            }
-        }
-        Ok(answers.not_attachable.get(&Hook::TcIngress).cloned())
+        let is_set = self.0.are_set(variant)?;
+        let in_the_way =
+            self.ports()
+                .filter(|_| is_set)
+                .find_map(|port| match answers.get(&filters(port)) {
+                    None => Some(NO_TC.to_owned()),
+                    Some("") => None,
+                    Some(_) => Some(has_filters(port)),
+                });
+        Ok(in_the_way.or_else(|| self.0.lacking(answers)))
     }
 
     fn looks(&self) -> Vec<Question> {
-        let ports = self.ports.iter();
-        let questions = ports.flat_map(|port| [filters(port), disciplines(port)]);
-        questions.map(Question::Maybe).collect()
+        let questions = self
+            .ports()
+            .flat_map(|port| [filters(port), disciplines(port)]);
+        questions.map(Question::maybe).collect()
     }
 
     fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
         let mut steps = Vec::new();
-        for port in &self.ports {
+        for port in self.ports() {
             if !answers.needed(&filters(port))?.is_empty() {
                 return Err(answers.wrong(has_filters(port)));
             }
@@ -309,16 +221,15 @@ impl Mechanism for LinuxTc {
     }
 
     fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
-        let attachment = self.attachment(variant)?;
-        Ok(attachment.into_iter().map(Action::Attach).collect())
+        self.0.actions(variant)
     }
 
     fn counters(&self) -> Vec<Vec<String>> {
-        self.ports.iter().map(|port| disciplines(port)).collect()
+        self.ports().map(|port| disciplines(port)).collect()
     }
 
     fn drops(&self, answers: &Answers) -> Drops {
-        let drops = self.ports.iter().filter_map(|port| {
+        let drops = self.ports().filter_map(|port| {
             let frames = dropped(answers.get(&disciplines(port))?)?;
             Some((reason(port), frames))
         });
@@ -326,29 +237,11 @@ impl Mechanism for LinuxTc {
     }
 
     fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        let Some(attachment) = self.attachment(variant)? else {
-            return Ok(Vec::new());
-        };
-        let ports = self.ports.iter();
-        let mut questions: Vec<_> = ports.map(|port| Question::Needed(filters(port))).collect();
-        questions.extend(
-            attachment
-                .program
-                .map(|_| Question::Attached(Hook::TcIngress)),
-        );
-        Ok(questions)
+        self.0.reads(variant)
     }
 
-    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        if self.programs.get(variant)?.is_none() {
-            return Ok(None);
-        }
-        let asked = answers.attached.get(&Hook::TcIngress).copied();
-        let moved = self.ports.iter().find_map(|port| {
-            let seen = program_of(answers.get(&filters(port)).unwrap_or_default());
-            (seen != asked).then(|| said(&setting(port), &number(asked), &number(seen)))
-        });
-        Ok(moved)
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<Moved>, LabError> {
+        self.0.moved(variant, answers)
     }
 }
 

@@ -14,6 +14,7 @@ use fwdlab_traffic::{
     Frames, Generator, Pace, Receivers, Scrutiny, Sender, SenderPort, TrafficError,
 };
 
+use super::dut::Dut;
 use super::probe::{send_probe, show_probe};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
@@ -26,7 +27,6 @@ use crate::drop_reasons::DropReasons;
 use crate::environment::steal_s;
 use crate::interference::cost_ns;
 use crate::journal::{Changes, Journal, Undo};
-use crate::mechanism::{Dut, Site};
 use crate::probe::FailedProbe;
 use crate::profiler::Place;
 use crate::tester::IngressControl;
@@ -149,9 +149,11 @@ impl<'a> Measurement<'a> {
         for name in variants {
             self.stop_if_asked()?;
             let variant = self.variant(name);
-            let (dut, mut site) = self.dut_at_site(family.family);
-            dut.apply(&mut site, variant)?;
-            dut.read_back(&mut site, variant)?;
+            self.dut.forwards(family.family);
+            self.switch(variant)?;
+            if let Some(moved) = self.dut.moved(&mut self.topology, variant)? {
+                return Err(moved.into());
+            }
             self.probe(&mut family, variant)?;
         }
         // Another family's sink is to take its place.
@@ -240,8 +242,9 @@ impl<'a> Measurement<'a> {
         sink.reset()?;
         let interfaces = self.counting();
         self.topology.tester().run(|| sink.attach(interfaces))??;
+        self.dut.forwards(family);
         for name in order.variants().take(1) {
-            self.switch(family, name)?;
+            self.switch(self.variant(name))?;
         }
         let drops_before = self.drops(family)?;
         let mut load = self.start_load(generator)?;
@@ -271,7 +274,7 @@ impl<'a> Measurement<'a> {
         if self.log.profiles(ProfileEvery::Block) {
             for slice in order.rounds.last().into_iter().flatten() {
                 let name = &slice.variant;
-                self.switch_under_load(family, name, &load, &sink)?;
+                self.switch_under_load(name, &load, &sink)?;
                 sleep(settle);
                 self.profile(family, &sink, name)?;
                 on_event(LabEvent::Profile(name));
@@ -325,7 +328,7 @@ impl<'a> Measurement<'a> {
             return Ok(());
         }
         self.stop_if_asked()?;
-        self.switch_under_load(family, name, load, sink)?;
+        self.switch_under_load(name, load, sink)?;
         if let Some(reasons) = DropReasons::listen(self.topology.dut()) {
             sleep(Duration::from_millis(DROP_REASONS_MS));
             self.log.evidence_of(family, name).kernel_drop_reasons = reasons.frames();
@@ -342,7 +345,7 @@ impl<'a> Measurement<'a> {
     ) -> Result<Option<f64>, LabError> {
         let direction = self.resolved.traffic.direction;
         load.hold(&mut self.topology, sink)?;
-        self.dut.detach_forwarder()?;
+        self.dut.detach_forwarder(&mut self.topology)?;
         self.control
             .begin(&self.topology, direction, &load.sender)?;
         load.sender.release();
@@ -370,11 +373,10 @@ impl<'a> Measurement<'a> {
     ) -> Result<MeasuredSlice<'v>, LabError> {
         let name = &next.slice.variant;
         let switching = Instant::now();
-        self.switch_under_load(family, name, load, sink)?;
+        self.switch_under_load(name, load, sink)?;
         let switched = Instant::now();
         let variant = self.variant(name);
-        let (dut, mut site) = self.dut_at_site(family);
-        let moved = moved(dut.read_back(&mut site, variant))?;
+        let moved = self.dut.moved(&mut self.topology, variant)?;
         crate::clock::settle(switched, settle);
         let drops_before = self.drops(family)?;
         let cpu = self.placement.forwarding_cpu();
@@ -400,10 +402,7 @@ impl<'a> Measurement<'a> {
         };
         // At the slice's end, so that what was changed inside it is seen too.
         let moved = match moved {
-            None => {
-                let (dut, mut site) = self.dut_at_site(family);
-                self::moved(dut.prove_unmoved(&mut site, variant))?
-            }
+            None => self.dut.moved_since(&mut self.topology, variant)?,
             moved => moved,
         };
         Ok(MeasuredSlice {
@@ -419,7 +418,7 @@ impl<'a> Measurement<'a> {
             steal_s,
             not_transmitted_frames: 0,
             dut,
-            settings_moved: moved,
+            settings_moved: moved.map(|moved| moved.to_string()),
             takers: self.account.knows().then_some(watch.takers),
         })
     }
@@ -475,36 +474,25 @@ impl<'a> Measurement<'a> {
     /// Applies a variant while the load goes on, but for as long as XDP programs change.
     pub(super) fn switch_under_load(
         &mut self,
-        family: AddressFamily,
         name: &VariantName,
         load: &RunningLoad,
         sink: &Receivers,
     ) -> Result<(), LabError> {
-        let is_held = self.dut.may_change_program(self.variant(name));
+        let actions = self.dut.actions(self.variant(name))?;
+        let is_held = self.dut.may_change_program(&actions);
         if is_held {
             load.hold(&mut self.topology, sink)?;
         }
-        let switched = self.switch(family, name);
+        let switched = self.dut.set(&mut self.topology, self.changes.0, actions);
         if is_held {
             load.sender.release();
         }
         switched
     }
 
-    fn switch(&mut self, family: AddressFamily, name: &VariantName) -> Result<(), LabError> {
-        let variant = self.variant(name);
-        let (dut, mut site) = self.dut_at_site(family);
-        dut.apply(&mut site, variant)
-    }
-
-    /// What sets the DUT, and what it is set in, for one family's frames.
-    fn dut_at_site(&mut self, family: AddressFamily) -> (&mut Dut, Site<'_>) {
-        let site = Site {
-            topology: &mut self.topology,
-            journal: self.changes.0,
-            family,
-        };
-        (&mut self.dut, site)
+    fn switch(&mut self, variant: &Variant) -> Result<(), LabError> {
+        let actions = self.dut.actions(variant)?;
+        self.dut.set(&mut self.topology, self.changes.0, actions)
     }
 
     fn variant(&self, name: &VariantName) -> &'a Variant {
@@ -516,7 +504,7 @@ impl<'a> Measurement<'a> {
     fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
         let direction = self.resolved.traffic.direction;
         let mut drops = drops(&mut self.topology, family, direction, &self.control)?;
-        drops.extend(self.dut.drops(&self.topology)?);
+        drops.extend(self.dut.drops(&mut self.topology)?);
         Ok(drops)
     }
 
@@ -553,13 +541,4 @@ fn load_sender(
         (there, topology.generator_interface()),
         (back, topology.generator_interface_back()),
     )?))
-}
-
-/// What was read back where it was not the variant's.
-fn moved(read_back: Result<(), LabError>) -> Result<Option<String>, LabError> {
-    match read_back {
-        Ok(()) => Ok(None),
-        Err(error @ LabError::ReadBack { .. }) => Ok(Some(error.to_string())),
-        Err(error) => Err(error),
-    }
 }

@@ -1,6 +1,7 @@
 //! The `netns` lab: this machine's kernel forwards between two veth pairs, self-clocked, paced or
 //! overloaded.
 
+mod dut;
 mod measurement;
 mod probe;
 mod quiet;
@@ -17,11 +18,11 @@ use fwdlab_traffic::TrafficError;
 
 pub(crate) use self::undo::ThisMachine;
 
+use self::dut::Dut;
 use self::measurement::{Family, Measurement};
 use crate::block::{BlockOutcome, BlockStart, LabEvent};
 use crate::cpu_account::CpuAccount;
 use crate::journal::Journal;
-use crate::mechanism::Dut;
 use crate::placement::{load_unavailable, placement};
 use crate::profiler::{Place, unavailable};
 use crate::tester::TesterChoice;
@@ -260,7 +261,7 @@ impl NetnsLab {
         let mut settlings = Vec::new();
         for name in variants.iter().cycle().take(switches as usize) {
             measurement.stop_if_asked()?;
-            measurement.switch_under_load(family, name, &load, &sink)?;
+            measurement.switch_under_load(name, &load, &sink)?;
             let forwarded = || Ok(sink.forwarded_frames()?);
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {

@@ -21,13 +21,16 @@ use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
 use crate::hosts::dut::{Dut, NOT_ROOT, OnHost, await_rest, ports_of_the_load};
 use crate::hosts::facts::Facts;
-use crate::hosts::settings::{Abilities, Settings};
+use crate::hosts::own_programs::OwnPrograms;
 use crate::hosts::ssh::Connection;
 use crate::hosts::tester::Station;
+use crate::hosts::transport::{Abilities, OverSsh, words};
 use crate::journal::Journal;
 use crate::mechanism;
 use crate::mechanism::configs::{ConfigSet, read_set};
-use crate::mechanism::step::{Answers, Errand, Step};
+use crate::mechanism::question::Answers;
+use crate::mechanism::settings::Settings;
+use crate::mechanism::step::{Errand, Step};
 use crate::mechanism::sysctl::{kept, shown};
 use crate::profiler::ProfileSlice;
 
@@ -35,6 +38,8 @@ use crate::profiler::ProfileSlice;
 pub(in crate::hosts) struct FreebsdDut {
     host: OnHost,
     settings: Settings,
+    abilities: WritesImages,
+    own: OwnPrograms,
     sets: BTreeMap<PathBuf, ConfigSet>,
     boots_images: bool,
 }
@@ -64,14 +69,12 @@ impl FreebsdDut {
                 _ => {}
             }
         }
-        let settings = Settings::new(
-            resolved,
-            mechanism::on_freebsd(resolved, of, &sets),
-            Box::new(WritesImages),
-        );
+        let settings = Settings::new(resolved, mechanism::on_freebsd(resolved, of, &sets));
         let mut dut = Self {
             host,
             settings,
+            abilities: WritesImages,
+            own: OwnPrograms::default(),
             sets,
             boots_images,
         };
@@ -169,8 +172,13 @@ impl Dut for FreebsdDut {
         &self.settings
     }
 
-    fn settings_mut(&mut self) -> (&mut Settings, &OnHost) {
-        (&mut self.settings, &self.host)
+    fn settings_mut(&mut self) -> (&mut Settings, OverSsh<'_>) {
+        let over_ssh = OverSsh {
+            host: &self.host,
+            abilities: &mut self.abilities,
+            own: &mut self.own,
+        };
+        (&mut self.settings, over_ssh)
     }
 
     fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError> {
@@ -224,7 +232,9 @@ impl Dut for FreebsdDut {
 
     fn has_booted(&mut self) -> Result<(), LabError> {
         self.host.boot_id = boot(&self.host.connection)?.id;
-        self.settings.forget();
+        let (settings, mut over_ssh) = self.settings_mut();
+        settings.forget();
+        over_ssh.forget();
         self.host
             .await_ports(|interface| ["ifconfig", interface].map(str::to_owned).to_vec())?;
         self.look_at_ports()?;
@@ -248,7 +258,7 @@ impl Dut for FreebsdDut {
         let ports = self.ports();
         let mut questions = ports.questions(families);
         questions.extend(families.iter().map(|&family| shown(forwarding(family))));
-        questions.extend(self.settings.looks());
+        questions.extend(self.settings.looks().filter_map(|look| words(&look)));
         let answers = self.host.connection.ask(questions)?;
         let mut steps = ports.bring_up(&answers)?;
         for &family in families {
@@ -259,6 +269,7 @@ impl Dut for FreebsdDut {
                 steps.extend(ports.family(&answers, family, stations)?);
             }
         }
+        self.own.forget();
         steps.extend(self.settings.keep(&answers)?);
         change_all(&self.host.connection, journal, steps)?;
         self.await_link()
@@ -303,7 +314,8 @@ impl Dut for FreebsdDut {
             }
         }
         let answers = self.host.connection.ask(self.settings.counters())?;
-        drops.extend(self.settings.drops(&answers)?);
+        let (settings, mut over_ssh) = self.settings_mut();
+        drops.extend(settings.drops(&mut over_ssh, &answers)?);
         Ok(drops)
     }
 

@@ -14,7 +14,8 @@ use crate::hosts::dut::PORTS_TIME_MAX;
 use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::Connection;
 use crate::hosts::tester::Station;
-use crate::mechanism::step::{Answers, Errand, Step};
+use crate::mechanism::question::Answers;
+use crate::mechanism::step::{Errand, Step};
 
 /// What takes something back that may be gone already; what is left all the same shows in the facts.
 const QUIETLY: [&str; 4] = ["sh", "-c", "\"$@\" >/dev/null 2>&1 || :", "sh"];

@@ -21,14 +21,16 @@ use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
 use crate::hosts::dut::{Dut, NOT_ROOT, OnHost, PORTS_TIME_MAX, await_rest, ports_of_the_load};
 use crate::hosts::facts::Facts;
+use crate::hosts::own_programs::OwnPrograms;
 use crate::hosts::process::bring;
 use crate::hosts::reached::refuse_needed;
-use crate::hosts::settings::Settings;
 use crate::hosts::ssh::Connection;
 use crate::hosts::tester::Station;
+use crate::hosts::transport::{OverSsh, words};
 use crate::journal::Journal;
-use crate::mechanism;
 use crate::mechanism::file::cat;
+use crate::mechanism::settings::Settings;
+use crate::mechanism::{self, Place};
 use crate::profiler::ProfileSlice;
 
 /// Prints something where irqbalance runs.
@@ -39,6 +41,8 @@ pub(in crate::hosts) const BALANCER: [&str; 3] =
 pub(in crate::hosts) struct LinuxDut {
     host: OnHost,
     settings: Settings,
+    abilities: Attachments,
+    own: OwnPrograms,
     /// Where fwdlab's own is, once it is there.
     program: Option<String>,
 }
@@ -55,12 +59,13 @@ impl LinuxDut {
     ) -> Result<Self, LabError> {
         let settings = Settings::new(
             resolved,
-            mechanism::on_linux(resolved, of)?,
-            Box::new(Attachments::default()),
+            mechanism::on_linux(resolved, &Place::on_host(of))?,
         );
         let mut dut = Self {
             host: OnHost::new(connection, of, resolved, boot(connection)?.id),
             settings,
+            abilities: Attachments::default(),
+            own: OwnPrograms::default(),
             program: None,
         };
         dut.look_at_ports()?;
@@ -153,8 +158,13 @@ impl Dut for LinuxDut {
         &self.settings
     }
 
-    fn settings_mut(&mut self) -> (&mut Settings, &OnHost) {
-        (&mut self.settings, &self.host)
+    fn settings_mut(&mut self) -> (&mut Settings, OverSsh<'_>) {
+        let over_ssh = OverSsh {
+            host: &self.host,
+            abilities: &mut self.abilities,
+            own: &mut self.own,
+        };
+        (&mut self.settings, over_ssh)
     }
 
     fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError> {
@@ -200,7 +210,9 @@ impl Dut for LinuxDut {
             return Err(error);
         }
         self.host.boot_id = boot(&self.host.connection)?.id;
-        self.settings.forget();
+        let (settings, mut over_ssh) = self.settings_mut();
+        settings.forget();
+        over_ssh.forget();
         // Homes may be in memory.
         self.program = None;
         self.host.await_ports(|interface| {
@@ -228,9 +240,10 @@ impl Dut for LinuxDut {
             sink,
         };
         let mut questions = set_up.questions();
-        questions.extend(self.settings.looks());
+        questions.extend(self.settings.looks().filter_map(|look| words(&look)));
         let answers = self.host.connection.ask(questions)?;
         let mut steps = set_up.steps(&answers)?;
+        self.own.forget();
         steps.extend(self.settings.keep(&answers)?);
         change_all(&self.host.connection, journal, steps)?;
         self.await_link()
@@ -294,7 +307,8 @@ impl Dut for LinuxDut {
                 drops.extend(frames.map(|frames| (format!("{interface} {name}"), frames)));
             }
         }
-        drops.extend(self.settings.drops(&answers)?);
+        let (settings, mut over_ssh) = self.settings_mut();
+        drops.extend(settings.drops(&mut over_ssh, &answers)?);
         Ok(drops)
     }
 

@@ -7,10 +7,12 @@ use fwdlab_model::{AddressFamily, Direction, DutHost};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
 use crate::hosts::tester::Station;
+use crate::mechanism::Place;
 use crate::mechanism::file::{cat, kept, write};
+use crate::mechanism::question::Answers;
 use crate::mechanism::routes::option;
-use crate::mechanism::step::{Answers, Errand, Step, owned};
-use crate::mechanism::sysctl::path_on;
+use crate::mechanism::step::{Errand, Step, owned};
+use crate::mechanism::sysctl::path_at;
 
 /// Under which fwdlab's routes stand in a DUT's tables (`ip route show proto 196`), so that they can be told
 /// from the owner's.
@@ -122,7 +124,7 @@ impl SetUp<'_> {
                 changed.push(path);
             }
         }
-        let all_of_inet6 = path_on(self.of, INET6_FORWARDING);
+        let all_of_inet6 = path_at(&Place::on_host(self.of), INET6_FORWARDING);
         let is_everywhere = changed.contains(&all_of_inet6);
         for interface in answers.needed(&owned(&RECEIVE_OFFLOADS))?.lines() {
             if is_everywhere
@@ -177,7 +179,8 @@ impl SetUp<'_> {
     /// Files of settings that frames need, and what they have to hold.
     fn settings(&self) -> Vec<(String, &'static str)> {
         let mut settings = Vec::new();
-        let mut add = |key, value| settings.push((path_on(self.of, key), value));
+        let place = Place::on_host(self.of);
+        let mut add = |key, value| settings.push((path_at(&place, key), value));
         for family in self.families {
             match family {
                 AddressFamily::Inet => {

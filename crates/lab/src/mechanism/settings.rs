@@ -1,0 +1,209 @@
+//! What sets a DUT to variants: what its mechanisms ask and do, for a transport to carry out.
+
+use std::collections::BTreeSet;
+
+use fwdlab_model::{AddressFamily, Resolved, Variant};
+
+use super::question::{Answers, Question};
+use super::step::{Action, BootChoice, Step};
+use super::transport::{Noticed, Transport};
+use super::{Mechanism, unbound_level};
+use crate::Moved;
+use crate::counters::Drops;
+use crate::{Asks, LabError};
+
+/// What sets a DUT to variants.
+pub(crate) struct Settings {
+    /// In the order in which they set a variant.
+    mechanisms: Vec<Box<dyn Mechanism>>,
+    factors: BTreeSet<String>,
+}
+
+impl Settings {
+    /// Of a DUT that nothing is set on yet.
+    pub(crate) fn new(resolved: &Resolved, mechanisms: Vec<Box<dyn Mechanism>>) -> Self {
+        Self {
+            mechanisms,
+            factors: resolved.lab.bindings.keys().cloned().collect(),
+        }
+    }
+
+    /// What a variant has the DUT boot.
+    ///
+    /// # Errors
+    /// `Unbound` for a level that no binding knows.
+    pub(crate) fn boot_choice(&self, variant: &Variant) -> Result<BootChoice, LabError> {
+        self.prove_bound(variant)?;
+        let mut choice = BootChoice::default();
+        for mechanism in &self.mechanisms {
+            mechanism.boot(variant, &mut choice)?;
+        }
+        Ok(choice)
+    }
+
+    /// Why the DUT cannot have a variant; none where it can.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    pub(crate) fn unavailable(
+        &self,
+        transport: &mut dyn Transport,
+        variant: &Variant,
+        asks: Asks,
+    ) -> Result<Option<String>, LabError> {
+        self.prove_bound(variant)?;
+        let mut questions = Vec::new();
+        for mechanism in &self.mechanisms {
+            questions.extend(mechanism.needs(variant)?);
+        }
+        let answers = transport.ask(&questions, asks)?;
+        for mechanism in &self.mechanisms {
+            let reason = mechanism.lacking(variant, &answers)?;
+            if reason.is_some() {
+                return Ok(reason);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What has to be known before anything is changed.
+    pub(crate) fn looks(&self) -> impl Iterator<Item = Question> {
+        let mechanisms = self.mechanisms.iter();
+        mechanisms.flat_map(|mechanism| mechanism.looks())
+    }
+
+    /// How everything is that variants may set, with what puts it back. Nothing stands yet of what they set.
+    ///
+    /// # Errors
+    /// `Host` for what the DUT does not tell, or could not be put back.
+    pub(crate) fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
+        let mut steps = Vec::new();
+        for mechanism in &mut self.mechanisms {
+            steps.extend(mechanism.keep(answers)?);
+        }
+        Ok(steps)
+    }
+
+    /// Takes note of another boot.
+    pub(crate) fn forget(&mut self) {
+        for mechanism in &mut self.mechanisms {
+            mechanism.forget();
+        }
+    }
+
+    /// Takes note that only frames of this family are forwarded from now on.
+    pub(crate) fn forwards(&mut self, family: AddressFamily) {
+        for mechanism in &mut self.mechanisms {
+            mechanism.forwards(family);
+        }
+    }
+
+    /// What sets all levels of a variant but those that take a boot, in this order.
+    ///
+    /// # Errors
+    /// `Unbound` for a level that no binding knows, and where there is no room for what it asks for.
+    pub(crate) fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+        self.prove_bound(variant)?;
+        let mut actions = Vec::new();
+        for mechanism in &mut self.mechanisms {
+            actions.extend(mechanism.actions(variant)?);
+        }
+        Ok(actions)
+    }
+
+    /// What reads back as something else than the variant's; none where all is as asked. What can be is watched from before
+    /// it is read.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    pub(crate) fn moved(
+        &mut self,
+        transport: &mut dyn Transport,
+        variant: &Variant,
+    ) -> Result<Option<Moved>, LabError> {
+        self.prove_bound(variant)?;
+        for mechanism in &self.mechanisms {
+            if let Some(watch) = mechanism.watch(variant)? {
+                transport.watch(&watch)?;
+            }
+        }
+        let all = (0..self.mechanisms.len()).map(|place| (place, None));
+        self.first_moved(transport, variant, all.collect())
+    }
+
+    /// The same once it was read back. What is watched is only read where it was changed since.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    pub(crate) fn moved_since(
+        &mut self,
+        transport: &mut dyn Transport,
+        variant: &Variant,
+    ) -> Result<Option<Moved>, LabError> {
+        let mut suspects = Vec::new();
+        for (place, mechanism) in self.mechanisms.iter().enumerate() {
+            let noticed = match mechanism.watch(variant)? {
+                Some(watch) => transport.noticed(&watch)?,
+                None => Noticed::NotWatched,
+            };
+            match noticed {
+                Noticed::NotWatched => suspects.push((place, None)),
+                Noticed::NoChange => {}
+                Noticed::Change(moved) => suspects.push((place, Some(moved))),
+            }
+        }
+        self.first_moved(transport, variant, suspects)
+    }
+
+    /// The first that was moved of some mechanisms, by their places, each with what was noticed of it.
+    fn first_moved(
+        &mut self,
+        transport: &mut dyn Transport,
+        variant: &Variant,
+        suspects: Vec<(usize, Option<Moved>)>,
+    ) -> Result<Option<Moved>, LabError> {
+        let mut questions = Vec::new();
+        for &(place, _) in &suspects {
+            questions.extend(self.mechanisms[place].reads(variant)?);
+        }
+        let answers = transport.ask(&questions, Asks::Run)?;
+        for (place, noticed) in suspects {
+            let moved = self.mechanisms[place].moved(variant, &answers)?.or(noticed);
+            if moved.is_some() {
+                return Ok(moved);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What tells how many frames were dropped by what variants may set.
+    pub(crate) fn counters(&self) -> Vec<Vec<String>> {
+        let mechanisms = self.mechanisms.iter();
+        mechanisms
+            .flat_map(|mechanism| mechanism.counters())
+            .collect()
+    }
+
+    /// Those frames so far, by reason, from the answers of the counters.
+    ///
+    /// # Errors
+    /// Those of the transport.
+    pub(crate) fn drops(
+        &self,
+        transport: &mut dyn Transport,
+        answers: &Answers,
+    ) -> Result<Drops, LabError> {
+        let mut drops = transport.drops()?;
+        for mechanism in &self.mechanisms {
+            drops.extend(mechanism.drops(answers));
+        }
+        Ok(drops)
+    }
+
+    /// Fails where nothing says how a factor is set.
+    fn prove_bound(&self, variant: &Variant) -> Result<(), LabError> {
+        let mut levels = variant.levels.iter();
+        let unbound = levels.find(|(factor, _)| !self.factors.contains(*factor));
+        unbound.map_or(Ok(()), |(factor, level)| Err(unbound_level(factor, level)))
+    }
+}

@@ -1,0 +1,522 @@
+//! The DUT in its namespace: what mechanisms ask and do is carried out in this process. What it changes goes with the
+//! namespace, and what outlives that is announced to the journal before it is done.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fwdlab_model::{
+    AddressFamily, CommandBinding, Direction, Level, Placement, Resolved, Tester, Variant,
+};
+use fwdlab_sys::Descendants;
+
+use crate::counters::Drops;
+use crate::journal::{ChangeId, Journal, Started, Undo};
+use crate::mechanism::nft::Generation;
+use crate::mechanism::program::{Attachment, Hook, Loaded, Program, load};
+use crate::mechanism::question::{Answers, Look, Question};
+use crate::mechanism::settings::Settings;
+use crate::mechanism::step::Action;
+use crate::mechanism::transport::{Noticed, Transport, Watch, Watched};
+use crate::mechanism::{Place, ethtool, on_linux, sysctl, xdp};
+use crate::netlink::RouteMonitor;
+use crate::topology::receiving;
+use crate::{Asks, LabError, Moved, Topology, program};
+
+/// The file that moves an interface's polling into a thread.
+const THREADED: &str = "/threaded";
+
+/// What sets the DUT to variants, and what stands there.
+pub(super) struct Dut {
+    settings: Settings,
+    standing: Standing,
+}
+
+/// What stands in the DUT's namespace.
+struct Standing {
+    placement: Placement,
+    direction: Direction,
+    /// The family whose frames are forwarded.
+    family: AddressFamily,
+    /// Whether this process may load eBPF programs.
+    loads_programs: bool,
+    /// Each is loaded once, so that a switch only attaches it.
+    loaded: Vec<(Program, Box<dyn Loaded>)>,
+    attached: BTreeMap<Hook, Program>,
+    /// The levels that the owner's programs have set, by factor, with the changes that undo them.
+    own: BTreeMap<String, (Level, ChangeId)>,
+    /// Of the ruleset that was read back last.
+    generation: Option<Generation>,
+    /// Hears of changes of routes since the table was read back.
+    routes: Option<RouteMonitor>,
+}
+
+impl Dut {
+    /// One that nothing is set on yet.
+    ///
+    /// # Errors
+    /// `File` where what is to be loaded cannot be read.
+    pub(super) fn new(
+        resolved: &Resolved,
+        placement: &Placement,
+        tester: Tester,
+    ) -> Result<Self, LabError> {
+        let mechanisms = on_linux(resolved, &Place::in_namespace())?;
+        Ok(Self {
+            settings: Settings::new(resolved, mechanisms),
+            standing: Standing {
+                placement: placement.clone(),
+                direction: resolved.traffic.direction,
+                family: resolved.traffic.families[0],
+                // Whoever may load the generator may load others.
+                loads_programs: tester == Tester::Ebpf,
+                loaded: Vec::new(),
+                attached: BTreeMap::new(),
+                own: BTreeMap::new(),
+                generation: None,
+                routes: None,
+            },
+        })
+    }
+
+    /// Has what is set and read back from now on be for one family's frames.
+    pub(super) fn forwards(&mut self, family: AddressFamily) {
+        self.standing.family = family;
+        self.settings.forwards(family);
+    }
+
+    /// Why this machine cannot have a variant.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub(super) fn unavailable(
+        &mut self,
+        topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<Option<String>, LabError> {
+        let mut way = self.standing.on(topology);
+        let reason = self.settings.unavailable(&mut way, variant, Asks::Run)?;
+        if reason.is_some() {
+            return Ok(reason);
+        }
+        for action in self.settings.actions(variant)? {
+            let reason = way.impossible(&action)?;
+            if reason.is_some() {
+                return Ok(reason);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What sets a variant, to be carried out by [`set`](Self::set).
+    ///
+    /// # Errors
+    /// `Unbound` for a level that no binding knows.
+    pub(super) fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+        self.settings.actions(variant)
+    }
+
+    /// Whether doing this attaches or detaches an XDP program, or may: then no frame may be under way meanwhile.
+    pub(super) fn may_change_program(&self, actions: &[Action]) -> bool {
+        actions.iter().any(|action| match action {
+            Action::Attach(Attachment {
+                hook: Hook::Xdp,
+                program,
+                ..
+            }) => self.standing.attached.get(&Hook::Xdp) != program.as_ref(),
+            Action::Own { factor, level, .. } => !self.standing.has_set(factor, level),
+            _ => false,
+        })
+    }
+
+    /// Sets a variant by what [`actions`](Self::actions) says of it.
+    ///
+    /// # Errors
+    /// What the kernel or a program refuses.
+    pub(super) fn set(
+        &mut self,
+        topology: &mut Topology,
+        journal: &mut Journal,
+        actions: Vec<Action>,
+    ) -> Result<(), LabError> {
+        let mut way = self.standing.on(topology);
+        way.carry_out(journal, actions).map(|_| ())
+    }
+
+    /// What reads back as something else than the variant's; none where all is as asked.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub(super) fn moved(
+        &mut self,
+        topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<Option<Moved>, LabError> {
+        let mut way = self.standing.on(topology);
+        self.settings.moved(&mut way, variant)
+    }
+
+    /// The same once it was read back: asked after every slice, it reads as little as can be.
+    ///
+    /// # Errors
+    /// As of [`moved`](Self::moved).
+    pub(super) fn moved_since(
+        &mut self,
+        topology: &mut Topology,
+        variant: &Variant,
+    ) -> Result<Option<Moved>, LabError> {
+        let mut way = self.standing.on(topology);
+        self.settings.moved_since(&mut way, variant)
+    }
+
+    /// Frames so far that were dropped by what variants may set, by reason.
+    ///
+    /// # Errors
+    /// What the kernel does not say.
+    pub(super) fn drops(&mut self, topology: &mut Topology) -> Result<Drops, LabError> {
+        let mut way = self.standing.on(topology);
+        let counters = self.settings.counters().into_iter();
+        let looks = counters.map(|words| Question::Needed(Look::Command(words)));
+        let answers = way.ask(&looks.collect::<Vec<_>>(), Asks::Run)?;
+        self.settings.drops(&mut way, &answers)
+    }
+
+    /// Takes what forwards by XDP off the DUT, until the next variant is set.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub(super) fn detach_forwarder(&mut self, topology: &mut Topology) -> Result<(), LabError> {
+        self.standing.on(topology).detach(Hook::Xdp)
+    }
+}
+
+impl Standing {
+    fn on<'a>(&'a mut self, topology: &'a mut Topology) -> InProcess<'a> {
+        InProcess {
+            standing: self,
+            topology,
+        }
+    }
+
+    /// Whether a factor's level stands that an owner's program has set.
+    fn has_set(&self, factor: &str, level: &Level) -> bool {
+        let standing = self.own.get(factor);
+        standing.is_some_and(|(standing, _)| standing == level)
+    }
+
+    /// A program in the kernel, loaded where it is not yet.
+    fn loaded(&mut self, program: &Program) -> Result<&mut dyn Loaded, LabError> {
+        let place = self.loaded.iter().position(|(of, _)| of == program);
+        let place = match place {
+            Some(place) => place,
+            None => {
+                let mut loaded = load(program)?;
+                loaded.park()?;
+                self.loaded.push((program.clone(), loaded));
+                self.loaded.len() - 1
+            }
+        };
+        Ok(&mut *self.loaded[place].1)
+    }
+}
+
+/// The way to the DUT: files, netlink and eBPF of this process, and programs in the namespace.
+struct InProcess<'a> {
+    standing: &'a mut Standing,
+    topology: &'a mut Topology,
+}
+
+impl Transport for InProcess<'_> {
+    fn ask(&mut self, questions: &[Question], _: Asks) -> Result<Answers, LabError> {
+        let mut answers = Answers {
+            host: self.topology.dut().name().to_owned(),
+            ..Answers::default()
+        };
+        for question in questions {
+            match question {
+                Question::Needed(look) => {
+                    let answer = self.look(look)?.trim().to_owned();
+                    answers.printed.insert(look.words(), Some(answer));
+                }
+                Question::Maybe(look) => {
+                    let answer = self.look(look).ok();
+                    if let (Look::File(path), None) = (look, &answer) {
+                        let why = self.unreadable(path)?;
+                        answers.unreadable.insert(path.clone(), why);
+                    }
+                    let answer = answer.map(|answer| answer.trim().to_owned());
+                    answers.printed.insert(look.words(), answer);
+                }
+                Question::Complaint(errand) => {
+                    let run = || program::run(&errand.words, &errand.input);
+                    let complaint = match self.topology.dut().run(run)? {
+                        Err(LabError::Command { stderr, .. }) => Some(stderr),
+                        done => done.map(|_| None)?,
+                    };
+                    answers.complaints.insert(errand.clone(), complaint);
+                }
+                Question::Attachable(attachment) => {
+                    let why = self.not_attachable(attachment);
+                    let why = why.map(|why| (attachment.hook, why));
+                    answers.not_attachable.extend(why);
+                }
+                Question::Attached(hook) => {
+                    if let Some(program) = self.standing.attached.get(hook).cloned() {
+                        let number = self.standing.loaded(&program)?.id()?;
+                        answers.attached.insert(*hook, number);
+                    }
+                }
+                Question::ImageWriter => {
+                    let why = "no image can be written to a namespace";
+                    answers.no_image_writer = Some(why.to_owned());
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    fn carry_out(&mut self, journal: &mut Journal, actions: Vec<Action>) -> Result<bool, LabError> {
+        for action in actions {
+            match action {
+                Action::Run(errand) => {
+                    let run = || program::run(&errand.words, &errand.input);
+                    self.topology.dut().run(run)??;
+                }
+                Action::Write { path, value } => self.write(&path, &value)?,
+                Action::Routes {
+                    family,
+                    change,
+                    prefixes,
+                } => {
+                    // Its notifications would slow the change, and tell nothing.
+                    self.standing.routes = None;
+                    let prefixes = prefixes.into_iter();
+                    self.topology.change_dut_routes(family, change, prefixes)?;
+                }
+                Action::Feature {
+                    interface,
+                    feature,
+                    is_on,
+                } => self.switch(&interface, &feature, is_on)?,
+                Action::Attach(attachment) => self.attach(attachment)?,
+                Action::Own {
+                    factor,
+                    level,
+                    programs,
+                } => self.run_own(journal, factor, level, &programs)?,
+            }
+        }
+        Ok(false)
+    }
+
+    fn drops(&mut self) -> Result<Drops, LabError> {
+        let mut drops = Drops::new();
+        for (_, loaded) in &self.standing.loaded {
+            drops.extend(loaded.drops()?);
+        }
+        Ok(drops)
+    }
+
+    fn watch(&mut self, watch: &Watch) -> Result<(), LabError> {
+        match (watch.of, &mut self.standing.generation) {
+            (Watched::Generation, Some(generation)) => generation.note()?,
+            (Watched::Generation, none) => *none = Some(Generation::open(self.topology.dut())?),
+            (Watched::Routes, _) => {
+                let monitor = RouteMonitor::open(self.topology.dut(), self.standing.family)?;
+                self.standing.routes = Some(monitor);
+            }
+        }
+        Ok(())
+    }
+
+    fn noticed(&mut self, watch: &Watch) -> Result<Noticed, LabError> {
+        let change = match watch.of {
+            Watched::Generation => match &mut self.standing.generation {
+                Some(generation) => {
+                    let (noted, seen) = (generation.noted(), generation.ask()?);
+                    (noted != seen).then(|| (noted.to_string(), seen.to_string()))
+                }
+                None => return Ok(Noticed::NotWatched),
+            },
+            Watched::Routes => match &mut self.standing.routes {
+                Some(monitor) => {
+                    let has_changed = monitor.saw_a_change()?;
+                    has_changed.then(|| ("unchanged".to_owned(), "changed".to_owned()))
+                }
+                None => return Ok(Noticed::NotWatched),
+            },
+        };
+        Ok(match change {
+            Some((asked, seen)) => Noticed::Change(Moved::of(&watch.setting, asked, seen)),
+            None => Noticed::NoChange,
+        })
+    }
+}
+
+impl InProcess<'_> {
+    fn look(&mut self, look: &Look) -> Result<String, LabError> {
+        match look {
+            Look::Command(words) => self.topology.dut().run(|| program::run(words, ""))?,
+            Look::OwnProgram(words) => self.topology.dut().run(|| program::run_bound(words))?,
+            Look::File(path) => self.topology.read_dut_file(Path::new(path)),
+            Look::Features(interface) => {
+                let features = || fwdlab_sys::features(interface);
+                Ok(ethtool::listed(&self.topology.dut().run(features)??))
+            }
+            Look::Link(interface) => {
+                let number = self.topology.dut_xdp_program(interface)?;
+                Ok(xdp::shown(number))
+            }
+            Look::Routes(family) => Ok(self.topology.count_dut_routes(*family)?.to_string()),
+        }
+    }
+
+    fn unreadable(&self, path: &str) -> Result<String, LabError> {
+        let why = sysctl::unreadable_in(self.topology.dut(), Path::new(path))?;
+        Ok(why.unwrap_or_else(|| format!("this kernel has no readable {path}")))
+    }
+
+    fn not_attachable(&mut self, attachment: &Attachment) -> Option<String> {
+        if attachment.hook == Hook::Xdp && !self.standing.loads_programs {
+            let why = "this process may load no XDP program; run fwdlab as root (sudo)";
+            return Some(why.to_owned());
+        }
+        let program = attachment.program.as_ref()?;
+        let loaded = self.standing.loaded(program).map(|_| ());
+        loaded.err().map(|error| error.to_string())
+    }
+
+    /// Why this lab cannot have something done; none where it can.
+    fn impossible(&mut self, action: &Action) -> Result<Option<String>, LabError> {
+        match action {
+            Action::Write { path, value } => {
+                let is_threaded = path.ends_with(THREADED);
+                if is_threaded && value != "1" && self.forwards_in_thread(path) {
+                    return Ok(Some(format!(
+                        "with a CPU of its own the DUT forwards in a thread, which {path} = {value} would end"
+                    )));
+                }
+                if fwdlab_sys::is_root() || !path.starts_with("/sys/") {
+                    return Ok(None);
+                }
+                // Some files are root's even where the interface is not, and so are the kernel's threads.
+                let file = Path::new(path);
+                let stands = self.topology.read_dut_file(file)?;
+                let written = self.topology.write_dut_file(file, stands.trim());
+                Ok((written.is_err() || is_threaded)
+                    .then(|| format!("{path} is for root to set; run fwdlab as root (sudo)")))
+            }
+            Action::Feature {
+                interface,
+                feature,
+                is_on: false,
+            } if ethtool::kernel_features(feature).contains(&"rx-gro")
+                && receiving(self.standing.direction).contains(&interface.as_str()) =>
+            {
+                Ok(Some(format!(
+                    "a veth polls only with {feature}, and takes no generated frames without, so it stays on for \
+                     {interface}"
+                )))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the lab itself has an interface forward in a thread, by the path of its file.
+    fn forwards_in_thread(&self, path: &str) -> bool {
+        let receiving = receiving(self.standing.direction);
+        let is_of = |name: &&str| path == format!("/sys/class/net/{name}{THREADED}");
+        self.standing.placement.dut_cpu.is_some() && receiving.iter().any(is_of)
+    }
+
+    fn write(&mut self, path: &str, value: &str) -> Result<(), LabError> {
+        let written = self.topology.write_dut_file(Path::new(path), value);
+        if !path.starts_with("/sys/") {
+            return written;
+        }
+        written.map_err(|error| match error {
+            LabError::File { path, source, .. } => LabError::SysfsValue {
+                path,
+                value: value.to_owned(),
+                source,
+            },
+            error => error,
+        })?;
+        if path.ends_with(THREADED) && value == "1" {
+            // Left to the scheduler, the threads would forward where they happen to wake up.
+            let cpu = self.standing.placement.forwarding_cpu();
+            self.topology.pin_polling_threads(cpu)?;
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, interface: &str, feature: &str, is_on: bool) -> Result<(), LabError> {
+        let names = ethtool::kernel_features(feature);
+        self.topology.dut().run(|| {
+            let features = fwdlab_sys::features(interface)?;
+            let otherwise = features.iter().filter(|feature| {
+                let is_named = names.contains(&feature.name.as_str());
+                is_named && feature.is_changeable && feature.is_on != is_on
+            });
+            let otherwise: Vec<_> = otherwise.map(|feature| feature.name.as_str()).collect();
+            if otherwise.is_empty() {
+                return Ok(());
+            }
+            fwdlab_sys::set_features(interface, &otherwise, is_on)
+        })??;
+        Ok(())
+    }
+
+    fn attach(&mut self, attachment: Attachment) -> Result<(), LabError> {
+        let hook = attachment.hook;
+        if self.standing.attached.get(&hook) == attachment.program.as_ref() {
+            return Ok(());
+        }
+        self.detach(hook)?;
+        if let Some(program) = attachment.program {
+            let loaded = self.standing.loaded(&program)?;
+            for port in &attachment.ports {
+                let attach = || loaded.attach_to_stay(port);
+                self.topology.dut().run(attach)??;
+            }
+            self.standing.attached.insert(hook, program);
+        }
+        Ok(())
+    }
+
+    fn detach(&mut self, hook: Hook) -> Result<(), LabError> {
+        if let Some(program) = self.standing.attached.remove(&hook) {
+            let loaded = self.standing.loaded(&program)?;
+            self.topology.dut().run(|| loaded.detach())??;
+        }
+        Ok(())
+    }
+
+    fn run_own(
+        &mut self,
+        journal: &mut Journal,
+        factor: String,
+        level: Level,
+        programs: &CommandBinding,
+    ) -> Result<(), LabError> {
+        if self.standing.has_set(&factor, &level) {
+            return Ok(());
+        }
+        if let Some((_, change)) = self.standing.own.remove(&factor) {
+            journal.undo(&change)?;
+        }
+        let started = Descendants::marked(&journal.mark());
+        let change = journal.announce(
+            format!("factor {factor:?} at level {:?}", level.to_string()),
+            Undo::Run {
+                namespace: self.topology.dut().name().to_owned(),
+                arguments: programs.undo(&level),
+                started: Some(Started::of(&started)),
+            },
+        )?;
+        let apply = programs.apply(&level);
+        self.standing.own.insert(factor, (level, change));
+        let run = || program::run_first_of(&started, &apply);
+        self.topology.dut().run(run)??;
+        Ok(())
+    }
+}
