@@ -16,7 +16,7 @@ const EXPERIMENT: &str = "smallest";
 const BLOCKS: usize = 3;
 
 /// How many of the effects fail in the ordinary tests; a soak lets each of them fail.
-const SAMPLE: usize = 25;
+const SAMPLE: usize = 10;
 
 /// What a run with a failing effect came to.
 struct Outcome {

@@ -42,7 +42,7 @@ const UNDISTURBED_SAMPLE: usize = 2;
 
 /// Kills of a soak; the ordinary tests take a sample of them.
 const KILLS: usize = 200;
-const SAMPLE: usize = 20;
+const SAMPLE: usize = 8;
 
 fn run_command(results: &Path) -> Command {
     shared::run_command(EXPERIMENT, results)

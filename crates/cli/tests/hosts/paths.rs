@@ -121,6 +121,12 @@ fn a_tc_program_of_the_owners_is_compared_and_taken_away() {
     let output = rig.run().output().unwrap();
     rig.assert_measured(&output, BLOCKS);
     assert_eq!(disciplines(), before);
+    for block in block_records(&records(&rig.directory())) {
+        let facts = block["differing_facts"].as_object().unwrap();
+        let mut filters = facts.values().map(|facts| &facts["tc filters eth1"]);
+        let is_there = filters.any(|filters| filters.to_string().contains(" name pass tag "));
+        assert!(is_there, "{block}");
+    }
 
     // A filter of the owner's would run beside it, and could not be put back.
     show(&["tc", "qdisc", "add", "dev", "eth1", "clsact"]);

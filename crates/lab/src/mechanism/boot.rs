@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fwdlab_model::{Values, Variant, devices};
 
 use super::by_level::ByLevel;
-use super::file::Files;
+use super::held::{Held, Holder};
 use super::question::{Answers, Question};
 use super::reading::{Form, Reading, is_same_words};
 use super::step::{BootChoice, owned};
@@ -16,7 +16,7 @@ use crate::{LabError, Moved};
 pub(super) struct Module {
     /// `module.parameter`, as on the kernel's command line.
     name: String,
-    file: Files,
+    file: Held,
 }
 
 impl Module {
@@ -24,7 +24,7 @@ impl Module {
         let path = format!("/sys/module/{module}/parameters/{parameter}");
         Self {
             name: format!("{module}.{parameter}"),
-            file: Files::new(factor, vec![path], values, Form::Truth),
+            file: Held::new(factor, vec![path], values, Holder::Files(Form::Truth)),
         }
     }
 }

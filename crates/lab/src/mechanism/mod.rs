@@ -10,6 +10,7 @@ pub(crate) mod configs;
 pub(crate) mod ethtool;
 pub(crate) mod file;
 mod filters;
+mod held;
 mod image;
 pub(crate) mod kernel;
 pub(crate) mod nft;
@@ -49,17 +50,17 @@ use crate::{LabError, Moved};
 ///
 /// A variant that says nothing of it asks for nothing.
 pub(crate) trait Mechanism {
-    /// What is asked to find out whether the host can have a variant.
+    /// What is asked to find out whether the DUT can have a variant.
     fn needs(&self, _variant: &Variant) -> Result<Vec<Question>, LabError> {
         Ok(Vec::new())
     }
 
-    /// Why a host that answers so cannot have the variant; none where it can.
+    /// Why a DUT that answers so cannot have the variant; none where it can.
     fn lacking(&self, _variant: &Variant, _answers: &Answers) -> Result<Option<String>, LabError> {
         Ok(None)
     }
 
-    /// What the host has to boot for the variant.
+    /// What the DUT has to boot for the variant.
     fn boot(&self, _variant: &Variant, _choice: &mut BootChoice) -> Result<(), LabError> {
         Ok(())
     }
@@ -69,7 +70,8 @@ pub(crate) trait Mechanism {
         Vec::new()
     }
 
-    /// What variants may change on a host that answers so, with what puts it back.
+    /// What variants may change on a DUT that answers so, with what puts it back. It is not asked of one that ends with the
+    /// measurement.
     fn keep(&mut self, _answers: &Answers) -> Result<Vec<Step>, LabError> {
         Ok(Vec::new())
     }
@@ -274,7 +276,7 @@ pub(crate) fn on_freebsd(
     for (factor, binding) in bindings {
         match binding {
             Binding::Sysctl { key, values } => {
-                mechanisms.push(Box::new(sysctl::FreebsdSysctl::new(factor, key, values)));
+                mechanisms.push(Box::new(sysctl::on_freebsd(factor, key, values)));
             }
             Binding::Loader { tunable, values } => {
                 mechanisms.push(Box::new(boot::Loader::new(factor, tunable, values)));

@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_model::{Values, Variant, devices, nearest};
+use fwdlab_model::{Values, devices, nearest};
 use fwdlab_sys::NetworkNamespace;
 
-use super::file::Files;
-use super::question::{Answers, Look, Question};
-use super::reading::{Form, Reading};
-use super::step::{Action, Errand, Step, owned};
-use super::{Mechanism, Place};
+use super::Place;
+use super::held::{Held, Holder};
+use super::reading::Form;
+use super::step::{Errand, Step, owned};
 use crate::LabError;
 use crate::topology::{DUT_IN, DUT_OUT};
 
@@ -32,8 +31,9 @@ pub(crate) fn path_at(place: &Place, key: &str) -> String {
 }
 
 /// One of a Linux kernel.
-pub(super) fn on_linux(factor: &str, key: &str, values: &Values, place: &Place) -> Files {
-    Files::new(factor, vec![path_at(place, key)], values, Form::Words)
+pub(super) fn on_linux(factor: &str, key: &str, values: &Values, place: &Place) -> Held {
+    let holder = Holder::Files(Form::Words);
+    Held::new(factor, vec![path_at(place, key)], values, holder)
 }
 
 /// Why a namespace has no readable sysctl at a path below `/proc/sys`.
@@ -64,20 +64,8 @@ pub(crate) fn unreadable_in(
 }
 
 /// One of a FreeBSD host, or of several of its devices.
-pub(super) struct FreebsdSysctl {
-    factor: String,
-    names: Vec<String>,
-    values: Values,
-}
-
-impl FreebsdSysctl {
-    pub(super) fn new(factor: &str, key: &str, values: &Values) -> Self {
-        Self {
-            factor: factor.to_owned(),
-            names: devices(key),
-            values: values.clone(),
-        }
-    }
+pub(super) fn on_freebsd(factor: &str, key: &str, values: &Values) -> Held {
+    Held::new(factor, devices(key), values, Holder::Sysctls)
 }
 
 /// What reads a sysctl of FreeBSD.
@@ -86,59 +74,13 @@ pub(crate) fn shown(name: &str) -> Vec<String> {
 }
 
 /// What sets a sysctl of FreeBSD.
-fn set(name: &str, value: &str) -> Errand {
+pub(super) fn set(name: &str, value: &str) -> Errand {
     Errand::of(&["sysctl", &format!("{name}={value}")])
 }
 
 /// A sysctl of FreeBSD that is put back as it was.
 pub(crate) fn kept(name: &str, value: &str) -> Step {
     Step::kept(format!("sysctl {name} ({value})"), set(name, value))
-}
-
-impl Mechanism for FreebsdSysctl {
-    fn needs(&self, _: &Variant) -> Result<Vec<Question>, LabError> {
-        Ok(self.looks())
-    }
-
-    fn lacking(&self, _: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        let mut names = self.names.iter();
-        let missing = names.find(|name| answers.get(&shown(name)).is_none());
-        Ok(missing.map(|name| format!("its kernel has no readable sysctl {name}")))
-    }
-
-    fn looks(&self) -> Vec<Question> {
-        let names = self.names.iter();
-        names.map(|name| Question::maybe(shown(name))).collect()
-    }
-
-    fn keep(&mut self, answers: &Answers) -> Result<Vec<Step>, LabError> {
-        let names = self.names.iter();
-        let steps = names.map(|name| Ok(kept(name, answers.needed(&shown(name))?)));
-        steps.collect()
-    }
-
-    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
-        let Some(level) = variant.levels.get(&self.factor) else {
-            return Ok(Vec::new());
-        };
-        let value = self.values.value(level);
-        let names = self.names.iter();
-        Ok(names.map(|name| Action::Run(set(name, &value))).collect())
-    }
-
-    fn readings(&self, variant: &Variant) -> Result<Vec<Reading>, LabError> {
-        let Some(level) = variant.levels.get(&self.factor) else {
-            return Ok(Vec::new());
-        };
-        let names = self.names.iter();
-        let readings = names.map(|name| Reading {
-            setting: name.clone(),
-            look: Look::Command(shown(name)),
-            asked: self.values.value(level),
-            form: Form::Words,
-        });
-        Ok(readings.collect())
-    }
 }
 
 /// The setting below `/proc/sys` that was probably meant: at every step the entry that is there, or the nearest one.

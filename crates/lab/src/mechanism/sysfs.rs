@@ -3,7 +3,7 @@
 use fwdlab_model::{DutInterface, Values};
 
 use super::Place;
-use super::file::Files;
+use super::held::{Held, Holder};
 use super::reading::Form;
 
 /// One of a Linux kernel.
@@ -13,11 +13,12 @@ pub(super) fn on_linux(
     interfaces: &[DutInterface],
     values: &Values,
     place: &Place,
-) -> Files {
+) -> Held {
     let interfaces = interfaces.iter();
     let paths =
         interfaces.map(|&interface| format!("/sys/class/net/{}/{file}", place.port(interface)));
-    Files::new(factor, paths.collect(), values, Form::TextOrMask)
+    let holder = Holder::Files(Form::TextOrMask);
+    Held::new(factor, paths.collect(), values, holder)
 }
 
 /// Whether two values are the same for the kernel: as text, or as masks of CPUs, which it shows with

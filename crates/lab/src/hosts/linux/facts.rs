@@ -60,6 +60,12 @@ const RECEIVE_HASH: &str = r#"
 ethtool -x "$1" | grep -v -e '^RSS hash key:' -e '^\([0-9a-f][0-9a-f]:\)\{4\}' || :
 "#;
 
+/// Lists the tc filters at the ingress of the interface `$1`. A program has another number each time it is loaded; its tag
+/// stays.
+const TC_FILTERS: &str = r#"
+tc filter show dev "$1" ingress 2>/dev/null | sed 's/ id [0-9]*//'
+"#;
+
 /// How the output of a command is read.
 enum Form {
     /// All of it is one fact of this name.
@@ -185,8 +191,10 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
                 .map(str::to_owned)
                 .to_vec()
         };
-        let name = format!("receive hash {interface}");
-        questions.push((Form::Whole(name), of_interface(RECEIVE_HASH)));
+        for (name, script) in [("receive hash", RECEIVE_HASH), ("tc filters", TC_FILTERS)] {
+            let name = format!("{name} {interface}");
+            questions.push((Form::Whole(name), of_interface(script)));
+        }
         for (what, folder, script) in [
             ("port", "/sys/class/net/", PORT_FILES),
             ("interrupt", "", INTERRUPTS),
