@@ -251,6 +251,36 @@ mod tests {
     }
 
     #[test]
+    fn a_group_is_listed_by_what_can_be_changed_of_it() {
+        let feature = |name: &str, is_changeable, is_on| Feature {
+            name: name.to_owned(),
+            is_changeable,
+            is_on,
+        };
+        let features = [
+            feature("rx-gro", true, true),
+            feature("tx-tcp-segmentation", true, true),
+            feature("tx-tcp6-segmentation", true, false),
+            feature("tx-scatter-gather", true, false),
+            feature("tx-scatter-gather-fraglist", false, true),
+            feature("rx-lro", false, false),
+        ];
+        let text = listed(&features);
+        for (name, state) in [
+            ("rx-gro", Some("on")),
+            ("generic-receive-offload", Some("on")),
+            ("gro", Some("on")),
+            ("tso", Some("partly on")),
+            ("sg", Some("off")),
+            ("tx-scatter-gather-fraglist", Some("on [fixed]")),
+            ("large-receive-offload", Some("off [fixed]")),
+            ("receive-hashing", None),
+        ] {
+            assert_eq!(feature_of(&text, name), state, "{name}");
+        }
+    }
+
+    #[test]
     fn levels_are_on_or_off() {
         assert_eq!(is_on(&Level::Boolean(true)), Some(true));
         assert_eq!(is_on(&Level::Text("off".into())), Some(false));
