@@ -207,3 +207,97 @@ impl Settings {
         unbound.map_or(Ok(()), |(factor, level)| Err(unbound_level(factor, level)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use fwdlab_model::{Level, VariantName};
+
+    use super::*;
+    use crate::journal::Journal;
+    use crate::mechanism::by_level::ByLevel;
+    use crate::mechanism::nft::LinuxNft;
+    use crate::mechanism::transport::Watch;
+
+    /// Lists one ruleset, and has noticed a change or not.
+    struct Listing {
+        ruleset: &'static str,
+        has_changed: bool,
+        asked: usize,
+    }
+
+    impl Transport for Listing {
+        fn ask(&mut self, questions: &[Question], _: Asks) -> Result<Answers, LabError> {
+            self.asked += questions.len();
+            let mut answers = Answers::default();
+            for look in questions.iter().filter_map(Question::look) {
+                let listed = Some(self.ruleset.to_owned());
+                answers.printed.insert(look.words(), listed);
+            }
+            Ok(answers)
+        }
+
+        fn carry_out(&mut self, _: &mut Journal, _: Vec<Action>) -> Result<bool, LabError> {
+            Ok(false)
+        }
+
+        fn drops(&mut self) -> Result<Drops, LabError> {
+            Ok(Drops::new())
+        }
+
+        fn noticed(&mut self, watch: &Watch) -> Result<Noticed, LabError> {
+            let change = || Noticed::Change(Moved::of(&watch.setting, "1", "3"));
+            Ok(match self.has_changed {
+                true => change(),
+                false => Noticed::NoChange,
+            })
+        }
+    }
+
+    #[test]
+    fn what_is_watched_is_read_only_where_it_was_changed() {
+        let rulesets = [("one", "table ip t"), ("none", "")];
+        let rulesets = rulesets.map(|(level, text)| (level.to_owned(), text.to_owned()));
+        let rulesets = ByLevel::of_factor("filter", &BTreeMap::from(rulesets));
+        let mut settings = Settings {
+            mechanisms: vec![Box::new(LinuxNft::new(rulesets, true))],
+            factors: BTreeSet::from(["filter".to_owned()]),
+        };
+        let variant = |level: &str| Variant {
+            name: VariantName::from_label(level),
+            label: level.to_owned(),
+            levels: BTreeMap::from([("filter".to_owned(), Level::Text(level.to_owned()))]),
+            control_of: None,
+            unavailable: None,
+        };
+        let mut listing = Listing {
+            ruleset: "table ip t",
+            has_changed: false,
+            asked: 0,
+        };
+        let mut moved = |listing: &mut Listing, level: &str, is_since: bool| {
+            listing.asked = 0;
+            let variant = variant(level);
+            let moved = if is_since {
+                settings.moved_since(listing, &variant)
+            } else {
+                assert!(settings.actions(&variant).is_ok());
+                settings.moved(listing, &variant)
+            };
+            (moved.unwrap().map(|moved| moved.to_string()), listing.asked)
+        };
+        // Nothing was set yet that could be emptied.
+        assert_eq!(moved(&mut listing, "none", false), (None, 0));
+        assert_eq!(moved(&mut listing, "one", false), (None, 1));
+        assert_eq!(moved(&mut listing, "one", true), (None, 0));
+        listing.has_changed = true;
+        let (back, asked) = moved(&mut listing, "one", true);
+        assert!(back.unwrap().starts_with("the generation of"));
+        assert_eq!(asked, 1);
+        listing.ruleset = "";
+        let (gone, _) = moved(&mut listing, "one", true);
+        assert!(gone.unwrap().starts_with("the nft ruleset was set to"));
+        assert_eq!(moved(&mut listing, "none", false).1, 1);
+    }
+}
