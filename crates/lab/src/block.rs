@@ -2,19 +2,18 @@
 //! what it leaves behind.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, DutReading,
     Load, LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved,
-    SCHEMA_VERSION, SliceLoad, SliceRecord, SliceTraffic, Tester, TrialRecord, VariantName,
+    SCHEMA_VERSION, SliceLoad, SliceRecord, Tester, TrialRecord, Variant, VariantName,
     Verification,
 };
 use fwdlab_stats::as_f64;
 
 use fwdlab_sys::BootTime;
 
-use crate::LabError;
 use crate::clock::utc;
 use crate::counters::Drops;
 use crate::cpu_account::{Taken, competitors};
@@ -75,14 +74,22 @@ pub enum LabEvent<'a> {
     },
 }
 
-/// A slice that was just measured.
-pub(crate) struct MeasuredSlice<'a> {
+/// A slice that is to be measured, with the load that it asks for.
+#[derive(Clone)]
+pub(crate) struct Asked<'a> {
     pub(crate) family: AddressFamily,
-    pub(crate) variant: &'a VariantName,
     /// From 1.
     pub(crate) round: u32,
     /// From 0.
     pub(crate) position: u32,
+    pub(crate) variant: &'a Variant,
+    pub(crate) load: Load,
+    /// When the switch to its variant began.
+    pub(crate) begin: Instant,
+}
+
+/// A slice that was just measured.
+pub(crate) struct MeasuredSlice {
     /// How long the switch to the variant took.
     pub(crate) switch: Duration,
     /// At least two; the first and the last are its edges.
@@ -161,17 +168,17 @@ impl BlockLog {
     }
 
     /// Notes a slice; what was disturbed of it is told at the end of the block.
-    pub(crate) fn add_slice(&mut self, slice: MeasuredSlice<'_>) -> &SliceRecord {
+    pub(crate) fn add_slice(&mut self, asked: &Asked<'_>, slice: MeasuredSlice) -> &SliceRecord {
         let samples = slice.samples;
         let (start, end) = (samples[0], samples[samples.len() - 1]);
         let time_s = (end.at - start.at).as_secs_f64();
         let forwarded_frames = end.forwarded_frames - start.forwarded_frames;
         let loops_ns = samples.iter().map(|sample| sample.loop_ns);
         let record = SliceRecord {
-            family: slice.family,
-            round: slice.round,
-            position: slice.position,
-            variant: slice.variant.clone(),
+            family: asked.family,
+            round: asked.round,
+            position: asked.position,
+            variant: asked.variant.name.clone(),
             start_s: (start.at - self.started).as_secs_f64(),
             time_s,
             offered_frames: slice.offered_frames,
@@ -195,7 +202,7 @@ impl BlockLog {
         };
         let since_start = Duration::from_secs_f64(record.start_s);
         let start = self.started_utc.saturating_add(since_start);
-        let evidence = self.evidence_of(slice.family, slice.variant);
+        let evidence = self.evidence_of(asked.family, &asked.variant.name);
         if evidence.start.is_empty() {
             evidence.start = utc(start.unwrap_or(jiff::Timestamp::MAX));
         }
@@ -301,29 +308,6 @@ impl BlockLog {
             profiles,
         }
     }
-}
-
-/// The load of a slice in a block of a load regime.
-///
-/// # Errors
-/// `UnknownTraffic`; `OtherRegime` where the block is not of the slice's regime. The experiment's own load is always
-/// accepted, also where the lab offers another regime instead.
-pub(crate) fn load_of(
-    resolved: &Resolved,
-    regime: LoadRegime,
-    traffic: &SliceTraffic,
-) -> Result<Load, LabError> {
-    let load = resolved.load_of(traffic);
-    let load = load.ok_or_else(|| LabError::UnknownTraffic {
-        name: traffic.name.clone().unwrap_or_default(),
-    })?;
-    if load == resolved.traffic.load || load.regime() == regime {
-        return Ok(load);
-    }
-    Err(LabError::OtherRegime {
-        asked: load.regime(),
-        regime,
-    })
 }
 
 /// Frames that were meant to be offered in a trial's slices; none where nobody asked for a number.

@@ -30,6 +30,7 @@ mod program;
 mod restore;
 mod router;
 mod sample;
+mod sequence;
 mod tester;
 mod topology;
 mod validity;

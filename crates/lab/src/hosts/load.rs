@@ -126,14 +126,14 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    pub(super) fn add(&mut self, sent: &Sent, not_transmitted_frames: u64, dropped: &Drops) {
-        self.offered_frames += sent.offered_frames;
-        self.not_transmitted_frames += not_transmitted_frames;
-        for (reason, frames) in dropped {
+    pub(super) fn add(&mut self, load: &SentLoad) {
+        self.offered_frames += load.sent.offered_frames;
+        self.not_transmitted_frames += load.not_transmitted_frames;
+        for (reason, frames) in &load.dropped {
             *self.dropped.entry(reason.clone()).or_default() += frames;
         }
         if self.failed.is_none() {
-            self.failed.clone_from(&sent.failed);
+            self.failed.clone_from(&load.sent.failed);
         }
     }
 }

@@ -8,8 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, DutReading, FamilyOrder, Load, NextSlice, PlannedBlock, ProfileEvery, Resolved,
-    SliceRecord, SliceSource, Tester, Variant, VariantName, Verification,
+    AddressFamily, DutReading, PlannedBlock, Resolved, Tester, Variant, VariantName, Verification,
 };
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{BootTime, Interrupts};
@@ -22,13 +21,14 @@ use super::dut::unless_refused;
 use super::facts::{Facts, difference, left, shown};
 use super::load::{SentLoad, Sums, account_for_not_sent, explain};
 use super::protocol::SinkState;
-use super::tester::{Sent, Station};
+use super::tester::Station;
 use crate::LabError;
-use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation, load_of};
+use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::counters::{self, Drops};
 use crate::journal::{Changes, Journal};
 use crate::probe::FailedProbe;
 use crate::sample::Sample;
+use crate::sequence::{Sequence, UnderLoad, stop_if_asked};
 
 /// How long the DUT's counters of drops may be behind: the drivers of some ports read their cards every two seconds.
 const DROPS_LATE_MAX: Duration = Duration::from_millis(2500);
@@ -200,7 +200,7 @@ impl<'a> Measurement<'a> {
         }
         for order in &planned.families {
             for name in order.variants() {
-                self.stop_if_asked()?;
+                stop_if_asked(self.interrupts)?;
                 self.prove_variant(order.family, self.variant(name))?;
             }
         }
@@ -255,56 +255,20 @@ impl<'a> Measurement<'a> {
     /// Those of the connections, or the wish to stop now.
     pub(super) fn measure_family(
         &mut self,
-        order: &FamilyOrder,
-        slices: &mut dyn SliceSource,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
+        family: AddressFamily,
+        sequence: &mut Sequence<'_>,
     ) -> Result<(), LabError> {
-        let family = order.family;
         if !self.boots_every_trial() {
             self.expect(family, false)?;
         }
-        let mut sums = Sums::default();
-        let mut seen = SinkState::default();
-        let mut is_warm = false;
-        let mut last: Option<SliceRecord> = None;
-        while let Some(next) = slices.next_slice(family, last.as_ref()) {
-            let name = &next.slice.variant;
-            self.stop_if_asked()?;
-            let switching = Instant::now();
-            self.boot_for(family, self.variant(name), on_event)?;
-            let mut slice = self.slice(family, &next, !is_warm)?;
-            // From when the one before had ended: a boot is part of the switch, and so is what is asked behind the load.
-            slice.measured.switch = switching.elapsed().saturating_sub(slice.loaded);
-            sums.add(
-                &slice.sent,
-                slice.measured.not_transmitted_frames,
-                &slice.measured.dut.drops,
-            );
-            let record = self.log.add_slice(slice.measured);
-            on_event(LabEvent::Slice(record));
-            last = Some(record.clone());
-            if self.log.profiles(ProfileEvery::Trial)
-                    // There is no other moment at which it stands booted so.
-                    || self.boots_every_trial() && self.log.profiles(ProfileEvery::Block)
-            {
-                self.profile(family, name, &mut sums)?;
-                on_event(LabEvent::Profile(name));
-            }
-            if self.boots_every_trial() {
-                seen.add(self.link.tester.count()?);
-            } else {
-                is_warm = true;
-            }
-        }
-        if !self.boots_every_trial() && self.log.profiles(ProfileEvery::Block) {
-            for slice in order.rounds.last().into_iter().flatten() {
-                let name = &slice.variant;
-                self.stop_if_asked()?;
-                self.link.dut.apply(self.changes.0, self.variant(name))?;
-                self.profile(family, name, &mut sums)?;
-                on_event(LabEvent::Profile(name));
-            }
-        }
+        let mut under_load = FamilyUnderLoad {
+            measurement: self,
+            sums: Sums::default(),
+            seen: SinkState::default(),
+            is_warm: false,
+        };
+        sequence.measure_family(&mut under_load, family)?;
+        let FamilyUnderLoad { sums, mut seen, .. } = under_load;
         if let Some(why) = sums.failed {
             self.log.note_generator_stopped(family, why);
         }
@@ -336,81 +300,14 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
-    fn slice<'v>(
-        &mut self,
-        family: AddressFamily,
-        next: &'v NextSlice,
-        is_first: bool,
-    ) -> Result<SentSlice<'v>, LabError> {
-        let regime = self.resolved.traffic.load.regime();
-        let asked = load_of(self.resolved, regime, &next.slice.traffic)?;
-        let name = &next.slice.variant;
-        let variant = self.variant(name);
-        self.link.dut.apply(self.changes.0, variant)?;
-        let mut moved = self.link.dut.moved(variant)?;
-        if next.round == 1 && moved.is_none() {
-            moved = self.is_another(name)?;
-        }
-        let design = &self.resolved.design;
-        let settle_ms = design.settle_ms + if is_first { design.warm_up_ms } else { 0 };
-        let settle = Duration::from_millis(settle_ms.into());
-        let watch = self.start_cpu_watch(Window {
-            settle,
-            // It sees the load late, and is to be done before it ends.
-            length: Duration::from_millis(u64::from(design.slice_ms) / 2),
-        })?;
-        let load = self.load(family, asked, settle_ms, design.slice_ms)?;
-        let cpus = match watch {
-            Some(watch) => self.watched_cpus(watch, load.transmitted_pps())?,
-            None => None,
-        };
-        if moved.is_none() {
-            moved = self.link.dut.moved(variant)?;
-        }
-        let begin = load.started + settle;
-        let samples = load.counted.iter().map(|counted| Sample {
-            at: begin + Duration::from_secs_f64(counted.at_s.max(0.0)),
-            forwarded_frames: counted.forwarded_frames,
-            // No loop runs on the DUT, whose time is its own.
-            loop_ns: 0,
-            taken: Duration::ZERO,
-        });
-        let stolen_ratio = cpus.as_ref().map_or(0.0, CpuWatch::stolen_ratio);
-        Ok(SentSlice {
-            measured: MeasuredSlice {
-                family,
-                variant: name,
-                round: next.round,
-                position: next.position,
-                switch: Duration::ZERO,
-                samples: samples.collect(),
-                offered_frames: load.offered_frames,
-                intended_pps: asked.intended_pps().map(as_f64),
-                taken_frames: load.taken_frames(),
-                // Who else runs there is not asked of a host.
-                takers: None,
-                steal_s: stolen_ratio * load.time_s(),
-                not_transmitted_frames: load.not_transmitted_frames,
-                dut: DutReading {
-                    drops: load.dropped,
-                    events: BTreeMap::new(),
-                    cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
-                },
-                settings_moved: moved,
-            },
-            loaded: settle + Duration::from_millis(design.slice_ms.into()),
-            sent: load.sent,
-        })
-    }
-
     /// Sends the load, and counts for a while when it has settled.
     fn load(
         &mut self,
-        family: AddressFamily,
-        asked: Load,
+        slice: &Asked<'_>,
         settle_ms: u32,
         length_ms: u32,
     ) -> Result<SentLoad, LabError> {
+        let family = slice.family;
         let Link { dut, tester, .. } = &mut *self.link;
         let before = dut.drops(family)?;
         let forwarded_before = tester.count()?.forwarded_frames;
@@ -418,7 +315,7 @@ impl<'a> Measurement<'a> {
             self.resolved,
             family,
             dut.stations(),
-            asked.intended_pps(),
+            slice.load.intended_pps(),
             self.resolved.traffic.burst_frames,
         )?;
         let started = BootTime::now();
@@ -482,61 +379,6 @@ impl<'a> Measurement<'a> {
         Ok(watch.filter(|watch| watch.was_loaded(transmitted_pps)))
     }
 
-    /// Samples the stacks of the variant that the DUT is set to, under loads that are no part of any trial.
-    fn profile(
-        &mut self,
-        family: AddressFamily,
-        name: &VariantName,
-        sums: &mut Sums,
-    ) -> Result<(), LabError> {
-        let design = &self.resolved.design;
-        loop {
-            let Some(profiler) = &self.log.profiler else {
-                return Ok(());
-            };
-            let frequency_hz = profiler.frequency_hz();
-            let window = Window {
-                settle: Duration::from_millis(design.settle_ms.into()),
-                length: profiler.slice(),
-            };
-            let words = self
-                .link
-                .dut
-                .stack_watch(window, frequency_hz, LOAD_FRAMES_MIN)?;
-            let connection = &self.link.dut_connection;
-            let watch = unless_refused(Detached::start(connection, &words, window))?;
-            let length_ms = as_milliseconds(window.length + LATE_MAX).max(design.slice_ms);
-            let load = self.load(
-                family,
-                self.resolved.traffic.load,
-                design.settle_ms,
-                length_ms,
-            )?;
-            sums.add(&load.sent, load.not_transmitted_frames, &load.dropped);
-            let text = match watch {
-                Ok(watch) => unless_refused(watch.collect())?,
-                Err(why) => Err(why),
-            };
-            let sampled = text.and_then(|text| {
-                let dut = &self.link.dut;
-                dut.sampled_stacks(&text, frequency_hz, window)
-            });
-            let Some(profiler) = &mut self.log.profiler else {
-                return Ok(());
-            };
-            let again = match sampled {
-                Ok(mut slice) => {
-                    slice.record.pooled_pps = load.forwarded_pps();
-                    profiler.add(family, name, slice)
-                }
-                Err(why) => profiler.add_failure(family, name, why),
-            };
-            if !again {
-                return Ok(());
-            }
-        }
-    }
-
     /// What of a variant is another than when it was first looked at.
     fn is_another(&mut self, name: &VariantName) -> Result<Option<String>, LabError> {
         let now = self.link.dut.facts()?;
@@ -590,26 +432,155 @@ impl<'a> Measurement<'a> {
             .variant(name)
             .expect("plans are made of the experiment's variants")
     }
+}
 
-    fn stop_if_asked(&self) -> Result<(), LabError> {
-        if self.interrupts.requests() > 1 {
-            Err(LabError::Interrupted)
-        } else {
-            Ok(())
+/// The loads of a family, one for every slice.
+struct FamilyUnderLoad<'m, 'a> {
+    measurement: &'m mut Measurement<'a>,
+    sums: Sums,
+    /// What the sink has counted in boots that are over.
+    seen: SinkState,
+    is_warm: bool,
+}
+
+impl UnderLoad for FamilyUnderLoad<'_, '_> {
+    /// Nothing: a load ends before anything is asked of the DUT again.
+    type Running = ();
+
+    fn log(&mut self) -> &mut BlockLog {
+        &mut self.measurement.log
+    }
+
+    fn sets_once(&self) -> bool {
+        self.measurement.boots_every_trial()
+    }
+
+    fn begin(
+        &mut self,
+        slice: &Asked<'_>,
+        on_event: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<(), LabError> {
+        let measurement = &mut *self.measurement;
+        measurement.boot_for(slice.family, slice.variant, on_event)?;
+        let dut = &mut measurement.link.dut;
+        dut.apply(measurement.changes.0, slice.variant)
+    }
+
+    fn measure(&mut self, (): &(), slice: &Asked<'_>) -> Result<MeasuredSlice, LabError> {
+        let measurement = &mut *self.measurement;
+        let variant = slice.variant;
+        let mut moved = measurement.link.dut.moved(variant)?;
+        if slice.round == 1 && moved.is_none() {
+            moved = measurement.is_another(&variant.name)?;
         }
+        let design = &measurement.resolved.design;
+        let warm_up_ms = if self.is_warm { 0 } else { design.warm_up_ms };
+        let settle_ms = design.settle_ms + warm_up_ms;
+        let settle = Duration::from_millis(settle_ms.into());
+        let length = Duration::from_millis(design.slice_ms.into());
+        let watch = measurement.start_cpu_watch(Window {
+            settle,
+            // It sees the load late, and is to be done before it ends.
+            length: length / 2,
+        })?;
+        let load = measurement.load(slice, settle_ms, design.slice_ms)?;
+        let cpus = match watch {
+            Some(watch) => measurement.watched_cpus(watch, load.transmitted_pps())?,
+            None => None,
+        };
+        if moved.is_none() {
+            moved = measurement.link.dut.moved(variant)?;
+        }
+        self.sums.add(&load);
+        // Where the DUT boots for every trial, nothing stays warm.
+        self.is_warm = !self.sets_once();
+        let begin = load.started + settle;
+        let samples = load.counted.iter().map(|counted| Sample {
+            at: begin + Duration::from_secs_f64(counted.at_s.max(0.0)),
+            forwarded_frames: counted.forwarded_frames,
+            // No loop runs on the DUT, whose time is its own.
+            loop_ns: 0,
+            taken: Duration::ZERO,
+        });
+        let stolen_ratio = cpus.as_ref().map_or(0.0, CpuWatch::stolen_ratio);
+        Ok(MeasuredSlice {
+            // A boot is part of the switch, and so is what is asked after the load.
+            switch: slice.begin.elapsed().saturating_sub(settle + length),
+            samples: samples.collect(),
+            offered_frames: load.offered_frames,
+            intended_pps: slice.load.intended_pps().map(as_f64),
+            taken_frames: load.taken_frames(),
+            // Who else runs there is not asked of a host.
+            takers: None,
+            steal_s: stolen_ratio * load.time_s(),
+            not_transmitted_frames: load.not_transmitted_frames,
+            dut: DutReading {
+                drops: load.dropped,
+                events: BTreeMap::new(),
+                cpus: cpus.map(|watch| watch.cpus).unwrap_or_default(),
+            },
+            settings_moved: moved,
+        })
+    }
+
+    /// The loads of a profile are no part of any trial.
+    fn profile(&mut self, (): &(), slice: &Asked<'_>) -> Result<(), LabError> {
+        let measurement = &mut *self.measurement;
+        let (family, name) = (slice.family, &slice.variant.name);
+        let design = &measurement.resolved.design;
+        loop {
+            let Some(profiler) = &measurement.log.profiler else {
+                return Ok(());
+            };
+            let frequency_hz = profiler.frequency_hz();
+            let window = Window {
+                settle: Duration::from_millis(design.settle_ms.into()),
+                length: profiler.slice(),
+            };
+            let Link {
+                dut,
+                dut_connection,
+                ..
+            } = &mut *measurement.link;
+            let words = dut.stack_watch(window, frequency_hz, LOAD_FRAMES_MIN)?;
+            let watch = unless_refused(Detached::start(dut_connection, &words, window))?;
+            let length_ms = as_milliseconds(window.length + LATE_MAX).max(design.slice_ms);
+            let load = measurement.load(slice, design.settle_ms, length_ms)?;
+            self.sums.add(&load);
+            let text = match watch {
+                Ok(watch) => unless_refused(watch.collect())?,
+                Err(why) => Err(why),
+            };
+            let sampled = text.and_then(|text| {
+                let dut = &measurement.link.dut;
+                dut.sampled_stacks(&text, frequency_hz, window)
+            });
+            let Some(profiler) = &mut measurement.log.profiler else {
+                return Ok(());
+            };
+            let again = match sampled {
+                Ok(mut slice) => {
+                    slice.record.pooled_pps = load.forwarded_pps();
+                    profiler.add(family, name, slice)
+                }
+                Err(why) => profiler.add_failure(family, name, why),
+            };
+            if !again {
+                return Ok(());
+            }
+        }
+    }
+
+    fn end(&mut self, (): ()) -> Result<(), LabError> {
+        if self.sets_once() {
+            self.seen.add(self.measurement.link.tester.count()?);
+        }
+        Ok(())
     }
 }
 
 fn as_milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
-}
-
-/// A slice, and what was sent for it.
-struct SentSlice<'v> {
-    measured: MeasuredSlice<'v>,
-    /// How long the load settled and was counted.
-    loaded: Duration,
-    sent: Sent,
 }
 
 /// Some of the facts that differ, with both values.

@@ -56,6 +56,7 @@ use self::tester::{HostTester, OwnTester};
 use crate::block::BlockStart;
 use crate::journal::{Destination, Journal, boot_journal, controller, host_journal};
 use crate::mechanism::step::BootChoice;
+use crate::sequence::Sequence;
 use crate::tester::TesterChoice;
 use crate::validity::AskedLoad;
 use crate::{Asks, BlockOutcome, LabError, LabEvent};
@@ -458,8 +459,15 @@ impl HostsLab {
                 });
             }
         }
+        let mut sequence = Sequence {
+            resolved: &self.resolved,
+            regime: self.resolved.traffic.load.regime(),
+            interrupts: self.interrupts,
+            slices,
+            on_event,
+        };
         for order in &planned.families {
-            measurement.measure_family(order, slices, on_event)?;
+            measurement.measure_family(order.family, &mut sequence)?;
         }
         let (log, differing_facts) = measurement.finish()?;
         let start = BlockStart {

@@ -5,8 +5,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, DutReading, FamilyOrder, Load, NextSlice, Placement, ProfileEvery,
-    Resolved, SliceRecord, SliceSource, Tester, Variant, VariantName,
+    AddressFamily, Direction, DutReading, FamilyOrder, Load, Placement, Resolved, Tester, Variant,
+    VariantName,
 };
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, NetworkNamespace};
@@ -18,7 +18,7 @@ use super::dut::Dut;
 use super::probe::{send_probe, show_probe};
 use super::quiet::RunningLoad;
 use super::undo::WithDut;
-use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation, load_of};
+use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::settled;
 use crate::counters::{Drops, difference, drops};
 use crate::cpu_account::CpuAccount;
@@ -29,6 +29,7 @@ use crate::interference::cost_ns;
 use crate::journal::{Changes, Journal, Undo};
 use crate::probe::FailedProbe;
 use crate::profiler::Place;
+use crate::sequence::{Sequence, UnderLoad, stop_if_asked};
 use crate::tester::IngressControl;
 use crate::topology::counting;
 use crate::watch::watch;
@@ -147,7 +148,7 @@ impl<'a> Measurement<'a> {
         let interfaces = self.counting();
         tester.run(|| family.sink.attach(interfaces))??;
         for name in variants {
-            self.stop_if_asked()?;
+            stop_if_asked(self.interrupts)?;
             let variant = self.variant(name);
             self.dut.forwards(family.family);
             self.switch(variant)?;
@@ -228,8 +229,7 @@ impl<'a> Measurement<'a> {
         &mut self,
         family: Family,
         order: &FamilyOrder,
-        slices: &mut dyn SliceSource,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
+        sequence: &mut Sequence<'_>,
     ) -> Result<(), LabError> {
         let Family {
             family,
@@ -238,7 +238,6 @@ impl<'a> Measurement<'a> {
             probe_frames: _,
         } = family;
         let design = &self.resolved.design;
-        let settle = Duration::from_millis(design.settle_ms.into());
         sink.reset()?;
         let interfaces = self.counting();
         self.topology.tester().run(|| sink.attach(interfaces))??;
@@ -247,43 +246,22 @@ impl<'a> Measurement<'a> {
             self.switch(self.variant(name))?;
         }
         let drops_before = self.drops(family)?;
-        let mut load = self.start_load(generator)?;
+        let load = self.start_load(generator)?;
 
+        let settle = Duration::from_millis(design.settle_ms.into());
         let generator_cost_ns = self.generator_cost_ns(&load, &sink, settle)?;
         sleep(Duration::from_millis(design.warm_up_ms.into()));
 
-        let mut last: Option<SliceRecord> = None;
-        while let Some(next) = slices.next_slice(family, last.as_ref()) {
-            self.stop_if_asked()?;
-            let name = &next.slice.variant;
-            let regime = self.resolved.traffic.load.regime();
-            let asked = load_of(self.resolved, regime, &next.slice.traffic)?;
-            load.sender.set_pace(self.pace(asked))?;
-            let mut slice = self.slice(family, &load, &sink, &next, settle)?;
-            slice.intended_pps = asked.intended_pps().map(as_f64);
-            let record = self.log.add_slice(slice);
-            on_event(LabEvent::Slice(record));
-            last = Some(record.clone());
-            if self.log.profiles(ProfileEvery::Trial) {
-                self.profile(family, &sink, name)?;
-                on_event(LabEvent::Profile(name));
-            }
+        let mut under_load = FamilyUnderLoad {
+            measurement: self,
+            load,
+            sink,
+            settle,
+        };
+        for slice in sequence.measure_family(&mut under_load, family)? {
+            under_load.sample_drop_reasons(&slice)?;
         }
-        load.sender
-            .set_pace(self.pace(self.resolved.traffic.load))?;
-        if self.log.profiles(ProfileEvery::Block) {
-            for slice in order.rounds.last().into_iter().flatten() {
-                let name = &slice.variant;
-                self.switch_under_load(name, &load, &sink)?;
-                sleep(settle);
-                self.profile(family, &sink, name)?;
-                on_event(LabEvent::Profile(name));
-            }
-        }
-
-        for name in order.variants() {
-            self.sample_drop_reasons(family, name, &load, &sink)?;
-        }
+        let FamilyUnderLoad { load, mut sink, .. } = under_load;
 
         let (generator, outcome) = load.sender.finish();
         if let Err(error) = outcome {
@@ -316,26 +294,6 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
-    /// Has a variant that lost frames in its slices lose some more, and asks the kernel for the reasons.
-    fn sample_drop_reasons(
-        &mut self,
-        family: AddressFamily,
-        name: &VariantName,
-        load: &RunningLoad,
-        sink: &Receivers,
-    ) -> Result<(), LabError> {
-        if self.log.evidence_of(family, name).dut.drops.is_empty() {
-            return Ok(());
-        }
-        self.stop_if_asked()?;
-        self.switch_under_load(name, load, sink)?;
-        if let Some(reasons) = DropReasons::listen(self.topology.dut()) {
-            sleep(Duration::from_millis(DROP_REASONS_MS));
-            self.log.evidence_of(family, name).kernel_drop_reasons = reasons.frames();
-        }
-        Ok(())
-    }
-
     /// What a frame costs when the DUT drops it as it comes in; none where others left too little time to tell.
     fn generator_cost_ns(
         &mut self,
@@ -363,66 +321,6 @@ impl<'a> Measurement<'a> {
         Ok(cost_ns)
     }
 
-    fn slice<'v>(
-        &mut self,
-        family: AddressFamily,
-        load: &RunningLoad,
-        sink: &Receivers,
-        next: &'v NextSlice,
-        settle: Duration,
-    ) -> Result<MeasuredSlice<'v>, LabError> {
-        let name = &next.slice.variant;
-        let switching = Instant::now();
-        self.switch_under_load(name, load, sink)?;
-        let switched = Instant::now();
-        let variant = self.variant(name);
-        let moved = self.dut.moved(&mut self.topology, variant)?;
-        crate::clock::settle(switched, settle);
-        let drops_before = self.drops(family)?;
-        let cpu = self.placement.forwarding_cpu();
-        let steal_before_s = steal_s(cpu);
-        self.prepare_account()?;
-
-        let length = Duration::from_millis(self.resolved.design.slice_ms.into());
-        let watch = watch(
-            cpu,
-            length,
-            &self.account,
-            || Ok(sink.forwarded_frames()?),
-            || Ok(load.sender.offered_frames()?),
-        )?;
-        let offered_frames = watch.edges[1] - watch.edges[0];
-        let steal_s = steal_s(cpu) - steal_before_s;
-        self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
-        // What waits to be checked has only so much room.
-        sink.counts()?;
-        let dut = DutReading {
-            drops: difference(&drops_before, &self.drops(family)?),
-            ..DutReading::default()
-        };
-        // At the slice's end, so that what was changed inside it is seen too.
-        let moved = match moved {
-            None => self.dut.moved_since(&mut self.topology, variant)?,
-            moved => moved,
-        };
-        Ok(MeasuredSlice {
-            family,
-            variant: name,
-            round: next.round,
-            position: next.position,
-            switch: switched - switching,
-            samples: watch.samples,
-            offered_frames,
-            intended_pps: None,
-            taken_frames: offered_frames,
-            steal_s,
-            not_transmitted_frames: 0,
-            dut,
-            settings_moved: moved.map(|moved| moved.to_string()),
-            takers: self.account.knows().then_some(watch.takers),
-        })
-    }
-
     /// Has the account know who works for the load now.
     fn prepare_account(&mut self) -> Result<(), LabError> {
         let namespaces = [self.topology.tester(), self.topology.dut()];
@@ -430,35 +328,6 @@ impl<'a> Measurement<'a> {
         self.account
             .prepare(&load_cpus(self.placement), [tester?, dut?]);
         Ok(())
-    }
-
-    /// Samples the stacks of the variant that the DUT is set to.
-    fn profile(
-        &mut self,
-        family: AddressFamily,
-        sink: &Receivers,
-        name: &VariantName,
-    ) -> Result<(), LabError> {
-        let Some(profiler) = &mut self.log.profiler else {
-            return Ok(());
-        };
-        let cpu = self.placement.forwarding_cpu();
-        loop {
-            let samplers = profiler.samplers(&[Place { cpu, thread: None }])?;
-            let window = &samplers.window;
-            let watch = watch(
-                cpu,
-                profiler.slice(),
-                &CpuAccount::None,
-                || Ok(sink.forwarded_frames()?),
-                || window.at_edge(),
-            )?;
-            // What waits to be checked has only so much room.
-            sink.counts()?;
-            if !profiler.add_watched(family, name, samplers, &watch) {
-                return Ok(());
-            }
-        }
     }
 
     /// Starts the load, with the counts of the frames that it offers from 0.
@@ -471,11 +340,13 @@ impl<'a> Measurement<'a> {
         })
     }
 
-    /// Applies a variant while the load goes on, but for as long as XDP programs change.
+    /// Applies a variant while the load goes on, but for as long as XDP programs change, and then changes the pace: the
+    /// variant before never has the pace of this one.
     pub(super) fn switch_under_load(
         &mut self,
         name: &VariantName,
-        load: &RunningLoad,
+        asked: Load,
+        load: &mut RunningLoad,
         sink: &Receivers,
     ) -> Result<(), LabError> {
         let actions = self.dut.actions(self.variant(name))?;
@@ -484,10 +355,12 @@ impl<'a> Measurement<'a> {
             load.hold(&mut self.topology, sink)?;
         }
         let switched = self.dut.set(&mut self.topology, self.changes.0, actions);
+        let paced = load.sender.set_pace(self.pace(asked));
         if is_held {
             load.sender.release();
         }
-        switched
+        switched?;
+        Ok(paced?)
     }
 
     fn switch(&mut self, variant: &Variant) -> Result<(), LabError> {
@@ -517,13 +390,133 @@ impl<'a> Measurement<'a> {
             Load::SelfClocked | Load::Overload => Pace::SelfClocked,
         }
     }
+}
 
-    pub(super) fn stop_if_asked(&self) -> Result<(), LabError> {
-        if self.interrupts.requests() > 1 {
-            Err(LabError::Interrupted)
-        } else {
-            Ok(())
+/// A family's frames under way.
+struct FamilyUnderLoad<'m, 'a> {
+    measurement: &'m mut Measurement<'a>,
+    load: RunningLoad,
+    sink: Receivers,
+    /// How long it settles after a switch.
+    settle: Duration,
+}
+
+impl FamilyUnderLoad<'_, '_> {
+    /// Has a variant that lost frames lose some more under the same load, and asks the kernel for the reasons.
+    fn sample_drop_reasons(&mut self, slice: &Asked<'_>) -> Result<(), LabError> {
+        stop_if_asked(self.measurement.interrupts)?;
+        self.begin(slice, &mut |_| ())?;
+        let Measurement { topology, log, .. } = &mut *self.measurement;
+        if let Some(reasons) = DropReasons::listen(topology.dut()) {
+            sleep(Duration::from_millis(DROP_REASONS_MS));
+            let evidence = log.evidence_of(slice.family, &slice.variant.name);
+            evidence.kernel_drop_reasons = reasons.frames();
         }
+        Ok(())
+    }
+}
+
+impl UnderLoad for FamilyUnderLoad<'_, '_> {
+    /// When the DUT was switched: the load goes on from slice to slice.
+    type Running = Instant;
+
+    fn log(&mut self) -> &mut BlockLog {
+        &mut self.measurement.log
+    }
+
+    fn begin(
+        &mut self,
+        slice: &Asked<'_>,
+        _: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<Instant, LabError> {
+        let name = &slice.variant.name;
+        self.measurement
+            .switch_under_load(name, slice.load, &mut self.load, &self.sink)?;
+        Ok(Instant::now())
+    }
+
+    fn measure(
+        &mut self,
+        switched: &Instant,
+        slice: &Asked<'_>,
+    ) -> Result<MeasuredSlice, LabError> {
+        let (family, variant) = (slice.family, slice.variant);
+        let Self {
+            measurement: block,
+            load,
+            sink,
+            settle,
+        } = self;
+        let moved = block.dut.moved(&mut block.topology, variant)?;
+        crate::clock::settle(*switched, *settle);
+        let drops_before = block.drops(family)?;
+        let cpu = block.placement.forwarding_cpu();
+        let steal_before_s = steal_s(cpu);
+        block.prepare_account()?;
+
+        let length = Duration::from_millis(block.resolved.design.slice_ms.into());
+        let watch = watch(
+            cpu,
+            length,
+            &block.account,
+            || Ok(sink.forwarded_frames()?),
+            || Ok(load.sender.offered_frames()?),
+        )?;
+        let offered_frames = watch.edges[1] - watch.edges[0];
+        let steal_s = steal_s(cpu) - steal_before_s;
+        block.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
+        // What waits to be checked has only so much room.
+        sink.counts()?;
+        let dut = DutReading {
+            drops: difference(&drops_before, &block.drops(family)?),
+            ..DutReading::default()
+        };
+        // At the slice's end, so that what was changed inside it is seen too.
+        let moved = match moved {
+            None => block.dut.moved_since(&mut block.topology, variant)?,
+            moved => moved,
+        };
+        Ok(MeasuredSlice {
+            switch: *switched - slice.begin,
+            samples: watch.samples,
+            offered_frames,
+            intended_pps: slice.load.intended_pps().map(as_f64),
+            taken_frames: offered_frames,
+            steal_s,
+            not_transmitted_frames: 0,
+            dut,
+            settings_moved: moved.map(|moved| moved.to_string()),
+            takers: block.account.knows().then_some(watch.takers),
+        })
+    }
+
+    fn profile(&mut self, switched: &Instant, slice: &Asked<'_>) -> Result<(), LabError> {
+        let block = &mut *self.measurement;
+        crate::clock::settle(*switched, self.settle);
+        let Some(profiler) = &mut block.log.profiler else {
+            return Ok(());
+        };
+        let cpu = block.placement.forwarding_cpu();
+        loop {
+            let samplers = profiler.samplers(&[Place { cpu, thread: None }])?;
+            let window = &samplers.window;
+            let watch = watch(
+                cpu,
+                profiler.slice(),
+                &CpuAccount::None,
+                || Ok(self.sink.forwarded_frames()?),
+                || window.at_edge(),
+            )?;
+            // What waits to be checked has only so much room.
+            self.sink.counts()?;
+            if !profiler.add_watched(slice.family, &slice.variant.name, samplers, &watch) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn end(&mut self, _: Instant) -> Result<(), LabError> {
+        Ok(())
     }
 }
 

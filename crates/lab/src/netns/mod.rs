@@ -25,6 +25,7 @@ use crate::cpu_account::CpuAccount;
 use crate::journal::Journal;
 use crate::placement::{load_unavailable, placement};
 use crate::profiler::{Place, unavailable};
+use crate::sequence::{Sequence, stop_if_asked};
 use crate::tester::TesterChoice;
 use crate::topology::counting;
 use crate::validity::AskedLoad;
@@ -206,8 +207,15 @@ impl NetnsLab {
         let set_up = started.elapsed();
         on_event(LabEvent::Ready { set_up });
 
+        let mut sequence = Sequence {
+            resolved: &self.resolved,
+            regime: self.resolved.traffic.load.regime(),
+            interrupts: self.interrupts,
+            slices,
+            on_event,
+        };
         for (order, family) in planned.families.iter().zip(families) {
-            measurement.measure_family(family, order, slices, on_event)?;
+            measurement.measure_family(family, order, &mut sequence)?;
         }
         let Measurement { log, changes, .. } = measurement;
         changes.0.undo_all()?;
@@ -257,11 +265,12 @@ impl NetnsLab {
         sink.reset()?;
         let tester = measurement.topology.tester();
         tester.run(|| sink.attach(counting(self.resolved.traffic.direction)))??;
-        let load = measurement.start_load(generator)?;
+        let mut load = measurement.start_load(generator)?;
+        let asked = self.resolved.traffic.load;
         let mut settlings = Vec::new();
         for name in variants.iter().cycle().take(switches as usize) {
-            measurement.stop_if_asked()?;
-            measurement.switch_under_load(name, &load, &sink)?;
+            stop_if_asked(self.interrupts)?;
+            measurement.switch_under_load(name, asked, &mut load, &sink)?;
             let forwarded = || Ok(sink.forwarded_frames()?);
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {

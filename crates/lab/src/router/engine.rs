@@ -6,8 +6,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, DutReading, FamilyOrder, LoadRegime, ProfileEvery, Resolved,
-    SliceRecord, SliceSource, Tester as TesterKind, Variant, VariantName,
+    AddressFamily, Direction, DutReading, FamilyOrder, LoadRegime, Resolved, Tester as TesterKind,
+    Variant, VariantName,
 };
 use fwdlab_router::{
     Buffer, Counters, Drop as RouterDrop, Event as RouterEvent, Layout, Network, PortDevice,
@@ -23,7 +23,7 @@ use super::tester::{Dropping, Family, Passing, TesterCounts, rates_pps, wire};
 use super::threads::{Offer, Place, Running, Tester};
 use crate::LabError;
 use crate::addresses::{TESTER_IN_MAC, frames, frames_back};
-use crate::block::{BlockLog, LabEvent, MeasuredSlice, conservation, load_of};
+use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::clock::settle;
 use crate::counters::{Drops, difference};
 use crate::cpu_account::CpuAccount;
@@ -32,6 +32,7 @@ use crate::environment::steal_s;
 use crate::interference::cost_ns;
 use crate::probe::FailedProbe;
 use crate::profiler;
+use crate::sequence::{Sequence, UnderLoad, stop_if_asked};
 use crate::watch::watch;
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
@@ -79,6 +80,8 @@ fn load_cpus(arrangements: &Arrangements) -> Vec<u32> {
 
 /// A router at work for one variant.
 struct AtWork {
+    /// When it began to work.
+    switched: Instant,
     running: Running<Worker>,
     ports: Vec<PortDevice>,
     counters: Vec<Arc<PublishedCounters>>,
@@ -175,7 +178,7 @@ impl<'a> Measurement<'a> {
             back,
         };
         for name in variants {
-            self.stop_if_asked()?;
+            stop_if_asked(self.interrupts)?;
             self.probe(&family, self.variant(name))?;
         }
         Ok(family)
@@ -246,100 +249,24 @@ impl<'a> Measurement<'a> {
         &mut self,
         family: &Family,
         order: &FamilyOrder,
-        slices: &mut dyn SliceSource,
         load: &SettledLoad,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
+        sequence: &mut Sequence<'_>,
     ) -> Result<(), LabError> {
-        let design = &self.resolved.design;
         let first = order.variants().next();
         let first = first.expect("plans have no families without variants");
         let first = &self.arrangements[first];
         let generator_cost_ns = self.generator_cost_ns(family, first)?;
-        let mut tester = family.tester(first.layout.receive_queues, family.there.check_every())?;
-        let counts = TesterCounts::of(&tester);
-        let mut past = Counters::default();
-        let mut is_warm = false;
-        let mut last: Option<SliceRecord> = None;
-        while let Some(next) = slices.next_slice(family.family, last.as_ref()) {
-            let name = &next.slice.variant;
-            let (round, position) = (next.round, next.position);
-            let asked = load_of(self.resolved, load.record.regime, &next.slice.traffic)?;
-            let offer = load.offer(family.family, asked);
-            self.stop_if_asked()?;
-            let switching = Instant::now();
-            let at_work = self.put_to_work(name, offer, tester)?;
-            let switched = Instant::now();
-            if !is_warm {
-                sleep(Duration::from_millis(design.warm_up_ms.into()));
-                is_warm = true;
-            }
-            settle(switched, Duration::from_millis(design.settle_ms.into()));
-            let place = &self.arrangements[name].place;
-            let cpu = place.watched_cpu();
-            let steal_before_s = steal_s(cpu);
-            self.account.prepare(&place.cpus(), [0, 0]);
-            let watch = {
-                let length = Duration::from_millis(design.slice_ms.into());
-                let feeding = Feeding::start(&at_work.harvester, length)?;
-                let watch = watch(
-                    cpu,
-                    length,
-                    &self.account,
-                    || Ok(counts.forwarded_frames()),
-                    || Ok(Edge::read(&counts, &at_work)),
-                )?;
-                feeding.finish();
-                watch
-            };
-            self.log.cpu_speeds.iter_mut().for_each(SpeedLog::look);
-            let [before, after] = &watch.edges;
-            let events = |edge: &Edge| events_of(&edge.counters);
-            let offered_frames = after.offered_frames - before.offered_frames;
-            let slice = MeasuredSlice {
-                family: family.family,
-                variant: name,
-                round,
-                position,
-                switch: switched - switching,
-                samples: watch.samples,
-                offered_frames,
-                intended_pps: offer.intended_pps(),
-                taken_frames: offered_frames,
-                steal_s: steal_s(cpu) - steal_before_s,
-                not_transmitted_frames: 0,
-                dut: DutReading {
-                    drops: difference(&before.drops(), &after.drops()),
-                    events: difference(&events(before), &events(after)),
-                    cpus: BTreeMap::new(),
-                },
-                settings_moved: None,
-                takers: self.account.knows().then_some(watch.takers),
-            };
-            let record = self.log.add_slice(slice);
-            on_event(LabEvent::Slice(record));
-            last = Some(record.clone());
-            if self.log.profiles(ProfileEvery::Trial) {
-                self.profile(family.family, name, &counts, &at_work)?;
-                on_event(LabEvent::Profile(name));
-            }
-            let more;
-            (tester, more) = self.take_off_work(at_work)?;
-            past = past.plus(&more);
-        }
-        if self.log.profiles(ProfileEvery::Block) {
-            let offer = load.offer(family.family, self.resolved.traffic.load);
-            for slice in order.rounds.last().into_iter().flatten() {
-                let name = &slice.variant;
-                self.stop_if_asked()?;
-                let at_work = self.put_to_work(name, offer, tester)?;
-                sleep(Duration::from_millis(design.settle_ms.into()));
-                self.profile(family.family, name, &counts, &at_work)?;
-                on_event(LabEvent::Profile(name));
-                let more;
-                (tester, more) = self.take_off_work(at_work)?;
-                past = past.plus(&more);
-            }
-        }
+        let tester = family.tester(first.layout.receive_queues, family.there.check_every())?;
+        let mut under_load = FamilyUnderLoad {
+            measurement: self,
+            load,
+            counts: TesterCounts::of(&tester),
+            tester: Some(tester),
+            past: Counters::default(),
+            is_warm: false,
+        };
+        sequence.measure_family(&mut under_load, family.family)?;
+        let FamilyUnderLoad { counts, past, .. } = under_load;
         let mut all = drops_of(&past);
         all.insert(NO_DESCRIPTOR.to_owned(), counts.missed_frames());
         all.retain(|_, frames| *frames > 0);
@@ -365,43 +292,6 @@ impl<'a> Measurement<'a> {
         self.log
             .end_family(family.family, conservation, generator_cost_ns);
         Ok(())
-    }
-
-    /// Samples the stacks of a router at work.
-    fn profile(
-        &mut self,
-        family: AddressFamily,
-        name: &VariantName,
-        counts: &TesterCounts,
-        at_work: &AtWork,
-    ) -> Result<(), LabError> {
-        let Some(profiler) = &mut self.log.profiler else {
-            return Ok(());
-        };
-        let place = &self.arrangements[name].place;
-        let threads = at_work.running.router_threads().iter().copied();
-        let places: Vec<_> = std::iter::zip(place.router_cpus(), threads)
-            .map(|(cpu, thread)| profiler::Place {
-                cpu,
-                thread: Some(thread),
-            })
-            .collect();
-        loop {
-            let samplers = profiler.samplers(&places)?;
-            let window = &samplers.window;
-            let feeding = Feeding::start(&at_work.harvester, profiler.slice())?;
-            let watch = watch(
-                place.watched_cpu(),
-                profiler.slice(),
-                &CpuAccount::None,
-                || Ok(counts.forwarded_frames()),
-                || window.at_edge(),
-            )?;
-            feeding.finish();
-            if !profiler.add_watched(family, name, samplers, &watch) {
-                return Ok(());
-            }
-        }
     }
 
     /// Frames a second that come out where so many are offered to a variant's router, in each window.
@@ -481,12 +371,20 @@ impl<'a> Measurement<'a> {
         self.buffers = spare;
         let ports = tester.plug_in(router.ports);
         let counters = router.workers.iter().map(Worker::published).collect();
+        let running = Running::start(place, offer, tester, router.workers)?;
         Ok(AtWork {
-            running: Running::start(place, offer, tester, router.workers)?,
+            switched: Instant::now(),
+            running,
             ports,
             counters,
             harvester: router.harvester,
         })
+    }
+
+    /// Lets the load settle where a router has just begun to work.
+    fn settle(&self, at_work: &AtWork) {
+        let settle_ms = self.resolved.design.settle_ms;
+        settle(at_work.switched, Duration::from_millis(settle_ms.into()));
     }
 
     fn take_off_work(&mut self, at_work: AtWork) -> Result<(Tester, Counters), LabError> {
@@ -522,13 +420,129 @@ impl<'a> Measurement<'a> {
             Ok(())
         }
     }
+}
 
-    fn stop_if_asked(&self) -> Result<(), LabError> {
-        if self.interrupts.requests() > 1 {
-            Err(LabError::Interrupted)
-        } else {
-            Ok(())
+/// A family's frames, offered to one router after the other.
+struct FamilyUnderLoad<'m, 'a> {
+    measurement: &'m mut Measurement<'a>,
+    load: &'m SettledLoad,
+    /// None while it is at a router.
+    tester: Option<Tester>,
+    counts: TesterCounts,
+    /// What routers counted that are off work.
+    past: Counters,
+    is_warm: bool,
+}
+
+impl UnderLoad for FamilyUnderLoad<'_, '_> {
+    type Running = AtWork;
+
+    fn log(&mut self) -> &mut BlockLog {
+        &mut self.measurement.log
+    }
+
+    fn begin(
+        &mut self,
+        slice: &Asked<'_>,
+        _: &mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<AtWork, LabError> {
+        let tester = self.tester.take();
+        let tester = tester.expect("a slice ends before the next one begins");
+        let offer = self.load.offer(slice.family, slice.load);
+        self.measurement
+            .put_to_work(&slice.variant.name, offer, tester)
+    }
+
+    fn measure(&mut self, at_work: &AtWork, slice: &Asked<'_>) -> Result<MeasuredSlice, LabError> {
+        let Self {
+            measurement,
+            counts,
+            ..
+        } = self;
+        let design = &measurement.resolved.design;
+        if !self.is_warm {
+            sleep(Duration::from_millis(design.warm_up_ms.into()));
+            self.is_warm = true;
         }
+        measurement.settle(at_work);
+        let place = &measurement.arrangements[&slice.variant.name].place;
+        let cpu = place.watched_cpu();
+        let steal_before_s = steal_s(cpu);
+        measurement.account.prepare(&place.cpus(), [0, 0]);
+        let watch = {
+            let length = Duration::from_millis(design.slice_ms.into());
+            let feeding = Feeding::start(&at_work.harvester, length)?;
+            let watch = watch(
+                cpu,
+                length,
+                &measurement.account,
+                || Ok(counts.forwarded_frames()),
+                || Ok(Edge::read(counts, at_work)),
+            )?;
+            feeding.finish();
+            watch
+        };
+        let speeds = &mut measurement.log.cpu_speeds;
+        speeds.iter_mut().for_each(SpeedLog::look);
+        let [before, after] = &watch.edges;
+        let events = |edge: &Edge| events_of(&edge.counters);
+        let offered_frames = after.offered_frames - before.offered_frames;
+        Ok(MeasuredSlice {
+            switch: at_work.switched - slice.begin,
+            samples: watch.samples,
+            offered_frames,
+            intended_pps: self.load.offer(slice.family, slice.load).intended_pps(),
+            taken_frames: offered_frames,
+            steal_s: steal_s(cpu) - steal_before_s,
+            not_transmitted_frames: 0,
+            dut: DutReading {
+                drops: difference(&before.drops(), &after.drops()),
+                events: difference(&events(before), &events(after)),
+                cpus: BTreeMap::new(),
+            },
+            settings_moved: None,
+            takers: measurement.account.knows().then_some(watch.takers),
+        })
+    }
+
+    fn profile(&mut self, at_work: &AtWork, slice: &Asked<'_>) -> Result<(), LabError> {
+        let measurement = &mut *self.measurement;
+        measurement.settle(at_work);
+        let Some(profiler) = &mut measurement.log.profiler else {
+            return Ok(());
+        };
+        let name = &slice.variant.name;
+        let place = &measurement.arrangements[name].place;
+        let threads = at_work.running.router_threads().iter().copied();
+        let places: Vec<_> = std::iter::zip(place.router_cpus(), threads)
+            .map(|(cpu, thread)| profiler::Place {
+                cpu,
+                thread: Some(thread),
+            })
+            .collect();
+        loop {
+            let samplers = profiler.samplers(&places)?;
+            let window = &samplers.window;
+            let feeding = Feeding::start(&at_work.harvester, profiler.slice())?;
+            let watch = watch(
+                place.watched_cpu(),
+                profiler.slice(),
+                &CpuAccount::None,
+                || Ok(self.counts.forwarded_frames()),
+                || window.at_edge(),
+            )?;
+            feeding.finish();
+            if !profiler.add_watched(slice.family, name, samplers, &watch) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn end(&mut self, at_work: AtWork) -> Result<(), LabError> {
+        let (tester, more) = self.measurement.take_off_work(at_work)?;
+        self.tester = Some(tester);
+        self.past = std::mem::take(&mut self.past).plus(&more);
+        Ok(())
     }
 }
 

@@ -20,6 +20,7 @@ use self::engine::Measurement;
 use self::load::SettledLoad;
 use crate::block::BlockStart;
 use crate::profiler;
+use crate::sequence::Sequence;
 use crate::watch::prove_cpu_is_free;
 use crate::{BlockOutcome, LabError, LabEvent, TesterChoice};
 
@@ -179,8 +180,15 @@ impl RouterLab {
         }
         let set_up = started.elapsed();
         on_event(LabEvent::Ready { set_up });
+        let mut sequence = Sequence {
+            resolved: &self.resolved,
+            regime: self.load.record.regime,
+            interrupts: self.interrupts,
+            slices,
+            on_event,
+        };
         for (order, family) in planned.families.iter().zip(&families) {
-            measurement.measure_family(family, order, slices, &self.load, on_event)?;
+            measurement.measure_family(family, order, &self.load, &mut sequence)?;
         }
         let start = BlockStart {
             session,
