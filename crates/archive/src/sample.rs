@@ -6,8 +6,8 @@ use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Comparison, Conservation, Contention, CpuSamples,
     Design, DutReading, Environment, FamilyOrder, InvalidReason, Lab, LoadRegime, Order, Placement,
     Plan, PlannedBlock, ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved,
-    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, Traffic, TrialRecord, Variant,
-    VariantName,
+    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, TesterReading, Traffic, TrialRecord,
+    Variant, VariantName,
 };
 
 use crate::results::NewRun;
@@ -198,9 +198,11 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             family: order.family,
             start: "2026-11-21T08:43:00Z".into(),
             measured_s: 0.2,
-            offered_frames: 260_002,
-            forwarded_frames: 240_000,
-            not_transmitted_frames: 0,
+            tester: TesterReading {
+                offered_frames: 260_002,
+                forwarded_frames: 240_000,
+                ..TesterReading::default()
+            },
             dut: DutReading {
                 drops: BTreeMap::from([("nft".into(), 20_002)]),
                 ..DutReading::default()

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, DutReading,
     Load, LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved,
-    SCHEMA_VERSION, SliceLoad, SliceRecord, Tester, TrialRecord, Variant, VariantName,
-    Verification,
+    SCHEMA_VERSION, SliceLoad, SliceRecord, Tester, TesterReading, TrialRecord, Variant,
+    VariantName, Verification,
 };
 use fwdlab_stats::as_f64;
 
@@ -94,16 +94,14 @@ pub(crate) struct MeasuredSlice {
     pub(crate) switch: Duration,
     /// At least two; the first and the last are its edges.
     pub(crate) samples: Vec<Sample>,
-    /// Frames that were offered inside it.
-    pub(crate) offered_frames: u64,
+    /// What the tester counted in it; what its sink did is in the samples.
+    pub(crate) tester: TesterReading,
     /// CPU time that the hypervisor took from the watched CPU.
     pub(crate) steal_s: f64,
     /// What was asked of the generator, in frames per second, where so many were asked for.
     pub(crate) intended_pps: Option<f64>,
     /// Frames that the DUT took in inside it.
     pub(crate) taken_frames: u64,
-    /// Frames offered for it that the tester's own port did not transmit.
-    pub(crate) not_transmitted_frames: u64,
     /// What was read of the DUT for it.
     pub(crate) dut: DutReading,
     /// What was read back where it was not the variant's.
@@ -168,11 +166,16 @@ impl BlockLog {
     }
 
     /// Notes a slice; what was disturbed of it is told at the end of the block.
-    pub(crate) fn add_slice(&mut self, asked: &Asked<'_>, slice: MeasuredSlice) -> &SliceRecord {
+    pub(crate) fn add_slice(
+        &mut self,
+        asked: &Asked<'_>,
+        mut slice: MeasuredSlice,
+    ) -> &SliceRecord {
         let samples = slice.samples;
         let (start, end) = (samples[0], samples[samples.len() - 1]);
         let time_s = (end.at - start.at).as_secs_f64();
         let forwarded_frames = end.forwarded_frames - start.forwarded_frames;
+        slice.tester.forwarded_frames = forwarded_frames;
         let loops_ns = samples.iter().map(|sample| sample.loop_ns);
         let record = SliceRecord {
             family: asked.family,
@@ -181,11 +184,11 @@ impl BlockLog {
             variant: asked.variant.name.clone(),
             start_s: (start.at - self.started).as_secs_f64(),
             time_s,
-            offered_frames: slice.offered_frames,
+            offered_frames: slice.tester.offered_frames,
             forwarded_frames,
             undisturbed_s: time_s,
             undisturbed_frames: forwarded_frames,
-            dropped_frames: slice.not_transmitted_frames + slice.dut.dropped_frames(),
+            dropped_frames: slice.tester.not_transmitted_frames + slice.dut.dropped_frames(),
             calibration_ns: loops_ns.min().unwrap_or_default(),
             steal_s: slice.steal_s,
             switch_s: slice.switch.as_secs_f64(),
@@ -206,7 +209,7 @@ impl BlockLog {
         if evidence.start.is_empty() {
             evidence.start = utc(start.unwrap_or(jiff::Timestamp::MAX));
         }
-        evidence.not_transmitted_frames += slice.not_transmitted_frames;
+        evidence.tester += slice.tester;
         evidence.dut += slice.dut;
         for (who, time) in slice.takers.into_iter().flatten() {
             *evidence.takers.entry(who).or_default() += time;
@@ -390,7 +393,6 @@ fn trials(
                 .remove(&(order.family, name.clone()))
                 .unwrap_or_default();
             let measured_s: f64 = own.iter().map(|slice| slice.time_s).sum();
-            let forwarded_frames: u64 = own.iter().map(|slice| slice.forwarded_frames).sum();
             let basis = block.rate_basis[&order.family];
             let mut trial = TrialRecord {
                 schema: SCHEMA_VERSION,
@@ -402,9 +404,7 @@ fn trials(
                 family: order.family,
                 start: evidence.start.clone(),
                 measured_s,
-                offered_frames: own.iter().map(|slice| slice.offered_frames).sum(),
-                forwarded_frames,
-                not_transmitted_frames: evidence.not_transmitted_frames,
+                tester: evidence.tester.clone(),
                 dut: DutReading {
                     cpus: at_work(&evidence.dut.cpus),
                     ..evidence.dut.clone()
@@ -418,7 +418,7 @@ fn trials(
                 .map_or(f64::NAN, |observation| {
                     observation.median_forwarding_rate_pps
                 }),
-                pooled_pps: as_f64(forwarded_frames) / measured_s,
+                pooled_pps: as_f64(evidence.tester.forwarded_frames) / measured_s,
                 competing_s: own
                     .iter()
                     .map(|slice| Some(slice.contention?.competing_s))

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::cpu_account::Taken;
 use fwdlab_model::record::{ALONE_RATIO_MIN, stall_bound_s};
 use fwdlab_model::{
-    Competitor, Conservation, DutReading, InvalidReason, LoadRegime, Resolved, TrialRecord,
+    Competitor, Conservation, DutReading, InvalidReason, LoadRegime, Resolved, TesterReading,
+    TrialRecord,
 };
 use fwdlab_stats::as_f64;
 
@@ -55,8 +56,8 @@ impl AskedLoad {
 pub(crate) struct TrialEvidence {
     /// Start of its first slice, UTC.
     pub(crate) start: String,
-    /// Frames offered that the tester's own port did not transmit.
-    pub(crate) not_transmitted_frames: u64,
+    /// What the tester counted in its slices.
+    pub(crate) tester: TesterReading,
     /// What was read of the DUT in its slices.
     pub(crate) dut: DutReading,
     /// Frames that the DUT's kernel dropped in a sample after the slices, by the kernel's own reason.
@@ -153,7 +154,7 @@ pub(crate) fn of_trial(
         reasons.push(InvalidReason::GeneratorLimited);
     }
     if let Some(intended_frames) = intended_frames {
-        let ratio = as_f64(trial.offered_frames) / intended_frames;
+        let ratio = as_f64(trial.tester.offered_frames) / intended_frames;
         let bound = match asked.regime {
             LoadRegime::Overload => OVERLOAD_RATIO_MIN,
             LoadRegime::Paced | LoadRegime::SelfClocked => LOAD_RATIO_MIN,
@@ -197,9 +198,11 @@ mod tests {
             family: AddressFamily::Inet,
             start: String::new(),
             measured_s: 1.0,
-            offered_frames: 100_000,
-            forwarded_frames: 100_000,
-            not_transmitted_frames: 0,
+            tester: TesterReading {
+                offered_frames: 100_000,
+                forwarded_frames: 100_000,
+                ..TesterReading::default()
+            },
             dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
             undisturbed_s: 1.0,
@@ -253,7 +256,7 @@ mod tests {
         let mut trial = trial();
         trial.steal_s = 0.5;
         trial.calibration_ns = 200.0;
-        trial.offered_frames = 98_000;
+        trial.tester.offered_frames = 98_000;
         trial.competing_s = Some(0.3);
         trial.competitors = ["cargo", "rustc", "cargo"]
             .map(|name| Competitor {
@@ -286,7 +289,7 @@ mod tests {
         let self_clocked = asked(LoadRegime::SelfClocked);
         assert_eq!(judge(&trial, &self_clocked), []);
         // What the tester's own port does not take says nothing of the DUT.
-        trial.not_transmitted_frames = 50_000;
+        trial.tester.not_transmitted_frames = 50_000;
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
         trial.dut.drops.insert("a full ring".into(), 1);
         assert_eq!(judge(&trial, &overload), []);

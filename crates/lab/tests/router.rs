@@ -179,7 +179,7 @@ fn assert_sound(resolved: &Resolved, outcome: &BlockOutcome) {
     for trial in &outcome.trials {
         assert_eq!((trial.session, trial.block, trial.attempt), (7, 3, 2));
         assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
-        assert!(trial.forwarded_frames > 0);
+        assert!(trial.tester.forwarded_frames > 0);
     }
 }
 

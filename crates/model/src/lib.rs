@@ -27,6 +27,7 @@ pub mod resolve;
 pub mod resolved;
 pub mod schema;
 mod schema_parts;
+mod tester_reading;
 mod toml_text;
 mod traffic;
 mod traffic_text;
@@ -67,6 +68,7 @@ pub use resolved::{
     Notify, Order, PortRange, Reference, ReferenceData, Resolved, RouterLab, RouterTester, Traffic,
     Variant,
 };
+pub use tester_reading::TesterReading;
 pub use toml_text::quoted;
 pub use traffic::{BURST_FRAMES, FLOWS_MAX, FRAME_SIZE, LoadChoice, WIRE_OVERHEAD_BYTES};
 pub use traffic_text::{FrameSizes, TrafficTextError, parse_flow_address};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dut_reading::DutReading;
 use crate::profile::ProfileRecord;
+use crate::tester_reading::{TesterReading, is_zero};
 use crate::words::{AddressFamily, LoadRegime, VariantName};
 use crate::written_record::WrittenRecord;
 
@@ -23,11 +24,6 @@ pub enum Record {
     Trial(TrialRecord),
     /// A whole block: its end mark.
     Block(BlockRecord),
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_zero(frames: &u64) -> bool {
-    *frames == 0
 }
 
 /// One variant of one address family in one block.
@@ -51,14 +47,9 @@ pub struct TrialRecord {
     pub start: String,
     /// Sum of its slices' time, in seconds.
     pub measured_s: f64,
-    /// Frames the tester sent during its slices.
-    pub offered_frames: u64,
-    /// Frames that reached the sink during its slices.
-    pub forwarded_frames: u64,
-    /// Frames offered that the tester's own port did not transmit: the DUT never saw them. In a lab of hosts from the
-    /// start of each slice's load to its end, as the drops are.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub not_transmitted_frames: u64,
+    /// What the tester counted during its slices.
+    #[serde(flatten)]
+    pub tester: TesterReading,
     /// What was read of the DUT during its slices; of its CPUs those that had something to do.
     #[serde(flatten)]
     pub dut: DutReading,
@@ -800,9 +791,7 @@ mod tests {
             family: AddressFamily::Inet,
             start: "2026-11-21T08:42:53Z".into(),
             measured_s: 1.0,
-            offered_frames: 1,
-            forwarded_frames: 1,
-            not_transmitted_frames: 0,
+            tester: TesterReading::default(),
             dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
             undisturbed_s: 1.0,

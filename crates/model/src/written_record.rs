@@ -22,7 +22,7 @@ impl From<WrittenRecord> for Record {
         match written {
             WrittenRecord::Trial(mut trial) => {
                 if trial.schema < 2 {
-                    trial.not_transmitted_frames = not_transmitted(&mut trial.dut.drops);
+                    trial.tester.not_transmitted_frames = not_transmitted(&mut trial.dut.drops);
                     trial.schema = SCHEMA_VERSION;
                 }
                 Self::Trial(trial)

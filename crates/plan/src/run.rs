@@ -305,7 +305,9 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{DutReading, InvalidReason, PlannedSlice, SCHEMA_VERSION, VariantName};
+    use fwdlab_model::{
+        DutReading, InvalidReason, PlannedSlice, SCHEMA_VERSION, TesterReading, VariantName,
+    };
     use proptest::prelude::*;
 
     use super::*;
@@ -364,9 +366,7 @@ mod tests {
             family: AddressFamily::Inet,
             start: String::new(),
             measured_s: 1.0,
-            offered_frames: 1,
-            forwarded_frames: 1,
-            not_transmitted_frames: 0,
+            tester: TesterReading::default(),
             dut: DutReading::default(),
             kernel_drop_reasons: BTreeMap::new(),
             undisturbed_s: 1.0,

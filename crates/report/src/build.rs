@@ -560,8 +560,8 @@ fn trial_sections(loaded: &Loaded) -> Vec<TrialSection> {
                 family: trial.family,
                 start: text::one_line(&trial.start),
                 forwarding_rate_pps: trial.observation_pps,
-                offered_load_pps: per_second(trial.offered_frames as f64),
-                dropped_frames: trial.dut.dropped_frames() + trial.not_transmitted_frames,
+                offered_load_pps: per_second(trial.tester.offered_frames as f64),
+                dropped_frames: trial.dut.dropped_frames() + trial.tester.not_transmitted_frames,
                 steal_percent: per_second(trial.steal_s * 100.0),
                 calibration_ratio: usual_ns
                     .map(|usual_ns| trial.calibration_ns / usual_ns)
@@ -603,9 +603,9 @@ fn losses(loaded: &Loaded) -> Vec<LossSection> {
                 .collect();
             let mut not_transmitted_frames = 0;
             for trial in &trials {
-                not_transmitted_frames += trial.not_transmitted_frames;
-                loss.offered_frames += trial.offered_frames;
-                loss.forwarded_frames += trial.forwarded_frames;
+                not_transmitted_frames += trial.tester.not_transmitted_frames;
+                loss.offered_frames += trial.tester.offered_frames;
+                loss.forwarded_frames += trial.tester.forwarded_frames;
                 for (reason, dropped) in &trial.kernel_drop_reasons {
                     let reasons = &mut loss.kernel_drop_reasons;
                     *reasons.entry(text::one_line(reason)).or_default() += dropped;

@@ -171,10 +171,10 @@ pub(crate) fn is_carried_whole(
 /// Whether all that was offered in a trial came through. One that offered less than was intended is not valid.
 pub(crate) fn is_carried(trial: &TrialRecord) -> bool {
     let lost = trial.dut.dropped_frames() as f64;
-    let offered = trial.offered_frames as f64;
+    let offered = trial.tester.offered_frames as f64;
     // Frames that are under way at the edges of slices are no loss.
-    let came_through = trial.forwarded_frames as f64 >= HELD_RATIO * offered;
-    came_through && trial.not_transmitted_frames == 0 && lost <= LOST_RATIO_MAX * offered
+    let came_through = trial.tester.forwarded_frames as f64 >= HELD_RATIO * offered;
+    came_through && trial.tester.not_transmitted_frames == 0 && lost <= LOST_RATIO_MAX * offered
 }
 
 /// W218 for each variant whose trials show the load, and not the DUT: under overload, all that was offered
@@ -195,12 +195,12 @@ pub(crate) fn held_by_load(
             .filter_map(|attempt| evidence::trial(attempt, variant, family))
             .collect();
         let is_held = |trial: &&&TrialRecord| {
-            let offered_pps = trial.offered_frames as f64 / trial.measured_s;
+            let offered_pps = trial.tester.offered_frames as f64 / trial.measured_s;
             // Where the tester's own port does not take all, what left it is not known for the slices alone; drops are
             // those of whole loads, and more than the slices'.
             let dropped = trial.dut.dropped_frames() as f64;
-            let is_short = trial.not_transmitted_frames > 0
-                && dropped <= (1.0 - HELD_RATIO) * trial.forwarded_frames as f64;
+            let is_short = trial.tester.not_transmitted_frames > 0
+                && dropped <= (1.0 - HELD_RATIO) * trial.tester.forwarded_frames as f64;
             is_short || trial.observation_pps >= HELD_RATIO * offered_pps
         };
         let held = trials.iter().filter(is_held).count();
@@ -460,7 +460,7 @@ fn where_there_is_a_line<T>(found: Result<T, StatsError>) -> Result<Option<T>, S
 }
 
 pub(crate) fn offered_pps(trial: &TrialRecord) -> f64 {
-    trial.offered_frames as f64 / trial.measured_s
+    trial.tester.offered_frames as f64 / trial.measured_s
 }
 
 /// Slices with what was offered in them.

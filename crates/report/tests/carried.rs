@@ -26,8 +26,8 @@ fn paced() -> Loaded {
             slice.undisturbed_frames = 100_000;
         }
         for trial in &mut attempt.trials {
-            trial.offered_frames = 1_000_000;
-            trial.forwarded_frames = 1_000_000;
+            trial.tester.offered_frames = 1_000_000;
+            trial.tester.forwarded_frames = 1_000_000;
             trial.observation_pps = 1e6;
             trial.pooled_pps = 1e6;
         }
@@ -93,7 +93,7 @@ fn one_trial_that_lost_frames_makes_it_a_measurement() {
     // What the tester did not send was not offered.
     let trial = &mut loaded.attempts[3].trials[2];
     trial.dut.drops = [].into();
-    trial.not_transmitted_frames = 1;
+    trial.tester.not_transmitted_frames = 1;
     assert_eq!(words(&Report::build(&loaded).unwrap()), ["equivalent"; 2]);
 }
 

@@ -791,7 +791,7 @@ fn runs_that_were_offered_other_loads_are_adjusted_for() {
             let block = attempt.record.block;
             let more = 1.0 + (shift + f64::from(block * 3 % 8)) / 100.0;
             for trial in &mut attempt.trials {
-                trial.offered_frames = format!("{:.0}", 3e6 * more).parse().unwrap();
+                trial.tester.offered_frames = format!("{:.0}", 3e6 * more).parse().unwrap();
                 let noise = f64::from(block * 5 % 8) / 1e4;
                 trial.observation_pps = 1e6 * more * (1.0 + noise);
             }

@@ -258,7 +258,8 @@ fn warnings_that_a_verdict_may_not_be_the_duts_are_findings() {
     for attempt in &mut held_alone.attempts {
         for trial in &mut attempt.trials {
             if trial.variant == open {
-                trial.dut.drops = [("full ring".to_owned(), trial.offered_frames / 100)].into();
+                trial.dut.drops =
+                    [("full ring".to_owned(), trial.tester.offered_frames / 100)].into();
             }
         }
     }
@@ -275,7 +276,7 @@ fn warnings_that_a_verdict_may_not_be_the_duts_are_findings() {
             slice.offered_frames = offered(&slice.variant, slice.forwarded_frames);
         }
         for trial in &mut attempt.trials {
-            trial.offered_frames = offered(&trial.variant, trial.forwarded_frames);
+            trial.tester.offered_frames = offered(&trial.variant, trial.tester.forwarded_frames);
         }
     }
     assert_eq!(codes_of(&moved), ["L403"]);

@@ -295,7 +295,7 @@ fn what_was_lost_is_told_by_variant_and_reason() {
     let attempts = loaded.attempts.iter_mut();
     for trial in attempts.flat_map(|attempt| &mut attempt.trials) {
         let is_filtered = trial.variant == filtered;
-        (trial.offered_frames, trial.forwarded_frames) =
+        (trial.tester.offered_frames, trial.tester.forwarded_frames) =
             (1000, if is_filtered { 750 } else { 1000 });
         trial.dut.drops = [(
             "a | full ring".to_owned(),
@@ -325,7 +325,7 @@ fn frames_that_the_tester_did_not_transmit_are_shown_among_the_losses() {
     let mut loaded = Synthetic::default().loaded();
     for attempt in &mut loaded.attempts {
         for trial in &mut attempt.trials {
-            trial.not_transmitted_frames = 5;
+            trial.tester.not_transmitted_frames = 5;
         }
         for frames in attempt.record.conservation.values_mut() {
             frames.not_transmitted_frames = 7;
@@ -377,7 +377,7 @@ fn with_offered_load(shift_percent: f64, scatter_percent: f64, slope: f64) -> Lo
         }
         for trial in &mut attempt.trials {
             let more = more(&trial.variant);
-            trial.offered_frames = whole(3_000_000.0 * more);
+            trial.tester.offered_frames = whole(3_000_000.0 * more);
             trial.observation_pps *= more.powf(slope);
         }
     }
@@ -423,7 +423,7 @@ fn an_offered_load_that_moved_is_warned_of_and_adjusted_for() {
             slice.offered_frames = 300_000;
         }
         for trial in &mut attempt.trials {
-            trial.offered_frames = 3_000_000;
+            trial.tester.offered_frames = 3_000_000;
         }
     }
     let equal = Report::build(&paced).unwrap();
@@ -620,7 +620,7 @@ fn a_variant_that_is_held_by_its_load_is_warned_of() {
             let is_held = attempt.record.block <= held_blocks;
             for trial in &mut attempt.trials {
                 if trial.variant == filtered && is_held {
-                    let offered_pps = trial.offered_frames as f64 / trial.measured_s;
+                    let offered_pps = trial.tester.offered_frames as f64 / trial.measured_s;
                     trial.observation_pps = offered_pps * ratio;
                 }
             }

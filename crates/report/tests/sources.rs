@@ -43,12 +43,12 @@ fn overloaded() -> Loaded {
         }
         for trial in &mut attempt.trials {
             let dropped = 8_191 * block + u64::from(trial.order) * 77;
-            trial.offered_frames += dropped;
+            trial.tester.offered_frames += dropped;
             trial.dut.drops = [("full ring".to_owned(), dropped), ("ARP".to_owned(), block)].into();
             trial.kernel_drop_reasons = [("CPU_BACKLOG".to_owned(), 7 * block)].into();
             trial.dut.events = BTreeMap::from([
-                ("received".to_owned(), trial.forwarded_frames),
-                ("reclaims".to_owned(), trial.forwarded_frames / 37),
+                ("received".to_owned(), trial.tester.forwarded_frames),
+                ("reclaims".to_owned(), trial.tester.forwarded_frames / 37),
                 ("task drains".to_owned(), 7 * block),
             ]);
             trial.dut.cpus = [(3, 0.61), (17, 0.83)]

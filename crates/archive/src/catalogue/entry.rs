@@ -117,7 +117,7 @@ impl Entry {
                     session: Some(trial.session),
                     forwarding_rate_pps: trial.observation_pps,
                     offered_load_pps: (trial.measured_s > 0.0)
-                        .then(|| trial.offered_frames as f64 / trial.measured_s),
+                        .then(|| trial.tester.offered_frames as f64 / trial.measured_s),
                 })
                 .collect();
             observations.sort_by_key(|observation| (observation.family, observation.position));

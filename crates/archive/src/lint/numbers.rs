@@ -179,16 +179,16 @@ fn lint_trial(
         Figure::number("steal_s", trial.steal_s, time(|slice| slice.steal_s)),
         Figure::count(
             "offered_frames",
-            trial.offered_frames,
+            trial.tester.offered_frames,
             count(|slice| slice.offered_frames),
         ),
-        Figure::count("forwarded_frames", trial.forwarded_frames, forwarded),
+        Figure::count("forwarded_frames", trial.tester.forwarded_frames, forwarded),
         Figure::count(
             "drops",
             trial
                 .dut
                 .dropped_frames()
-                .saturating_add(trial.not_transmitted_frames),
+                .saturating_add(trial.tester.not_transmitted_frames),
             count(|slice| slice.dropped_frames),
         ),
         Figure::number(
@@ -270,8 +270,8 @@ fn lint_conservation(
                 .filter(|trial| trial.family == *family)
         };
         let in_slices = |of: fn(&TrialRecord) -> u64| own().map(of).fold(0, u64::saturating_add);
-        let offered = in_slices(|trial| trial.offered_frames);
-        let forwarded = in_slices(|trial| trial.forwarded_frames);
+        let offered = in_slices(|trial| trial.tester.offered_frames);
+        let forwarded = in_slices(|trial| trial.tester.forwarded_frames);
         let block = attempt.record.block;
         let counts = BTreeMap::from([
             ("offered_frames", (frames.offered_frames, offered)),

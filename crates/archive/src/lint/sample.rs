@@ -89,8 +89,8 @@ pub(super) fn outcome(block: u32, attempt: u32, session: u32, valid: bool) -> Ou
     }
     let sum = |of: fn(&TrialRecord) -> u64| outcome.trials.iter().map(of).sum::<u64>();
     let frames = Conservation {
-        offered_frames: sum(|trial| trial.offered_frames) + 7,
-        forwarded_frames: sum(|trial| trial.forwarded_frames) + 4,
+        offered_frames: sum(|trial| trial.tester.offered_frames) + 7,
+        forwarded_frames: sum(|trial| trial.tester.forwarded_frames) + 4,
         drops: [("nft".to_owned(), sum(|trial| trial.dut.drops["nft"]) + 3)].into(),
         ..Conservation::default()
     };
@@ -127,9 +127,9 @@ fn follow(trial: &mut TrialRecord, slices: &[fwdlab_model::SliceRecord]) {
     trial.observation_pps = observation(&counted, shortest_s)
         .unwrap()
         .median_forwarding_rate_pps;
-    trial.offered_frames = own.iter().map(|slice| slice.offered_frames).sum();
-    trial.forwarded_frames = own.iter().map(|slice| slice.forwarded_frames).sum();
+    trial.tester.offered_frames = own.iter().map(|slice| slice.offered_frames).sum();
+    trial.tester.forwarded_frames = own.iter().map(|slice| slice.forwarded_frames).sum();
     let dropped = own.iter().map(|slice| slice.dropped_frames).sum();
     trial.dut.drops = [("nft".to_owned(), dropped)].into();
-    trial.pooled_pps = trial.forwarded_frames as f64 / trial.measured_s;
+    trial.pooled_pps = trial.tester.forwarded_frames as f64 / trial.measured_s;
 }

@@ -8,7 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, DutReading, PlannedBlock, Resolved, Tester, Variant, VariantName, Verification,
+    AddressFamily, DutReading, PlannedBlock, Resolved, Tester, TesterReading, Variant, VariantName,
+    Verification,
 };
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{BootTime, Interrupts};
@@ -507,13 +508,16 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
             // A boot is part of the switch, and so is what is asked after the load.
             switch: slice.begin.elapsed().saturating_sub(settle + length),
             samples: samples.collect(),
-            offered_frames: load.offered_frames,
+            tester: TesterReading {
+                offered_frames: load.offered_frames,
+                not_transmitted_frames: load.not_transmitted_frames,
+                ..TesterReading::default()
+            },
             intended_pps: slice.load.intended_pps().map(as_f64),
             taken_frames: load.taken_frames(),
             // Who else runs there is not asked of a host.
             takers: None,
             steal_s: stolen_ratio * load.time_s(),
-            not_transmitted_frames: load.not_transmitted_frames,
             dut: DutReading {
                 drops: load.dropped,
                 events: BTreeMap::new(),

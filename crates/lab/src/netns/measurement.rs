@@ -5,8 +5,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, Direction, DutReading, FamilyOrder, Load, Placement, Resolved, Tester, Variant,
-    VariantName,
+    AddressFamily, Direction, DutReading, FamilyOrder, Load, Placement, Resolved, Tester,
+    TesterReading, Variant, VariantName,
 };
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{Interrupts, NetworkNamespace};
@@ -479,11 +479,13 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
         Ok(MeasuredSlice {
             switch: *switched - slice.begin,
             samples: watch.samples,
-            offered_frames,
+            tester: TesterReading {
+                offered_frames,
+                ..TesterReading::default()
+            },
             intended_pps: slice.load.intended_pps().map(as_f64),
             taken_frames: offered_frames,
             steal_s,
-            not_transmitted_frames: 0,
             dut,
             settings_moved: moved.map(|moved| moved.to_string()),
             takers: block.account.knows().then_some(watch.takers),

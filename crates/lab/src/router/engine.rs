@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     AddressFamily, Direction, DutReading, FamilyOrder, LoadRegime, Resolved, Tester as TesterKind,
-    Variant, VariantName,
+    TesterReading, Variant, VariantName,
 };
 use fwdlab_router::{
     Buffer, Counters, Drop as RouterDrop, Event as RouterEvent, Layout, Network, PortDevice,
@@ -490,11 +490,13 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
         Ok(MeasuredSlice {
             switch: at_work.switched - slice.begin,
             samples: watch.samples,
-            offered_frames,
+            tester: TesterReading {
+                offered_frames,
+                ..TesterReading::default()
+            },
             intended_pps: self.load.offer(slice.family, slice.load).intended_pps(),
             taken_frames: offered_frames,
             steal_s: steal_s(cpu) - steal_before_s,
-            not_transmitted_frames: 0,
             dut: DutReading {
                 drops: difference(&before.drops(), &after.drops()),
                 events: difference(&events(before), &events(after)),

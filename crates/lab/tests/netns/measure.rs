@@ -146,7 +146,7 @@ fn a_block_of_both_families_is_measured_as_planned() {
             .iter()
             .filter(|slice| slice.family == family && slice.variant == trial.variant);
         let forwarded: u64 = own.map(|slice| slice.forwarded_frames).sum();
-        assert_eq!(trial.forwarded_frames, forwarded);
+        assert_eq!(trial.tester.forwarded_frames, forwarded);
         assert!(trial.observation_pps > 0.0 && trial.pooled_pps > 0.0);
     }
 
@@ -183,7 +183,7 @@ fn a_paced_block_of_the_xdp_forwarder_loses_nothing() {
         // Never ahead of its time; the pacer makes up for 20 ms that it was kept from its CPU, so that
         // much may be sent in each of the trial's two slices that was due before.
         #[expect(clippy::cast_precision_loss, reason = "some ten thousand frames")]
-        let offered_frames = trial.offered_frames as f64;
+        let offered_frames = trial.tester.offered_frames as f64;
         let due_frames = 100_000.0 * (trial.measured_s + 2.0 * 0.02);
         assert!(offered_frames < due_frames * 1.01, "{trial:?}");
     }

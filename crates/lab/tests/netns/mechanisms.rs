@@ -60,7 +60,7 @@ fn unavailable(resolved: &Resolved) -> Vec<Option<String>> {
 fn assert_sound(outcome: &BlockOutcome) {
     for trial in &outcome.trials {
         assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
-        assert!(trial.forwarded_frames > 0, "{trial:?}");
+        assert!(trial.tester.forwarded_frames > 0, "{trial:?}");
     }
 }
 

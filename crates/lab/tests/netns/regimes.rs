@@ -70,7 +70,10 @@ fn under_overload_every_frame_is_forwarded_or_counted_as_dropped() {
         assert_eq!(conservation.verification.wrong_frames.len(), 0);
     }
     for trial in &outcome.trials {
-        assert!(trial.forwarded_frames > 0 && trial.offered_frames > trial.forwarded_frames);
+        assert!(
+            trial.tester.forwarded_frames > 0
+                && trial.tester.offered_frames > trial.tester.forwarded_frames
+        );
         assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
     }
 }
@@ -104,7 +107,10 @@ fn both_directions_under_overload_lose_nothing_unnoticed() {
         assert_eq!(conservation.verification.wrong_frames.len(), 0);
     }
     for trial in &outcome.trials {
-        assert!(trial.forwarded_frames > 0 && trial.offered_frames > trial.forwarded_frames);
+        assert!(
+            trial.tester.forwarded_frames > 0
+                && trial.tester.offered_frames > trial.tester.forwarded_frames
+        );
         assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
     }
 }
@@ -155,7 +161,7 @@ fn a_paced_dut_on_a_cpu_of_its_own_loses_nothing() {
     let conservation = &outcome.block.conservation[&AddressFamily::Inet];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
     for trial in &outcome.trials {
-        assert!(trial.forwarded_frames > 0, "{trial:?}");
+        assert!(trial.tester.forwarded_frames > 0, "{trial:?}");
         assert_eq!(evidence_against(trial), Vec::<&InvalidReason>::new());
     }
 }

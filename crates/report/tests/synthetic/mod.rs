@@ -9,7 +9,7 @@ use fwdlab_model::{
     AccountSource, AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design,
     DutReading, Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Order, Placement,
     Plan, PlannedBlock, PlannedSlice, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord,
-    SliceRecord, Tester, Traffic, TrialRecord, Variant, VariantName, Verification,
+    SliceRecord, Tester, TesterReading, Traffic, TrialRecord, Variant, VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
@@ -315,9 +315,11 @@ impl Synthetic {
                     family,
                     start: minute(block),
                     measured_s: 0.1 * f64::from(self.rounds),
-                    offered_frames: forwarded_frames,
-                    forwarded_frames,
-                    not_transmitted_frames: 0,
+                    tester: TesterReading {
+                        offered_frames: forwarded_frames,
+                        forwarded_frames,
+                        ..TesterReading::default()
+                    },
                     dut: DutReading::default(),
                     kernel_drop_reasons: BTreeMap::new(),
                     undisturbed_s: 0.1 * f64::from(self.rounds),
