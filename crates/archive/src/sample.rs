@@ -159,10 +159,6 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
             (0_u32..)
                 .zip(row)
                 .map(move |(position, slice)| SliceRecord {
-                    family: order.family,
-                    round,
-                    position,
-                    variant: slice.variant.clone(),
                     start_s: f64::from(round * 3 + position) * 0.15,
                     time_s: 0.1,
                     offered_frames: 130_001,
@@ -171,7 +167,6 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
                     undisturbed_frames: 108_000,
                     dropped_frames: 10_001 - u64::from(block),
                     calibration_ns: 100_000,
-                    steal_s: 0.0,
                     switch_s: 0.003,
                     contention: Some(Contention {
                         competing_s: 0.0005,
@@ -183,6 +178,7 @@ pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid
                         intended_pps: None,
                         taken_frames: 130_001,
                     }),
+                    ..SliceRecord::at(order.family, round, position, slice.variant.clone())
                 })
         })
         .collect();

@@ -180,22 +180,10 @@ mod tests {
 
     fn slice(variant: &str, round: u32) -> SliceRecord {
         SliceRecord {
-            family: FAMILY,
-            round,
-            position: 0,
-            variant: VariantName::from_label(variant),
-            start_s: 0.0,
             time_s: 0.1,
-            offered_frames: 0,
-            forwarded_frames: 0,
             undisturbed_s: 0.1,
-            undisturbed_frames: 0,
-            dropped_frames: 0,
             calibration_ns: 700,
-            steal_s: 0.0,
-            switch_s: 0.0,
-            contention: None,
-            load: None,
+            ..SliceRecord::at(FAMILY, round, 0, VariantName::from_label(variant))
         }
     }
 

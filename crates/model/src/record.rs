@@ -481,6 +481,29 @@ pub const UNDISTURBED_RATIO_MIN: f64 = 0.05;
 pub const ALONE_RATIO_MIN: f64 = 0.25;
 
 impl SliceRecord {
+    /// A slice at its place, from 1 and from 0, of which nothing is known.
+    #[must_use]
+    pub fn at(family: AddressFamily, round: u32, position: u32, variant: VariantName) -> Self {
+        Self {
+            family,
+            round,
+            position,
+            variant,
+            start_s: 0.0,
+            time_s: 0.0,
+            offered_frames: 0,
+            forwarded_frames: 0,
+            undisturbed_s: 0.0,
+            undisturbed_frames: 0,
+            dropped_frames: 0,
+            calibration_ns: 0,
+            steal_s: 0.0,
+            switch_s: 0.0,
+            contention: None,
+            load: None,
+        }
+    }
+
     /// Frames forwarded, and seconds that it took, on which its forwarding rate rests; 0 of both where
     /// that is to be time of a kind of which there was none.
     #[must_use]

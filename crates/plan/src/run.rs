@@ -437,24 +437,8 @@ mod tests {
     }
 
     fn measured(family: AddressFamily, next: &NextSlice) -> SliceRecord {
-        SliceRecord {
-            family,
-            round: next.round,
-            position: next.position,
-            variant: next.slice.variant.clone(),
-            start_s: 0.0,
-            time_s: 0.1,
-            offered_frames: 1,
-            forwarded_frames: 1,
-            undisturbed_s: 0.1,
-            undisturbed_frames: 1,
-            dropped_frames: 0,
-            calibration_ns: 1,
-            steal_s: 0.0,
-            switch_s: 0.0,
-            contention: None,
-            load: None,
-        }
+        let variant = next.slice.variant.clone();
+        SliceRecord::at(family, next.round, next.position, variant)
     }
 
     #[test]

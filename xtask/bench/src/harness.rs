@@ -222,22 +222,9 @@ mod tests {
     #[test]
     fn a_gap_is_all_that_lies_between_two_slices() {
         let slice = |start_s| SliceRecord {
-            family: AddressFamily::Inet,
-            round: 1,
-            position: 0,
-            variant: VariantName::from_label("a"),
             start_s,
             time_s: 0.1,
-            offered_frames: 0,
-            forwarded_frames: 0,
-            undisturbed_s: 0.1,
-            undisturbed_frames: 0,
-            dropped_frames: 0,
-            calibration_ns: 0,
-            steal_s: 0.0,
-            switch_s: 0.01,
-            contention: None,
-            load: None,
+            ..SliceRecord::at(AddressFamily::Inet, 1, 0, VariantName::from_label("a"))
         };
         let gaps = gaps_ms(&[slice(1.0), slice(1.165), slice(1.335)]);
         assert_eq!(gaps.len(), 2);

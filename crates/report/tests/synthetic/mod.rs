@@ -276,23 +276,17 @@ impl Synthetic {
                     let frames = whole(rate * 0.1);
                     rates.push(frames as f64 / 0.1);
                     forwarded_frames += frames;
+                    let position = places[round as usize - 1][index];
                     slices.push(SliceRecord {
-                        family,
-                        round,
-                        position: places[round as usize - 1][index],
-                        variant: variant.name.clone(),
                         start_s: f64::from(round) * 0.75,
                         time_s: 0.1,
                         offered_frames: frames,
                         forwarded_frames: frames,
                         undisturbed_s: 0.1,
                         undisturbed_frames: frames,
-                        dropped_frames: 0,
                         calibration_ns: 700,
-                        steal_s: 0.0,
                         switch_s: 0.004,
-                        contention: None,
-                        load: None,
+                        ..SliceRecord::at(family, round, position, variant.name.clone())
                     });
                 }
                 rates.sort_by(f64::total_cmp);
