@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fwdlab_model::{AddressFamily, Plan, PlannedBlock, SliceRecord, TrialRecord, VariantName};
+use fwdlab_model::{AddressFamily, Plan, PlannedBlock, TrialRecord, VariantName};
 
 /// The block of that number.
 pub(crate) fn planned(plan: &Plan, number: u32) -> Result<&PlannedBlock, String> {
@@ -38,45 +38,6 @@ pub(crate) fn check_trials(planned: &PlannedBlock, trials: &[TrialRecord]) -> Re
     }
 }
 
-/// Every slice stands at its place of the plan, once; in a `valid` attempt none is missing.
-pub(crate) fn check_slices(
-    planned: &PlannedBlock,
-    slices: &[SliceRecord],
-    valid: bool,
-) -> Result<(), String> {
-    let mut seen = BTreeSet::new();
-    for slice in slices {
-        let place = (slice.family, slice.round, slice.position);
-        let asked = planned
-            .families
-            .iter()
-            .find(|order| order.family == slice.family)
-            .and_then(|order| order.rounds.get((slice.round as usize).checked_sub(1)?))
-            .and_then(|round| round.get(slice.position as usize));
-        let text = || format!("{} round {} position {}", place.0, place.1, place.2);
-        if asked.map(|asked| &asked.variant) != Some(&slice.variant) {
-            return Err(format!(
-                "{} at {} is not in the plan",
-                slice.variant,
-                text()
-            ));
-        }
-        if !seen.insert(place) {
-            return Err(format!("{} has two slices", text()));
-        }
-    }
-    let asked: usize = planned
-        .families
-        .iter()
-        .flat_map(|order| &order.rounds)
-        .map(Vec::len)
-        .sum();
-    if valid && seen.len() != asked {
-        return Err(format!("{} of {asked} slices are there", seen.len()));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,8 +51,8 @@ mod tests {
 
         let outcome = sample::outcome(&plan, 2, 1, 1, true);
         check_trials(block, &outcome.trials).unwrap();
-        check_slices(block, &outcome.slices, true).unwrap();
-        check_slices(block, &outcome.slices[1..], false).unwrap();
+        block.check_slices(&outcome.slices, true).unwrap();
+        block.check_slices(&outcome.slices[1..], false).unwrap();
 
         for (change, what) in [
             (0, "has no trial"),
@@ -120,7 +81,7 @@ mod tests {
                 2 => slices[0].round = 0,
                 _ => slices[0].position = u32::MAX,
             }
-            let error = check_slices(block, &slices, true).unwrap_err();
+            let error = block.check_slices(&slices, true).unwrap_err();
             assert!(error.contains(what), "{error}");
         }
     }

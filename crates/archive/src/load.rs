@@ -287,7 +287,8 @@ fn read_attempts(
 
         let slices_path = layout::slices(dir, block.block, block.attempt);
         let slices = parse_slices(&slices_path, &read_text(dir, &slices_path)?)?;
-        fit::check_slices(planned, &slices, fate != Fate::Invalid)
+        planned
+            .check_slices(&slices, fate != Fate::Invalid)
             .map_err(|what| ArchiveError::damaged(Place::file(&slices_path), what))?;
         attempts.push(Attempt {
             record: block.clone(),

@@ -424,7 +424,7 @@ impl Results {
         let planned = fit::planned(&self.loaded.plan, block.block)?;
         fit::check_trials(planned, trials)?;
         let valid = trials.iter().all(|trial| trial.invalid.is_empty());
-        fit::check_slices(planned, slices, valid)?;
+        planned.check_slices(slices, valid)?;
         if let Some(stranger) = trials.iter().find(|trial| !trial.belongs_to(block)) {
             return Err(format!(
                 "a trial of session {}, block {}, attempt {} is among its trials",

@@ -1,6 +1,11 @@
 //! The plan of a run: every block with the order of its slices.
 
-use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, IntoDeserializer as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::load::Load;
 use crate::record::SliceRecord;
@@ -42,8 +47,8 @@ impl FamilyOrder {
 }
 
 /// A variant, and the traffic under which it is measured.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(into = "WrittenSlice", from = "WrittenSlice")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "WrittenSlice")]
 pub struct PlannedSlice {
     /// The variant.
     pub variant: VariantName,
@@ -97,26 +102,62 @@ impl SliceSource for PlannedBlock {
 }
 
 impl PlannedBlock {
-    /// The slice of a family after another one, or its first; none behind its last.
+    /// The slice of a family after another one, or its first; none after its last.
     #[must_use]
     pub fn slice_after(
         &self,
         family: AddressFamily,
         last: Option<&SliceRecord>,
     ) -> Option<NextSlice> {
-        let order = self.families.iter().find(|of| of.family == family)?;
-        let mut places = (1..).zip(&order.rounds).flat_map(|(round, row)| {
-            let slices = (0..).zip(row);
-            slices.map(move |(position, slice)| NextSlice {
+        let (round, position) =
+            last.map_or((1, 0), |last| (last.round, last.position.saturating_add(1)));
+        let places = [(round, position), (round.saturating_add(1), 0)];
+        places.into_iter().find_map(|(round, position)| {
+            let slice = self.slice_at(family, round, position)?.clone();
+            Some(NextSlice {
                 round,
                 position,
-                slice: slice.clone(),
+                slice,
             })
-        });
-        match last {
-            None => places.next(),
-            Some(last) => places.find(|of| (of.round, of.position) > (last.round, last.position)),
+        })
+    }
+
+    /// The slice of a family at a place, as [`NextSlice`] has it.
+    fn slice_at(&self, family: AddressFamily, round: u32, position: u32) -> Option<&PlannedSlice> {
+        let order = self.families.iter().find(|of| of.family == family)?;
+        let row = order.rounds.get((round as usize).checked_sub(1)?)?;
+        row.get(position as usize)
+    }
+
+    /// The one rule by which slices are those that the plan asked for: every slice is at its place of the plan, once, and
+    /// where they are `all` slices of an attempt, none is missing.
+    ///
+    /// # Errors
+    /// What does not fit, in words.
+    pub fn check_slices(&self, slices: &[SliceRecord], all: bool) -> Result<(), String> {
+        let mut seen = BTreeSet::new();
+        for slice in slices {
+            let place = (slice.family, slice.round, slice.position);
+            let (family, round, position) = place;
+            let asked = self.slice_at(family, round, position);
+            if asked.is_none_or(|asked| asked.variant != slice.variant) {
+                let variant = &slice.variant;
+                return Err(format!(
+                    "{variant} at {family} round {round} position {position} is not in the plan"
+                ));
+            }
+            if !seen.insert(place) {
+                return Err(format!(
+                    "{family} round {round} position {position} has two slices"
+                ));
+            }
         }
+        let rounds = self.families.iter().flat_map(|order| &order.rounds);
+        let asked: usize = rounds.map(Vec::len).sum();
+        if all && seen.len() != asked {
+            return Err(format!("{} of {asked} slices are there", seen.len()));
+        }
+        Ok(())
     }
 }
 
@@ -130,49 +171,64 @@ pub struct SliceTraffic {
 }
 
 /// A slice in files: the variant's name where there is no more to say.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 #[serde(untagged)]
 enum WrittenSlice {
     Variant(VariantName),
-    WithTraffic {
-        variant: VariantName,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        traffic: Option<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        load: Option<Load>,
-    },
+    WithTraffic(SliceTable),
+}
+
+/// A slice in files, with its traffic.
+#[derive(Serialize, Deserialize)]
+struct SliceTable {
+    variant: VariantName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    traffic: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    load: Option<Load>,
 }
 
 impl From<PlannedSlice> for WrittenSlice {
-    fn from(slice: PlannedSlice) -> Self {
-        let PlannedSlice { variant, traffic } = slice;
-        match traffic {
-            SliceTraffic {
-                name: None,
-                load: None,
-            } => Self::Variant(variant),
-            SliceTraffic { name, load } => Self::WithTraffic {
-                variant,
-                traffic: name,
-                load,
-            },
+    fn from(PlannedSlice { variant, traffic }: PlannedSlice) -> Self {
+        if traffic == SliceTraffic::default() {
+            return Self::Variant(variant);
         }
+        Self::WithTraffic(SliceTable {
+            variant,
+            traffic: traffic.name,
+            load: traffic.load,
+        })
     }
 }
 
-impl From<WrittenSlice> for PlannedSlice {
-    fn from(written: WrittenSlice) -> Self {
-        match written {
-            WrittenSlice::Variant(variant) => variant.into(),
-            WrittenSlice::WithTraffic {
-                variant,
-                traffic: name,
-                load,
-            } => Self {
-                variant,
-                traffic: SliceTraffic { name, load },
-            },
-        }
+impl<'de> Deserialize<'de> for PlannedSlice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SliceVisitor)
+    }
+}
+
+/// Reads both forms of a slice, so that an error says what is wrong with the one that is there.
+struct SliceVisitor;
+
+impl<'de> Visitor<'de> for SliceVisitor {
+    type Value = PlannedSlice;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a variant, or an object with a variant and its traffic")
+    }
+
+    fn visit_str<E: de::Error>(self, name: &str) -> Result<PlannedSlice, E> {
+        VariantName::deserialize(name.into_deserializer()).map(PlannedSlice::from)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PlannedSlice, A::Error> {
+        let SliceTable {
+            variant,
+            traffic: name,
+            load,
+        } = SliceTable::deserialize(MapAccessDeserializer::new(map))?;
+        let traffic = SliceTraffic { name, load };
+        Ok(PlannedSlice { variant, traffic })
     }
 }
 
@@ -202,6 +258,22 @@ mod tests {
                 serde_json::from_str::<PlannedSlice>(written).unwrap(),
                 slice
             );
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_is_wrong_with_a_slice() {
+        for (written, what) in [
+            ("7", "the name of a variant, or an object"),
+            (r#""../x""#, "../x"),
+            (r#"{"traffic":"imix"}"#, "missing field `variant`"),
+            (
+                r#"{"variant":"none","load":{"regime":"paced","intended_load_pps":null}}"#,
+                "a paced load without intended_load_pps",
+            ),
+        ] {
+            let error = serde_json::from_str::<PlannedSlice>(written).unwrap_err();
+            assert!(error.to_string().contains(what), "{error}");
         }
     }
 }
