@@ -42,5 +42,5 @@ pub use lock::holder;
 pub use observations::{Column, ObservationsError, parse_observations};
 pub use pps::format_observation;
 pub use results::{Choice, NewRun, Results, write_derived, write_readme};
-pub use slices::{SLICES_HEADER, format_slices, parse_slices};
+pub use slices::{format_slices, parse_slices};
 pub use stamp::Stamp;

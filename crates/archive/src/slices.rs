@@ -1,238 +1,227 @@
 //! `blocks/<n>.csv`: one row a slice.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
-use fwdlab_model::{AddressFamily, Contention, LoadRegime, SliceLoad, SliceRecord, VariantName};
+use fwdlab_model::{Contention, SliceLoad, SliceRecord};
 use serde::Deserialize;
 use serde::de::IntoDeserializer as _;
 use serde::de::value::{Error as WordError, StrDeserializer};
 
 use crate::error::{ArchiveError, Place};
 
-/// The first row of a slices file: the names of its columns.
-pub const SLICES_HEADER: &str = "family,round,position,variant,start_s,time_s,offered_frames,\
-forwarded_frames,undisturbed_s,undisturbed_frames,dropped_frames,calibration_ns,steal_s,switch_s,competing_s,\
-alone_s,alone_frames,regime,intended_load_pps,taken_frames";
+/// A column: its name, and what its cell says of a slice.
+type Column = (&'static str, fn(&SliceRecord) -> String);
 
-/// The columns that schema 1 lacks, with the comma before them.
-const LOAD: &str = ",regime,intended_load_pps,taken_frames";
+/// The columns as they are written. No cell needs quoting: names are of letters, digits, `.`, `_` and `-`. Numbers are as
+/// short as they can be while reading back as the same number.
+const COLUMNS: [Column; 20] = [
+    ("family", |slice| slice.family.to_string()),
+    ("round", |slice| slice.round.to_string()),
+    ("position", |slice| slice.position.to_string()),
+    ("variant", |slice| slice.variant.to_string()),
+    ("start_s", |slice| slice.start_s.to_string()),
+    ("time_s", |slice| slice.time_s.to_string()),
+    ("offered_frames", |slice| slice.offered_frames.to_string()),
+    ("forwarded_frames", |slice| {
+        slice.forwarded_frames.to_string()
+    }),
+    ("undisturbed_s", |slice| slice.undisturbed_s.to_string()),
+    ("undisturbed_frames", |slice| {
+        slice.undisturbed_frames.to_string()
+    }),
+    ("dropped_frames", |slice| slice.dropped_frames.to_string()),
+    ("calibration_ns", |slice| slice.calibration_ns.to_string()),
+    ("steal_s", |slice| slice.steal_s.to_string()),
+    ("switch_s", |slice| slice.switch_s.to_string()),
+    ("competing_s", |slice| {
+        known(slice.contention.map(|of| of.competing_s))
+    }),
+    ("alone_s", |slice| {
+        known(slice.contention.map(|of| of.alone_s))
+    }),
+    ("alone_frames", |slice| {
+        known(slice.contention.map(|of| of.alone_frames))
+    }),
+    ("regime", |slice| known(slice.load.map(|of| of.regime))),
+    ("intended_load_pps", |slice| {
+        known(slice.load.and_then(|of| of.intended_pps))
+    }),
+    ("taken_frames", |slice| {
+        known(slice.load.map(|of| of.taken_frames))
+    }),
+];
 
-/// Columns that are missing as well in directories written before competitors were recorded.
-const CONTENTION: &str = ",competing_s,alone_s,alone_frames";
+/// So many of the first columns are in every file; a file may lack the others, and have more that a later version knows.
+const COLUMNS_MIN: usize = 14;
 
 /// More than any cell has.
 const CELL_BYTES_MAX: usize = 1000;
 
+/// A cell that is empty where nobody could tell.
+fn known(value: Option<impl ToString>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
 /// Slices as the text of their file.
-///
-/// No cell needs quoting: names are of letters, digits, `.`, `_` and `-`. Numbers are as short as
-/// they can be while reading back as the same number.
 #[must_use]
 pub fn format_slices(slices: &[SliceRecord]) -> String {
-    let mut text = format!("{SLICES_HEADER}\n");
+    let mut text = COLUMNS.map(|(name, _)| name).join(",") + "\n";
     for slice in slices {
-        writeln!(
-            text,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            slice.family,
-            slice.round,
-            slice.position,
-            slice.variant,
-            slice.start_s,
-            slice.time_s,
-            slice.offered_frames,
-            slice.forwarded_frames,
-            slice.undisturbed_s,
-            slice.undisturbed_frames,
-            slice.dropped_frames,
-            slice.calibration_ns,
-            slice.steal_s,
-            slice.switch_s,
-            format_contention(slice.contention),
-            format_load(slice.load)
-        )
-        .expect("writing to memory does not fail");
+        text += &COLUMNS.map(|(_, cell)| cell(slice)).join(",");
+        text.push('\n');
     }
     text
 }
 
-/// Three cells, all empty where nobody could tell.
-fn format_contention(contention: Option<Contention>) -> String {
-    contention.map_or_else(
-        || ",,".to_owned(),
-        |of| format!("{},{},{}", of.competing_s, of.alone_s, of.alone_frames),
-    )
-}
-
-/// Three cells, all empty where the record does not say.
-fn format_load(load: Option<SliceLoad>) -> String {
-    load.map_or_else(
-        || ",,".to_owned(),
-        |of| {
-            let intended = of.intended_pps.map(|pps| pps.to_string());
-            format!(
-                "{},{},{}",
-                of.regime,
-                intended.unwrap_or_default(),
-                of.taken_frames
-            )
-        },
-    )
-}
-
-/// The slices of a file's text; `path` is for the errors.
+/// The slices of a file's text, by the names of its columns; `path` is for the errors.
 ///
 /// # Errors
 /// [`ArchiveError::Damaged`] with the line.
 pub fn parse_slices(path: &Path, text: &str) -> Result<Vec<SliceRecord>, ArchiveError> {
+    let damaged = |line, what| ArchiveError::damaged(Place::line(path, line), what);
     let mut lines = text.lines();
-    let header = lines.next().unwrap_or_default();
-    let without_load = SLICES_HEADER.strip_suffix(LOAD);
-    let headers = [
-        Some(SLICES_HEADER),
-        without_load,
-        without_load.and_then(|header| header.strip_suffix(CONTENTION)),
-    ];
-    let Some(header) = headers.into_iter().flatten().find(|known| *known == header) else {
-        return Err(ArchiveError::damaged(
-            Place::line(path, 1),
-            format!("the columns are not {SLICES_HEADER:?}"),
-        ));
-    };
-    lines
-        .enumerate()
-        .map(|(index, line)| {
-            parse_row(header, line)
-                .map_err(|what| ArchiveError::damaged(Place::line(path, index + 2), what))
-        })
+    let columns = places(lines.next().unwrap_or_default()).map_err(|what| damaged(1, what))?;
+    let rows = lines.zip(2..);
+    rows.map(|(row, line)| parse_row(&columns, row).map_err(|what| damaged(line, what)))
         .collect()
 }
 
-/// A row below a header, which is known.
-fn parse_row(header: &'static str, row: &str) -> Result<SliceRecord, String> {
-    let mut cells = Cells {
-        names: header.split(','),
-        cells: row.split(','),
+/// Where each column is, by its name.
+fn places(header: &str) -> Result<BTreeMap<&str, usize>, String> {
+    let mut columns = BTreeMap::new();
+    for (place, name) in header.split(',').enumerate() {
+        if columns.insert(name, place).is_some() {
+            return Err("two columns have the same name".to_owned());
+        }
+    }
+    match COLUMNS[..COLUMNS_MIN]
+        .iter()
+        .find(|(name, _)| !columns.contains_key(name))
+    {
+        Some((name, _)) => Err(format!("column {name} is missing")),
+        None => Ok(columns),
+    }
+}
+
+fn parse_row(columns: &BTreeMap<&str, usize>, row: &str) -> Result<SliceRecord, String> {
+    let cells: Vec<&str> = row.split(',').collect();
+    let row = Row {
+        columns,
+        cells: &cells,
     };
     let slice = SliceRecord {
-        family: cells.word::<AddressFamily>()?,
-        round: cells.number()?,
-        position: cells.number()?,
-        variant: cells.word::<VariantName>()?,
-        start_s: cells.seconds()?,
-        time_s: cells.seconds()?,
-        offered_frames: cells.number()?,
-        forwarded_frames: cells.number()?,
-        undisturbed_s: cells.seconds()?,
-        undisturbed_frames: cells.number()?,
-        dropped_frames: cells.number()?,
-        calibration_ns: cells.number()?,
-        steal_s: cells.seconds()?,
-        switch_s: cells.seconds()?,
-        contention: cells.contention()?,
-        load: cells.load()?,
+        family: row.word("family")?,
+        round: row.number("round")?,
+        position: row.number("position")?,
+        variant: row.word("variant")?,
+        start_s: row.real("start_s", "seconds")?,
+        time_s: row.real("time_s", "seconds")?,
+        offered_frames: row.number("offered_frames")?,
+        forwarded_frames: row.number("forwarded_frames")?,
+        undisturbed_s: row.real("undisturbed_s", "seconds")?,
+        undisturbed_frames: row.number("undisturbed_frames")?,
+        dropped_frames: row.number("dropped_frames")?,
+        calibration_ns: row.number("calibration_ns")?,
+        steal_s: row.real("steal_s", "seconds")?,
+        switch_s: row.real("switch_s", "seconds")?,
+        contention: row.any(&["competing_s", "alone_s", "alone_frames"], || {
+            Ok(Contention {
+                competing_s: row.real("competing_s", "seconds")?,
+                alone_s: row.real("alone_s", "seconds")?,
+                alone_frames: row.number("alone_frames")?,
+            })
+        })?,
+        load: row.any(&["regime", "intended_load_pps", "taken_frames"], || {
+            Ok(SliceLoad {
+                regime: row.word("regime")?,
+                intended_pps: row.any(&["intended_load_pps"], || {
+                    row.real("intended_load_pps", "frames per second")
+                })?,
+                taken_frames: row.number("taken_frames")?,
+            })
+        })?,
     };
-    match cells.cells.next() {
+    match cells.get(columns.len()) {
         Some(cell) if cell.len() > CELL_BYTES_MAX => Err("a cell too many".to_owned()),
         Some(cell) => Err(format!("a cell too many ({cell:?})")),
         None => Ok(slice),
     }
 }
 
-/// The cells of a row, each with the name of its column.
-struct Cells<'a> {
-    names: std::str::Split<'static, char>,
-    cells: std::str::Split<'a, char>,
+/// The cells of a row, and where each column is.
+struct Row<'a> {
+    columns: &'a BTreeMap<&'a str, usize>,
+    cells: &'a [&'a str],
 }
 
-impl<'a> Cells<'a> {
-    fn next(&mut self) -> Result<(&'static str, &'a str), String> {
-        let name = self.names.next().unwrap_or_default();
-        match self.cells.next() {
+impl<'a> Row<'a> {
+    /// The cell of a column; empty where the file does not have the column.
+    fn cell(&self, name: &str) -> Result<&'a str, String> {
+        let Some(&place) = self.columns.get(name) else {
+            return Ok("");
+        };
+        match self.cells.get(place) {
             // No number, and no word of ours, is as long; messages show what is wrong.
             Some(cell) if cell.len() > CELL_BYTES_MAX => {
                 Err(format!("{name}: a cell of {} bytes", cell.len()))
             }
-            Some(cell) => Ok((name, cell)),
+            Some(cell) => Ok(cell),
             None => Err(format!("{name}: there is no such cell")),
         }
     }
 
-    fn number<T: FromStr>(&mut self) -> Result<T, String> {
-        let (name, cell) = self.next()?;
+    /// What is read of the cells of these columns; none where all of them are empty.
+    fn any<T>(
+        &self,
+        names: &[&str],
+        read: impl FnOnce() -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
+        let cells = names.iter().map(|name| self.cell(name));
+        let cells = cells.collect::<Result<Vec<_>, _>>()?;
+        let says = cells.iter().any(|cell| !cell.is_empty());
+        says.then(read).transpose()
+    }
+
+    fn number<T: FromStr>(&self, name: &str) -> Result<T, String> {
+        let cell = self.cell(name)?;
         cell.parse()
             .map_err(|_| format!("{name}: not a number of its kind ({cell:?})"))
     }
 
-    /// Whether the next three cells are empty, which are then passed over, or the header does not have them.
-    fn are_left_out(&mut self) -> bool {
-        if self.names.clone().next().is_none() {
-            return true;
-        }
-        let are_empty = self.cells.clone().take(3).eq(["", "", ""]);
-        if are_empty {
-            self.names.by_ref().take(3).for_each(drop);
-            self.cells.by_ref().take(3).for_each(drop);
-        }
-        are_empty
-    }
-
-    fn load(&mut self) -> Result<Option<SliceLoad>, String> {
-        if self.are_left_out() {
-            return Ok(None);
-        }
-        Ok(Some(SliceLoad {
-            regime: self.word::<LoadRegime>()?,
-            intended_pps: self.intended_pps()?,
-            taken_frames: self.number()?,
-        }))
-    }
-
-    fn intended_pps(&mut self) -> Result<Option<f64>, String> {
-        let (name, cell) = self.next()?;
-        match cell.parse::<f64>() {
-            _ if cell.is_empty() => Ok(None),
-            Ok(number) if number.is_finite() => Ok(Some(number)),
-            _ => Err(format!(
-                "{name}: not a number of frames per second ({cell:?})"
-            )),
-        }
-    }
-
-    fn contention(&mut self) -> Result<Option<Contention>, String> {
-        if self.are_left_out() {
-            return Ok(None);
-        }
-        Ok(Some(Contention {
-            competing_s: self.seconds()?,
-            alone_s: self.seconds()?,
-            alone_frames: self.number()?,
-        }))
-    }
-
-    fn seconds(&mut self) -> Result<f64, String> {
-        let (name, cell) = self.next()?;
+    /// A number of a unit.
+    fn real(&self, name: &str, unit: &str) -> Result<f64, String> {
+        let cell = self.cell(name)?;
         match cell.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(number),
-            _ => Err(format!("{name}: not a number of seconds ({cell:?})")),
+            _ => Err(format!("{name}: not a number of {unit} ({cell:?})")),
         }
     }
 
     /// A cell that is a word of the model, which says how it is read.
-    fn word<T: Deserialize<'a>>(&mut self) -> Result<T, String> {
-        let (name, cell) = self.next()?;
-        let word: StrDeserializer<'a, WordError> = cell.into_deserializer();
+    fn word<T: Deserialize<'a>>(&self, name: &str) -> Result<T, String> {
+        let word: StrDeserializer<'a, WordError> = self.cell(name)?.into_deserializer();
         T::deserialize(word).map_err(|error| format!("{name}: {error}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use fwdlab_model::{AddressFamily, LoadRegime, VariantName};
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The columns that schema 1 lacks.
+    const LOAD: &str = ",regime,intended_load_pps,taken_frames";
+
+    /// Columns that are missing as well in directories written before competitors were recorded.
+    const CONTENTION: &str = ",competing_s,alone_s,alone_frames";
+
+    fn header() -> String {
+        format_slices(&[]).trim_end().to_owned()
+    }
 
     fn slice() -> impl Strategy<Value = SliceRecord> {
         let finite = || any::<f64>().prop_filter("finite", |number| number.is_finite());
@@ -327,7 +316,7 @@ mod tests {
                 "taken_frames: not a number",
             ),
         ] {
-            let text = format!("{SLICES_HEADER}\n{good}\n{row}\n");
+            let text = format!("{}\n{good}\n{row}\n", header());
             let error = parse_slices(Path::new("blocks/3.csv"), &text).unwrap_err();
             let message = error.to_string();
             assert!(message.starts_with("blocks/3.csv:3: "), "{message}");
@@ -335,7 +324,8 @@ mod tests {
         }
         assert!(parse_slices(Path::new("x"), "").is_err());
         // Directories of schema 1, and from before somebody looked at competitors.
-        let (mut header, mut row) = (SLICES_HEADER, good);
+        let all = header();
+        let (mut header, mut row) = (all.as_str(), good);
         for lacking in [LOAD, CONTENTION] {
             header = header.strip_suffix(lacking).unwrap();
             row = row.strip_suffix(",,,").unwrap();
@@ -344,7 +334,34 @@ mod tests {
             let error = parse_slices(Path::new("x"), &format!("{header}\n{good}\n")).unwrap_err();
             assert!(error.to_string().contains("a cell too many"), "{error}");
         }
-        assert!(parse_slices(Path::new("x"), "family,round\n").is_err());
+        let error = parse_slices(Path::new("x"), "family,round\n").unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.starts_with("x:1: column position is missing"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn columns_are_known_by_their_names() {
+        let good = "inet,1,0,none,0.1,0.1,10,9,0.09,8,1,1000,0,0.01,,,,paced,1000,10";
+        let read = |header: &str, row: &str| {
+            parse_slices(Path::new("x"), &format!("{header}\n{row}\n"))
+                .map_err(|error| error.to_string())
+        };
+        let slices = read(&header(), good);
+        assert_eq!(slices.as_ref().unwrap()[0].load.unwrap().taken_frames, 10);
+        // Another order, and a column of a later version.
+        let later = format!("latency_ns,{}", header());
+        assert_eq!(read(&later, &format!("730,{good}")), slices);
+        let turned = |line: &str| line.rsplit(',').collect::<Vec<_>>().join(",");
+        assert_eq!(read(&turned(&header()), &turned(good)), slices);
+        let twice = format!("round,{}", header());
+        let error = read(&twice, good).unwrap_err();
+        assert!(
+            error.starts_with("x:1: two columns have the same name"),
+            "{error}"
+        );
     }
 
     proptest! {
@@ -357,7 +374,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text: String) {
             let _ = parse_slices(Path::new("x"), &text);
-            let _ = parse_slices(Path::new("x"), &format!("{SLICES_HEADER}\n{text}"));
+            let _ = parse_slices(Path::new("x"), &format!("{}\n{text}", header()));
         }
     }
 }
