@@ -313,11 +313,19 @@ impl BlockLog {
     }
 }
 
-/// Frames that were meant to be offered in a trial's slices; none where nobody asked for a number.
-fn intended_frames(slices: &[&SliceRecord]) -> Option<f64> {
-    let intended = slices.iter();
-    let intended = intended.map(|slice| Some(slice.load?.intended_pps? * slice.time_s));
-    intended.sum()
+/// The least part of an intended load that was offered, the slices under each load as one; none where nobody asked for a
+/// number. Judged together, a slow load that was held would hide a fast one that was not.
+fn offered_ratio(slices: &[&SliceRecord]) -> Option<f64> {
+    let mut loads: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
+    for slice in slices {
+        let intended_pps = slice.load?.intended_pps?;
+        let (offered_frames, intended_frames) = loads.entry(intended_pps.to_bits()).or_default();
+        *offered_frames += slice.offered_frames;
+        *intended_frames += intended_pps * slice.time_s;
+    }
+    let ratios = loads.into_values();
+    let ratios = ratios.map(|(offered_frames, intended)| as_f64(offered_frames) / intended);
+    ratios.reduce(f64::min)
 }
 
 /// For which part of a trial's slices the load had its CPUs to itself; none where nobody could tell.
@@ -437,7 +445,7 @@ fn trials(
                 (basis != RateBasis::Undisturbed)
                     .then(|| alone_ratio(&own))
                     .flatten(),
-                intended_frames(&own),
+                offered_ratio(&own),
                 asked,
             ));
             trials.push(trial);
@@ -471,4 +479,31 @@ fn at_work(cpus: &BTreeMap<u32, CpuTimes>) -> BTreeMap<u32, CpuTimes> {
 
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     fwdlab_stats::median(&values.collect::<Vec<_>>()).unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_that_was_held_does_not_hide_one_that_was_not() {
+        let slice = |intended_pps, offered_frames| SliceRecord {
+            time_s: 0.1,
+            offered_frames,
+            load: Some(SliceLoad {
+                regime: LoadRegime::Paced,
+                intended_pps,
+                taken_frames: offered_frames,
+            }),
+            ..SliceRecord::at(AddressFamily::Inet, 1, 0, VariantName::from_label("none"))
+        };
+        let ratio = |slices: &[SliceRecord]| offered_ratio(&slices.iter().collect::<Vec<_>>());
+        let fast = |offered| slice(Some(1e6), offered);
+        // Slices under one load make up for each other.
+        assert_eq!(ratio(&[fast(90_000), fast(110_000)]), Some(1.0));
+        let slow = slice(Some(1e4), 1000);
+        assert_eq!(ratio(&[fast(90_000), slow.clone(), slow]), Some(0.9));
+        assert_eq!(ratio(&[fast(90_000), slice(None, 1)]), None);
+        assert_eq!(ratio(&[]), None);
+    }
 }

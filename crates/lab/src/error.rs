@@ -3,7 +3,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use fwdlab_model::{AddressFamily, LoadRegime};
+use fwdlab_model::{AddressFamily, LoadRegime, VariantName};
 use fwdlab_sys::{NoUserNamespace, SysError};
 use fwdlab_traffic::TrafficError;
 
@@ -21,6 +21,15 @@ pub enum LabError {
         queues: u32,
         /// CPUs that this process may use.
         cpus: usize,
+    },
+
+    /// A slice of a variant that the lab does not have in this block.
+    #[error("the plan asks for variant {name}: {why}; make the plan anew")]
+    NoVariant {
+        /// Its name.
+        name: VariantName,
+        /// Why not.
+        why: String,
     },
 
     /// A slice under a traffic that the experiment does not have.

@@ -4,7 +4,8 @@
 use std::time::Instant;
 
 use fwdlab_model::{
-    AddressFamily, Load, LoadRegime, ProfileEvery, Resolved, SliceRecord, SliceSource, SliceTraffic,
+    FamilyOrder, Load, LoadRegime, PlannedBlock, PlannedSlice, ProfileEvery, Resolved, SliceRecord,
+    SliceSource, Variant,
 };
 use fwdlab_sys::Interrupts;
 
@@ -47,15 +48,40 @@ pub(crate) trait UnderLoad {
 
 /// What a block is measured by, beside its lab.
 pub(crate) struct Sequence<'a> {
-    pub(crate) resolved: &'a Resolved,
-    /// The load regime of the block.
-    pub(crate) regime: LoadRegime,
-    pub(crate) interrupts: Interrupts,
-    pub(crate) slices: &'a mut dyn SliceSource,
+    resolved: &'a Resolved,
+    regime: LoadRegime,
+    interrupts: Interrupts,
+    slices: &'a mut dyn SliceSource,
     pub(crate) on_event: &'a mut dyn FnMut(LabEvent<'_>),
 }
 
 impl<'a> Sequence<'a> {
+    /// Checks what a block's plan asks for, before anything is set up.
+    ///
+    /// # Errors
+    /// Those of a planned slice that the lab cannot have: `NoVariant`, `UnknownTraffic`, `OtherRegime`.
+    pub(crate) fn new(
+        resolved: &'a Resolved,
+        regime: LoadRegime,
+        interrupts: Interrupts,
+        planned: &PlannedBlock,
+        slices: &'a mut dyn SliceSource,
+        on_event: &'a mut dyn FnMut(LabEvent<'_>),
+    ) -> Result<Self, LabError> {
+        for order in &planned.families {
+            for slice in order.rounds.iter().flatten() {
+                asked(resolved, regime, order, slice)?;
+            }
+        }
+        Ok(Self {
+            resolved,
+            regime,
+            interrupts,
+            slices,
+            on_event,
+        })
+    }
+
     /// Measures the slices of a family to the last one, and takes the profiles that are asked for.
     ///
     /// Shape: for every variant that lost frames, the last of its slices that did.
@@ -65,22 +91,21 @@ impl<'a> Sequence<'a> {
     pub(crate) fn measure_family(
         &mut self,
         lab: &mut impl UnderLoad,
-        family: AddressFamily,
+        order: &FamilyOrder,
     ) -> Result<Vec<Asked<'a>>, LabError> {
+        let family = order.family;
         let mut measured = Vec::new();
         let mut lossy = Vec::new();
         let mut last: Option<SliceRecord> = None;
         while let Some(next) = self.slices.next_slice(family, last.as_ref()) {
             stop_if_asked(self.interrupts)?;
+            let (variant, load) = asked(self.resolved, self.regime, order, &next.slice)?;
             let slice = Asked {
                 family,
                 round: next.round,
                 position: next.position,
-                variant: self
-                    .resolved
-                    .variant(&next.slice.variant)
-                    .expect("plans are made of the experiment's variants"),
-                load: load_of(self.resolved, self.regime, &next.slice.traffic)?,
+                variant,
+                load,
                 begin: Instant::now(),
             };
             let running = lab.begin(&slice, self.on_event)?;
@@ -139,25 +164,237 @@ pub(crate) fn stop_if_asked(interrupts: Interrupts) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The load of a slice in a block of a load regime.
+/// The variant and the load of a slice in a block of a load regime. The variant is among those that are proved with probe
+/// frames; the experiment's own load is always accepted, also where the lab offers another regime instead.
 ///
 /// # Errors
-/// `UnknownTraffic`; `OtherRegime` where the block is not of the slice's regime. The experiment's own load is always
-/// accepted, also where the lab offers another regime instead.
-fn load_of(
-    resolved: &Resolved,
+/// `NoVariant`, `UnknownTraffic`; `OtherRegime` where the block is not of the slice's regime.
+fn asked<'a>(
+    resolved: &'a Resolved,
     regime: LoadRegime,
-    traffic: &SliceTraffic,
-) -> Result<Load, LabError> {
-    let load = resolved.load_of(traffic);
+    order: &FamilyOrder,
+    slice: &PlannedSlice,
+) -> Result<(&'a Variant, Load), LabError> {
+    let no_variant = |why: &str| LabError::NoVariant {
+        name: slice.variant.clone(),
+        why: why.to_owned(),
+    };
+    let variant = resolved.variant(&slice.variant);
+    let variant = variant.ok_or_else(|| no_variant("the experiment does not have it"))?;
+    if let Some(why) = &variant.unavailable {
+        return Err(no_variant(why));
+    }
+    if !order.variants().any(|name| *name == variant.name) {
+        let why = "it is not in the block's first round, whose variants are proved";
+        return Err(no_variant(why));
+    }
+    let load = resolved.load_of(&slice.traffic);
     let load = load.ok_or_else(|| LabError::UnknownTraffic {
-        name: traffic.name.clone().unwrap_or_default(),
+        name: slice.traffic.name.clone().unwrap_or_default(),
     })?;
     if load == resolved.traffic.load || load.regime() == regime {
-        return Ok(load);
+        return Ok((variant, load));
     }
     Err(LabError::OtherRegime {
         asked: load.regime(),
         regime,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fwdlab_model::{
+        AddressFamily, DutReading, Lab, NextSlice, PlannedBlock, SliceRecord, TesterReading,
+        VariantName,
+    };
+    use fwdlab_sys::BootTime;
+
+    use super::*;
+    use crate::doctor::control_experiment;
+    use crate::sample::Sample;
+
+    const FAMILY: AddressFamily = AddressFamily::Inet;
+
+    /// A DUT that drops a frame where more than 1 Mpps are offered.
+    struct Loads {
+        log: BlockLog,
+        begun: Vec<(String, Load)>,
+    }
+
+    impl UnderLoad for Loads {
+        type Running = ();
+
+        fn log(&mut self) -> &mut BlockLog {
+            &mut self.log
+        }
+
+        fn begin(
+            &mut self,
+            slice: &Asked<'_>,
+            _: &mut dyn FnMut(LabEvent<'_>),
+        ) -> Result<(), LabError> {
+            let name = slice.variant.name.to_string();
+            self.begun.push((name, slice.load));
+            Ok(())
+        }
+
+        fn measure(&mut self, (): &(), slice: &Asked<'_>) -> Result<MeasuredSlice, LabError> {
+            let sample = |frames| Sample {
+                at: BootTime::now(),
+                forwarded_frames: frames,
+                loop_ns: 1,
+                taken: Duration::ZERO,
+            };
+            let mut dut = DutReading::default();
+            if slice.load.intended_pps() > Some(1_000_000) {
+                dut.drops.insert("full ring".to_owned(), 1);
+            }
+            Ok(MeasuredSlice {
+                switch: Duration::ZERO,
+                samples: vec![sample(0), sample(9)],
+                tester: TesterReading::default(),
+                steal_s: 0.0,
+                intended_pps: None,
+                taken_frames: 0,
+                dut,
+                settings_moved: None,
+                takers: None,
+            })
+        }
+
+        fn profile(&mut self, (): &(), _: &Asked<'_>) -> Result<(), LabError> {
+            Ok(())
+        }
+
+        fn end(&mut self, (): ()) -> Result<(), LabError> {
+            Ok(())
+        }
+    }
+
+    /// Each slice of the block at half the load of the one before.
+    struct Halving(PlannedBlock);
+
+    impl SliceSource for Halving {
+        fn next_slice(
+            &mut self,
+            family: AddressFamily,
+            last: Option<&SliceRecord>,
+        ) -> Option<NextSlice> {
+            let mut next = self.0.slice_after(family, last)?;
+            let slices = 2 * (next.round - 1) + next.position;
+            let pps = 4_000_000 >> slices;
+            next.slice.traffic.load = Some(Load::Paced { pps });
+            Some(next)
+        }
+    }
+
+    fn experiment() -> Resolved {
+        control_experiment(
+            &Lab::netns("here"),
+            Load::Paced { pps: 4_000_000 },
+            1,
+            false,
+        )
+    }
+
+    /// Two rounds of all variants.
+    fn block(resolved: &Resolved) -> PlannedBlock {
+        let names = resolved.variants.iter().map(|of| of.name.clone().into());
+        let round: Vec<PlannedSlice> = names.collect();
+        PlannedBlock {
+            number: 1,
+            families: vec![FamilyOrder {
+                family: FAMILY,
+                rounds: vec![round.clone(), round],
+            }],
+        }
+    }
+
+    #[test]
+    fn every_slice_has_its_load_and_the_last_that_lost_frames_is_known() {
+        let resolved = experiment();
+        let planned = block(&resolved);
+        let mut slices = Halving(planned.clone());
+        let mut events = 0;
+        let mut count = |_: LabEvent<'_>| events += 1;
+        let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+        let regime = LoadRegime::Paced;
+        let mut sequence = Sequence::new(
+            &resolved,
+            regime,
+            interrupts,
+            &planned,
+            &mut slices,
+            &mut count,
+        )
+        .unwrap();
+        let mut lab = Loads {
+            log: BlockLog::new(&resolved, regime),
+            begun: Vec::new(),
+        };
+        let order = &planned.families[0];
+        let lossy = sequence.measure_family(&mut lab, order).unwrap();
+        let loads = lab.begun.iter().map(|(_, load)| load.intended_pps());
+        let expected = [4_000_000, 2_000_000, 1_000_000, 500_000].map(Some);
+        assert!(loads.eq(expected), "{:?}", lab.begun);
+        let lossy = lossy.iter().map(|of| (of.round, of.load.intended_pps()));
+        assert!(lossy.eq([(1, Some(4_000_000)), (1, Some(2_000_000))]));
+        assert_eq!(events, 4);
+    }
+
+    #[test]
+    fn a_slice_that_the_lab_cannot_have_is_refused_before_the_set_up() {
+        let mut resolved = experiment();
+        let planned = block(&resolved);
+        let refused = |resolved: &Resolved, change: fn(&mut PlannedSlice)| {
+            let mut planned = planned.clone();
+            change(&mut planned.families[0].rounds[1][0]);
+            let mut slices = planned.clone();
+            let interrupts = fwdlab_sys::watch_interrupts().unwrap();
+            let regime = LoadRegime::Paced;
+            let mut ignore = |_: LabEvent<'_>| ();
+            let sequence = Sequence::new(
+                resolved,
+                regime,
+                interrupts,
+                &planned,
+                &mut slices,
+                &mut ignore,
+            );
+            sequence.map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(refused(&resolved, |_| ()), Ok(()));
+        assert_eq!(
+            refused(&resolved, |of| of.variant = VariantName::from_label("x")),
+            Err(
+                "the plan asks for variant x: the experiment does not have it; make the plan anew"
+                    .to_owned()
+            )
+        );
+        let overload = refused(&resolved, |of| of.traffic.load = Some(Load::Overload));
+        assert!(
+            overload
+                .unwrap_err()
+                .contains("this block is measured paced")
+        );
+        let other = refused(&resolved, |of| of.traffic.name = Some("imix".to_owned()));
+        assert!(other.unwrap_err().contains("traffic \"imix\""));
+        let mut more = resolved.variants[0].clone();
+        more.name = VariantName::from_label("more");
+        resolved.variants.push(more);
+        let unproved = refused(&resolved, |of| of.variant = VariantName::from_label("more"));
+        assert!(
+            unproved
+                .unwrap_err()
+                .contains("not in the block's first round")
+        );
+        resolved.variants[0].unavailable = Some("no nftables".to_owned());
+        assert!(
+            refused(&resolved, |_| ())
+                .unwrap_err()
+                .contains("no nftables")
+        );
+    }
 }

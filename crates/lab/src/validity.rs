@@ -117,7 +117,7 @@ pub(crate) fn of_trial(
     usual_calibration_ns: f64,
     slice_s: f64,
     alone_ratio: Option<f64>,
-    intended_frames: Option<f64>,
+    offered_ratio: Option<f64>,
     asked: &AskedLoad,
 ) -> Vec<InvalidReason> {
     let mut reasons = Vec::new();
@@ -153,8 +153,7 @@ pub(crate) fn of_trial(
     if asked.regime == LoadRegime::Overload && trial.dut.dropped_frames() == 0 {
         reasons.push(InvalidReason::GeneratorLimited);
     }
-    if let Some(intended_frames) = intended_frames {
-        let ratio = as_f64(trial.tester.offered_frames) / intended_frames;
+    if let Some(ratio) = offered_ratio {
         let bound = match asked.regime {
             LoadRegime::Overload => OVERLOAD_RATIO_MIN,
             LoadRegime::Paced | LoadRegime::SelfClocked => LOAD_RATIO_MIN,
@@ -239,7 +238,7 @@ mod tests {
                 100.0,
                 1.0,
                 Some(ALONE_RATIO_MIN),
-                Some(100_000.0),
+                Some(1.0),
                 &paced()
             ),
             []
@@ -256,7 +255,6 @@ mod tests {
         let mut trial = trial();
         trial.steal_s = 0.5;
         trial.calibration_ns = 200.0;
-        trial.tester.offered_frames = 98_000;
         trial.competing_s = Some(0.3);
         trial.competitors = ["cargo", "rustc", "cargo"]
             .map(|name| Competitor {
@@ -265,8 +263,8 @@ mod tests {
                 time_s: 0.1,
             })
             .into();
-        let intended = Some(100_000.0);
-        let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, intended, &paced());
+        let offered = Some(0.98);
+        let judge = |alone| of_trial(&trial, &evidence, 100.0, 1.0, alone, offered, &paced());
         let reasons = judge(Some(0.03));
         assert_eq!(reasons.len(), 6);
         assert!(reasons.iter().any(|reason| reason.to_string()
@@ -279,11 +277,11 @@ mod tests {
     #[test]
     fn an_overload_that_drops_nothing_shows_the_generator_and_not_the_dut() {
         let overload = asked(LoadRegime::Overload);
-        let judge_intended = |trial: &TrialRecord, intended, asked: &AskedLoad| {
+        let judge_offered = |trial: &TrialRecord, ratio, asked: &AskedLoad| {
             let evidence = TrialEvidence::default();
-            of_trial(trial, &evidence, 100.0, 1.0, None, intended, asked)
+            of_trial(trial, &evidence, 100.0, 1.0, None, ratio, asked)
         };
-        let judge = |trial: &TrialRecord, asked: &AskedLoad| judge_intended(trial, None, asked);
+        let judge = |trial: &TrialRecord, asked: &AskedLoad| judge_offered(trial, None, asked);
         let mut trial = trial();
         assert_eq!(judge(&trial, &overload), [InvalidReason::GeneratorLimited]);
         let self_clocked = asked(LoadRegime::SelfClocked);
@@ -294,7 +292,7 @@ mod tests {
         trial.dut.drops.insert("a full ring".into(), 1);
         assert_eq!(judge(&trial, &overload), []);
         // Where a load is intended, it may sag a little.
-        let judge_part = |part: f64| judge_intended(&trial, Some(100_000.0 / part), &overload);
+        let judge_part = |part: f64| judge_offered(&trial, Some(part), &overload);
         assert_eq!(judge_part(0.91), []);
         assert!(matches!(
             judge_part(0.89)[..],

@@ -8,8 +8,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    AddressFamily, DutReading, PlannedBlock, Resolved, Tester, TesterReading, Variant, VariantName,
-    Verification,
+    AddressFamily, DutReading, FamilyOrder, PlannedBlock, Resolved, Tester, TesterReading, Variant,
+    VariantName, Verification,
 };
 use fwdlab_stats::as_f64;
 use fwdlab_sys::{BootTime, Interrupts};
@@ -202,7 +202,9 @@ impl<'a> Measurement<'a> {
         for order in &planned.families {
             for name in order.variants() {
                 stop_if_asked(self.interrupts)?;
-                self.prove_variant(order.family, self.variant(name))?;
+                let variant = self.resolved.variant(name);
+                let variant = variant.expect("what a plan asks for is checked first");
+                self.prove_variant(order.family, variant)?;
             }
         }
         Ok(())
@@ -256,9 +258,10 @@ impl<'a> Measurement<'a> {
     /// Those of the connections, or the wish to stop now.
     pub(super) fn measure_family(
         &mut self,
-        family: AddressFamily,
+        order: &FamilyOrder,
         sequence: &mut Sequence<'_>,
     ) -> Result<(), LabError> {
+        let family = order.family;
         if !self.boots_every_trial() {
             self.expect(family, false)?;
         }
@@ -268,7 +271,7 @@ impl<'a> Measurement<'a> {
             seen: SinkState::default(),
             is_warm: false,
         };
-        sequence.measure_family(&mut under_load, family)?;
+        sequence.measure_family(&mut under_load, order)?;
         let FamilyUnderLoad { sums, mut seen, .. } = under_load;
         if let Some(why) = sums.failed {
             self.log.note_generator_stopped(family, why);
@@ -426,12 +429,6 @@ impl<'a> Measurement<'a> {
             });
         }
         Ok((log, differing_facts(resolved, known)))
-    }
-
-    fn variant(&self, name: &VariantName) -> &'a Variant {
-        self.resolved
-            .variant(name)
-            .expect("plans are made of the experiment's variants")
     }
 }
 

@@ -431,7 +431,15 @@ impl HostsLab {
         attempt: u32,
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<BlockOutcome, LabError> {
-        on_event(LabEvent::SetUp);
+        let mut sequence = Sequence::new(
+            &self.resolved,
+            self.resolved.traffic.load.regime(),
+            self.interrupts,
+            planned,
+            slices,
+            on_event,
+        )?;
+        (sequence.on_event)(LabEvent::SetUp);
         let started = Instant::now();
         let mut measurement = Measurement::start(
             &self.resolved,
@@ -444,30 +452,23 @@ impl HostsLab {
                 journal: &mut self.boot_journal,
                 every_trial: !self.resolved.rebooting_factors().is_empty(),
             }),
-            on_event,
+            sequence.on_event,
         )?;
         measurement.prove(planned)?;
         let set_up = started.elapsed();
-        on_event(LabEvent::Ready { set_up });
+        (sequence.on_event)(LabEvent::Ready { set_up });
         let refused = measurement.refused();
         if self.choice.refused != refused {
             refused.clone_into(&mut self.choice.refused);
             for (better, why) in refused {
-                on_event(LabEvent::NotSentBy {
+                (sequence.on_event)(LabEvent::NotSentBy {
                     better: *better,
                     why,
                 });
             }
         }
-        let mut sequence = Sequence {
-            resolved: &self.resolved,
-            regime: self.resolved.traffic.load.regime(),
-            interrupts: self.interrupts,
-            slices,
-            on_event,
-        };
         for order in &planned.families {
-            measurement.measure_family(order.family, &mut sequence)?;
+            measurement.measure_family(order, &mut sequence)?;
         }
         let (log, differing_facts) = measurement.finish()?;
         let start = BlockStart {

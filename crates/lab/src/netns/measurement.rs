@@ -258,7 +258,7 @@ impl<'a> Measurement<'a> {
             sink,
             settle,
         };
-        for slice in sequence.measure_family(&mut under_load, family)? {
+        for slice in sequence.measure_family(&mut under_load, order)? {
             under_load.sample_drop_reasons(&slice)?;
         }
         let FamilyUnderLoad { load, mut sink, .. } = under_load;

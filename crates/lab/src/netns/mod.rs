@@ -191,7 +191,15 @@ impl NetnsLab {
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<BlockOutcome, LabError> {
         let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
-        on_event(LabEvent::SetUp);
+        let mut sequence = Sequence::new(
+            &self.resolved,
+            self.resolved.traffic.load.regime(),
+            self.interrupts,
+            planned,
+            slices,
+            on_event,
+        )?;
+        (sequence.on_event)(LabEvent::SetUp);
         let started = Instant::now();
         let mut measurement = Measurement::start(
             &self.resolved,
@@ -205,15 +213,8 @@ impl NetnsLab {
             families.push(measurement.set_up_family(order.family, order.variants())?);
         }
         let set_up = started.elapsed();
-        on_event(LabEvent::Ready { set_up });
+        (sequence.on_event)(LabEvent::Ready { set_up });
 
-        let mut sequence = Sequence {
-            resolved: &self.resolved,
-            regime: self.resolved.traffic.load.regime(),
-            interrupts: self.interrupts,
-            slices,
-            on_event,
-        };
         for (order, family) in planned.families.iter().zip(families) {
             measurement.measure_family(family, order, &mut sequence)?;
         }

@@ -265,7 +265,7 @@ impl<'a> Measurement<'a> {
             past: Counters::default(),
             is_warm: false,
         };
-        sequence.measure_family(&mut under_load, family.family)?;
+        sequence.measure_family(&mut under_load, order)?;
         let FamilyUnderLoad { counts, past, .. } = under_load;
         let mut all = drops_of(&past);
         all.insert(NO_DESCRIPTOR.to_owned(), counts.missed_frames());

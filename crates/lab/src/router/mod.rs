@@ -166,7 +166,15 @@ impl RouterLab {
         on_event: &mut dyn FnMut(LabEvent<'_>),
     ) -> Result<BlockOutcome, LabError> {
         let _pinned = PinnedThread::to_cpu(self.placement.control_cpu)?;
-        on_event(LabEvent::SetUp);
+        let mut sequence = Sequence::new(
+            &self.resolved,
+            self.load.record.regime,
+            self.interrupts,
+            planned,
+            slices,
+            on_event,
+        )?;
+        (sequence.on_event)(LabEvent::SetUp);
         let started = Instant::now();
         let mut measurement = Measurement::start(
             &self.resolved,
@@ -179,14 +187,7 @@ impl RouterLab {
             families.push(measurement.set_up_family(order.family, order.variants())?);
         }
         let set_up = started.elapsed();
-        on_event(LabEvent::Ready { set_up });
-        let mut sequence = Sequence {
-            resolved: &self.resolved,
-            regime: self.load.record.regime,
-            interrupts: self.interrupts,
-            slices,
-            on_event,
-        };
+        (sequence.on_event)(LabEvent::Ready { set_up });
         for (order, family) in planned.families.iter().zip(&families) {
             measurement.measure_family(family, order, &self.load, &mut sequence)?;
         }
