@@ -129,7 +129,7 @@ impl Gate {
             let heading = sentences::heading(report, comparison);
             let named = |variant| subject(report.label(variant), heading.as_deref());
             if self.kind == GateKind::CpuWorse {
-                let others = comparison.cpu_time.iter().skip(1);
+                let others = comparison.outcomes.cpu_time.iter().skip(1);
                 outcomes.extend(others.map(|row| {
                     (
                         named(&row.variant),

@@ -13,11 +13,11 @@ use fwdlab_stats::{
 
 use crate::bases;
 use crate::checks;
-use crate::cpu_time;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope, Slices};
 use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::offered_load;
+use crate::outcomes::Outcomes;
 use crate::report::{
     BlockEffectSection, ComparisonSection, ControlSection, Effect, NoiseSection, ReferenceRow, Row,
     VerdictSection, Warning,
@@ -108,7 +108,7 @@ pub(crate) fn judge(
     warnings.extend(bases::warnings(loaded, family, &accepted.rows, |row| {
         judge.subject(&row.variant)
     }));
-    let cpu_time = cpu_time::rows(loaded, comparison, family, |variant| judge.subject(variant))
+    let outcomes = Outcomes::judge(loaded, comparison, family, |variant| judge.subject(variant))
         .map_err(|source| judge.error(source))?;
     let section = ComparisonSection {
         title: comparison.title.as_deref().map(text::one_line),
@@ -118,7 +118,7 @@ pub(crate) fn judge(
         control: accepted.control,
         family_size: accepted.family_size,
         factorial,
-        cpu_time,
+        outcomes,
         rows_with_all_trials,
         rows_over_all_time,
         offered_load,

@@ -14,7 +14,6 @@ mod colours;
 mod comment;
 mod compare;
 mod competition;
-mod cpu_time;
 mod distributions_plot;
 mod effect_axis;
 mod effects_plot;
@@ -31,6 +30,7 @@ mod lint;
 mod live;
 mod netbenches;
 mod offered_load;
+mod outcomes;
 mod page;
 mod preview;
 mod profile_sections;
@@ -51,7 +51,6 @@ pub use compare::{
     Basis, COMPARE_SCHEMA_VERSION, CompareGroup, CompareReport, CompareRow, CompareSettings,
     Observations, compare_blocks, compare_independent, compare_pairs,
 };
-pub use cpu_time::CpuTimeRow;
 pub use error::ReportError;
 pub use factorial::{FactorLevel, FactorialDesign, FactorialRow, FactorialSection, VarianceRow};
 pub use findings::FINDINGS_SCHEMA_VERSION;
@@ -60,6 +59,7 @@ pub use imported::{IMPORTED_REPORT_SCHEMA_VERSION, ImportedReport, JudgedBlock, 
 pub use lint::{lint_imported_report, lint_report};
 pub use live::{BlockUnderWay, Frame, LiveView, Moment, Reader, RunState, block_outcome};
 pub use offered_load::{OfferedLoadRow, SensitivitySection, SlopeSection};
+pub use outcomes::{Amount, OutcomeRow, Outcomes};
 pub use preview::{
     Claim, ComparisonPreview, Detectable, Difference, MethodPreview, PREVIEW_SCHEMA_VERSION,
     Preview, Reckoned, VariantPreview,

@@ -670,19 +670,15 @@ impl Page<'_> {
                 "/design/confidence_percent",
             ]);
         }
-        if !comparison.cpu_time.is_empty() {
-            for row in &comparison.rows {
-                if let Some(time) = sentences::cpu_time(comparison, &row.variant) {
-                    let label = self.label(row);
-                    self.line(&format!("- {label}: {time}"));
-                }
+        for (outcome, rows) in comparison.outcomes.measured() {
+            for row in rows {
+                let label = text::markdown(report.label(&row.variant));
+                self.line(&format!("- {label}: {}", outcome.sentence(row)));
             }
             self.line("");
-            self.paragraph(&sentences::cpu_time_reading(report));
-            self.source(&[
-                &format!("/comparisons/{index}/cpu_time"),
-                "/design/cpu_threshold_percent",
-            ]);
+            self.paragraph(&outcome.reading(&report.design));
+            let key = outcome.key;
+            self.source(&[&format!("/comparisons/{index}/{key}"), outcome.threshold]);
         }
     }
 

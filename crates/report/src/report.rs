@@ -9,9 +9,9 @@ use fwdlab_model::{
 };
 use fwdlab_stats::Method;
 
-use crate::cpu_time::CpuTimeRow;
 use crate::factorial::FactorialSection;
 use crate::offered_load::OfferedLoadRow;
+use crate::outcomes::Outcomes;
 use crate::profile_sections::{ProfileDifference, ProfilesSection};
 use crate::totals::{ConservationTotals, FlowsSection};
 
@@ -273,9 +273,9 @@ pub struct ComparisonSection {
     pub family_size: usize,
     /// What the factors do; none where the variants do not combine any two in all their levels.
     pub factorial: Option<FactorialSection>,
-    /// What a packet takes of the DUT's CPUs with each variant, the baseline first; empty where that was not measured.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cpu_time: Vec<CpuTimeRow>,
+    /// What came out beside the rates.
+    #[serde(flatten)]
+    pub outcomes: Outcomes,
     /// The same rows with invalid trials in; empty where all trials are valid.
     pub rows_with_all_trials: Vec<Row>,
     /// The same rows and behind them the control's, with disturbed time in; empty where nothing

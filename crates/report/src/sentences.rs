@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{
     Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, System, Tester, Traffic,
-    VariantName,
 };
 
 use crate::factorial::{FactorialRow, FactorialSection};
@@ -106,26 +105,6 @@ pub(crate) fn not_limited(words: &str) -> String {
     format!(
         "{words}: every variant forwarded all that was offered, so the rate is that of the load; only a higher load \
          can tell the variants apart"
-    )
-}
-
-/// What a variant takes of the DUT's CPUs for a packet; none where that was not measured.
-pub(crate) fn cpu_time(comparison: &ComparisonSection, variant: &VariantName) -> Option<String> {
-    let mut rows = comparison.cpu_time.iter();
-    let row = rows.find(|row| row.variant == *variant)?;
-    let time = format!("CPU time: {} ns/packet", format::cost(row.cpu_ns));
-    Some(match &row.verdict {
-        Some(verdict) => format!("{time}, {}", verdict.sentence),
-        None => time,
-    })
-}
-
-/// How CPU time is to be read.
-pub(crate) fn cpu_time_reading(report: &Report) -> String {
-    format!(
-        "CPU time is the busy time of all the DUT's CPUs per forwarded packet, interrupts included; a change of less \
-         than {} % is treated as irrelevant.",
-        format::short(report.design.cpu_threshold_percent, 3)
     )
 }
 

@@ -1,10 +1,12 @@
 //! A run in a few lines of JSON: what a program decides by, without the records behind it.
 
+use std::collections::BTreeMap;
+
 use fwdlab_model::{AddressFamily, VariantName};
 use serde::Serialize;
 
-use crate::cpu_time::CpuTimeRow;
 use crate::gate::GateResult;
+use crate::outcomes::OutcomeRow;
 use crate::report::{ComparisonSection, Report, Row, Warning};
 
 /// The form of the summary.
@@ -49,9 +51,9 @@ struct VariantSummary<'a> {
     estimate_percent: Option<f64>,
     low_percent: Option<f64>,
     high_percent: Option<f64>,
-    /// What a packet takes of the DUT's CPUs; none where that was not measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_time: Option<&'a CpuTimeRow>,
+    /// What came out beside the rate.
+    #[serde(flatten)]
+    outcomes: BTreeMap<&'static str, &'a OutcomeRow>,
     /// What the profiles say of the effect, in Markdown.
     why: Option<&'a str>,
 }
@@ -107,10 +109,11 @@ fn variant<'a>(
         estimate_percent: effect.map(|effect| effect.estimate_percent),
         low_percent: interval.map(|interval| interval.low_percent),
         high_percent: interval.map(|interval| interval.high_percent),
-        cpu_time: comparison
-            .cpu_time
-            .iter()
-            .find(|of| of.variant == row.variant),
+        outcomes: comparison
+            .outcomes
+            .of(&row.variant)
+            .map(|(outcome, of)| (outcome.key, of))
+            .collect(),
         why: why.or(report.no_profile_used().filter(|_| is_compared)),
     }
 }

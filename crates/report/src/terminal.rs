@@ -193,8 +193,8 @@ struct Shown<'a> {
     ministat: &'a [String],
     ministat_note: Option<&'a str>,
     offered_load: &'a [OfferedLoadRow],
-    /// What a packet takes of the DUT's CPUs with each row, where that was measured.
-    cpu_time: Vec<Option<String>>,
+    /// What came out beside each row's rate.
+    outcomes: Vec<Vec<String>>,
     /// What profiles say of each row, where any were taken.
     why: Vec<Option<&'a str>>,
 }
@@ -216,10 +216,13 @@ impl<'a> Shown<'a> {
             ministat: &comparison.ministat,
             ministat_note: comparison.ministat_note.as_deref(),
             offered_load: &comparison.offered_load,
-            cpu_time: comparison
+            outcomes: comparison
                 .rows
                 .iter()
-                .map(|row| sentences::cpu_time(comparison, &row.variant))
+                .map(|row| {
+                    let outcomes = comparison.outcomes.of(&row.variant);
+                    outcomes.map(|(outcome, of)| outcome.sentence(of)).collect()
+                })
                 .collect(),
             why: comparison
                 .rows
@@ -248,7 +251,7 @@ impl<'a> Shown<'a> {
                 .then_some(sentences::MINISTAT_OF_SESSIONS)
                 .filter(|_| !group.ministat.is_empty()),
             offered_load: &group.offered_load,
-            cpu_time: Vec::new(),
+            outcomes: Vec::new(),
             why: Vec::new(),
         }
     }
@@ -360,8 +363,8 @@ impl Screen {
                     continue;
                 }
             }
-            if let Some(Some(time)) = shown.cpu_time.get(index) {
-                self.wrapped("    ", time, Style::Plain);
+            for outcome in shown.outcomes.get(index).into_iter().flatten() {
+                self.wrapped("    ", outcome, Style::Plain);
             }
             if let Some(Some(why)) = shown.why.get(index) {
                 let sentence = format!("why: {}", why.replace('`', ""));

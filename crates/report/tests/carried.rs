@@ -131,9 +131,10 @@ fn cpu_time_tells_apart_what_the_rate_does_not() {
     let mut loaded = watched();
     let report = Report::build(&loaded).unwrap();
     assert_eq!(words(&report), ["not limited by the DUT"; 2]);
-    let rows = &report.comparisons[0].cpu_time;
+    let rows = &report.comparisons[0].outcomes.cpu_time;
     // Two CPUs at a fifth, for a million packets a second: 400 ns each.
-    assert!((rows[0].cpu_ns - 400.0).abs() < 2.0, "{}", rows[0].cpu_ns);
+    let cpu_ns = rows[0].amount.number();
+    assert!((cpu_ns - 400.0).abs() < 2.0, "{cpu_ns}");
     let verdict = |index: usize| rows[index].verdict.as_ref().unwrap().words.as_str();
     assert_eq!((verdict(1), verdict(2)), ("equivalent", "different"));
     let estimate = rows[2].effect.as_ref().unwrap().estimate_percent;
@@ -165,7 +166,7 @@ fn cpu_time_tells_apart_what_the_rate_does_not() {
 #[test]
 fn cpu_time_that_was_not_measured_passes_no_condition() {
     let report = Report::build(&paced()).unwrap();
-    assert!(report.comparisons[0].cpu_time.is_empty());
+    assert!(report.comparisons[0].outcomes.cpu_time.is_empty());
     let result = gate("cpu-worse", &report);
     assert!(result.failed);
     assert!(result.failures[0].sentence.contains("not measured"));

@@ -51,8 +51,10 @@ fn verdicts(report: &Report, index: usize, comparison: &ComparisonSection) -> Ma
                     li class=(Tone::of(verdict).class()) data-variant=(of.variant) {
                         strong { (report.label(&of.variant)) } ": "
                         (figure(&format!("/comparisons/{index}/rows/{row}/verdict/sentence"), &verdict.sentence))
-                        @if let Some(time) = sentences::cpu_time(comparison, &of.variant) {
-                            span.because { (figure(&format!("/comparisons/{index}/cpu_time"), &time)) }
+                        @for (outcome, row) in comparison.outcomes.of(&of.variant) {
+                            span.because {
+                                (figure(&format!("/comparisons/{index}/{}", outcome.key), &outcome.sentence(row)))
+                            }
                         }
                         @if let Some(why) = report.why(comparison, &of.variant) {
                             span.because { (prose(why)) }
