@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Comparison, Conservation, Contention, CpuSamples,
-    Design, DutReading, Environment, FamilyOrder, InvalidReason, Lab, LoadRegime, Order, Placement,
-    Plan, PlannedBlock, ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved,
-    SCHEMA_VERSION, SessionRecord, SliceLoad, SliceRecord, TesterReading, Traffic, TrialRecord,
-    Variant, VariantName,
+    Design, DutReading, Environment, FamilyOrder, InvalidReason, Lab, LoadRegime, Placement, Plan,
+    PlannedBlock, ProfileFault, ProfileRecord, ProfileStacks, RateBasis, Resolved, SCHEMA_VERSION,
+    SessionRecord, SliceLoad, SliceRecord, TesterReading, Traffic, TrialRecord, Variant,
+    VariantName,
 };
 
 use crate::results::NewRun;
@@ -48,15 +48,10 @@ pub(crate) fn resolved() -> Resolved {
         design: Design {
             blocks: BLOCKS,
             rounds: 2,
-            slice_ms: 100,
-            settle_ms: 50,
             warm_up_ms: 1000,
-            order: Order::Random,
             seed: 42,
             seed_was_drawn: true,
-            threshold_percent: 1.0,
-            cpu_threshold_percent: fwdlab_model::CPU_THRESHOLD_PERCENT,
-            confidence_percent: 95.0,
+            ..Design::default()
         },
         lab: Lab::netns("here"),
         references: vec![],

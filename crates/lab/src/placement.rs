@@ -72,7 +72,7 @@ pub(crate) fn load_unavailable(resolved: &Resolved, placement: &Placement) -> Op
 
 #[cfg(test)]
 mod tests {
-    use fwdlab_model::{Design, Lab, Order, Traffic};
+    use fwdlab_model::{Design, Lab, Traffic};
 
     use super::*;
 
@@ -94,12 +94,7 @@ mod tests {
                 slice_ms: 1,
                 settle_ms: 1,
                 warm_up_ms: 1,
-                order: Order::Random,
-                seed: 0,
-                seed_was_drawn: false,
-                threshold_percent: 1.0,
-                cpu_threshold_percent: fwdlab_model::CPU_THRESHOLD_PERCENT,
-                confidence_percent: 95.0,
+                ..Design::default()
             },
             lab: Lab::netns("netns"),
             references: Vec::new(),

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, RouterLab};
 use fwdlab_model::{
     AddressFamily, Binding, Comparison, Conservation, Design, Direction, Factor, FamilyOrder,
-    InvalidReason, Knob, Lab, Level, Load, LoadRegime, Order, PlannedBlock, ProfileEvery,
-    Profiling, Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
+    InvalidReason, Knob, Lab, Level, Load, LoadRegime, PlannedBlock, ProfileEvery, Profiling,
+    Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_profile::{Folded, ProfilePair, Profiled, compare_profiles};
 use fwdlab_router::Topology;
@@ -78,12 +78,7 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
             slice_ms: 60,
             settle_ms: 10,
             warm_up_ms: 10,
-            order: Order::Random,
-            seed: 0,
-            seed_was_drawn: false,
-            threshold_percent: 1.0,
-            cpu_threshold_percent: fwdlab_model::CPU_THRESHOLD_PERCENT,
-            confidence_percent: 95.0,
+            ..Design::default()
         },
         lab: Lab {
             bindings: bindings.into(),

@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostics, Source, Span, listed};
 use crate::document::{Reading, Table, Value};
 use crate::factor::{FactorEntry, written};
 use crate::profile::{PROFILE_KEYS, Profiling, profiling};
-use crate::resolved::{CPU_THRESHOLD_PERCENT, Design, Order};
+use crate::resolved::{Design, Order};
 use crate::traffic::{TRAFFIC_KEYS, TrafficEntry};
 use crate::words::{AddressFamily, Level};
 
@@ -398,16 +398,17 @@ fn comparison(reading: &mut Reading<'_>, table: &Table<'_>) -> ComparisonEntry {
 }
 
 fn design_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Design {
-    let mut integer = |key, bounds, default| {
-        table
-            .and_then(|table| table.integer(reading, key, bounds))
-            .unwrap_or(default)
-    };
-    let blocks = integer("blocks", BLOCKS, 8);
-    let rounds = integer("rounds", ROUNDS, 10);
-    let slice_ms = integer("slice_ms", SLICE_MS, 100);
-    let settle_ms = integer("settle_ms", SETTLE_MS, 50);
-    let warm_up_ms = integer("warm_up_ms", WARM_UP_MS, 200);
+    let mut design = Design::default();
+    for (key, bounds, number) in [
+        ("blocks", BLOCKS, &mut design.blocks),
+        ("rounds", ROUNDS, &mut design.rounds),
+        ("slice_ms", SLICE_MS, &mut design.slice_ms),
+        ("settle_ms", SETTLE_MS, &mut design.settle_ms),
+        ("warm_up_ms", WARM_UP_MS, &mut design.warm_up_ms),
+    ] {
+        let given = table.and_then(|table| table.integer(reading, key, bounds));
+        *number = given.unwrap_or(*number);
+    }
     let order = table.and_then(|table| {
         let value = table.value("order")?;
         let order = reading.word(value, &table.what("order"), ORDERS)?;
@@ -425,27 +426,31 @@ fn design_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Design {
         Some(order)
     });
     let seed = table.and_then(|table| table.integer(reading, "seed", 0..=u64::MAX));
-    let mut percent = |key, bounds, default| {
-        table
-            .and_then(|table| table.number(reading, key, bounds))
-            .unwrap_or(default)
-    };
-    Design {
-        blocks,
-        rounds,
-        slice_ms,
-        settle_ms,
-        warm_up_ms,
-        order: order.unwrap_or_default(),
-        seed: seed.unwrap_or(0),
-        seed_was_drawn: seed.is_none(),
-        threshold_percent: percent("threshold_percent", THRESHOLD_PERCENT, 1.0),
-        cpu_threshold_percent: percent(
+    for (key, bounds, percent) in [
+        (
+            "threshold_percent",
+            THRESHOLD_PERCENT,
+            &mut design.threshold_percent,
+        ),
+        (
             "cpu_threshold_percent",
             THRESHOLD_PERCENT,
-            CPU_THRESHOLD_PERCENT,
+            &mut design.cpu_threshold_percent,
         ),
-        confidence_percent: percent("confidence_percent", CONFIDENCE_PERCENT, 95.0),
+        (
+            "confidence_percent",
+            CONFIDENCE_PERCENT,
+            &mut design.confidence_percent,
+        ),
+    ] {
+        let given = table.and_then(|table| table.number(reading, key, bounds));
+        *percent = given.unwrap_or(*percent);
+    }
+    Design {
+        order: order.unwrap_or_default(),
+        seed: seed.unwrap_or_default(),
+        seed_was_drawn: seed.is_none(),
+        ..design
     }
 }
 

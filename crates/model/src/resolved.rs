@@ -301,6 +301,25 @@ pub struct Design {
     pub confidence_percent: f64,
 }
 
+impl Default for Design {
+    /// What an experiment file has where it does not say.
+    fn default() -> Self {
+        Self {
+            blocks: 8,
+            rounds: 10,
+            slice_ms: 100,
+            settle_ms: 50,
+            warm_up_ms: 200,
+            order: Order::default(),
+            seed: 0,
+            seed_was_drawn: false,
+            threshold_percent: 1.0,
+            cpu_threshold_percent: CPU_THRESHOLD_PERCENT,
+            confidence_percent: 95.0,
+        }
+    }
+}
+
 /// The practical threshold of CPU time a packet where none is given, in percent.
 ///
 /// Busy time is counted in samples of the kernel's clock, and scatters more than frames do.

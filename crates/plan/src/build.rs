@@ -274,15 +274,9 @@ pub(crate) mod tests {
             design: Design {
                 blocks,
                 rounds,
-                slice_ms: 100,
-                settle_ms: 50,
                 warm_up_ms: 1000,
-                order: Order::Random,
                 seed: 42,
-                seed_was_drawn: false,
-                threshold_percent: 1.0,
-                cpu_threshold_percent: fwdlab_model::CPU_THRESHOLD_PERCENT,
-                confidence_percent: 95.0,
+                ..Design::default()
             },
             lab: Lab::netns("here"),
             references: vec![],

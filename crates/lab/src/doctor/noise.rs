@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fwdlab_model::{
-    AddressFamily, Binding, CPU_THRESHOLD_PERCENT, Comparison, Design, Factor, HostTesterKind, Lab,
-    LabKind, LabNoise, Level, Load, Order, Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
+    AddressFamily, Binding, Comparison, Design, Factor, HostTesterKind, Lab, LabKind, LabNoise,
+    Level, Load, Resolved, SCHEMA_VERSION, Traffic, Variant, VariantName,
 };
 use fwdlab_stats::{StatsError, block_effect, median};
 
@@ -97,14 +97,8 @@ pub fn control_experiment(lab: &Lab, load: Load, blocks: u32, with_ruleset: bool
             blocks,
             rounds,
             slice_ms,
-            settle_ms: 50,
-            warm_up_ms: 200,
-            order: Order::Random,
             seed: 1,
-            seed_was_drawn: false,
-            cpu_threshold_percent: CPU_THRESHOLD_PERCENT,
-            threshold_percent: 1.0,
-            confidence_percent: 95.0,
+            ..Design::default()
         },
         lab: Lab {
             bindings,

@@ -8,7 +8,7 @@ use fwdlab_lab::{
     BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
 };
 use fwdlab_model::{
-    AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level, Order,
+    AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level,
     PlannedBlock, Resolved, SliceSource, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
@@ -235,15 +235,8 @@ pub(crate) fn experiment(
         design: Design {
             blocks: 1,
             rounds: 2,
-            slice_ms: 100,
-            settle_ms: 50,
             warm_up_ms: 50,
-            order: Order::Random,
-            seed: 0,
-            seed_was_drawn: false,
-            threshold_percent: 1.0,
-            cpu_threshold_percent: fwdlab_model::CPU_THRESHOLD_PERCENT,
-            confidence_percent: 95.0,
+            ..Design::default()
         },
         lab: Lab {
             bindings: BTreeMap::from([("factor".into(), binding)]),

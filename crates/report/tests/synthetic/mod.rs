@@ -7,8 +7,8 @@ use fwdlab_archive::{Attempt, Loaded};
 use fwdlab_model::record::fates;
 use fwdlab_model::{
     AccountSource, AddressFamily, Binding, BlockRecord, Comparison, Conservation, Design,
-    DutReading, Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Order, Placement,
-    Plan, PlannedBlock, PlannedSlice, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord,
+    DutReading, Environment, Factor, FamilyOrder, InvalidReason, Lab, Level, Placement, Plan,
+    PlannedBlock, PlannedSlice, RateBasis, Record, Resolved, SCHEMA_VERSION, SessionRecord,
     SliceRecord, Tester, TesterReading, Traffic, TrialRecord, Variant, VariantName, Verification,
 };
 use rand_core::{Rng, SeedableRng};
@@ -184,15 +184,10 @@ impl Synthetic {
             design: Design {
                 blocks: self.planned_blocks,
                 rounds: self.rounds,
-                slice_ms: 100,
-                settle_ms: 50,
                 warm_up_ms: 500,
-                order: Order::Random,
                 seed: 42,
                 seed_was_drawn: true,
-                threshold_percent: 1.0,
-                cpu_threshold_percent: fwdlab_model::CPU_THRESHOLD_PERCENT,
-                confidence_percent: 95.0,
+                ..Design::default()
             },
             lab: Lab {
                 description: Some("A laptop on the kitchen table".to_owned()),
