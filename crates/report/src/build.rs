@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fwdlab_archive::{ArchiveWarning, Attempt, Loaded};
 use fwdlab_model::record::Fate;
 use fwdlab_model::{
-    AddressFamily, Conservation, DutReading, Load, LoadRegime, Order, RateBasis, Record, Resolved,
+    AddressFamily, Conservation, DutReading, Load, LoadRegime, Order, RateBasis, Record,
     SessionRecord, Tester, Traffic, TrialRecord, VariantName,
 };
 use fwdlab_stats::median;
@@ -20,8 +20,8 @@ use crate::judge::judge;
 use crate::profile_sections::ProfilesSection;
 use crate::profiles::{self, ProfileEvidence};
 use crate::report::{
-    AgainSection, ComparisonSection, CpuSection, CpusSection, DesignSection, DisturbanceSection,
-    EventsSection, FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,
+    AgainSection, ComparisonSection, CpuSection, CpusSection, DisturbanceSection, EventsSection,
+    FactorSection, InvalidRow, InvalidSection, LabSection, LossSection, Progress,
     REPORT_SCHEMA_VERSION, Report, SlicesSection, TrialSection, VariantSection, Warning,
 };
 use crate::text;
@@ -109,7 +109,7 @@ impl Report {
             flows: FlowsSection::new(&resolved.traffic),
             load: session.load.clone(),
             load_ratios: load_ratios(session.load.as_ref()),
-            design: design_section(resolved),
+            design: resolved.design.clone(),
             factors: resolved.factors.iter().map(factor_section).collect(),
             variants: resolved.variants.iter().map(variant_section).collect(),
             differing_facts: differing_facts(&loaded.records),
@@ -494,22 +494,6 @@ fn measured_load(loaded: &Loaded) -> Load {
         asked
     } else {
         Load::SelfClocked
-    }
-}
-
-fn design_section(resolved: &Resolved) -> DesignSection {
-    let design = &resolved.design;
-    DesignSection {
-        rounds: design.rounds,
-        slice_ms: design.slice_ms,
-        settle_ms: design.settle_ms,
-        warm_up_ms: design.warm_up_ms,
-        order: design.order,
-        seed: design.seed,
-        seed_was_drawn: design.seed_was_drawn,
-        threshold_percent: design.threshold_percent,
-        cpu_threshold_percent: design.cpu_threshold_percent,
-        confidence_percent: design.confidence_percent,
     }
 }
 

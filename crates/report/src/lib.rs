@@ -14,6 +14,7 @@ mod colours;
 mod comment;
 mod compare;
 mod competition;
+mod design_form;
 mod distributions_plot;
 mod effect_axis;
 mod effects_plot;

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use fwdlab_model::{
-    AddressFamily, Conservation, LabKind, LoadRecord, Order, Tester, Traffic, VariantName,
+    AddressFamily, Conservation, Design, LabKind, LoadRecord, Tester, Traffic, VariantName,
 };
 use fwdlab_stats::Method;
 
+use crate::design_form;
 use crate::factorial::FactorialSection;
 use crate::offered_load::OfferedLoadRow;
 use crate::outcomes::Outcomes;
@@ -47,7 +48,8 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub load_ratios: BTreeMap<AddressFamily, f64>,
     /// How often, how long and in what order.
-    pub design: DesignSection,
+    #[serde(with = "design_form")]
+    pub design: Design,
     /// The things that were varied.
     pub factors: Vec<FactorSection>,
     /// The combinations of levels, in the experiment's order.
@@ -196,36 +198,6 @@ pub struct LabSection {
     pub start: String,
     /// How many uninterrupted stretches of blocks there were.
     pub sessions: u32,
-}
-
-/// How often, how long and in what order.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DesignSection {
-    /// Rounds in a block.
-    pub rounds: u32,
-    /// Length of a slice.
-    pub slice_ms: u32,
-    /// What is discarded after each switch.
-    pub settle_ms: u32,
-    /// Load before the first round of a block.
-    pub warm_up_ms: u32,
-    /// How the slices of a round followed each other.
-    pub order: Order,
-    /// Seed of all orders.
-    pub seed: u64,
-    /// Whether the seed was drawn because the file gave none.
-    pub seed_was_drawn: bool,
-    /// Smaller effects are treated as irrelevant, in percent.
-    pub threshold_percent: f64,
-    /// The same of CPU time a packet, in percent.
-    #[serde(default = "usual_cpu_threshold")]
-    pub cpu_threshold_percent: f64,
-    /// Confidence of the verdicts, in percent.
-    pub confidence_percent: f64,
-}
-
-fn usual_cpu_threshold() -> f64 {
-    fwdlab_model::CPU_THRESHOLD_PERCENT
 }
 
 /// A thing that was varied.

@@ -21,6 +21,15 @@ fn report_of(run: &Synthetic) -> Report {
     Report::build(&run.loaded()).expect("made-up records are sound")
 }
 
+/// What is read of a report's JSON is written as the same JSON.
+#[track_caller]
+fn assert_read_back(report: &Report) {
+    let json = |report: &Report| render::json(report).expect("a report is plain data");
+    let written = json(report);
+    let read: Report = serde_json::from_str(&written).expect("it is a report");
+    assert_eq!(json(&read), written);
+}
+
 fn named(labels: &[&str]) -> Vec<(String, f64)> {
     labels
         .iter()
@@ -413,8 +422,7 @@ fn an_offered_load_that_moved_is_warned_of_and_adjusted_for() {
     let terminal = render::terminal(&report, None, 80, false);
     assert!(terminal.contains("at equal offered load"), "{terminal}");
     insta::assert_snapshot!("offered_load", row.sentence);
-    let json = render::json(&report).unwrap();
-    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+    assert_read_back(&report);
 
     // The verdict is what it was.
     let mut paced = loaded.clone();
@@ -673,8 +681,7 @@ fn what_the_mechanisms_did_stands_per_packet() {
         assert!(readme.contains(line), "{line}\n{readme}");
     }
     assert!(!readme.contains("task drains"), "{readme}");
-    let json = render::json(&report).unwrap();
-    assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+    assert_read_back(&report);
     assert!(!render::readme(&report_of(&Synthetic::default()), "").contains("What the DUT did"));
 }
 
@@ -699,8 +706,7 @@ fn how_busy_the_dut_was_is_shown_and_what_limits_it() {
                 .into();
         }
         let report = Report::build(&loaded).expect("made-up records are sound");
-        let json = render::json(&report).unwrap();
-        assert_eq!(serde_json::from_str::<Report>(&json).unwrap(), report);
+        assert_read_back(&report);
         render::readme(&report, "")
     };
     let limited_elsewhere = "what limits this DUT is something else than its CPUs";
@@ -965,9 +971,7 @@ fn the_same_records_give_the_same_bytes() {
     };
     assert_eq!(files(&here), files(&elsewhere));
     let here = Report::build(&here).unwrap();
-    let json = render::json(&here).unwrap();
-    let read: Report = serde_json::from_str(&json).unwrap();
-    assert_eq!(read, here);
+    assert_read_back(&here);
 }
 
 #[test]

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{LoadRegime, ProfileFault};
+use fwdlab_model::{Design, LoadRegime, ProfileFault};
 
 use super::NAMED_MAX;
 use crate::format;
 use crate::profile_sections::{
     CostSection, FrameSection, OverheadSection, ProfileDifference, ProfilesSection,
 };
-use crate::report::{DesignSection, Report};
+use crate::report::Report;
 use crate::text;
 
 /// How the profiles were taken.
@@ -29,7 +29,7 @@ pub(crate) fn taken(section: &ProfilesSection) -> String {
 }
 
 /// What sampling costs, compared with the threshold.
-pub(crate) fn overhead(overhead: &OverheadSection, design: &DesignSection) -> String {
+pub(crate) fn overhead(overhead: &OverheadSection, design: &Design) -> String {
     let interval = overhead.interval;
     let threshold = design.threshold_percent;
     let is_inside = interval.low_percent > -threshold && interval.high_percent < threshold;
