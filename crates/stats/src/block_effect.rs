@@ -253,10 +253,6 @@ fn counts_by_round(slices: &[Slice]) -> Result<BTreeMap<u32, Count>, StatsError>
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

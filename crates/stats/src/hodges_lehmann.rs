@@ -347,10 +347,6 @@ impl SignedRank {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

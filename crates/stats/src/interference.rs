@@ -102,10 +102,6 @@ fn is_alone(start: Sample, end: Sample) -> bool {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

@@ -1,5 +1,12 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    expect(
+        clippy::float_cmp,
+        reason = "tests compare exact results, down to the last bit"
+    )
+)]
 
 pub mod distribution;
 pub mod ministat;

@@ -388,10 +388,6 @@ fn tied_tails(ties: &[u64], n: u64, m: u64, doubled: u64) -> Option<(f64, f64)> 
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

@@ -356,10 +356,6 @@ fn parts(corners: &[usize]) -> impl Iterator<Item = (usize, usize)> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

@@ -56,10 +56,6 @@ pub(crate) fn sum(terms: impl Iterator<Item = f64>) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use super::*;
 

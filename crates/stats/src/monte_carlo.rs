@@ -47,10 +47,6 @@ pub(crate) fn drawn_p(draws_and_one: u32, mut is_as_extreme: impl FnMut() -> boo
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use super::*;
     use crate::generator::Generator;

@@ -267,10 +267,6 @@ fn binomial(n: u64, k: u64) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

@@ -518,10 +518,6 @@ fn smallest_that(suffices: impl Fn(f64) -> bool) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

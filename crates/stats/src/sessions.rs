@@ -416,10 +416,6 @@ impl EffectTest for RerunTest {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

@@ -148,10 +148,6 @@ pub fn minimum_blocks(comparisons: usize, confidence: f64) -> Result<usize, Stat
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

@@ -378,10 +378,6 @@ pub(crate) fn outlying(values: &[f64], deviations_max: f64, distance_min: f64) -
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

@@ -98,10 +98,6 @@ impl StudentSample {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use super::*;
 

@@ -181,10 +181,6 @@ fn orders_by_inversions(ties: &[u64], untied: u64) -> Vec<u128> {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 

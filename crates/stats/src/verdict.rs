@@ -646,10 +646,6 @@ fn whole_blocks(blocks: f64) -> u64 {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::float_cmp,
-    reason = "these results are exact, down to the last bit"
-)]
 mod tests {
     use proptest::prelude::*;
 
