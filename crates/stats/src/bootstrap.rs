@@ -1,5 +1,6 @@
 //! The bias-corrected and accelerated bootstrap interval of any statistic.
 
+use crate::count::whole;
 use crate::distribution::{normal_upper_quantile, normal_upper_tail};
 use crate::error::{StatsError, require_sample, significance};
 use crate::generator::Generator;
@@ -51,12 +52,7 @@ pub fn bca_interval(
     for (number, sample) in samples.iter().enumerate() {
         require_sample(&format!("bootstrap, sample {number}"), 2, sample)?;
     }
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "2 / alpha is positive, and too large a number saturates"
-    )]
-    let need = (2.0 / alpha).ceil() as usize;
+    let need = whole((2.0 / alpha).ceil());
     let have = draws.count as usize;
     if have < need {
         return Err(StatsError::TooFew {

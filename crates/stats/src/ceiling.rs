@@ -1,5 +1,6 @@
 //! Whether variants have met the same upper limit: a line rate, or all that was offered.
 
+use crate::count::whole;
 use crate::error::{StatsError, require_finite};
 use crate::warning::Warning;
 
@@ -71,7 +72,7 @@ pub fn ceiling_warnings(variants: &[VariantObservations]) -> Result<Vec<Warning>
             let rates_pps = &variant.observations_pps;
             let lowest_pps = limit_pps * (1.0 - SAME_LIMIT_RATIO);
             let at_limit = rates_pps.iter().filter(|rate| **rate >= lowest_pps).count();
-            let enough = HELD_MIN.max(whole(HELD_RATIO * rates_pps.len() as f64));
+            let enough = HELD_MIN.max(whole((HELD_RATIO * rates_pps.len() as f64).ceil()));
             (at_limit >= enough).then(|| Warning::Ceiling {
                 variant: variant.name.clone(),
                 limit_pps,
@@ -92,16 +93,6 @@ fn require_finite_or_none(variant: &VariantObservations) -> Result<(), StatsErro
         return Ok(());
     }
     require_finite(&variant.name, &variant.observations_pps)
-}
-
-fn whole(observations: f64) -> usize {
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a part of a count, rounded up"
-    )]
-    let whole = observations.ceil() as usize;
-    whole
 }
 
 #[cfg(test)]

@@ -5,3 +5,12 @@
 pub const fn as_f64(count: u64) -> f64 {
     count as f64
 }
+
+/// A number without its fraction as a count; 0 for one below it.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the cast saturates, and no sample is that large"
+)]
+pub(crate) const fn whole(number: f64) -> usize {
+    number as usize
+}

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::count::whole;
 use crate::error::{StatsError, require_finite};
 use crate::generator::Generator;
 use crate::monte_carlo::{drawn_p, draws_and_one};
@@ -140,12 +141,7 @@ fn cut_at_a_gap(sorted: &[f64]) -> Option<usize> {
 /// apart.
 fn best_cut(sorted: &[f64]) -> Option<usize> {
     let count = sorted.len();
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a part of a count, rounded up"
-    )]
-    let smallest = (count as f64 * GROUP_RATIO_MIN).ceil() as usize;
+    let smallest = whole((count as f64 * GROUP_RATIO_MIN).ceil());
     // Sums of the values before each place, less the middle one, which keeps their digits.
     let middle = sorted[count / 2];
     let mut sums = vec![0.0];
@@ -173,13 +169,7 @@ fn best_cut(sorted: &[f64]) -> Option<usize> {
 }
 
 fn quantile_place(count: usize, part: f64) -> usize {
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a place among the values"
-    )]
-    let place = (part * (count - 1) as f64).round() as usize;
-    place
+    whole((part * (count - 1) as f64).round())
 }
 
 /// The probability that so many uniform values have a dip as large.

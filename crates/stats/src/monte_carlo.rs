@@ -15,9 +15,8 @@ pub(crate) fn draws_and_one(level: f64) -> Result<u32, StatsError> {
     if !(level > 0.0 && level < 1.0 && count < 2e9 + 1.0) {
         return Err(StatsError::Level { value: level });
     }
-    #[allow(
+    #[expect(
         clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
         reason = "a positive number that fits, rounded up; 0.01 is no more than its next double"
     )]
     let draws = (count - 1e-6).ceil() as u32;

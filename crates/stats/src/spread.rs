@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::count::whole;
 use crate::distribution::chi_squared_lower_quantile;
 use crate::error::{StatsError, require_finite, significance};
 use crate::student::StudentSample;
@@ -65,12 +66,7 @@ pub fn quantiles<const LEVELS: usize>(
 pub(crate) fn sorted_quantile(sorted: &[f64], level: f64) -> f64 {
     let last = sorted.len() - 1;
     let place = level.clamp(0.0, 1.0) * last as f64;
-    #[allow(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a place lies within the values"
-    )]
-    let before = (place.floor() as usize).min(last);
+    let before = whole(place).min(last);
     let after = (before + 1).min(last);
     sorted[before] + (sorted[after] - sorted[before]) * (place - before as f64)
 }

@@ -26,6 +26,7 @@ use std::cell::LazyCell;
 use serde::Serialize;
 
 use crate::control::ControlVerdict;
+use crate::count::whole;
 use crate::distribution::t_upper_quantile;
 use crate::error::{StatsError, significance};
 use crate::format::percent;
@@ -609,7 +610,7 @@ fn warnings(
             comparison: judged.name.clone(),
             estimate: judged.estimate,
             half_width_percent,
-            blocks: whole_blocks(control.block_effects.len() as f64 * shrink * shrink),
+            blocks: whole((control.block_effects.len() as f64 * shrink * shrink).ceil()) as u64,
         });
     }
     // One of so many blocks moves nothing.
@@ -634,15 +635,6 @@ fn warnings(
         });
     }
     Ok(warnings)
-}
-
-fn whole_blocks(blocks: f64) -> u64 {
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "a positive estimate rounded up; the cast saturates"
-    )]
-    let whole = blocks.ceil() as u64;
-    whole
 }
 
 #[cfg(test)]
