@@ -173,7 +173,7 @@ fn the_values_of_equilibrium_are_those_of_its_logs() {
         assert!(log.unknown_lines.is_empty(), "{shown}");
         let settings = (log.frame_size_bytes, log.link_rate_mbps, log.tolerance);
         assert!(
-            log.command.is_some() && matches!(settings, (Some(_), Some(_), Some(_))),
+            log.has_command && matches!(settings, (Some(_), Some(_), Some(_))),
             "{shown}"
         );
         tally.add("logs");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::durable;
 use crate::input::input;
@@ -18,8 +18,6 @@ use super::{
 /// What was found in a results directory, and what is left for those who know how reports are made.
 #[derive(Debug)]
 pub struct LintedDirectory {
-    /// The directory.
-    pub directory: PathBuf,
     /// Its records; none where they cannot be read, which is a finding.
     pub loaded: Option<Loaded>,
     /// README.md and what `derived/` holds, by their paths in the directory.
@@ -67,7 +65,6 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
     };
     chain::lint_chain(directory, is_being_measured, &mut findings);
     LintedDirectory {
-        directory: directory.to_owned(),
         loaded,
         published,
         findings,

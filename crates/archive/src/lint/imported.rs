@@ -23,8 +23,6 @@ use super::{
 /// What was found in a folder of imported results, and what is left for those who know how reports are made.
 #[derive(Debug)]
 pub struct LintedImport {
-    /// The folder.
-    pub directory: PathBuf,
     /// Its records; none where they cannot be read, which is a finding.
     pub loaded: Option<(ImportedResults, Vec<ImportedRun>)>,
     /// README.md and what `derived/` holds, by their paths in the folder.
@@ -59,7 +57,6 @@ pub fn lint_imported(directory: &Path) -> LintedImport {
         }
     };
     LintedImport {
-        directory: directory.to_owned(),
         loaded,
         published,
         findings,

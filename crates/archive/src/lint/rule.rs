@@ -49,15 +49,6 @@ pub struct Rule {
     pub help: &'static str,
 }
 
-impl Rule {
-    /// The rule of that code, in letters of either case.
-    #[must_use]
-    pub fn of(code: &str) -> Option<&'static Self> {
-        let mut rules = RULES.iter().copied();
-        rules.find(|rule| rule.code.eq_ignore_ascii_case(code))
-    }
-}
-
 macro_rules! rules {
     ($($constant:ident $code:literal $severity:ident $name:literal $finds:literal $matters:literal $help:literal)*) => {
         $(
@@ -341,9 +332,7 @@ mod tests {
             let (letter, digits) = rule.code.split_at(1);
             assert!(letter == "L" && digits.len() == 3, "{}", rule.code);
             assert!("1234569".contains(&digits[..1]), "{}", rule.code);
-            assert_eq!(Rule::of(&rule.code.to_lowercase()), Some(*rule));
         }
-        assert_eq!(Rule::of("L999"), None);
     }
 
     /// The page has a row for each rule, word for word, and no other row.

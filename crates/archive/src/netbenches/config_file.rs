@@ -4,7 +4,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use super::assignments::{AssignmentError, Assignments, Dialect, Expansion, Operator};
+use super::assignments::{AssignmentError, Assignments, Dialect, Operator};
 use super::secret::Secret;
 
 /// A file of a configuration set, without what is no setting.
@@ -111,8 +111,6 @@ pub struct Setting {
     pub operator: Operator,
     /// What it is set to.
     pub value: SettingValue,
-    /// What of the value is not text but was to be replaced.
-    pub expansion: Option<Expansion>,
 }
 
 /// What a setting is set to.
@@ -208,7 +206,6 @@ impl ConfigFile {
                 name: read.name,
                 operator: read.operator,
                 value,
-                expansion: read.expansion,
             });
         }
         let mut unread = file.unread.iter().map(|error| error.line()).peekable();

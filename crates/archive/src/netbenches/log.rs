@@ -1,17 +1,13 @@
 //! What a bench's log says, without its samples.
 
-use std::collections::BTreeMap;
-
 use crate::pkt_gen::{
-    Command, Ending, Noise, PktGenError, PktGenLog, PublishedMedian, Role, Sample, SteadyState,
-    Summary, UnknownLine, published_observation, steady_state,
+    Command, Ending, PktGenError, PktGenLog, PublishedMedian, Role, Sample, SteadyState, Summary,
+    published_observation, steady_state,
 };
 
 /// A log of pkt-gen, read and reckoned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogFacts {
-    /// Whether it sent or received.
-    pub role: Role,
     /// The command, where the log holds it.
     pub command: Option<Command>,
     /// What was reported in the end.
@@ -20,10 +16,6 @@ pub struct LogFacts {
     pub ending: Ending,
     /// How many lines there are.
     pub lines: usize,
-    /// What is known and says nothing about rates: how often.
-    pub noise: BTreeMap<Noise, usize>,
-    /// Lines of no known kind.
-    pub unknown: Vec<UnknownLine>,
     /// The number that the archive's own script makes of it, as that prints it.
     pub published: Published,
     /// The rate while its load lasted; none where that was too short.
@@ -102,13 +94,10 @@ impl LogFacts {
             published,
             steady: steady_state(&log),
             samples: SampleCounts::of(&log.samples),
-            role: log.role,
             command: log.command,
             summary: log.summary,
             ending: log.ending,
             lines: log.lines,
-            noise: log.noise,
-            unknown: log.unknown,
         })
     }
 

@@ -36,8 +36,7 @@ pub use config_set::{ConfigSet, Difference, Effective, SettingKey, differences};
 pub use datasets::TreeDataset;
 pub(crate) use datasets::place;
 pub use equilibrium::{
-    EquilibriumCommand, EquilibriumError, EquilibriumLog, Estimate, Iteration, SearchWarning,
-    Trend, parse_rates_mbps,
+    EquilibriumError, EquilibriumLog, Estimate, Iteration, SearchWarning, Trend, parse_rates_mbps,
 };
 pub use file::{ArchiveFile, Content, Dataset, FILE_BYTES_MAX, Outcome, Problem, Skip};
 pub use folder::{Origin, PublishedDataset, ResultsFolder, Run, RunGroup};

@@ -10,10 +10,6 @@ const LEAVES_MAX: usize = 10;
 /// A call graph, read and reckoned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallGraphFacts {
-    /// What was counted.
-    pub events: Vec<String>,
-    /// How many sections it has: one for each counter.
-    pub sections: usize,
     /// Samples in all, as its sections say.
     pub samples: u64,
     /// What is missing of it; none where it is whole.
@@ -32,8 +28,6 @@ impl CallGraphFacts {
         let mut leaves = graph.leaf_samples();
         leaves.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
         Ok(Self {
-            events: graph.events().into_iter().map(str::to_owned).collect(),
-            sections: graph.sections().len(),
             samples: graph.samples(),
             truncation: graph.truncation(None),
             idle_share: graph.idle_share(),
@@ -52,8 +46,6 @@ impl CallGraphFacts {
 pub struct FoldedFacts {
     /// Samples in all.
     pub samples: u64,
-    /// The part of them in which nothing was to be done; none without samples.
-    pub idle_share: Option<f64>,
     /// Equal to [`CallGraphFacts::folded`] where it was made of that graph.
     pub folded: u64,
 }
@@ -63,7 +55,6 @@ impl FoldedFacts {
         let folded = Folded::parse(text)?;
         Ok(Self {
             samples: folded.samples(),
-            idle_share: folded.idle_share(),
             folded: fingerprint(text),
         })
     }
@@ -87,12 +78,11 @@ mod tests {
     #[test]
     fn folded_stacks_are_known_for_those_of_their_graph() {
         let graph = CallGraphFacts::parse(GRAPH).unwrap();
-        assert_eq!((graph.samples, graph.sections), (12, 1));
+        assert_eq!(graph.samples, 12);
         assert_eq!(graph.leaves[0], ("ip_input".into(), 10));
         assert_eq!(graph.truncation, None);
         let of_it = FoldedFacts::parse(b"ether_demux;ip_input 10\nsched_idletd 2\n").unwrap();
         assert_eq!(of_it.folded, graph.folded);
-        assert_eq!(of_it.idle_share, graph.idle_share);
         let other = FoldedFacts::parse(b"ether_demux;ip_input 9\nsched_idletd 2\n").unwrap();
         assert_ne!(other.folded, graph.folded);
     }

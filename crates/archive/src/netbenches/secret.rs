@@ -13,16 +13,6 @@ pub enum Secret {
 }
 
 impl Secret {
-    /// The word for it.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::PrivateKey => "private key",
-            Self::SharedKey => "shared key",
-            Self::Certificate => "certificate",
-        }
-    }
-
     /// What a file gives away, told by its name and by its content; the worst of it.
     ///
     /// Shape: `path` may have folders in front; `content` is the whole file.
