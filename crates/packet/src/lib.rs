@@ -26,4 +26,4 @@ pub use frame::{UdpFrame, forwarded, parse};
 pub use icmp4::Icmp4Error;
 pub use icmp6::Icmp6Error;
 pub use no_answer::NoAnswer;
-pub use toeplitz::{IndirectionTable, RssHash, Toeplitz};
+pub use toeplitz::{RssHash, Toeplitz};

@@ -6,8 +6,6 @@
 //! Calculation"; Krawczyk, "New Hash Functions for Message Authentication"
 //! (1995).
 
-use std::num::NonZeroUsize;
-
 use crate::field::word;
 use crate::{ethernet, ipv4, ipv6, udp};
 
@@ -192,42 +190,6 @@ impl RssHash {
             _ => false,
         };
         hashed.then(|| payload.first_chunk())?
-    }
-}
-
-/// Which queue a hash belongs to: 128 entries, the low seven bits of the hash
-/// choosing one.
-///
-/// # Examples
-/// ```
-/// use std::num::NonZeroUsize;
-/// use fwdlab_packet::toeplitz::IndirectionTable;
-///
-/// let table = IndirectionTable::new(NonZeroUsize::new(3).expect("not zero"));
-/// assert_eq!([0, 1, 2, 3, 127, 128].map(|hash| table.queue(hash)), [0, 1, 2, 0, 1, 0]);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndirectionTable {
-    queues: [usize; Self::LENGTH],
-}
-
-impl IndirectionTable {
-    /// Entries of the table: the most that RSS allows.
-    pub const LENGTH: usize = 128;
-
-    /// A table that goes round the queues, as drivers fill it.
-    #[must_use]
-    pub fn new(queues: NonZeroUsize) -> Self {
-        Self {
-            queues: std::array::from_fn(|entry| entry % queues),
-        }
-    }
-
-    /// The queue of a hash, counted from 0.
-    #[must_use]
-    pub fn queue(&self, hash: u32) -> usize {
-        // The mask keeps the index within the table.
-        self.queues[hash as usize % Self::LENGTH]
     }
 }
 
@@ -419,20 +381,6 @@ mod tests {
         frame[12..14].copy_from_slice(&[0x08, 0x06]);
         assert_eq!(hash.hash(&frame), None);
         assert_eq!(hash.hash(&[]), None);
-    }
-
-    #[test]
-    fn a_table_shares_its_entries_fairly() {
-        for queues in 1..=IndirectionTable::LENGTH {
-            let table = IndirectionTable::new(NonZeroUsize::new(queues).unwrap());
-            let mut entries = vec![0; queues];
-            for hash in 0..128 {
-                entries[table.queue(hash)] += 1;
-                assert_eq!(table.queue(hash), table.queue(hash | 0xffff_ff80));
-            }
-            let (least, most) = (entries.iter().min().unwrap(), entries.iter().max().unwrap());
-            assert!(most - least <= 1, "{queues} queues: {entries:?}");
-        }
     }
 
     proptest! {

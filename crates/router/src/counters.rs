@@ -21,12 +21,6 @@ macro_rules! counters {
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }
             }
-
-            /// What it counts, for readers.
-            #[must_use]
-            pub const fn sentence(self) -> &'static str {
-                match self { $(Self::$variant => $sentence,)* }
-            }
         }
     };
 }

@@ -96,12 +96,6 @@ impl HarvestMask {
         self.0 >> source.bit & 1 == 1
     }
 
-    /// `kern.random.harvest.mask_bin`.
-    #[must_use]
-    pub fn bits(self) -> String {
-        format!("{:029b}", self.0)
-    }
-
     /// `kern.random.harvest.mask_symbolic`: the highest bit first, what is left out in brackets.
     #[must_use]
     pub fn symbols(self) -> String {
@@ -297,9 +291,7 @@ mod tests {
             "PURE_RDRAND,RANDOMDEV,[CALLOUT],[UMA],[FS_ATIME],SWI,INTERRUPT,NET_NG,[NET_ETHER],NET_TUN,\
              MOUSE,KEYBOARD,ATTACH,CACHED"
         );
-        assert_eq!(default.bits(), "00000000000100001000111011111");
         let without_interrupt = HarvestMask(135_519);
-        assert_eq!(without_interrupt.bits(), "00000000000100001000101011111");
         assert!(!without_interrupt.has(INTERRUPT) && default.has(INTERRUPT));
         assert!(HarvestMask(351).has(SOURCES[8]) && !HarvestMask(351).has(NET_ETHER));
     }

@@ -66,22 +66,6 @@ pub enum Trust {
     SlopeUnknown,
 }
 
-impl Trust {
-    /// The sentence that belongs beside the adjusted effect.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Supported => "the data support one slope for both sides",
-            Self::SlopesDiffer => {
-                "the data do not support one slope for both sides, so that there is no one adjusted effect"
-            }
-            Self::SlopeUnknown => {
-                "the covariate hardly moved beside the noise, so that the slope is unknown and nothing \
-                 can be adjusted by it"
-            }
-        }
-    }
-}
-
 /// An effect at equal values of the covariate.
 ///
 /// Units: log ratios.
@@ -524,16 +508,6 @@ v, covariate: 4 values where 3 are needed; give one for each
         let steep = covariate_of_blocks("v", &effects, &offered, 0.95).unwrap();
         assert!(2.0 * steep.slope.interval.half_width() > SLOPE_INTERVAL_MAX);
         assert!(steep.slope.is_known());
-    }
-
-    #[test]
-    fn what_is_said_of_an_adjusted_effect() {
-        let words = [Trust::Supported, Trust::SlopesDiffer, Trust::SlopeUnknown]
-            .map(|trust| (serde_json::to_value(trust).unwrap(), trust.words()));
-        assert_eq!(words[0].0, "supported");
-        assert_eq!(words[1].0, "slopes-differ");
-        assert_eq!(words[2].0, "slope-unknown");
-        assert!(words.iter().all(|(_, words)| !words.is_empty()));
     }
 
     fn points() -> impl Strategy<Value = Vec<(f64, f64)>> {

@@ -32,12 +32,6 @@ impl Interval {
     pub fn contains(&self, value: f64) -> bool {
         self.lower <= value && value <= self.upper
     }
-
-    /// Whether all of it lies strictly between `lower` and `upper`. Two one-sided tests at a show
-    /// just that of an interval at confidence 1 - 2 a (see [`crate::ShiftTest::p_inside`]).
-    pub fn lies_inside(&self, lower: f64, upper: f64) -> bool {
-        lower < self.lower && self.upper < upper
-    }
 }
 
 /// The means of all pairs of values, each value also paired with itself, never written out.

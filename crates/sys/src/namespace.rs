@@ -130,14 +130,6 @@ impl NetworkNamespace {
         })
     }
 
-    /// Moves the calling thread, for the rest of its life, into the namespace.
-    ///
-    /// # Errors
-    /// Without the privilege to enter it.
-    pub fn enter(&self) -> Result<(), SysError> {
-        setns(&self.file, CloneFlags::CLONE_NEWNET).map_err(|errno| self.cannot_be_entered(errno))
-    }
-
     fn cannot_be_entered(&self, errno: Errno) -> SysError {
         SysError::new(format!("entering namespace {}", self.name), errno)
     }
