@@ -39,7 +39,7 @@ const HALF_WIDTH_USUAL_PERCENT: f64 = 1.0;
 pub(crate) fn distributions_plot(report: &Report) -> String {
     let mut svg = Svg::new(WIDTH);
     let heading = "Distribution of the trials";
-    svg.text("heading", Anchor::Start, MARGIN, 30.0, heading);
+    svg.text("heading", (MARGIN, 30.0), heading);
     let marks = marks(report);
     let mut y = 40.0;
     let mut descriptions = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn distributions_plot(report: &Report) -> String {
         descriptions.extend(rows.iter().filter_map(|row| row.description(family)));
     }
     for line in wrap(&key(report, is_cut), TICK_FONT, WIDTH - 2.0 * MARGIN, 4) {
-        svg.text("small muted", Anchor::Start, MARGIN, y, &line);
+        svg.text("small muted", (MARGIN, y), &line);
         y += 15.0;
     }
     svg.finish(y + 3.0, heading, &descriptions.join("; "))
@@ -210,20 +210,8 @@ fn draw_panel(
     family: AddressFamily,
     top: f64,
 ) -> f64 {
-    svg.text(
-        "strong",
-        Anchor::Start,
-        MARGIN,
-        top + 16.0,
-        family.protocol(),
-    );
-    svg.text(
-        "small muted",
-        Anchor::Start,
-        WORDS_LEFT,
-        top + 16.0,
-        "median",
-    );
+    svg.text("strong", (MARGIN, top + 16.0), family.protocol());
+    svg.text("small muted", (WORDS_LEFT, top + 16.0), "median");
     let is_high = rows.len() <= HIGH_ROWS_MAX;
     let shape = if is_high {
         RowShape::HIGH
@@ -249,13 +237,7 @@ fn draw_panel(
     }
     let caption = "forwarding rate of a trial, against the variant's own median";
     let middle = f64::midpoint(PLOT_LEFT, PLOT_RIGHT);
-    svg.text(
-        "small muted",
-        Anchor::Middle,
-        middle,
-        bottom + 38.0,
-        caption,
-    );
+    svg.centred("small muted", (middle, bottom + 38.0), caption);
     bottom + 62.0
 }
 
@@ -272,7 +254,7 @@ fn draw_row(
     let lines = wrap(shown, LABEL_FONT, LABEL_WIDTH, shape.label_lines);
     let mut y = middle + 4.0 - (lines.len() as f64 - 1.0) * 7.5;
     for line in lines {
-        svg.titled_text("", Anchor::Start, MARGIN, y, &line, label);
+        svg.titled_text("", Anchor::Start, (MARGIN, y), &line, label);
         y += 15.0;
     }
     let no_dots = if row.variant.unavailable.is_some() {
@@ -286,19 +268,13 @@ fn draw_row(
     };
     if let Some(words) = no_dots {
         let x = PLOT_LEFT + 8.0;
-        svg.text("small muted", Anchor::Start, x, middle + 4.0, words);
+        svg.text("small muted", (x, middle + 4.0), words);
         return;
     }
     draw_dots(svg, axis, row, middle + shape.dots_at, shape);
     let Some(quartiles) = row.quartiles else {
         let words = "no trial counts";
-        svg.text(
-            "small muted",
-            Anchor::Start,
-            WORDS_LEFT,
-            middle + 4.0,
-            words,
-        );
+        svg.text("small muted", (WORDS_LEFT, middle + 4.0), words);
         return;
     };
     if quartiles.count > 1 {
@@ -314,10 +290,16 @@ fn draw_row(
     };
     let is_low = shape.label_lines == 1;
     let y = middle + if is_low { 4.0 } else { -3.0 };
-    svg.titled_text("strong", Anchor::Start, WORDS_LEFT, y, &median, &title);
+    svg.titled_text("strong", Anchor::Start, (WORDS_LEFT, y), &median, &title);
     if !is_low {
         let y = y + 15.0;
-        svg.titled_text("small muted", Anchor::Start, WORDS_LEFT, y, &trials, &title);
+        svg.titled_text(
+            "small muted",
+            Anchor::Start,
+            (WORDS_LEFT, y),
+            &trials,
+            &title,
+        );
     }
 }
 
@@ -362,8 +344,7 @@ fn draw_dots(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, y: f64, shape: RowSh
             svg.titled_text(
                 "small muted",
                 Anchor::Middle,
-                at.0,
-                at.1 + 4.0,
+                (at.0, at.1 + 4.0),
                 sign,
                 &title,
             );
@@ -509,9 +490,9 @@ impl Axis {
             };
             svg.line(class, (x, top), (x, bottom + 4.0));
             let label = format!("{} %", format::signed(percent, decimals));
-            svg.text("small", Anchor::Middle, x, bottom + 18.0, &label);
+            svg.centred("small", (x, bottom + 18.0), &label);
             if both_ends {
-                svg.text("small", Anchor::Middle, x, top - 6.0, &label);
+                svg.centred("small", (x, top - 6.0), &label);
             }
         }
         svg.line("frame", (PLOT_LEFT, bottom), (PLOT_RIGHT, bottom));

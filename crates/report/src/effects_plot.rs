@@ -112,13 +112,13 @@ impl Plot<'_> {
         let mut svg = Svg::new(WIDTH);
         let mut y = 30.0;
         for line in wrap(&self.heading, HEADING_FONT, WIDTH - 2.0 * MARGIN, 2) {
-            svg.titled_text("heading", Anchor::Start, MARGIN, y, &line, &self.heading);
+            svg.titled_text("heading", Anchor::Start, (MARGIN, y), &line, &self.heading);
             y += 19.0;
         }
         if let Some(against) = &self.against {
             let against = format!("against {against}");
             let line = wrap(&against, LABEL_FONT, WIDTH - 2.0 * MARGIN, 1).concat();
-            svg.titled_text("muted", Anchor::Start, MARGIN, y, &line, &against);
+            svg.titled_text("muted", Anchor::Start, (MARGIN, y), &line, &against);
             y += 16.0;
         }
 
@@ -139,21 +139,15 @@ impl Plot<'_> {
         }
         if self.rows.is_empty() {
             let middle = top + ROW_HEIGHT / 2.0 + 4.0;
-            svg.text(
-                "muted",
-                Anchor::Start,
-                MARGIN,
-                middle,
-                "nothing was compared",
-            );
+            svg.text("muted", (MARGIN, middle), "nothing was compared");
         }
 
         let mut y = bottom + 38.0;
         let caption = "change of the forwarding rate (logarithmic axis)";
-        svg.text("small muted", Anchor::Middle, axis.middle(), y, caption);
+        svg.centred("small muted", (axis.middle(), y), caption);
         y += 22.0;
         for line in wrap(&self.key(&axis), 11.0, WIDTH - 2.0 * MARGIN, 3) {
-            svg.text("small muted", Anchor::Start, MARGIN, y, &line);
+            svg.text("small muted", (MARGIN, y), &line);
             y += 15.0;
         }
         svg.finish(y + 3.0, &self.heading, &self.description())
@@ -244,7 +238,7 @@ fn draw_row(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, shown: &str, middle: 
     let lines = wrap(shown, LABEL_FONT, LABEL_WIDTH, LABEL_LINES);
     let mut y = middle + 4.0 - (lines.len() as f64 - 1.0) * 7.5;
     for line in lines {
-        svg.titled_text("", Anchor::Start, MARGIN, y, &line, label);
+        svg.titled_text("", Anchor::Start, (MARGIN, y), &line, label);
         y += 15.0;
     }
     let Some(effect) = &row.row.effect else {
@@ -253,7 +247,7 @@ fn draw_row(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, shown: &str, middle: 
         } else {
             "no effect measured"
         };
-        svg.text("muted", Anchor::Start, WORDS_LEFT, middle + 4.0, words);
+        svg.text("muted", (WORDS_LEFT, middle + 4.0), words);
         return;
     };
     for block in &effect.blocks {
@@ -272,8 +266,7 @@ fn draw_row(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, shown: &str, middle: 
                 svg.titled_text(
                     "small muted",
                     Anchor::Middle,
-                    x,
-                    middle + 16.0,
+                    (x, middle + 16.0),
                     sign,
                     &title,
                 );
@@ -293,19 +286,11 @@ fn draw_row(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, shown: &str, middle: 
         row.row.verdict.as_ref().map(VerdictSection::said)
     };
     let y = middle + if verdict.is_some() { -3.0 } else { 4.0 };
-    svg.text(
-        "strong",
-        Anchor::Start,
-        WORDS_LEFT,
-        y,
-        &format::effect(effect),
-    );
+    svg.text("strong", (WORDS_LEFT, y), &format::effect(effect));
     if let Some(verdict) = verdict {
         svg.text(
             &format!("small {}", row.mark.class()),
-            Anchor::Start,
-            WORDS_LEFT,
-            middle + 12.0,
+            (WORDS_LEFT, middle + 12.0),
             &verdict,
         );
     }
@@ -328,7 +313,7 @@ fn draw_behind(axis: &Axis, svg: &mut Svg, top: f64, bottom: f64) {
         let class = if percent.abs() < 1e-9 { "zero" } else { "grid" };
         svg.line(class, (x, top), (x, bottom + 4.0));
         let label = format!("{} %", format::signed(percent, decimals));
-        svg.text("small", Anchor::Middle, x, bottom + 18.0, &label);
+        svg.centred("small", (x, bottom + 18.0), &label);
     }
     svg.line(
         "frame",

@@ -336,8 +336,19 @@ impl Svg {
         });
     }
 
-    pub(crate) fn text(&mut self, class: &str, anchor: Anchor, x: f64, y: f64, text: &str) {
-        self.titled_text(class, anchor, x, y, text, "");
+    /// A text that begins at a point.
+    pub(crate) fn text(&mut self, class: &str, at: (f64, f64), text: &str) {
+        self.titled_text(class, Anchor::Start, at, text, "");
+    }
+
+    /// A text whose middle is at a point.
+    pub(crate) fn centred(&mut self, class: &str, at: (f64, f64), text: &str) {
+        self.titled_text(class, Anchor::Middle, at, text, "");
+    }
+
+    /// A text that ends at a point.
+    pub(crate) fn text_before(&mut self, class: &str, at: (f64, f64), text: &str) {
+        self.titled_text(class, Anchor::End, at, text, "");
     }
 
     /// A text; `title` shows when the pointer rests on it.
@@ -345,8 +356,7 @@ impl Svg {
         &mut self,
         class: &str,
         anchor: Anchor,
-        x: f64,
-        y: f64,
+        (x, y): (f64, f64),
         text: &str,
         title: &str,
     ) {

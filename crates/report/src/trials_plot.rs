@@ -25,7 +25,7 @@ type Band = (u32, u32, u32);
 pub(crate) fn trials_plot(report: &Report) -> String {
     let mut svg = Svg::new(WIDTH);
     let heading = "Every trial in time order";
-    svg.text("heading", Anchor::Start, MARGIN, 30.0, heading);
+    svg.text("heading", (MARGIN, 30.0), heading);
     let bands = bands(report);
     let marks = marks(report);
     let mut y = 40.0;
@@ -40,7 +40,7 @@ pub(crate) fn trials_plot(report: &Report) -> String {
     let caption =
         "block (a fresh set-up); inside a block, trials in the order of their first slices";
     let middle = f64::midpoint(PLOT_LEFT, PLOT_RIGHT);
-    svg.text("small muted", Anchor::Middle, middle, y + 6.0, caption);
+    svg.centred("small muted", (middle, y + 6.0), caption);
     y = draw_legend(&mut svg, report, &bands, &marks, y + 32.0);
     let description = format!(
         "Forwarding rate of {} in {}",
@@ -87,7 +87,7 @@ fn draw_panel(
 ) -> f64 {
     let (unit_pps, unit) = unit_of(trials);
     let heading = format!("{}: forwarding rate in {unit}", family.protocol());
-    svg.text("strong", Anchor::Start, MARGIN, top + 16.0, &heading);
+    svg.text("strong", (MARGIN, top + 16.0), &heading);
     let (top, bottom) = (top + 28.0, top + 28.0 + PANEL_HEIGHT);
     let across = Scale {
         values: (0.0, bands.len().max(1) as f64),
@@ -103,7 +103,7 @@ fn draw_panel(
         let y = up.pixel(value);
         svg.line("grid", (PLOT_LEFT, y), (PLOT_RIGHT, y));
         let label = format!("{value:.decimals$}");
-        svg.text("small", Anchor::End, PLOT_LEFT - 8.0, y + 4.0, &label);
+        svg.text_before("small", (PLOT_LEFT - 8.0, y + 4.0), &label);
     }
     svg.line("frame", (PLOT_LEFT, bottom), (PLOT_RIGHT, bottom));
 
@@ -186,13 +186,7 @@ fn draw_bands(svg: &mut Svg, bands: &[Band], across: &Scale, top: f64, bottom: f
         if (index as f64 % label_every).abs() < 0.5 {
             let primes = "′".repeat(attempt.saturating_sub(1).min(3) as usize);
             let label = format!("{block}{primes}");
-            svg.text(
-                "small",
-                Anchor::Middle,
-                x + width / 2.0,
-                bottom + 16.0,
-                &label,
-            );
+            svg.centred("small", (x + width / 2.0, bottom + 16.0), &label);
         }
     }
 }
@@ -304,7 +298,7 @@ fn draw_legend(
         if let Some((mark, fill)) = point {
             svg.point(*mark, *fill, (x + 6.0, y - 4.0), 4.5, "");
         }
-        svg.titled_text("", Anchor::Start, x + lead, y, label, title);
+        svg.titled_text("", Anchor::Start, (x + lead, y), label, title);
         x += width + 22.0;
     }
     y + 16.0

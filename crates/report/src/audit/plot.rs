@@ -60,7 +60,7 @@ fn percent_scale() -> Scale {
 fn verdicts(section: &VerdictsSection) -> String {
     let mut svg = Svg::new(WIDTH);
     let heading = "Published comparisons, judged again";
-    svg.text("heading", Anchor::Start, MARGIN, 30.0, heading);
+    svg.text("heading", (MARGIN, 30.0), heading);
     let mut y = words(&mut svg, section, 50.0);
     for (is_corrected, heading) in [
         (false, "Judged one by one"),
@@ -89,18 +89,12 @@ fn verdicts(section: &VerdictsSection) -> String {
 /// What fwdlab says, where a difference is said and where none is; returns how far down that goes.
 fn words(svg: &mut Svg, section: &VerdictsSection, top: f64) -> f64 {
     let scale = percent_scale();
-    svg.text(
-        "strong",
-        Anchor::Start,
-        MARGIN,
-        top + 10.0,
-        "What fwdlab says",
-    );
+    svg.text("strong", (MARGIN, top + 10.0), "What fwdlab says");
     let mut y = top + 22.0;
     for (said, is_said) in [("a difference is said", true), ("none is proven", false)] {
         let count_of = |tally: &WordTally| if is_said { tally.said } else { tally.unsaid };
         let all: usize = section.words.iter().map(count_of).sum();
-        svg.text("", Anchor::End, PLOT_LEFT - 10.0, y + 11.0, said);
+        svg.text_before("", (PLOT_LEFT - 10.0, y + 11.0), said);
         let mut before = 0;
         for (index, tally) in (0_u32..).zip(&section.words) {
             let some = count_of(tally);
@@ -118,21 +112,14 @@ fn words(svg: &mut Svg, section: &VerdictsSection, top: f64) -> f64 {
                 svg.titled_text(
                     "small",
                     Anchor::Middle,
-                    f64::midpoint(from, to),
-                    y + BAR + 12.0,
+                    (f64::midpoint(from, to), y + BAR + 12.0),
                     &label_in(to - from, some),
                     &title,
                 );
             }
         }
         let all = count(all as u64);
-        svg.text(
-            "small muted",
-            Anchor::Start,
-            BARS_RIGHT + 8.0,
-            y + 11.0,
-            &all,
-        );
+        svg.text("small muted", (BARS_RIGHT + 8.0, y + 11.0), &all);
         y += ROW + 14.0;
     }
     let mut x = MARGIN;
@@ -154,10 +141,10 @@ fn label_in(width: f64, number: usize) -> String {
 
 fn methods(svg: &mut Svg, heading: &str, tallies: &[&MethodTally], top: f64) -> f64 {
     let scale = percent_scale();
-    svg.text("strong", Anchor::Start, MARGIN, top + 10.0, heading);
+    svg.text("strong", (MARGIN, top + 10.0), heading);
     let mut y = top + 20.0;
     for tally in tallies {
-        svg.text("", Anchor::End, PLOT_LEFT - 10.0, y + 15.0, &tally.method);
+        svg.text_before("", (PLOT_LEFT - 10.0, y + 15.0), &tally.method);
         for (index, some, all) in [
             (0, tally.said_kept, tally.said),
             (1, tally.unsaid_found, tally.unsaid),
@@ -170,7 +157,7 @@ fn methods(svg: &mut Svg, heading: &str, tallies: &[&MethodTally], top: f64) -> 
             let end = scale.pixel(percent);
             svg.bar(Mark::Variant(index), PLOT_LEFT, at, end - PLOT_LEFT, 8.0);
             let text = format!("{} ({some} of {all})", part(percent));
-            svg.text("small", Anchor::Start, end + 6.0, at + 8.0, &text);
+            svg.text("small", (end + 6.0, at + 8.0), &text);
         }
         y += ROW + 9.0;
     }
@@ -184,7 +171,7 @@ fn percent_axis(svg: &mut Svg, y: f64) -> f64 {
         let x = scale.pixel(percent);
         svg.line("frame", (x, y), (x, y + 4.0));
         let label = format!("{percent:.0} %");
-        svg.text("small", Anchor::Middle, x, y + 17.0, &label);
+        svg.centred("small", (x, y + 17.0), &label);
     }
     y + 32.0
 }
@@ -192,7 +179,7 @@ fn percent_axis(svg: &mut Svg, y: f64) -> f64 {
 /// Returns where the next one begins.
 fn legend_entry(svg: &mut Svg, index: u32, text: &str, x: f64, y: f64) -> f64 {
     svg.bar(Mark::Variant(index), x, y - 9.0, 10.0, 10.0);
-    svg.text("", Anchor::Start, x + 15.0, y, text);
+    svg.text("", (x + 15.0, y), text);
     x + 15.0 + text_width(text, FONT) + 16.0
 }
 
@@ -219,7 +206,7 @@ impl LogScale {
             let x = self.pixel(percent);
             svg.line("grid", (x, top), (x, bottom));
             let label = format!("{} %", short(percent, 2));
-            svg.text("small", Anchor::Middle, x, bottom + 15.0, &label);
+            svg.centred("small", (x, bottom + 15.0), &label);
         }
         svg.line(
             "frame",
@@ -238,20 +225,14 @@ fn groups(noise: &NoiseSection) -> String {
     ];
     let mut svg = Svg::new(WIDTH);
     let heading = "Noise between runs: coefficient of variation of a dataset";
-    svg.text("heading", Anchor::Start, MARGIN, 30.0, heading);
+    svg.text("heading", (MARGIN, 30.0), heading);
     let top = 46.0;
     let rows: usize = kinds.iter().map(|(_, rows)| rows.len()).sum();
     let headings = kinds.iter().filter(|(_, rows)| !rows.is_empty()).count();
     let bottom = top + ROW * (1 + rows + headings) as f64 + 6.0;
     let scale = LogScale::new((PLOT_LEFT, PLOT_RIGHT));
     scale.grid(&mut svg, top, bottom);
-    svg.text(
-        "small muted",
-        Anchor::Start,
-        PLOT_RIGHT + 8.0,
-        top,
-        "datasets",
-    );
+    svg.text("small muted", (PLOT_RIGHT + 8.0, top), "datasets");
     let mut y = top + ROW / 2.0;
     range(&mut svg, &scale, &noise.all, "all", 0, y);
     for ((kind, members), mark) in kinds.iter().zip(1..) {
@@ -259,7 +240,7 @@ fn groups(noise: &NoiseSection) -> String {
             continue;
         }
         y += ROW;
-        svg.text("strong", Anchor::Start, MARGIN, y + 8.0, kind);
+        svg.text("strong", (MARGIN, y + 8.0), kind);
         let names: Vec<&str> = members.iter().map(|row| row.name.as_str()).collect();
         let names = shortened(&names, &|name| text_width(name, FONT) <= LABELS - 14.0);
         for (row, name) in members.iter().zip(&names) {
@@ -270,7 +251,7 @@ fn groups(noise: &NoiseSection) -> String {
     let y = bottom + 34.0;
     let caption = "point: median dataset; thick: the half in the middle; thin: four fifths of all";
     let middle = f64::midpoint(PLOT_LEFT, PLOT_RIGHT);
-    svg.text("small muted", Anchor::Middle, middle, y, caption);
+    svg.centred("small muted", (middle, y), caption);
     let description = format!(
         "Quantiles of {} by platform, card, topic and year",
         counted(noise.all.cv_percent.count as u64, "dataset")
@@ -289,7 +270,13 @@ fn largest(rows: &[NoiseRow]) -> Vec<&NoiseRow> {
 
 fn range(svg: &mut Svg, scale: &LogScale, row: &NoiseRow, name: &str, mark: u32, y: f64) {
     let cv = &row.cv_percent;
-    svg.titled_text("", Anchor::End, PLOT_LEFT - 10.0, y + 4.0, name, &row.name);
+    svg.titled_text(
+        "",
+        Anchor::End,
+        (PLOT_LEFT - 10.0, y + 4.0),
+        name,
+        &row.name,
+    );
     let mark = Mark::Variant(mark);
     let (thin, thick) = ((cv.p10, cv.p90), (cv.p25, cv.p75));
     for ((from, to), is_thick) in [(thin, false), (thick, true)] {
@@ -303,13 +290,7 @@ fn range(svg: &mut Svg, scale: &LogScale, row: &NoiseRow, name: &str, mark: u32,
         &title(row, cv),
     );
     let datasets = count(cv.count as u64);
-    svg.text(
-        "small muted",
-        Anchor::Start,
-        PLOT_RIGHT + 8.0,
-        y + 4.0,
-        &datasets,
-    );
+    svg.text("small muted", (PLOT_RIGHT + 8.0, y + 4.0), &datasets);
 }
 
 fn title(row: &NoiseRow, cv: &Quantiles) -> String {
@@ -348,7 +329,7 @@ fn apart(report: &AuditReport) -> String {
     }
     let mut svg = Svg::new(WIDTH);
     let heading = "How far apart things are that should be the same";
-    svg.text("heading", Anchor::Start, MARGIN, 30.0, heading);
+    svg.text("heading", (MARGIN, 30.0), heading);
     let (left, top, bottom) = (64.0, 50.0, 350.0);
     let scale = LogScale::new((left, WIDTH - MARGIN - 10.0));
     scale.grid(&mut svg, top, bottom);
@@ -359,21 +340,9 @@ fn apart(report: &AuditReport) -> String {
     for percent in [0.0, 25.0, 50.0, 75.0, 100.0] {
         let y = up.pixel(percent);
         svg.line("grid", (left, y), (scale.0.pixels.1, y));
-        svg.text(
-            "small",
-            Anchor::End,
-            left - 8.0,
-            y + 4.0,
-            &format!("{percent:.0} %"),
-        );
+        svg.text_before("small", (left - 8.0, y + 4.0), &format!("{percent:.0} %"));
     }
-    svg.text(
-        "small muted",
-        Anchor::Start,
-        left,
-        top - 6.0,
-        "closer than that",
-    );
+    svg.text("small muted", (left, top - 6.0), "closer than that");
     let mut y = bottom + 40.0;
     for (index, (name, values)) in (0_u32..).zip(&mut curves) {
         values.sort_by(f64::total_cmp);

@@ -39,13 +39,13 @@ pub(crate) fn plot(all: &[Series], over: Over) -> String {
         Over::Time => "Forwarding rate over time",
         Over::Os => "Forwarding rate by revision of the operating system",
     };
-    svg.text("heading", Anchor::Start, MARGIN, 30.0, heading);
+    svg.text("heading", (MARGIN, 30.0), heading);
     let subject = subject(all);
     let mut y = 40.0;
     let room = WIDTH - 2.0 * MARGIN;
     for line in wrap(&subject, LEGEND_FONT, room, SUBJECT_LINES_MAX) {
         y += 10.0;
-        svg.titled_text("muted", Anchor::Start, MARGIN, y, &line, &subject);
+        svg.titled_text("muted", Anchor::Start, (MARGIN, y), &line, &subject);
         y += 8.0;
     }
     let names = names(&all.iter().collect::<Vec<_>>());
@@ -74,7 +74,7 @@ pub(crate) fn plot(all: &[Series], over: Over) -> String {
     let caption = "point: median; thick: from the first to the third quartile; thin: from the smallest \
                    to the largest observation";
     let middle = f64::midpoint(PLOT_LEFT, PLOT_RIGHT);
-    svg.text("small muted", Anchor::Middle, middle, y + 4.0, caption);
+    svg.centred("small muted", (middle, y + 4.0), caption);
     y += 22.0;
     let left_out = all
         .iter()
@@ -90,7 +90,7 @@ pub(crate) fn plot(all: &[Series], over: Over) -> String {
             "left out: {} whose {what} is not known",
             format::counted(left_out as u64, "rate")
         );
-        svg.text("small muted", Anchor::Middle, middle, y, &note);
+        svg.centred("small muted", (middle, y), &note);
         y += 18.0;
     }
     y = draw_legend(&mut svg, &configurations, y + 8.0);
@@ -242,7 +242,7 @@ fn draw_panel(
         _ => "Address family not known",
     };
     let heading = format!("{protocol}: forwarding rate in {unit}");
-    svg.text("strong", Anchor::Start, MARGIN, top + 16.0, &heading);
+    svg.text("strong", (MARGIN, top + 16.0), &heading);
     let (top, bottom) = (top + 28.0, top + 28.0 + PANEL_HEIGHT);
     let up = Scale {
         values: range(lowest / unit_pps, highest / unit_pps),
@@ -253,7 +253,7 @@ fn draw_panel(
         let y = up.pixel(value);
         svg.line("grid", (PLOT_LEFT, y), (PLOT_RIGHT, y));
         let label = format!("{value:.decimals$}");
-        svg.text("small", Anchor::End, PLOT_LEFT - 8.0, y + 4.0, &label);
+        svg.text_before("small", (PLOT_LEFT - 8.0, y + 4.0), &label);
     }
     svg.line("frame", (PLOT_LEFT, bottom), (PLOT_RIGHT, bottom));
     let below = draw_marks(svg, axis, bottom);
@@ -319,7 +319,7 @@ fn draw_marks(svg: &mut Svg, axis: &Axis, bottom: f64) -> f64 {
         let lines = wrap(text, SMALL_FONT, room, 3);
         lines_most = lines_most.max(lines.len());
         for (line, y) in lines.iter().zip([17.0, 30.0, 43.0]) {
-            svg.titled_text("small", Anchor::Middle, *x, bottom + y, line, text);
+            svg.titled_text("small", Anchor::Middle, (*x, bottom + y), line, text);
         }
     }
     24.0 + 13.0 * lines_most as f64
@@ -382,7 +382,7 @@ fn draw_legend(svg: &mut Svg, configurations: &[&String], top: f64) -> f64 {
             4.5,
             "",
         );
-        svg.titled_text("", Anchor::Start, x + 18.0, y, label, whole);
+        svg.titled_text("", Anchor::Start, (x + 18.0, y), label, whole);
         x += width + 22.0;
     }
     y + 16.0
