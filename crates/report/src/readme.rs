@@ -1,9 +1,11 @@
 //! `README.md` of a run, in the form in which such results are published.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::iter;
 
-use fwdlab_model::{AddressFamily, Conservation, LabKind, Load, System, Tester};
+use fwdlab_model::{AddressFamily, Conservation, LabKind, Load, System, Tester, VariantName};
 
 use crate::factorial::FactorialRow;
 use crate::format;
@@ -68,7 +70,7 @@ impl Page<'_> {
 
     /// Where in `report.json` the figures stand that are above it, up to the last such line or heading:
     /// JSON pointers (RFC 6901).
-    fn source(&mut self, pointers: &[&str]) {
+    fn source<P: Borrow<str>>(&mut self, pointers: &[P]) {
         let pointers = pointers.join(", ");
         let plots = self.plots;
         self.paragraph(&format!(
@@ -78,28 +80,55 @@ impl Page<'_> {
 
     /// The same of a comparison's parts.
     fn source_in(&mut self, comparison: usize, parts: &[&str]) {
-        let pointers: Vec<String> = parts
+        let pointers = parts
             .iter()
-            .map(|part| format!("/comparisons/{comparison}/{part}"))
-            .collect();
-        let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
-        self.source(&pointers);
+            .map(|part| format!("/comparisons/{comparison}/{part}"));
+        self.source(&pointers.collect::<Vec<_>>());
+    }
+
+    /// The same of a comparison's rows, and of its control's where it has one.
+    fn source_of_rows(&mut self, index: usize, comparison: &ComparisonSection) {
+        let control = comparison.control.as_ref().map(|_| "control/row");
+        let parts: Vec<&str> = iter::once("rows").chain(control).collect();
+        self.source_in(index, &parts);
+    }
+
+    /// The same of one part of the comparisons that have it.
+    fn source_in_those(&mut self, part: &str, have: impl Fn(&ComparisonSection) -> bool) {
+        let comparisons = self.report.comparisons.iter().enumerate();
+        let pointers = comparisons
+            .filter(|(_, comparison)| have(comparison))
+            .map(|(index, _)| format!("/comparisons/{index}/{part}"));
+        self.source(&pointers.collect::<Vec<_>>());
     }
 
     fn item(&mut self, item: &str) {
         let _ = writeln!(self.text, "  - {item}");
     }
 
-    fn table(&mut self, header: &[&str], rows: &[Vec<String>]) {
-        self.line(&format!("| {} |", header.join(" | ")));
-        // The first column holds names, the others numbers or words.
-        let rule: Vec<&str> = header.iter().map(|_| "---").collect();
-        self.line(&format!("|{}|", rule.join("|")));
+    /// A table; `header` has its columns as Markdown has them, with ` | ` between them.
+    fn table(&mut self, header: &str, rows: impl IntoIterator<Item = Vec<String>>) {
+        self.line(&format!("| {header} |"));
+        let columns = header.split(" | ").count();
+        self.line(&format!("|{}", "---|".repeat(columns)));
         for row in rows {
             let cells: Vec<String> = row.iter().map(|cell| text::cell(cell)).collect();
             self.line(&format!("| {} |", cells.join(" | ")));
         }
         self.line("");
+    }
+
+    /// The header of a table with a column for each variant, of one address family.
+    fn header<'v>(
+        &self,
+        family: AddressFamily,
+        variants: impl Iterator<Item = &'v VariantName>,
+    ) -> String {
+        let labels = variants.map(|variant| text::markdown(self.report.label(variant)));
+        let cells: Vec<String> = iter::once(family.protocol().to_owned())
+            .chain(labels)
+            .collect();
+        cells.join(" | ")
     }
 
     fn label(&self, row: &Row) -> String {
@@ -238,30 +267,27 @@ impl Page<'_> {
         }
         self.line("");
         self.source(&["/factors"]);
-        let factors: Vec<String> = varied.iter().map(|f| text::markdown(&f.name)).collect();
-        let mut header = vec!["variant"];
-        header.extend(factors.iter().map(String::as_str));
-        header.push("remark");
-        let rows: Vec<Vec<String>> = report
-            .variants
-            .iter()
-            .map(|variant| {
-                let mut cells = vec![text::markdown(&variant.label)];
-                cells.extend(varied.iter().map(|factor| {
-                    let level = variant.levels.get(&factor.name).unwrap_or(&factor.default);
-                    code_or_none(level)
-                }));
-                cells.push(match (&variant.control_of, &variant.unavailable) {
-                    (_, Some(reason)) => format!("not run: {}", text::markdown(reason)),
-                    (Some(of), None) => {
-                        format!("A/A control: {} again", text::markdown(report.label(of)))
-                    }
-                    (None, None) => String::new(),
-                });
-                cells
-            })
-            .collect();
-        self.table(&header, &rows);
+        let mut header = "variant | ".to_owned();
+        for factor in &varied {
+            header += &format!("{} | ", text::markdown(&factor.name));
+        }
+        header += "remark";
+        let rows = report.variants.iter().map(|variant| {
+            let mut cells = vec![text::markdown(&variant.label)];
+            cells.extend(varied.iter().map(|factor| {
+                let level = variant.levels.get(&factor.name).unwrap_or(&factor.default);
+                code_or_none(level)
+            }));
+            cells.push(match (&variant.control_of, &variant.unavailable) {
+                (_, Some(reason)) => format!("not run: {}", text::markdown(reason)),
+                (Some(of), None) => {
+                    format!("A/A control: {} again", text::markdown(report.label(of)))
+                }
+                (None, None) => String::new(),
+            });
+            cells
+        });
+        self.table(&header, rows);
         self.source(&["/variants"]);
         if let Some(background) = &report.background {
             self.paragraph(&text::markdown_lines(background));
@@ -292,11 +318,7 @@ impl Page<'_> {
                 "![{alternative}]({}{})",
                 self.plots, comparison.plot
             ));
-            if comparison.control.is_some() {
-                self.source_in(index, &["rows", "control/row"]);
-            } else {
-                self.source_in(index, &["rows"]);
-            }
+            self.source_of_rows(index, comparison);
             self.factorial(index, comparison);
             self.details(index, comparison);
         }
@@ -336,7 +358,7 @@ impl Page<'_> {
             ),
         ] {
             if !rows.is_empty() {
-                self.table(&[what, "effect", "verdict", "p"], &rows);
+                self.table(&format!("{what} | effect | verdict | p"), rows);
                 self.source_in(index, &[part]);
             }
         }
@@ -351,33 +373,21 @@ impl Page<'_> {
         }
         self.paragraph("## Frames lost");
         self.paragraph(&sentences::losses(report));
-        let rows: Vec<Vec<String>> = report
-            .losses
-            .iter()
-            .map(|loss| {
-                let percent = loss.dropped_percent;
-                vec![
-                    text::markdown(report.label(&loss.variant)),
-                    loss.family.protocol().to_owned(),
-                    format::count(loss.offered_frames),
-                    format::count(loss.forwarded_frames),
-                    format::count(loss.dropped_frames),
-                    percent.map_or_else(|| "–".to_owned(), format::part),
-                    sentences::by_reason(&loss.drops, text::markdown),
-                ]
-            })
-            .collect();
+        let rows = report.losses.iter().map(|loss| {
+            let percent = loss.dropped_percent;
+            vec![
+                text::markdown(report.label(&loss.variant)),
+                loss.family.protocol().to_owned(),
+                format::count(loss.offered_frames),
+                format::count(loss.forwarded_frames),
+                format::count(loss.dropped_frames),
+                percent.map_or_else(|| "–".to_owned(), format::part),
+                sentences::by_reason(&loss.drops, text::markdown),
+            ]
+        });
         self.table(
-            &[
-                "variant",
-                "family",
-                "offered",
-                "forwarded",
-                "lost",
-                "frame loss rate",
-                "where",
-            ],
-            &rows,
+            "variant | family | offered | forwarded | lost | frame loss rate | where",
+            rows,
         );
         self.source(&["/losses"]);
         self.kernel_drop_reasons();
@@ -427,30 +437,19 @@ impl Page<'_> {
             if happened.is_empty() {
                 continue;
             }
-            let mut head = vec![family.protocol().to_owned()];
-            head.extend(
-                sections
-                    .iter()
-                    .map(|section| text::markdown(report.label(&section.variant))),
-            );
-            let head: Vec<&str> = head.iter().map(String::as_str).collect();
-            let rows: Vec<Vec<String>> = happened
-                .into_iter()
-                .map(|event| {
-                    let rates = sections.iter().map(|section| {
-                        if section.per_packet.is_empty() {
-                            return "–".to_owned();
-                        }
-                        // An event that a variant does not count never happened.
-                        let rate = section.per_packet.get(event).copied();
-                        format::per_packet(rate.unwrap_or(0.0))
-                    });
-                    std::iter::once(text::markdown(event))
-                        .chain(rates)
-                        .collect()
-                })
-                .collect();
-            self.table(&head, &rows);
+            let header = self.header(family, sections.iter().map(|section| &section.variant));
+            let rows = happened.into_iter().map(|event| {
+                let rates = sections.iter().map(|section| {
+                    if section.per_packet.is_empty() {
+                        return "–".to_owned();
+                    }
+                    // An event that a variant does not count never happened.
+                    let rate = section.per_packet.get(event).copied();
+                    format::per_packet(rate.unwrap_or(0.0))
+                });
+                iter::once(text::markdown(event)).chain(rates).collect()
+            });
+            self.table(&header, rows);
             self.source(&["/dut_events"]);
         }
     }
@@ -471,13 +470,7 @@ impl Page<'_> {
             if numbers.is_empty() {
                 continue;
             }
-            let labels = sections
-                .iter()
-                .map(|section| text::markdown(report.label(&section.variant)));
-            let head: Vec<String> = std::iter::once(family.protocol().to_owned())
-                .chain(labels)
-                .collect();
-            let head: Vec<&str> = head.iter().map(String::as_str).collect();
+            let header = self.header(family, sections.iter().map(|section| &section.variant));
             let of_cpu = |number: u32, section: &CpusSection| {
                 let cpu = section.cpus.iter().find(|cpu| cpu.cpu == number);
                 cpu.map_or("–".to_owned(), |cpu| {
@@ -487,16 +480,11 @@ impl Page<'_> {
                     )
                 })
             };
-            let rows: Vec<Vec<String>> = numbers
-                .into_iter()
-                .map(|number| {
-                    let cells = sections.iter().map(|section| of_cpu(number, section));
-                    std::iter::once(format!("CPU {number}"))
-                        .chain(cells)
-                        .collect()
-                })
-                .collect();
-            self.table(&head, &rows);
+            let rows = numbers.into_iter().map(|number| {
+                let cells = sections.iter().map(|section| of_cpu(number, section));
+                iter::once(format!("CPU {number}")).chain(cells).collect()
+            });
+            self.table(&header, rows);
             self.source(&["/dut_cpus"]);
         }
         if let Some(idle) = sentences::dut_has_time(report) {
@@ -575,19 +563,13 @@ impl Page<'_> {
             })
             .collect();
         self.table(
-            &[
-                "function (ns/packet)",
-                "baseline",
-                "variant",
-                "itself",
-                "with what it calls",
-            ],
-            &rows,
+            "function (ns/packet) | baseline | variant | itself | with what it calls",
+            rows,
         );
         if let Some(reading) = &difference.reading {
             self.paragraph(reading);
         }
-        self.source(&[&format!("/profiles/differences/{index}")]);
+        self.source(&[format!("/profiles/differences/{index}")]);
     }
 
     /// In the form in which such results are published.
@@ -635,13 +617,7 @@ impl Page<'_> {
         self.paragraph("## Offered load");
         self.paragraph(sentences::OFFERED_LOAD);
         self.paragraph(&items.join("\n"));
-        let comparisons = report.comparisons.iter().enumerate();
-        let pointers: Vec<String> = comparisons
-            .filter(|(_, comparison)| !comparison.offered_load.is_empty())
-            .map(|(index, _)| format!("/comparisons/{index}/offered_load"))
-            .collect();
-        let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
-        self.source(&pointers);
+        self.source_in_those("offered_load", |of| !of.offered_load.is_empty());
     }
 
     fn findings(&mut self, index: usize, comparison: &ComparisonSection) {
@@ -683,13 +659,6 @@ impl Page<'_> {
     }
 
     fn results_table(&mut self, rows: &[Row], references: &[ReferenceRow]) {
-        let header = [
-            "variant",
-            "effect",
-            "verdict",
-            "forwarding rate (pps)",
-            "ns/packet",
-        ];
         let missing = || "–".to_owned();
         let earlier = references.iter().map(|row| {
             vec![
@@ -722,7 +691,10 @@ impl Page<'_> {
             })
             .chain(earlier)
             .collect();
-        self.table(&header, &cells);
+        self.table(
+            "variant | effect | verdict | forwarding rate (pps) | ns/packet",
+            cells,
+        );
     }
 
     /// Where the rows of earlier sessions come from, and why they have no verdict.
@@ -791,22 +763,10 @@ impl Page<'_> {
         }
         self.paragraph("<details><summary>Size, chance and noise</summary>");
         self.table(
-            &[
-                "variant",
-                "blocks",
-                "interval of the size",
-                "p of the direction",
-                "mean",
-                "SD between blocks",
-                "SD between rounds",
-            ],
-            &cells,
+            "variant | blocks | interval of the size | p of the direction | mean | SD between blocks | SD between rounds",
+            cells,
         );
-        if comparison.control.is_some() {
-            self.source_in(index, &["rows", "control/row"]);
-        } else {
-            self.source_in(index, &["rows"]);
-        }
+        self.source_of_rows(index, comparison);
         self.paragraph(
             "The p is corrected for the comparisons made at once (the control's is its own). The \
              effect is the Hodges-Lehmann estimate over the blocks' effects, the mean stands \
@@ -820,10 +780,10 @@ impl Page<'_> {
             .flat_map(|row| row.methods.iter().map(move |method| (row, method)))
             .map(|(row, method)| {
                 let cells = sentences::method_cells(method).map(|cell| cell.replace('<', "\\<"));
-                std::iter::once(self.label(row)).chain(cells).collect()
+                iter::once(self.label(row)).chain(cells).collect()
             })
             .collect();
-        self.table(&["variant", "method", "effect", "p", "corrected p"], &rows);
+        self.table("variant | method | effect | p | corrected p", rows);
         self.source_in(index, &["rows"]);
         self.paragraph("</details>");
     }
@@ -874,13 +834,7 @@ impl Page<'_> {
         }
         self.paragraph("## A/A control");
         self.paragraph(&controls.join("\n"));
-        let comparisons = report.comparisons.iter().enumerate();
-        let pointers: Vec<String> = comparisons
-            .filter(|(_, comparison)| comparison.control.is_some())
-            .map(|(index, _)| format!("/comparisons/{index}/control"))
-            .collect();
-        let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
-        self.source(&pointers);
+        self.source_in_those("control", |of| of.control.is_some());
     }
 
     /// Whether what ran before, and the place in the round, show in the slices.
@@ -891,34 +845,31 @@ impl Page<'_> {
         }
         self.paragraph("## Order of the slices");
         self.paragraph(sentences::ORDER_CHECKS);
-        let rows: Vec<Vec<String>> = report
-            .slices
-            .iter()
-            .map(|(family, slices)| {
-                let missing = || "–".to_owned();
-                let effect = |found: &OrderEffectSection| {
-                    let p = fwdlab_stats::format_p(found.p).replace('<', "\\<");
-                    format!("{} % (p {p})", format::signed(found.effect_percent, 2))
-                };
-                let predecessor = slices.predecessor.as_ref().map(|(after, found)| {
-                    let after = text::markdown(report.label(after));
-                    format!("{after}: {}", effect(found))
-                });
-                let place = slices.place.as_ref().map(|(place, found)| {
-                    format!("{place} of {}: {}", slices.places, effect(found))
-                });
-                let correlation = slices.lag_1_autocorrelation;
-                vec![
-                    family.protocol().to_owned(),
-                    predecessor.unwrap_or_else(missing),
-                    place.unwrap_or_else(missing),
-                    correlation.map_or_else(missing, |number| format::signed(number, 2)),
-                ]
-            })
-            .collect();
+        let rows = report.slices.iter().map(|(family, slices)| {
+            let missing = || "–".to_owned();
+            let effect = |found: &OrderEffectSection| {
+                let p = fwdlab_stats::format_p(found.p).replace('<', "\\<");
+                format!("{} % (p {p})", format::signed(found.effect_percent, 2))
+            };
+            let predecessor = slices.predecessor.as_ref().map(|(after, found)| {
+                let after = text::markdown(report.label(after));
+                format!("{after}: {}", effect(found))
+            });
+            let place = slices
+                .place
+                .as_ref()
+                .map(|(place, found)| format!("{place} of {}: {}", slices.places, effect(found)));
+            let correlation = slices.lag_1_autocorrelation;
+            vec![
+                family.protocol().to_owned(),
+                predecessor.unwrap_or_else(missing),
+                place.unwrap_or_else(missing),
+                correlation.map_or_else(missing, |number| format::signed(number, 2)),
+            ]
+        });
         self.table(
-            &["", "right after", "place in the round", "autocorrelation"],
-            &rows,
+            " | right after | place in the round | autocorrelation",
+            rows,
         );
         self.source(&["/slices"]);
         let noise: Vec<String> = report
@@ -974,27 +925,13 @@ impl Page<'_> {
         self.paragraph("## Where the frames went");
         self.paragraph(&sentences::conservation(report));
         let flows = report.flows.in_all_directions;
-        let rows: Vec<Vec<String>> = report
-            .conservation
-            .iter()
-            .map(|(family, frames)| {
-                let totals = report.conservation_totals.get(family);
-                conservation_row(*family, frames, totals.copied().unwrap_or_default(), flows)
-            })
-            .collect();
+        let rows = report.conservation.iter().map(|(family, frames)| {
+            let totals = report.conservation_totals.get(family);
+            conservation_row(*family, frames, totals.copied().unwrap_or_default(), flows)
+        });
         self.table(
-            &[
-                "",
-                "offered",
-                "forwarded",
-                "dropped",
-                "unaccounted",
-                "verified",
-                "wrong",
-                "flows seen",
-                "foreign",
-            ],
-            &rows,
+            " | offered | forwarded | dropped | unaccounted | verified | wrong | flows seen | foreign",
+            rows,
         );
         self.source(&["/conservation", "/conservation_totals", "/flows"]);
         self.paragraph(
@@ -1052,13 +989,8 @@ impl Page<'_> {
             }
         }
         self.table(
-            &[
-                "variant",
-                "effect, undisturbed",
-                "over all of the time",
-                "its verdict",
-            ],
-            &rows,
+            "variant | effect, undisturbed | over all of the time | its verdict",
+            rows,
         );
         let comparisons = report.comparisons.iter().enumerate();
         let pointers: Vec<String> = comparisons
@@ -1070,7 +1002,6 @@ impl Page<'_> {
                     .map(move |part| format!("/comparisons/{index}/{part}"))
             })
             .collect();
-        let pointers: Vec<&str> = pointers.iter().map(String::as_str).collect();
         self.source(&pointers);
     }
 
@@ -1081,24 +1012,20 @@ impl Page<'_> {
         };
         self.paragraph("## Invalid trials");
         self.paragraph(sentences::INVALID);
-        let rows: Vec<Vec<String>> = invalid
-            .rows
-            .iter()
-            .map(|row| {
-                let reasons: Vec<String> = row
-                    .reasons
-                    .iter()
-                    .map(|reason| text::markdown(reason))
-                    .collect();
-                vec![
-                    text::markdown(report.label(&row.variant)),
-                    row.family.protocol().to_owned(),
-                    format!("{} of {}", row.invalid, row.trials),
-                    reasons.join("; "),
-                ]
-            })
-            .collect();
-        self.table(&["variant", "family", "invalid", "why"], &rows);
+        let rows = invalid.rows.iter().map(|row| {
+            let reasons: Vec<String> = row
+                .reasons
+                .iter()
+                .map(|reason| text::markdown(reason))
+                .collect();
+            vec![
+                text::markdown(report.label(&row.variant)),
+                row.family.protocol().to_owned(),
+                format!("{} of {}", row.invalid, row.trials),
+                reasons.join("; "),
+            ]
+        });
+        self.table("variant | family | invalid | why", rows);
         self.source(&["/invalid"]);
         for (index, comparison) in report.comparisons.iter().enumerate() {
             if comparison.rows_with_all_trials.is_empty() {
@@ -1139,13 +1066,12 @@ impl Page<'_> {
             return;
         }
         self.paragraph("## Environment");
-        let rows: Vec<Vec<String>> = report
+        let rows = report
             .lab
             .facts
             .iter()
-            .map(|(name, value)| vec![text::markdown(name), text::markdown(value)])
-            .collect();
-        self.table(&["fact", "value"], &rows);
+            .map(|(name, value)| vec![text::markdown(name), text::markdown(value)]);
+        self.table("fact | value", rows);
         self.source(&["/lab/facts"]);
     }
 
