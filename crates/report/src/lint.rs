@@ -153,7 +153,7 @@ fn not_as_reported(directory: &Path, others: &[&String]) -> Option<Finding> {
             .iter()
             .take(SHOWN_MAX)
             .fold(finding, |finding, name| {
-                finding.with(Evidence::published(&directory.join(name), None, "differs"))
+                finding.published(&directory.join(name), "differs")
             }),
     )
 }
@@ -335,12 +335,8 @@ fn compare(
             let sentence = format!("the title of {name} is not the question of the experiment");
             findings.push(
                 Finding::new(&OTHER_TITLE, directory, sentence)
-                    .with(Evidence::published(&path, Some(1), title.text))
-                    .with(Evidence::derived(
-                        &directory.join(sources.title),
-                        None,
-                        question.text,
-                    )),
+                    .published_at(&path, 1, title.text)
+                    .derived(&directory.join(sources.title), question.text),
             );
         }
     }
@@ -364,8 +360,8 @@ fn compare(
         findings.push(shown.fold(finding, |finding, (published, made)| {
             let line = Some(published.number);
             finding
-                .with(Evidence::published(&path, line, published.text.trim()))
-                .with(Evidence::derived(&sources.records, None, made.text.trim()))
+                .published_at(&path, line, published.text.trim())
+                .derived(&sources.records, made.text.trim())
         }));
     }
 }

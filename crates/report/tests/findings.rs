@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fwdlab_archive::lint::{
-    BROKEN_LINK, Evidence, Finding, HOSTILE_NAME, RULES, Severity, UNKNOWN_FILE, VALUE_REPLACED,
+    BROKEN_LINK, Finding, HOSTILE_NAME, RULES, Severity, UNKNOWN_FILE, VALUE_REPLACED,
 };
 use fwdlab_archive::{Finished, Loaded};
 use fwdlab_model::{Load, SCHEMA_VERSION, VariantName};
@@ -319,25 +319,17 @@ fn examples() -> Vec<Finding> {
             directory,
             "nft-conntrack.inet.pps holds 741000 in block 5, which measured 722687",
         )
-        .with(Evidence::published(&values, Some(5), "741000"))
-        .with(Evidence::derived(
-            &records,
-            Some(27),
-            "\"observation_pps\":722687",
-        )),
+        .published_at(&values, 5, "741000")
+        .derived_at(&records, 27, "\"observation_pps\":722687"),
         Finding::new(
             &BROKEN_LINK,
             directory,
             "README.md shows derived/x.svg, which is not there",
         )
-        .with(Evidence::published(
-            &directory.join("README.md"),
-            Some(40),
-            "derived/x.svg",
-        )),
+        .published_at(&directory.join("README.md"), 40, "derived/x.svg"),
         Finding::new(&HOSTILE_NAME, &hostile, format!("the name {HOSTILE} acts"))
-            .with(Evidence::published(&hostile.join("x"), Some(3), HOSTILE))
-            .with(Evidence::derived(&hostile, None, "y".repeat(1000))),
+            .published_at(&hostile.join("x"), 3, HOSTILE)
+            .derived(&hostile, "y".repeat(1000)),
         Finding::new(&UNKNOWN_FILE, &hostile, "nothing shows it"),
     ]
 }
@@ -501,7 +493,7 @@ proptest! {
     fn no_name_and_no_excerpt_acts_in_any_form(path: String, says in any::<String>(), line: Option<u16>) {
         let path = PathBuf::from(path.replace('\0', ""));
         let finding = Finding::new(&VALUE_REPLACED, &path, says.as_str())
-            .with(Evidence::published(&path, line.map(|line| usize::from(line) + 1), says.as_str()));
+            .published_at(&path, line.map(|line| usize::from(line) + 1), says.as_str());
         let findings = [finding];
         let acts = |text: &str| text.contains(|c: char| c.is_control() && c != '\n' || ('\u{202a}'..='\u{202e}').contains(&c));
         prop_assert!(!acts(&render::findings(&findings, 1, false)));

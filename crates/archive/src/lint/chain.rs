@@ -47,7 +47,7 @@ pub(super) fn lint_chain(directory: &Path, is_being_measured: bool, findings: &m
         if is_promised {
             let sentence = "chain.jsonl is missing, and the run was started with it";
             let finding = Finding::new(&CHAIN_BROKEN, directory, sentence);
-            findings.push(finding.with(Evidence::published(&path, None, "is not there")));
+            findings.push(finding.published(&path, "is not there"));
         }
         return;
     }
@@ -359,8 +359,7 @@ impl Walk<'_> {
             let sentence = format!("finished.json {why}");
             let finding = Finding::new(&FINISHED_RUN_CHANGED, self.directory, sentence);
             let says = "the text before the seal has another SHA-256 than the seal";
-            self.findings
-                .push(finding.with(Evidence::published(&path, None, says)));
+            self.findings.push(finding.published(&path, says));
             return;
         };
         if !is_sound {

@@ -11,8 +11,8 @@ use crate::load::Loaded;
 use crate::results::Results;
 
 use super::{
-    BEING_MEASURED, Evidence, Finding, UNREADABLE, chain, files, links, numbers, observations,
-    profiles, run, times,
+    BEING_MEASURED, Finding, UNREADABLE, chain, files, links, numbers, observations, profiles, run,
+    times,
 };
 
 /// What was found in a results directory, and what is left for those who know how reports are made.
@@ -38,7 +38,7 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
         let sentence = "a run is measuring into this directory";
         let lock = directory.join(layout::LOCK);
         let finding = Finding::new(&BEING_MEASURED, directory, sentence);
-        findings.push(finding.with(Evidence::published(&lock, None, "held by a live process")));
+        findings.push(finding.published(&lock, "held by a live process"));
     }
     let published = published(directory, &mut findings);
     links::lint_links(directory, &published, &mut findings);
@@ -95,7 +95,7 @@ pub(super) fn published(
             Err(error) => {
                 let sentence = format!("{} cannot be read: {error}", name_in(directory, &path));
                 let finding = Finding::new(&UNREADABLE, directory, sentence);
-                findings.push(finding.with(Evidence::published(&path, None, error.to_string())));
+                findings.push(finding.published(&path, error.to_string()));
             }
         }
     }

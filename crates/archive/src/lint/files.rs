@@ -55,11 +55,7 @@ fn below(root: &Path, folder: PathBuf) -> Search {
                 let name = name_in(root, &folder);
                 let sentence = format!("the folder {name} cannot be read: {error}");
                 found.findings.push(
-                    Finding::new(&UNREADABLE, root, sentence).with(Evidence::published(
-                        &folder,
-                        None,
-                        error.to_string(),
-                    )),
+                    Finding::new(&UNREADABLE, root, sentence).published(&folder, error.to_string()),
                 );
             }
         }
@@ -163,8 +159,8 @@ pub(super) fn lint_files(directory: &Path, findings: &mut Vec<Finding>) {
             if error.kind() != io::ErrorKind::NotFound {
                 let name = name_in(directory, &path);
                 let sentence = format!("the folder {name} cannot be listed: {error}");
-                let evidence = Evidence::published(&path, None, error.to_string());
-                findings.push(Finding::new(&UNREADABLE, directory, sentence).with(evidence));
+                let finding = Finding::new(&UNREADABLE, directory, sentence);
+                findings.push(finding.published(&path, error.to_string()));
             }
             Vec::new()
         });

@@ -42,6 +42,40 @@ impl Finding {
         self
     }
 
+    /// The same with what a published file says.
+    #[must_use]
+    pub fn published(self, path: &Path, says: impl Into<String>) -> Self {
+        self.with(Evidence::published(path, None, says))
+    }
+
+    /// The same with what a line of a published file says, where one is meant.
+    #[must_use]
+    pub fn published_at(
+        self,
+        path: &Path,
+        line: impl Into<Option<usize>>,
+        says: impl Into<String>,
+    ) -> Self {
+        self.with(Evidence::published(path, line.into(), says))
+    }
+
+    /// The same with what a file of the raw data gives.
+    #[must_use]
+    pub fn derived(self, path: &Path, says: impl Into<String>) -> Self {
+        self.with(Evidence::derived(path, None, says))
+    }
+
+    /// The same with what a line of the raw data gives, where one is meant.
+    #[must_use]
+    pub fn derived_at(
+        self,
+        path: &Path,
+        line: impl Into<Option<usize>>,
+        says: impl Into<String>,
+    ) -> Self {
+        self.with(Evidence::derived(path, line.into(), says))
+    }
+
     /// What keeps a file from being read.
     pub(crate) fn of_error(directory: &Path, error: &ArchiveError) -> Self {
         let (rule, place, says) = match error {

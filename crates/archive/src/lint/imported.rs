@@ -107,7 +107,7 @@ impl Import<'_> {
             if !known.contains(&path) && !of_variants.contains(&path) {
                 let sentence = format!("{} {what}", name_in(self.directory, &path));
                 let finding = Finding::new(rule, self.directory, sentence);
-                findings.push(finding.with(Evidence::published(&path, None, "is there")));
+                findings.push(finding.published(&path, "is there"));
             }
         }
     }
@@ -147,11 +147,10 @@ impl Import<'_> {
                         .with(self.derived(given)),
                     None => finding
                         .with(published(format!("{} values", dataset.published_pps.len())))
-                        .with(Evidence::derived(
+                        .derived(
                             &self.directory.join(RUNS),
-                            None,
                             format!("{} runs with a value", given.len()),
-                        )),
+                        ),
                 });
             }
         }
@@ -168,7 +167,7 @@ impl Import<'_> {
                 let sentence = format!("{name} is missing, with {} observations", given.len());
                 findings.push(
                     of(&VALUES_MISSING, sentence)
-                        .with(Evidence::published(&path, None, "is not there"))
+                        .published(&path, "is not there")
                         .with(self.derived(&given[0])),
                 );
             }
@@ -178,7 +177,7 @@ impl Import<'_> {
             Ok(bytes) => bytes,
             Err(error) => {
                 let finding = of(&UNREADABLE, format!("{name} cannot be read: {error}"));
-                findings.push(finding.with(Evidence::published(&path, None, error.to_string())));
+                findings.push(finding.published(&path, error.to_string()));
                 return;
             }
         };
@@ -189,7 +188,7 @@ impl Import<'_> {
                     &NOT_OF_ITS_FORM,
                     format!("{name}, line {line} is not a number"),
                 );
-                findings.push(finding.with(Evidence::published(&path, Some(line), says)));
+                findings.push(finding.published_at(&path, line, says));
                 return;
             }
         };
@@ -209,12 +208,8 @@ impl Import<'_> {
             let runs = format!("{} runs with a value", given.len());
             findings.push(
                 of(rule, sentence)
-                    .with(Evidence::published(
-                        &path,
-                        None,
-                        format!("{} values", values.len()),
-                    ))
-                    .with(Evidence::derived(&self.directory.join(RUNS), None, runs)),
+                    .published(&path, format!("{} values", values.len()))
+                    .derived(&self.directory.join(RUNS), runs),
             );
             return;
         }

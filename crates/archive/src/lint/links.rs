@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 
 use crate::layout;
 
-use super::{BROKEN_LINK, Evidence, Finding};
+use super::{BROKEN_LINK, Finding};
 
 /// Links of README.md to files of the same directory that are not there.
 pub(super) fn lint_links(
@@ -34,7 +34,7 @@ pub(super) fn lint_links(
                     format!("README.md shows {inside}, which is not there")
                 };
                 let finding = Finding::new(&BROKEN_LINK, directory, sentence);
-                findings.push(finding.with(Evidence::published(&path, Some(index + 1), target)));
+                findings.push(finding.published_at(&path, index + 1, target));
             }
         }
     }

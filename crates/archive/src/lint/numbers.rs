@@ -12,7 +12,7 @@ use crate::layout;
 use crate::load::{Attempt, Loaded};
 
 use super::lines::Lines;
-use super::{Evidence, FRAMES_DO_NOT_ADD_UP, Finding, SLICE_STALLED, TRIAL_NOT_OF_SLICES};
+use super::{FRAMES_DO_NOT_ADD_UP, Finding, SLICE_STALLED, TRIAL_NOT_OF_SLICES};
 
 /// Sums of the same numbers in another order may differ by so much.
 const ROUNDING: f64 = 1e-9;
@@ -59,16 +59,11 @@ fn lint_stalls(
     let resolved = loaded.dir.join(layout::RESOLVED);
     Some(
         Finding::new(&SLICE_STALLED, &loaded.dir, sentence)
-            .with(Evidence::published(
-                &slices,
-                Some(*row),
-                format!("time_s {}", slice.time_s),
-            ))
-            .with(Evidence::derived(
+            .published_at(&slices, *row, format!("time_s {}", slice.time_s))
+            .derived(
                 &resolved,
-                None,
                 format!("\"slice_ms\": {}", loaded.resolved.design.slice_ms),
-            )),
+            ),
     )
 }
 
@@ -92,16 +87,12 @@ fn lint_taken(
     let slices = layout::slices(&loaded.dir, trial.block, trial.attempt);
     Some(
         Finding::new(&FRAMES_DO_NOT_ADD_UP, &loaded.dir, sentence)
-            .with(Evidence::published(
+            .published_at(&slices, *row, format!("taken_frames {taken_frames}"))
+            .derived_at(
                 &slices,
-                Some(*row),
-                format!("taken_frames {taken_frames}"),
-            ))
-            .with(Evidence::derived(
-                &slices,
-                Some(*row),
+                *row,
                 format!("offered_frames {}", slice.offered_frames),
-            )),
+            ),
     )
 }
 
@@ -229,16 +220,12 @@ fn lint_trial(
                 slices.clone()
             };
             finding
-                .with(Evidence::published(
+                .published_at(
                     &trials,
                     lines.trial(trial),
                     format!("\"{}\":{}", figure.key, figure.recorded),
-                ))
-                .with(Evidence::derived(
-                    &source,
-                    None,
-                    format!("{} {}", figure.key, figure.derived),
-                ))
+                )
+                .derived(&source, format!("{} {}", figure.key, figure.derived))
         })
     })
 }
@@ -280,8 +267,8 @@ fn lint_conservation(
         let mut say = |sentence: String, published: String, derived: String| {
             findings.push(
                 Finding::new(&FRAMES_DO_NOT_ADD_UP, &loaded.dir, sentence)
-                    .with(Evidence::published(&trials, line, published))
-                    .with(Evidence::derived(&trials, line, derived)),
+                    .published_at(&trials, line, published)
+                    .derived_at(&trials, line, derived),
             );
         };
         if i128::from(frames.unaccounted_frames) != lost {

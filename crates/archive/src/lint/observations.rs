@@ -34,7 +34,7 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
                     let name = name_in(&loaded.dir, &path);
                     let sentence = format!("{name}, line {line} is not a number");
                     let finding = Finding::new(&NOT_OF_ITS_FORM, &loaded.dir, sentence);
-                    findings.push(finding.with(Evidence::published(&path, Some(line), says)));
+                    findings.push(finding.published_at(&path, line, says));
                     is_told.insert(path.clone());
                     published.insert(path, Vec::new());
                 }
@@ -43,7 +43,7 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 let name = name_in(&loaded.dir, &path);
                 let sentence = format!("{name} cannot be read: {error}");
                 let finding = Finding::new(&UNREADABLE, &loaded.dir, sentence);
-                findings.push(finding.with(Evidence::published(&path, None, error.to_string())));
+                findings.push(finding.published(&path, error.to_string()));
                 is_told.insert(path.clone());
                 published.insert(path, Vec::new());
             }
@@ -65,12 +65,11 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
             let sentence = format!("{name} is missing, with {} observations", trials.len());
             findings.push(
                 Finding::new(&VALUES_MISSING, &loaded.dir, sentence)
-                    .with(Evidence::published(path, None, "is not there"))
-                    .with(Evidence::derived(
+                    .published(path, "is not there")
+                    .derived(
                         &loaded.dir.join(layout::TRIALS),
-                        None,
                         format!("{} accepted trials", trials.len()),
-                    )),
+                    ),
             );
         }
     }
@@ -81,7 +80,7 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
         let name = name_in(&loaded.dir, path);
         let sentence = format!("{name} is named after no variant that was measured");
         let finding = Finding::new(&NO_SUCH_VARIANT, &loaded.dir, sentence);
-        findings.push(finding.with(Evidence::published(path, None, "is there")));
+        findings.push(finding.published(path, "is there"));
     }
 }
 
@@ -143,11 +142,7 @@ fn other_lines(dir: &Path, path: &Path, bytes: &[u8], values: &[Value]) -> Optio
         let sentence =
             format!("{name} holds more than a value on each line: blanks, or other ends of lines");
         let finding = Finding::new(&NOT_AS_REPORTED, dir, sentence);
-        finding.with(Evidence::published(
-            path,
-            None,
-            "other bytes than are written",
-        ))
+        finding.published(path, "other bytes than are written")
     })
 }
 
@@ -284,11 +279,7 @@ impl Dataset<'_> {
                 );
                 let says = format!("{} values", self.values.len());
                 let finding = Finding::new(&VALUE_REMOVED, &self.loaded.dir, sentence);
-                findings.push(
-                    finding
-                        .with(Evidence::published(self.path, None, says))
-                        .with(self.derived(row)),
-                );
+                findings.push(finding.published(self.path, says).with(self.derived(row)));
             }
             for row in added {
                 let sentence = format!(
@@ -298,11 +289,7 @@ impl Dataset<'_> {
                 let says = format!("{} accepted trials", self.trials.len());
                 let trials = self.loaded.dir.join(layout::TRIALS);
                 let finding = Finding::new(&RUN_MISSING, &self.loaded.dir, sentence);
-                findings.push(
-                    finding
-                        .with(self.published(row))
-                        .with(Evidence::derived(&trials, None, says)),
-                );
+                findings.push(finding.with(self.published(row)).derived(&trials, says));
             }
         }
     }

@@ -5,7 +5,7 @@ use fwdlab_profile::Folded;
 use crate::layout::{self, name_in};
 use crate::load::Loaded;
 
-use super::{Evidence, Finding, PROFILE_ALTERED, PROFILE_MISSING};
+use super::{Finding, PROFILE_ALTERED, PROFILE_MISSING};
 
 /// Holds the stacks of every profile against the samples that its trial records.
 pub(super) fn lint_profiles(loaded: &Loaded, findings: &mut Vec<Finding>) {
@@ -37,12 +37,8 @@ pub(super) fn lint_profiles(loaded: &Loaded, findings: &mut Vec<Finding>) {
             let trials = loaded.dir.join(layout::TRIALS);
             findings.push(
                 Finding::new(&PROFILE_ALTERED, &loaded.dir, sentence)
-                    .with(Evidence::published(&path, None, found))
-                    .with(Evidence::derived(
-                        &trials,
-                        None,
-                        format!("{recorded} samples"),
-                    )),
+                    .published(&path, found)
+                    .derived(&trials, format!("{recorded} samples")),
             );
         }
     }
@@ -53,7 +49,7 @@ pub(super) fn lint_profiles(loaded: &Loaded, findings: &mut Vec<Finding>) {
             1 => format!("{name} is not there"),
             count => format!("the stacks of {count} profiles are not there, as {name}"),
         };
-        let evidence = Evidence::published(first, None, "is not there");
-        findings.push(Finding::new(&PROFILE_MISSING, &loaded.dir, sentence).with(evidence));
+        let finding = Finding::new(&PROFILE_MISSING, &loaded.dir, sentence);
+        findings.push(finding.published(first, "is not there"));
     }
 }

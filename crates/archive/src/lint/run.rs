@@ -40,8 +40,8 @@ fn lint_experiment(loaded: &Loaded, findings: &mut Vec<Finding>) {
             let says = format!("experiment.toml cannot be read: {error}");
             (&UNREADABLE, says)
         };
-        let evidence = Evidence::published(&source, None, error.to_string());
-        findings.push(Finding::new(rule, &loaded.dir, says).with(evidence));
+        let finding = Finding::new(rule, &loaded.dir, says);
+        findings.push(finding.published(&source, error.to_string()));
     }
     let derived = loaded.resolved.hash();
     if derived == loaded.hash {
@@ -51,12 +51,8 @@ fn lint_experiment(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let sentence = "the experiment in resolved.json does not have the hash beside it";
     findings.push(
         Finding::new(&OTHER_EXPERIMENT, &loaded.dir, sentence)
-            .with(Evidence::published(
-                &resolved,
-                None,
-                format!("\"hash\": \"{}\"", loaded.hash),
-            ))
-            .with(Evidence::derived(&resolved, None, derived)),
+            .published(&resolved, format!("\"hash\": \"{}\"", loaded.hash))
+            .derived(&resolved, derived),
     );
 }
 
@@ -77,12 +73,8 @@ fn lint_sessions(loaded: &Loaded, findings: &mut Vec<Finding>) {
             let resolved = loaded.dir.join(layout::RESOLVED);
             findings.push(
                 Finding::new(&OTHER_MACHINE, &loaded.dir, sentence)
-                    .with(Evidence::published(
-                        &resolved,
-                        None,
-                        format!("\"kernel\": \"{}\"", loaded.kernel),
-                    ))
-                    .with(Evidence::derived(&path(first.session), None, found)),
+                    .published(&resolved, format!("\"kernel\": \"{}\"", loaded.kernel))
+                    .derived(&path(first.session), found),
             );
         }
     }
@@ -95,16 +87,8 @@ fn lint_sessions(loaded: &Loaded, findings: &mut Vec<Finding>) {
             );
             findings.push(
                 Finding::new(&OTHER_MACHINE, &loaded.dir, sentence)
-                    .with(Evidence::published(
-                        &path(after.session),
-                        None,
-                        after.environment.kernel.as_str(),
-                    ))
-                    .with(Evidence::derived(
-                        &path(before.session),
-                        None,
-                        before.environment.kernel.as_str(),
-                    )),
+                    .published(&path(after.session), after.environment.kernel.as_str())
+                    .derived(&path(before.session), before.environment.kernel.as_str()),
             );
         }
     }
@@ -121,8 +105,8 @@ fn lint_sessions(loaded: &Loaded, findings: &mut Vec<Finding>) {
         let sentence = format!("session {number} has no file, and session {last} has one");
         findings.push(
             Finding::new(&VALUES_MISSING, &loaded.dir, sentence)
-                .with(Evidence::published(&path(number), None, "is not there"))
-                .with(Evidence::derived(&path(last), None, "is there")),
+                .published(&path(number), "is not there")
+                .derived(&path(last), "is there"),
         );
     }
 }
@@ -159,7 +143,7 @@ fn lint_misplaced_trials(loaded: &Loaded, findings: &mut Vec<Finding>) {
                 trial.variant, trial.family
             );
             let finding = Finding::new(&TRIAL_MISPLACED, &loaded.dir, sentence);
-            findings.push(finding.with(Evidence::published(&trials, Some(line), of)));
+            findings.push(finding.published_at(&trials, line, of));
         }
     };
     for (index, record) in loaded.records.iter().enumerate() {
@@ -189,7 +173,7 @@ pub(super) fn lint_end(loaded: &Loaded, findings: &mut Vec<Finding>) {
     );
     let finished = loaded.dir.join(layout::FINISHED);
     let finding = Finding::new(&NOT_FINISHED, &loaded.dir, sentence);
-    findings.push(finding.with(Evidence::published(&finished, None, "is not there")));
+    findings.push(finding.published(&finished, "is not there"));
 }
 
 fn lint_finished(loaded: &Loaded, findings: &mut Vec<Finding>) {
@@ -210,16 +194,8 @@ fn lint_finished(loaded: &Loaded, findings: &mut Vec<Finding>) {
             let sentence = format!("{key} of finished.json are not those of trials.jsonl");
             findings.push(
                 Finding::new(&FINISHED_RUN_CHANGED, &loaded.dir, sentence)
-                    .with(Evidence::published(
-                        &loaded.dir.join(layout::FINISHED),
-                        None,
-                        format!("{recorded:?}"),
-                    ))
-                    .with(Evidence::derived(
-                        &loaded.dir.join(layout::TRIALS),
-                        None,
-                        format!("{derived:?}"),
-                    )),
+                    .published(&loaded.dir.join(layout::FINISHED), format!("{recorded:?}"))
+                    .derived(&loaded.dir.join(layout::TRIALS), format!("{derived:?}")),
             );
         }
     }
@@ -256,12 +232,8 @@ fn lint_slices_without_records(loaded: &Loaded, findings: &mut Vec<Finding>) {
             .map_or(0, |text| text.lines().count().saturating_sub(1));
         findings.push(
             Finding::new(&RUN_MISSING, &loaded.dir, sentence)
-                .with(Evidence::published(
-                    &loaded.dir.join(layout::TRIALS),
-                    None,
-                    "no trial of it",
-                ))
-                .with(Evidence::derived(path, None, format!("{rows} slices"))),
+                .published(&loaded.dir.join(layout::TRIALS), "no trial of it")
+                .derived(path, format!("{rows} slices")),
         );
     }
 }

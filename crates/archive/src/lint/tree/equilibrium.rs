@@ -47,7 +47,7 @@ struct Found {
 impl Found {
     fn evidence(&self, folder: Folder<'_>) -> Evidence {
         let says = format!("{} Mb/s", self.mbps);
-        folder.derived(self.sender, Some(self.line), says)
+        Evidence::derived(&folder.path(self.sender), Some(self.line), says)
     }
 }
 
@@ -93,7 +93,7 @@ fn lint_values(
         findings.push(
             folder
                 .finding(&VALUE_NOT_DERIVED, sentence)
-                .with(folder.published(file, None, format!("{first} Mb/s")))
+                .with(folder.published(file, format!("{first} Mb/s")))
                 .with(of_first.evidence(folder)),
         );
         return;
@@ -103,7 +103,7 @@ fn lint_values(
         findings.push(
             folder
                 .finding(&VALUE_REPLACED, sentence)
-                .with(folder.published(file, Some(index + 1), value.to_string()))
+                .with(folder.published_at(file, index + 1, value.to_string()))
                 .with(found.evidence(folder)),
         );
     }

@@ -30,8 +30,8 @@ pub(super) fn lint_files(tree: &ArchiveTree, findings: &mut Vec<Finding>) {
         let says = format!("{:?}", path.file_name().unwrap_or_default());
         let sentence = format!("the name {says} is not one to be shown as it is");
         let directory = path.parent().unwrap_or(&tree.root);
-        let evidence = Evidence::published(&path, None, says);
-        findings.push(Finding::new(&HOSTILE_NAME, directory, sentence).with(evidence));
+        let finding = Finding::new(&HOSTILE_NAME, directory, sentence);
+        findings.push(finding.published(&path, says));
     }
 }
 

@@ -49,7 +49,7 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
     });
     let mut found = |rule, sentence: String, line, says: String| {
         let finding = folder.finding(rule, sentence);
-        findings.push(finding.with(folder.published(receiver, line, says)));
+        findings.push(finding.with(folder.published_at(receiver, line, says)));
     };
     if log.samples.all > 0 && log.samples.empty == log.samples.all {
         found(
@@ -120,7 +120,6 @@ fn lint_sender(folder: Folder<'_>, index: usize, log: &LogFacts, findings: &mut 
         let finding = folder.finding(&SENDER_STOPPED_EARLY, sentence);
         findings.push(finding.with(folder.published(
             index,
-            None,
             format!("Sent {} packets, -n {asked}", summary.packets),
         )));
     }
@@ -190,13 +189,10 @@ impl UsualLoads {
         );
         let mut finding = folder.finding(&OFFERED_LOAD_SHORT, sentence);
         for &sender in &run.senders {
-            finding = finding.with(folder.published(sender, None, format!("{offered:.0} pps")));
+            finding = finding.with(folder.published(sender, format!("{offered:.0} pps")));
         }
-        findings.push(finding.with(crate::lint::Evidence::derived(
-            &folder.directory(),
-            None,
-            format!("median {usual:.0} pps"),
-        )));
+        let usual = format!("median {usual:.0} pps");
+        findings.push(finding.derived(&folder.directory(), usual));
     }
 }
 
@@ -235,12 +231,8 @@ fn lint_ceiling(folder: Folder<'_>, group: &RunGroup, findings: &mut Vec<Finding
     );
     let finding = folder
         .finding(&CEILING, sentence)
-        .with(folder.published(
-            receiver,
-            None,
-            format!("{:.0} pps forwarded", middle(&forwarded)),
-        ))
-        .with(folder.derived(sender, None, format!("{:.0} pps offered", middle(&offered))));
+        .with(folder.published(receiver, format!("{:.0} pps forwarded", middle(&forwarded))))
+        .with(folder.derived(sender, format!("{:.0} pps offered", middle(&offered))));
     findings.push(finding);
 }
 

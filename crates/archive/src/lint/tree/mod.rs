@@ -71,11 +71,20 @@ impl<'a> Folder<'a> {
         Finding::new(rule, &self.directory(), sentence)
     }
 
-    fn published(self, index: usize, line: Option<usize>, says: impl Into<String>) -> Evidence {
-        Evidence::published(&self.path(index), line, says)
+    fn published(self, index: usize, says: impl Into<String>) -> Evidence {
+        self.published_at(index, None, says)
     }
 
-    fn derived(self, index: usize, line: Option<usize>, says: impl Into<String>) -> Evidence {
-        Evidence::derived(&self.path(index), line, says)
+    fn published_at(
+        self,
+        index: usize,
+        line: impl Into<Option<usize>>,
+        says: impl Into<String>,
+    ) -> Evidence {
+        Evidence::published(&self.path(index), line.into(), says)
+    }
+
+    fn derived(self, index: usize, says: impl Into<String>) -> Evidence {
+        Evidence::derived(&self.path(index), None, says)
     }
 }

@@ -41,11 +41,9 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
                     content.values.len()
                 );
                 let finding = folder.finding(&NO_RAW_DATA, sentence);
-                findings.push(finding.with(folder.published(
-                    dataset.file,
-                    None,
-                    format!("{} values", content.values.len()),
-                )));
+                findings.push(finding.with(
+                    folder.published(dataset.file, format!("{} values", content.values.len())),
+                ));
             }
             Origin::NoLogs | Origin::Logs { .. } => {}
         }
@@ -61,7 +59,7 @@ fn has_unread_log(folder: Folder<'_>, group: usize) -> bool {
 fn empty(folder: Folder<'_>, dataset: &PublishedDataset) -> Finding {
     let name = folder.name(dataset.file);
     let finding = folder.finding(&DATASET_EMPTY, format!("{name} holds no value"));
-    let finding = finding.with(folder.published(dataset.file, None, "no value"));
+    let finding = finding.with(folder.published(dataset.file, "no value"));
     let group = dataset.origin.group();
     let mut runs = group
         .iter()
@@ -71,7 +69,7 @@ fn empty(folder: Folder<'_>, dataset: &PublishedDataset) -> Finding {
         Some((run.receiver?, log.published.averaged.as_deref()?))
     });
     match first {
-        Some((receiver, value)) => finding.with(folder.derived(receiver, None, value)),
+        Some((receiver, value)) => finding.with(folder.derived(receiver, value)),
         None => finding,
     }
 }
@@ -95,9 +93,9 @@ fn renamed(
     );
     let mut finding = folder
         .finding(&LABELS_EXCHANGED, sentence)
-        .with(folder.published(dataset.file, None, &dataset.name));
+        .with(folder.published(dataset.file, &dataset.name));
     if let Some(receiver) = group.runs.iter().find_map(|run| run.receiver) {
-        finding = finding.with(folder.derived(receiver, None, &group.key));
+        finding = finding.with(folder.derived(receiver, &group.key));
     }
     findings.push(finding);
 }
@@ -228,9 +226,9 @@ impl<'a> Altered<'a> {
             let Some(&(run, value)) = derived.next() else {
                 let sentence = format!("{name} has {published}, and no log of that run is there");
                 let finding = self.folder.finding(&RUN_MISSING, sentence);
-                findings.push(finding.with(self.folder.published(
+                findings.push(finding.with(self.folder.published_at(
                     self.dataset.file,
-                    Some(line),
+                    line,
                     published,
                 )));
                 continue;
@@ -251,10 +249,7 @@ impl<'a> Altered<'a> {
                 self.with_log(
                     self.folder
                         .finding(rule, sentence)
-                        .with(
-                            self.folder
-                                .published(self.dataset.file, Some(line), published),
-                        ),
+                        .with(self.folder.published_at(self.dataset.file, line, published)),
                     run,
                     value,
                 ),
@@ -266,14 +261,10 @@ impl<'a> Altered<'a> {
                 "{name} leaves out the run whose log gives {value}: {} of the others' median",
                 percent(share)
             );
-            let finding =
+            let finding = self.folder.finding(&VALUE_REMOVED, sentence).with(
                 self.folder
-                    .finding(&VALUE_REMOVED, sentence)
-                    .with(self.folder.published(
-                        self.dataset.file,
-                        None,
-                        format!("{} values", self.common),
-                    ));
+                    .published(self.dataset.file, format!("{} values", self.common)),
+            );
             findings.push(self.with_log(finding, run, value));
         }
     }
@@ -282,9 +273,7 @@ impl<'a> Altered<'a> {
         let sentence = format!("{name} has the values of its runs in another order");
         let mut finding = self.folder.finding(&VALUES_REORDERED, sentence);
         if let Some((line, published, run, derived)) = self.first_apart {
-            let evidence = self
-                .folder
-                .published(self.dataset.file, Some(line), published);
+            let evidence = self.folder.published_at(self.dataset.file, line, published);
             finding = self.with_log(finding.with(evidence), run, derived);
         }
         findings.push(finding);
@@ -301,9 +290,7 @@ impl<'a> Altered<'a> {
         );
         let mut finding = self.folder.finding(&VALUE_NOT_DERIVED, sentence);
         if let Some(&(line, published)) = self.only_published.first() {
-            let evidence = self
-                .folder
-                .published(self.dataset.file, Some(line), published);
+            let evidence = self.folder.published_at(self.dataset.file, line, published);
             finding = finding.with(evidence);
         }
         if let Some(&(run, value)) = self.only_derived.first() {
@@ -314,7 +301,7 @@ impl<'a> Altered<'a> {
 
     fn with_log(&self, finding: Finding, run: &Run, value: &str) -> Finding {
         match run.receiver {
-            Some(receiver) => finding.with(self.folder.derived(receiver, None, value)),
+            Some(receiver) => finding.with(self.folder.derived(receiver, value)),
             None => finding,
         }
     }

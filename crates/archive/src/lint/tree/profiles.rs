@@ -82,13 +82,13 @@ fn lint_truncation(
     );
     let mut finding = folder
         .finding(&PROFILE_TRUNCATED, sentence)
-        .with(folder.published(
+        .with(folder.published_at(
             index,
             line,
             format!("{there} samples there, of {} said", graph.samples),
         ));
     if let Some((log, samples)) = counted {
-        finding = finding.with(folder.derived(log, None, format!("{samples} samples")));
+        finding = finding.with(folder.derived(log, format!("{samples} samples")));
     }
     findings.push(finding);
 }
@@ -107,7 +107,7 @@ fn lint_idle(
             idle * 100.0
         );
         let finding = folder.finding(&PROFILE_IDLE, sentence);
-        findings.push(finding.with(folder.published(index, None, format!("most samples: {leaf}"))));
+        findings.push(finding.with(folder.published(index, format!("most samples: {leaf}"))));
     }
 }
 
@@ -125,7 +125,7 @@ fn lint_stacks(
     let sentence = format!("{name} is not what folding makes of {of}");
     let finding = folder
         .finding(&FOLDED_OF_ANOTHER, sentence)
-        .with(folder.published(index, None, format!("{} samples", stacks.samples)))
-        .with(folder.derived(graph, None, format!("{} samples", facts.samples)));
+        .with(folder.published(index, format!("{} samples", stacks.samples)))
+        .with(folder.derived(graph, format!("{} samples", facts.samples)));
     findings.push(finding);
 }

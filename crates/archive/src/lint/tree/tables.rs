@@ -142,10 +142,10 @@ fn lint_table(folder: Folder<'_>, table: usize, wrong: &[Wrong<'_>], findings: &
         let numbers = &first.row.numbers[first.row.numbers.len() - 3..];
         let mut finding = folder
             .finding(rule, sentence)
-            .with(folder.published(table, Some(first.row.line), text(numbers)))
-            .with(folder.derived(first.own.file, None, text(&first.own.figures)));
+            .with(folder.published_at(table, first.row.line, text(numbers)))
+            .with(folder.derived(first.own.file, text(&first.own.figures)));
         if let Some(other) = first.other {
-            finding = finding.with(folder.derived(other.file, None, text(&other.figures)));
+            finding = finding.with(folder.derived(other.file, text(&other.figures)));
         }
         findings.push(finding);
     }
