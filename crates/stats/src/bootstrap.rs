@@ -2,7 +2,9 @@
 
 use crate::count::whole;
 use crate::distribution::{normal_upper_quantile, normal_upper_tail};
-use crate::error::{StatsError, require_sample, significance};
+use crate::error::{
+    StatsError, require_any, require_count, require_sample, require_spread, significance,
+};
 use crate::generator::Generator;
 use crate::hodges_lehmann::Interval;
 use crate::permutation::Draws;
@@ -44,23 +46,13 @@ pub fn bca_interval(
     confidence: f64,
 ) -> Result<Interval, StatsError> {
     let alpha = significance(confidence)?;
-    if samples.is_empty() {
-        return Err(StatsError::Empty {
-            subject: "bootstrap, samples".to_owned(),
-        });
-    }
+    require_any("bootstrap, samples", samples.len())?;
     for (number, sample) in samples.iter().enumerate() {
         require_sample(&format!("bootstrap, sample {number}"), 2, sample)?;
     }
     let need = whole((2.0 / alpha).ceil());
     let have = draws.count as usize;
-    if have < need {
-        return Err(StatsError::TooFew {
-            subject: "bootstrap, draws".to_owned(),
-            need,
-            have,
-        });
-    }
+    require_count("bootstrap, draws", need, have)?;
     let mut evaluations = 0;
     let mut finite = |samples: &[Vec<f64>]| {
         let value = statistic(samples);
@@ -77,11 +69,7 @@ pub fn bca_interval(
     };
     let mut drawn = drawn_statistics(samples, &mut finite, draws)?;
     drawn.sort_unstable_by(f64::total_cmp);
-    if drawn[0] >= drawn[drawn.len() - 1] {
-        return Err(StatsError::NoSpread {
-            subject: "bootstrap".to_owned(),
-        });
-    }
+    require_spread("bootstrap", drawn[0] < drawn[drawn.len() - 1])?;
     let whole: Vec<Vec<f64>> = samples.iter().map(|sample| sample.to_vec()).collect();
     let observed = finite(&whole)?;
     let bias = bias_correction(&drawn, observed);

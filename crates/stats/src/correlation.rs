@@ -1,7 +1,7 @@
 //! Whether two things go together.
 
 use crate::distribution::t_upper_quantile;
-use crate::error::{StatsError, require_finite, significance};
+use crate::error::{StatsError, require_count, require_finite, significance};
 
 /// Pearson's correlation of pairs; `None` where one side does not vary.
 ///
@@ -26,13 +26,7 @@ pub fn correlation(one: &[f64], other: &[f64]) -> Result<Option<f64>, StatsError
     require_finite("correlation", other)?;
     let need = one.len().max(other.len()).max(2);
     let have = one.len().min(other.len());
-    if have < need {
-        return Err(StatsError::TooFew {
-            subject: "correlation".to_owned(),
-            need,
-            have,
-        });
-    }
+    require_count("correlation", need, have)?;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (a, b) = (mean(one), mean(other));
     let sum = |of: fn(f64, f64) -> f64| -> f64 {
@@ -55,13 +49,7 @@ pub fn correlation(one: &[f64], other: &[f64]) -> Result<Option<f64>, StatsError
 /// tables of the product-moment correlation, 0.878 for five pairs at 95 %.
 pub fn critical_correlation(pairs: usize, confidence: f64) -> Result<f64, StatsError> {
     let alpha = significance(confidence)?;
-    if pairs < 3 {
-        return Err(StatsError::TooFew {
-            subject: "correlation".to_owned(),
-            need: 3,
-            have: pairs,
-        });
-    }
+    require_count("correlation", 3, pairs)?;
     let freedom = pairs as f64 - 2.0;
     let t = t_upper_quantile(alpha / 2.0, freedom);
     Ok(t / (freedom + t * t).sqrt())

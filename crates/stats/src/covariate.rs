@@ -11,7 +11,9 @@
 use serde::Serialize;
 
 use crate::distribution::{f_upper_tail, t_upper_quantile, t_upper_tail};
-use crate::error::{StatsError, require_sample, significance};
+use crate::error::{
+    StatsError, require_count, require_held, require_length, require_sample, significance,
+};
 use crate::hodges_lehmann::Interval;
 use crate::moments::{Moments, sum};
 
@@ -149,13 +151,7 @@ pub fn covariate_of_arms(
     confidence: f64,
 ) -> Result<ArmsCovariate, StatsError> {
     let alpha = significance(confidence)?;
-    if arms.len() < 2 {
-        return Err(StatsError::TooFew {
-            subject: "covariate, arms".to_owned(),
-            need: 2,
-            have: arms.len(),
-        });
-    }
+    require_count("covariate, arms", 2, arms.len())?;
     let lines = arms
         .iter()
         .map(|arm| Line::new(arm.name, arm.values, arm.covariate))
@@ -308,21 +304,14 @@ impl Line {
     fn new(subject: &str, values: &[f64], covariate: &[f64]) -> Result<Self, StatsError> {
         let of_covariate = format!("{subject}, covariate");
         require_sample(subject, POINTS_MIN, values)?;
-        if values.len() != covariate.len() {
-            return Err(StatsError::UnequalLengths {
-                subject: of_covariate,
-                need: values.len(),
-                have: covariate.len(),
-            });
-        }
+        require_length(&of_covariate, values.len(), covariate.len())?;
         require_sample(&of_covariate, POINTS_MIN, covariate)?;
         let of_values = Moments::around(values[0], values);
         let moments = Moments::around(covariate[0], covariate);
-        if !(of_values.squares.is_finite() && moments.squares.is_finite()) {
-            return Err(StatsError::TooLarge {
-                subject: subject.to_owned(),
-            });
-        }
+        require_held(
+            subject,
+            of_values.squares.is_finite() && moments.squares.is_finite(),
+        )?;
         if moments.squares == 0.0 {
             return Err(StatsError::ConstantCovariate {
                 subject: of_covariate,

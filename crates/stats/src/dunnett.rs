@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::distribution::{normal_upper_tail, t_upper_quantile, t_upper_tail};
-use crate::error::{StatsError, require_sample, significance};
+use crate::error::{StatsError, require_held, require_sample, require_spread, significance};
 use crate::hodges_lehmann::Interval;
 use crate::moments::Moments;
 
@@ -80,16 +80,8 @@ pub fn dunnett(
         });
     }
     let finite = groups.iter().all(|(difference, _)| difference.is_finite());
-    if !(finite && squares.is_finite()) {
-        return Err(StatsError::TooLarge {
-            subject: "Dunnett's test".to_owned(),
-        });
-    }
-    if squares <= 0.0 {
-        return Err(StatsError::NoSpread {
-            subject: "Dunnett's test".to_owned(),
-        });
-    }
+    require_held("Dunnett's test", finite && squares.is_finite())?;
+    require_spread("Dunnett's test", squares > 0.0)?;
     let mut loadings: Vec<(f64, f64)> = Vec::new();
     for (_, count) in &groups {
         let loading = (count / (count + base.count)).sqrt();

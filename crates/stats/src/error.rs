@@ -169,13 +169,63 @@ pub enum StatsError {
     },
 }
 
+/// Refuses a list of nothing.
+pub(crate) fn require_any(subject: &str, have: usize) -> Result<(), StatsError> {
+    if have > 0 {
+        return Ok(());
+    }
+    Err(StatsError::Empty {
+        subject: subject.to_owned(),
+    })
+}
+
+/// Refuses fewer than `need`.
+pub(crate) fn require_count(subject: &str, need: usize, have: usize) -> Result<(), StatsError> {
+    if have >= need {
+        return Ok(());
+    }
+    Err(StatsError::TooFew {
+        subject: subject.to_owned(),
+        need,
+        have,
+    })
+}
+
+/// Refuses a list of another length than the one that it belongs to.
+pub(crate) fn require_length(subject: &str, need: usize, have: usize) -> Result<(), StatsError> {
+    if have == need {
+        return Ok(());
+    }
+    Err(StatsError::UnequalLengths {
+        subject: subject.to_owned(),
+        need,
+        have,
+    })
+}
+
+/// Refuses results that doubles do not hold.
+pub(crate) fn require_held(subject: &str, is_held: bool) -> Result<(), StatsError> {
+    if is_held {
+        return Ok(());
+    }
+    Err(StatsError::TooLarge {
+        subject: subject.to_owned(),
+    })
+}
+
+/// Refuses values that do not vary.
+pub(crate) fn require_spread(subject: &str, do_vary: bool) -> Result<(), StatsError> {
+    if do_vary {
+        return Ok(());
+    }
+    Err(StatsError::NoSpread {
+        subject: subject.to_owned(),
+    })
+}
+
 /// Refuses an empty sample and the first value that is not finite.
 pub(crate) fn require_finite(subject: &str, values: &[f64]) -> Result<(), StatsError> {
-    if values.is_empty() {
-        return Err(StatsError::Empty {
-            subject: subject.to_owned(),
-        });
-    }
+    require_any(subject, values.len())?;
     match values.iter().position(|value| !value.is_finite()) {
         None => Ok(()),
         Some(index) => Err(StatsError::NotFinite {
@@ -189,14 +239,7 @@ pub(crate) fn require_finite(subject: &str, values: &[f64]) -> Result<(), StatsE
 /// Refuses fewer values than `need` and the first that is not finite.
 pub(crate) fn require_sample(subject: &str, need: usize, values: &[f64]) -> Result<(), StatsError> {
     require_finite(subject, values)?;
-    if values.len() < need {
-        return Err(StatsError::TooFew {
-            subject: subject.to_owned(),
-            need,
-            have: values.len(),
-        });
-    }
-    Ok(())
+    require_count(subject, need, values.len())
 }
 
 /// The error probability 1 - `confidence`, freed of the subtraction's rounding (0.05, not

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::distribution::{f_upper_tail, t_upper_quantile, t_upper_tail};
-use crate::error::{StatsError, require_finite, significance};
+use crate::error::{
+    StatsError, require_any, require_count, require_finite, require_held, require_length,
+    require_spread, significance,
+};
 use crate::hodges_lehmann::Interval;
 use crate::least_squares::LeastSquares;
 
@@ -136,28 +139,17 @@ pub fn factorial_analysis(
     let terms = terms_up_to(factors.len(), order);
     let design = Design::new(responses.len(), factors, blocks, terms)?;
     let need = design.column_count() + 1;
-    if responses.len() < need {
-        return Err(StatsError::TooFew {
-            subject: "factorial analysis, responses".to_owned(),
-            need,
-            have: responses.len(),
-        });
-    }
+    require_count("factorial analysis, responses", need, responses.len())?;
     // With an intercept in the model a common offset changes nothing but digits.
     let responses: Vec<f64> = responses.iter().map(|value| value - responses[0]).collect();
     let total_squares: f64 = responses.iter().map(|value| value * value).sum();
-    if !total_squares.is_finite() {
-        return Err(StatsError::TooLarge {
-            subject: "factorial analysis".to_owned(),
-        });
-    }
+    require_held("factorial analysis", total_squares.is_finite())?;
     let full = design.fit(&responses, None)?;
     let rounding = f64::EPSILON * responses.len() as f64;
-    if full.residual_squares <= rounding * rounding * total_squares {
-        return Err(StatsError::NoSpread {
-            subject: "factorial analysis, residuals".to_owned(),
-        });
-    }
+    require_spread(
+        "factorial analysis, residuals",
+        full.residual_squares > rounding * rounding * total_squares,
+    )?;
     let freedom = responses.len() - design.column_count();
     let variance = full.residual_squares / freedom as f64;
     let coefficients = full.coefficients();
@@ -245,11 +237,7 @@ impl Design {
         blocks: Option<&[usize]>,
         chosen: Vec<Vec<usize>>,
     ) -> Result<Self, StatsError> {
-        if chosen.is_empty() {
-            return Err(StatsError::Empty {
-                subject: "factorial analysis, factors".to_owned(),
-            });
-        }
+        require_any("factorial analysis, factors", chosen.len())?;
         let mut codes = Vec::with_capacity(factors.len());
         for factor in factors {
             let subject = format!("factor {}", factor.name);
@@ -367,13 +355,7 @@ impl Term {
 
 /// Effect coding: a column for each level but level 0, 1 at that level and -1 at level 0.
 fn coded(subject: &str, levels: &[usize], responses: usize) -> Result<Vec<Vec<f64>>, StatsError> {
-    if levels.len() != responses {
-        return Err(StatsError::UnequalLengths {
-            subject: subject.to_owned(),
-            need: responses,
-            have: levels.len(),
-        });
-    }
+    require_length(subject, responses, levels.len())?;
     let highest = levels.iter().copied().max().unwrap_or(0);
     // Every level is measured at least once, so there are no more of them than responses.
     if highest >= responses {

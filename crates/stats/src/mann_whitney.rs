@@ -10,7 +10,7 @@
 use serde::Serialize;
 
 use crate::distribution::normal_upper_tail;
-use crate::error::{StatsError, require_finite, significance};
+use crate::error::{StatsError, require_finite, require_held, significance};
 use crate::hodges_lehmann::{Interval, PairValues};
 use crate::rank_null::RankNull;
 use crate::shift_test::ShiftTest;
@@ -83,11 +83,10 @@ impl MannWhitney {
         require_finite("Mann-Whitney test, reference", reference)?;
         let differences = PairwiseDifferences::of_finite(sample, reference);
         let (lowest, highest) = differences.extremes();
-        if !(lowest.is_finite() && highest.is_finite()) {
-            return Err(StatsError::TooLarge {
-                subject: "Mann-Whitney test".to_owned(),
-            });
-        }
+        require_held(
+            "Mann-Whitney test",
+            lowest.is_finite() && highest.is_finite(),
+        )?;
         Ok(Self {
             differences,
             null: mann_whitney_null(sample.len() as u64, reference.len() as u64),

@@ -4,7 +4,9 @@
 //! Comparisons with one baseline share its noise. Holm's correction must allow for the worst
 //! dependence; these measure it, and are the sharper for it.
 
-use crate::error::{StatsError, require_finite, require_sample};
+use crate::error::{
+    StatsError, require_count, require_finite, require_held, require_length, require_sample,
+};
 use crate::generator::Generator;
 use crate::moments::Moments;
 use crate::permutation::{Draws, PERMUTATION_EXACT_MAX};
@@ -49,19 +51,11 @@ pub fn max_t_sign_flip(effects: &[Vec<f64>], draws: Draws) -> Result<Vec<f64>, S
     for (number, effects) in effects.iter().enumerate() {
         let subject = format!("max-T, comparison {number}");
         require_finite(&subject, effects)?;
-        if effects.len() != blocks {
-            return Err(StatsError::UnequalLengths {
-                subject,
-                need: blocks,
-                have: effects.len(),
-            });
-        }
+        require_length(&subject, blocks, effects.len())?;
         // The sum over the root of the sum of squares, which no sign changes: it rises with
         // Student's t, the same way for every comparison of as many blocks.
         let length = effects.iter().map(|e| e * e).sum::<f64>().sqrt();
-        if !length.is_finite() {
-            return Err(StatsError::TooLarge { subject });
-        }
+        require_held(&subject, length.is_finite())?;
         let divisor = if length > 0.0 { length } else { 1.0 };
         scaled.push(effects.iter().map(|e| e / divisor).collect::<Vec<f64>>());
     }
@@ -83,7 +77,7 @@ pub fn max_t_sign_flip(effects: &[Vec<f64>], draws: Draws) -> Result<Vec<f64>, S
         }
         Arrangements::All(patterns)
     } else {
-        require_draws("max-T, sign patterns to draw", draws)?;
+        require_count("max-T, sign patterns to draw", 1, draws.count as usize)?;
         let mut generator = Generator::new(draws.seed);
         for _ in 0..draws.count {
             let signs: Vec<bool> = (0..blocks).map(|_| generator.coin()).collect();
@@ -145,11 +139,7 @@ pub fn max_t_permutation(
         .collect();
     require_sample("max-T, values of all samples", sizes.len() + 1, &pooled)?;
     let moments = Moments::around(0.0, &pooled);
-    if !moments.squares.is_finite() {
-        return Err(StatsError::TooLarge {
-            subject: "max-T".to_owned(),
-        });
-    }
+    require_held("max-T", moments.squares.is_finite())?;
     let scale = if moments.squares > 0.0 {
         moments.squares.sqrt()
     } else {
@@ -198,7 +188,7 @@ pub fn max_t_permutation(
             Arrangements::All(total)
         }
         None => {
-            require_draws("max-T, arrangements to draw", draws)?;
+            require_count("max-T, arrangements to draw", 1, draws.count as usize)?;
             let mut generator = Generator::new(draws.seed);
             for _ in 0..draws.count {
                 let chosen = pooled.len() - 1;
@@ -251,17 +241,6 @@ fn multinomial(sizes: &[usize]) -> Option<u64> {
         }
     }
     Some(ways)
-}
-
-fn require_draws(subject: &str, draws: Draws) -> Result<(), StatsError> {
-    if draws.count == 0 {
-        return Err(StatsError::TooFew {
-            subject: subject.to_owned(),
-            need: 1,
-            have: 0,
-        });
-    }
-    Ok(())
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,9 @@
 
 use serde::Serialize;
 
-use crate::error::{StatsError, require_finite, significance};
+use crate::error::{
+    StatsError, require_count, require_finite, require_held, require_length, significance,
+};
 use crate::generator::Generator;
 use crate::permutation::Draws;
 use crate::sign_flip::SIGN_FLIP_EXACT_MAX;
@@ -140,18 +142,10 @@ fn length(number: usize, effects: &ModeratedEffects, blocks: usize) -> Result<f6
     let subject = format!("max-T, comparison {number}");
     require_finite(&subject, &effects.differences)?;
     require_finite(&subject, &[effects.expected_squares])?;
-    if effects.differences.len() != blocks {
-        return Err(StatsError::UnequalLengths {
-            subject,
-            need: blocks,
-            have: effects.differences.len(),
-        });
-    }
+    require_length(&subject, blocks, effects.differences.len())?;
     let squares: f64 = effects.differences.iter().map(|d| d * d).sum();
     let length = (squares + effects.expected_squares.max(0.0)).sqrt();
-    if !length.is_finite() {
-        return Err(StatsError::TooLarge { subject });
-    }
+    require_held(&subject, length.is_finite())?;
     Ok(if length > 0.0 { length } else { 1.0 })
 }
 
@@ -195,13 +189,7 @@ fn drawn_arrangements(
     observed: &[f64],
     draws: Draws,
 ) -> Result<Vec<f64>, StatsError> {
-    if draws.count == 0 {
-        return Err(StatsError::TooFew {
-            subject: "max-T, sign patterns to draw".to_owned(),
-            need: 1,
-            have: 0,
-        });
-    }
+    require_count("max-T, sign patterns to draw", 1, draws.count as usize)?;
     let mut generator = Generator::new(draws.seed);
     let mut largest = vec![observed.iter().copied().fold(0.0, f64::max)];
     for _ in 0..draws.count {

@@ -1,6 +1,6 @@
 //! The permutation test of two independent samples, within strata where there are any.
 
-use crate::error::{StatsError, require_finite};
+use crate::error::{StatsError, require_any, require_finite, require_held};
 use crate::generator::Generator;
 use crate::moments::Moments;
 use crate::shift_test::ShiftTest;
@@ -73,11 +73,7 @@ impl PermutationTest {
     /// [`StatsError::Empty`], [`StatsError::NotFinite`], [`StatsError::TooLarge`];
     /// [`StatsError::TooFew`] for no draws where some are needed.
     pub fn new(strata: &[Stratum<'_>], draws: Draws) -> Result<Self, StatsError> {
-        if strata.is_empty() {
-            return Err(StatsError::Empty {
-                subject: "permutation test, strata".to_owned(),
-            });
-        }
+        require_any("permutation test, strata", strata.len())?;
         let strata = strata
             .iter()
             .enumerate()
@@ -176,11 +172,10 @@ impl Labelled {
         let largest = values
             .iter()
             .fold(0.0_f64, |max, value| max.max(value.abs()));
-        if !(largest * values.len() as f64 * 4.0).is_finite() {
-            return Err(StatsError::TooLarge {
-                subject: subject("values"),
-            });
-        }
+        require_held(
+            &subject("values"),
+            (largest * values.len() as f64 * 4.0).is_finite(),
+        )?;
         Ok(Self {
             values,
             sample_size: stratum.sample.len(),

@@ -6,7 +6,7 @@
 //! ([`rerun_verdicts`]). With neither there is a difference within the sessions at hand ([`within_sessions`]), and no
 //! verdict.
 
-use crate::error::{StatsError, significance};
+use crate::error::{StatsError, require_any, require_count, significance};
 use crate::hodges_lehmann::Interval;
 use crate::logarithms::logarithms;
 use crate::mann_whitney::{MannWhitney, smallest_rank_p};
@@ -118,10 +118,7 @@ pub fn session_verdicts(
 ) -> Result<FamilyVerdicts, StatsError> {
     let mut tests = Vec::with_capacity(comparisons.len());
     for compared in comparisons {
-        let fewer = compared.fewer_sessions();
-        if fewer < SESSIONS_MIN {
-            return Err(too_few(&compared.name, fewer));
-        }
+        require_count(&compared.name, SESSIONS_MIN, compared.fewer_sessions())?;
         let medians = compared.log_medians()?;
         tests.push((
             compared.name.clone(),
@@ -185,9 +182,7 @@ impl RerunNoise {
     /// [`StatsError::TooFew`] below [`SESSIONS_MIN`] sessions, [`StatsError::NoSpread`] where all medians are the same,
     /// [`StatsError::Empty`], [`StatsError::NotFinite`], [`StatsError::NotPositive`].
     pub fn new(subject: &str, sessions: &[Vec<f64>]) -> Result<Self, StatsError> {
-        if sessions.len() < SESSIONS_MIN {
-            return Err(too_few(subject, sessions.len()));
-        }
+        require_count(subject, SESSIONS_MIN, sessions.len())?;
         let medians = StudentSample::new(&log_medians(subject, sessions)?)?;
         let standard_deviation = medians.standard_deviation.filter(|spread| *spread > 0.0);
         Ok(Self {
@@ -252,11 +247,7 @@ impl ComparedSessions {
     /// The same with the logarithms of the observations.
     fn logarithms(&self) -> Result<Self, StatsError> {
         let of = |side: &[Vec<f64>]| -> Result<Vec<Vec<f64>>, StatsError> {
-            if side.is_empty() {
-                return Err(StatsError::Empty {
-                    subject: self.name.clone(),
-                });
-            }
+            require_any(&self.name, side.len())?;
             let sessions = side.iter();
             sessions
                 .map(|session| logarithms(&self.name, session))
@@ -300,14 +291,6 @@ fn log_medians(subject: &str, sessions: &[Vec<f64>]) -> Result<Vec<f64>, StatsEr
         medians.extend(median(session).map(f64::ln));
     }
     Ok(medians)
-}
-
-fn too_few(subject: &str, have: usize) -> StatsError {
-    StatsError::TooFew {
-        subject: subject.to_owned(),
-        need: SESSIONS_MIN,
-        have,
-    }
 }
 
 impl EffectTest for MannWhitney {

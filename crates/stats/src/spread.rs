@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::count::whole;
 use crate::distribution::chi_squared_lower_quantile;
-use crate::error::{StatsError, require_finite, significance};
+use crate::error::{StatsError, require_finite, require_length, significance};
 use crate::student::StudentSample;
 
 /// Median absolute deviation of a normal distribution with standard deviation 1, inverted.
@@ -227,13 +227,7 @@ pub fn rate_components(blocks: &[Vec<Vec<f64>>]) -> Result<Option<RateComponents
     let mut round_means: Vec<Vec<f64>> = Vec::with_capacity(blocks.len());
     for rounds in blocks {
         for rates in rounds {
-            if rates.len() != variants {
-                return Err(StatsError::UnequalLengths {
-                    subject: "rates of a round".to_owned(),
-                    need: variants,
-                    have: rates.len(),
-                });
-            }
+            require_length("rates of a round", variants, rates.len())?;
             require_finite("rates of a round", rates)?;
         }
         let means: Vec<f64> = rounds.iter().map(|rates| mean(rates)).collect();

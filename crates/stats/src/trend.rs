@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::distribution::normal_upper_tail;
-use crate::error::{StatsError, require_finite};
+use crate::error::{StatsError, require_count, require_finite};
 use crate::spread::median;
 use crate::warning::Warning;
 
@@ -47,13 +47,7 @@ pub struct Trend {
 pub fn trend(observations: &[f64]) -> Result<Trend, StatsError> {
     require_finite("trend", observations)?;
     let count = observations.len();
-    if count < 2 {
-        return Err(StatsError::TooFew {
-            subject: "trend".to_owned(),
-            need: 2,
-            have: count,
-        });
-    }
+    require_count("trend", 2, count)?;
     let ties = tie_lengths(observations);
     let pairs = |count: u64| count * (count - 1) / 2;
     let all_pairs = pairs(count as u64);

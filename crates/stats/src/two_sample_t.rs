@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::distribution::{t_upper_quantile, t_upper_tail};
-use crate::error::{StatsError, require_sample, significance};
+use crate::error::{StatsError, require_held, require_sample, require_spread, significance};
 use crate::hodges_lehmann::Interval;
 use crate::moments::Moments;
 use crate::shift_test::ShiftTest;
@@ -96,16 +96,8 @@ impl TwoSampleT {
             ));
         }
         let variance: f64 = parts.iter().map(|(part, _)| part).sum();
-        if !(variance.is_finite() && estimate.is_finite()) {
-            return Err(StatsError::TooLarge {
-                subject: test.to_owned(),
-            });
-        }
-        if variance == 0.0 {
-            return Err(StatsError::NoSpread {
-                subject: test.to_owned(),
-            });
-        }
+        require_held(test, variance.is_finite() && estimate.is_finite())?;
+        require_spread(test, variance != 0.0)?;
         let inverse: f64 = parts
             .iter()
             .map(|(part, freedom)| (part / variance).powi(2) / freedom)
@@ -129,16 +121,8 @@ impl TwoSampleT {
         let second = Moments::around(reference[0], reference);
         let (variance, degrees_of_freedom) = variance_and_freedom(&first, &second);
         let difference = (sample[0] - reference[0]) + (first.offset - second.offset);
-        if !(variance.is_finite() && difference.is_finite()) {
-            return Err(StatsError::TooLarge {
-                subject: test.to_owned(),
-            });
-        }
-        if variance == 0.0 {
-            return Err(StatsError::NoSpread {
-                subject: test.to_owned(),
-            });
-        }
+        require_held(test, variance.is_finite() && difference.is_finite())?;
+        require_spread(test, variance != 0.0)?;
         Ok(Self {
             difference,
             standard_error: variance.sqrt(),
