@@ -12,8 +12,8 @@ use fwdlab_stats::{
 
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
+use crate::labels::label_of;
 use crate::report::{OrderEffectSection, RateNoiseSection, SlicesSection, Warning};
-use crate::text;
 
 /// The checks draw from their null distributions; the same records give the same report.
 const SEED: u64 = 1;
@@ -354,10 +354,7 @@ impl<'a> Checks<'a> {
     /// The variant, with its address family where there are several.
     fn subject(&self, name: &VariantName) -> String {
         let resolved = &self.loaded.resolved;
-        let label = resolved.variant(name).map_or_else(
-            || name.to_string(),
-            |variant| text::one_line(&variant.label),
-        );
+        let label = label_of(resolved, name);
         if resolved.traffic.families.len() > 1 {
             format!("{label}, {}", self.family.protocol())
         } else {

@@ -16,6 +16,7 @@ use crate::error::ReportError;
 use crate::factorial::{FactorialDesign, FactorialSection};
 use crate::format;
 use crate::judge::{self, ministat_blocks};
+use crate::labels::label_of;
 use crate::offered_load::{self, OfferedLoadRow};
 use crate::report::{ComparisonSection, Effect, Row, Warning};
 use crate::sections::{DRAWS, method_sections, verdict_section};
@@ -421,10 +422,7 @@ pub fn compare_blocks(
                     ..row
                 }
             },
-            label: loaded
-                .resolved
-                .variant(name)
-                .map_or_else(|| name.to_string(), |variant| one_line(&variant.label)),
+            label: label_of(&loaded.resolved, name),
             path: path.clone(),
         })
         .collect();

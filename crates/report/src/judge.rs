@@ -16,6 +16,7 @@ use crate::checks;
 use crate::error::ReportError;
 use crate::evidence::{self, Scope, Slices};
 use crate::factorial::{FactorialDesign, FactorialSection};
+use crate::labels::label_of;
 use crate::offered_load;
 use crate::outcomes::Outcomes;
 use crate::report::{
@@ -645,10 +646,7 @@ impl Judge<'_> {
     }
 
     fn label(&self, variant: &VariantName) -> String {
-        self.loaded.resolved.variant(variant).map_or_else(
-            || variant.to_string(),
-            |variant| text::one_line(&variant.label),
-        )
+        label_of(&self.loaded.resolved, variant)
     }
 
     /// The variant, with what tells it from the same variant in another comparison or family.

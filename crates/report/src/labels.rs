@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fwdlab_model::{Resolved, VariantName};
+
 use crate::text::one_line;
 
 /// How the label of a control ends; it stays whole.
@@ -9,6 +11,12 @@ const CONTROL: &str = " (A/A control)";
 
 /// Into how many parts what is kept is divided.
 const PARTS: usize = 32;
+
+/// A variant's name for readers; its name in files where the experiment has no such variant.
+pub(crate) fn label_of(resolved: &Resolved, name: &VariantName) -> String {
+    let variant = resolved.variant(name);
+    variant.map_or_else(|| name.to_string(), |variant| one_line(&variant.label))
+}
 
 /// The labels, each shortened in its middle until it fits.
 ///

@@ -17,7 +17,7 @@ use crate::error::ReportError;
 use crate::format;
 use crate::report::Report;
 use crate::sentences;
-use crate::text::{columns, one_line, wrap_to_columns};
+use crate::text::{hanging, in_columns, one_line};
 
 /// Version of what `fwdlab plan --json` prints.
 pub const PREVIEW_SCHEMA_VERSION: u32 = 1;
@@ -528,15 +528,7 @@ struct Page<'a> {
 impl Page<'_> {
     /// A text in lines, the first behind `lead`, the others indented as far.
     fn wrapped(&mut self, lead: &str, text: &str) {
-        let indent = columns(lead);
-        let room = self.width.saturating_sub(indent).max(20);
-        let lines = wrap_to_columns(text, room);
-        for (index, line) in lines.iter().enumerate() {
-            let lead = if index == 0 {
-                lead.to_owned()
-            } else {
-                " ".repeat(indent)
-            };
+        for (lead, line) in hanging(lead, text, self.width) {
             let _ = writeln!(self.text, "{}", format!("{lead}{line}").trim_end());
         }
     }
@@ -790,19 +782,8 @@ impl Page<'_> {
                     .map_or_else(|| "none".to_owned(), percent),
             ]
         }));
-        let width = |column: usize| {
-            let cells = rows.iter().map(|row| columns(&row[column]));
-            cells.max().unwrap_or(0)
-        };
-        let widths = [width(0), width(1), width(2), width(3)];
-        for row in &rows {
-            let mut line = format!("  {}", row[0]);
-            line.push_str(&" ".repeat(widths[0] - columns(&row[0])));
-            for (cell, width) in row.iter().zip(widths).skip(1) {
-                line.push_str(&" ".repeat(2 + width - columns(cell)));
-                line.push_str(cell);
-            }
-            let _ = writeln!(self.text, "{}", line.trim_end());
+        for line in in_columns(&rows, |column| column > 0) {
+            let _ = writeln!(self.text, "  {line}");
         }
         self.wrapped(
             "  ",

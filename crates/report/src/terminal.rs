@@ -1,6 +1,7 @@
 //! What a run prints at its end.
 
 use std::fmt::Write as _;
+use std::iter;
 use std::path::Path;
 
 use crate::build::shell_word;
@@ -16,7 +17,7 @@ use crate::report::{
     ComparisonSection, ControlSection, Effect, ReferenceRow, Report, Row, VerdictSection, Warning,
 };
 use crate::sentences;
-use crate::text::{columns, one_line, wrap_to_columns};
+use crate::text::{columns, hanging, in_columns, one_line};
 
 /// Narrower than this nothing can be laid out; text then sticks out.
 const WIDTH_MIN: usize = 40;
@@ -323,15 +324,8 @@ impl Screen {
 
     /// A text in lines, the first behind `lead`, the others indented as far.
     fn wrapped(&mut self, lead: &str, text: &str, style: Style) {
-        let indent = columns(lead);
-        let room = self.width.saturating_sub(indent).max(20);
-        for (index, line) in wrap_to_columns(text, room).iter().enumerate() {
-            let lead = if index == 0 {
-                lead.to_owned()
-            } else {
-                " ".repeat(indent)
-            };
-            let line = self.styled(line, style);
+        for (lead, line) in hanging(lead, text, self.width) {
+            let line = self.styled(&line, style);
             self.line(&format!("{lead}{line}"));
         }
     }
@@ -522,23 +516,11 @@ impl Screen {
 
     /// Cells in columns, under their headings.
     fn table<const N: usize>(&mut self, headings: [&str; N], cells: &[[String; N]]) {
-        let headings = headings.map(str::to_owned);
-        let widths: [usize; N] = std::array::from_fn(|place| {
-            let all = cells.iter().chain([&headings]);
-            all.map(|cells| columns(&cells[place])).max().unwrap_or(0)
-        });
-        for (number, cells) in std::iter::once(&headings).chain(cells).enumerate() {
-            let cells = cells.iter().zip(&widths).map(|(cell, width)| {
-                let pad = " ".repeat(width - columns(cell));
-                format!("{cell}{pad}")
-            });
-            let line = cells.collect::<Vec<_>>().join("  ");
-            let style = if number == 0 {
-                Style::Dim
-            } else {
-                Style::Plain
-            };
-            let line = self.styled(line.trim_end(), style);
+        let mut rows = vec![headings.map(str::to_owned)];
+        rows.extend_from_slice(cells);
+        let styles = iter::once(Style::Dim).chain(iter::repeat(Style::Plain));
+        for (line, style) in in_columns(&rows, |_| false).iter().zip(styles) {
+            let line = self.styled(line, style);
             self.line(&format!("    {line}"));
         }
     }

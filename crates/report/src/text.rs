@@ -1,5 +1,7 @@
 //! Names that others chose, made inert for each place where they are shown.
 
+use std::borrow::Cow;
+use std::iter;
 use std::path::Path;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -165,6 +167,49 @@ pub(crate) fn wrap_to_columns(text: &str, columns_max: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The text in lines of at most that many columns, each behind its lead: the first behind `lead`, the others indented
+/// as far.
+pub(crate) fn hanging<'a>(
+    lead: &'a str,
+    text: &str,
+    columns_max: usize,
+) -> impl Iterator<Item = (Cow<'a, str>, String)> + use<'a> {
+    let indent = columns(lead);
+    let leads = iter::once(Cow::Borrowed(lead)).chain(iter::repeat(" ".repeat(indent).into()));
+    let room = columns_max.saturating_sub(indent).max(20);
+    leads.zip(wrap_to_columns(text, room))
+}
+
+/// Rows as lines, their cells in columns with two spaces between them; those of a column that `is_right` names end
+/// together.
+///
+/// Shape: all rows have as many cells as the first.
+pub(crate) fn in_columns<R: AsRef<[String]>>(
+    rows: &[R],
+    is_right: impl Fn(usize) -> bool,
+) -> Vec<String> {
+    let count = rows.first().map_or(0, |row| row.as_ref().len());
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| columns(&row.as_ref()[column]));
+        cells.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let line = |row: &R| {
+        let cells = row.as_ref().iter().zip(&widths).enumerate();
+        let cells = cells.map(|(column, (cell, width))| {
+            let air = " ".repeat(width - columns(cell));
+            if is_right(column) {
+                air + cell
+            } else {
+                format!("{cell}{air}")
+            }
+        });
+        let line = cells.collect::<Vec<_>>().join("  ");
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
 }
 
 fn broken(word: &str, columns_max: usize) -> Vec<String> {

@@ -4,7 +4,7 @@ use fwdlab_archive::catalogue::{Cell, Problem, RateRow, ResultsRow, Series, Tabl
 
 use crate::format;
 use crate::labels::shortened;
-use crate::text::{columns, one_line, wrap_to_columns};
+use crate::text::{columns, in_columns, one_line, wrap_to_columns};
 
 /// What stands where nothing is known.
 const UNKNOWN: &str = "-";
@@ -377,24 +377,9 @@ impl Table {
     }
 
     fn text(&self, width: Option<usize>) -> String {
-        let widths = self.widths();
         let mut text = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                if column > 0 {
-                    line.push_str("  ");
-                }
-                let air = " ".repeat(widths[column] - columns(cell));
-                if self.is_number[column] {
-                    line += &air;
-                    line += cell;
-                } else {
-                    line += cell;
-                    line += &air;
-                }
-            }
-            text += &cut(line.trim_end(), width);
+        for line in in_columns(&self.rows, |column| self.is_number[column]) {
+            text += &cut(&line, width);
             text.push('\n');
         }
         text

@@ -3,7 +3,7 @@
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use fwdlab_archive::lint::{Finding, Rule, Severity, Side};
 
-use crate::text::{columns, one_line, shown, wrap_to_columns};
+use crate::text::{hanging, one_line, shown};
 
 use super::excerpt;
 
@@ -98,14 +98,12 @@ fn closing(findings: &[Finding], directories: usize) -> String {
 pub(crate) fn explanation(rule: &Rule, width: usize) -> String {
     let mut text = format!("{} {} ({})\n", rule.code, rule.name, rule.severity.as_str());
     for (lead, words) in [
-        ("finds  ", rule.finds),
-        ("why    ", rule.matters),
-        ("to do  ", rule.help),
+        ("  finds  ", rule.finds),
+        ("  why    ", rule.matters),
+        ("  to do  ", rule.help),
     ] {
-        let room = width.saturating_sub(columns(lead) + 2).max(20);
-        for (index, line) in wrap_to_columns(words, room).iter().enumerate() {
-            let lead = if index == 0 { lead } else { "       " };
-            text += &format!("  {lead}{line}\n");
+        for (lead, line) in hanging(lead, words, width) {
+            text += &format!("{lead}{line}\n");
         }
     }
     text

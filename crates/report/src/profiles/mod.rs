@@ -11,6 +11,7 @@ use fwdlab_model::{AddressFamily, Comparison, VariantName};
 use fwdlab_profile::compare_profiles;
 use fwdlab_stats::{StudentSample, as_f64, percent};
 
+use crate::labels::label_of;
 use crate::profile_sections::{
     FrameSection, OverheadSection, ProfileDifference, ProfileSection, ProfilesSection,
 };
@@ -246,15 +247,11 @@ fn none_there() -> Warning {
 fn warnings(section: &ProfilesSection, loaded: &Loaded) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for rejected in &section.rejected {
-        let label = loaded
-            .resolved
-            .variant(&rejected.variant)
-            .map_or(rejected.variant.as_str(), |variant| variant.label.as_str());
         warnings.push(Warning {
             code: "W220".to_owned(),
             subjects: vec![format!(
                 "{}, {}, block {}",
-                text::one_line(label),
+                label_of(&loaded.resolved, &rejected.variant),
                 rejected.family.protocol(),
                 rejected.block
             )],
