@@ -1,5 +1,22 @@
 use std::net::IpAddr;
 
+/// Refuses bytes that end before a header of `minimum` bytes does.
+#[inline]
+pub(crate) fn require_header(
+    header: &'static str,
+    length: usize,
+    minimum: usize,
+) -> Result<(), PacketError> {
+    if length >= minimum {
+        return Ok(());
+    }
+    Err(PacketError::Truncated {
+        header,
+        length,
+        minimum,
+    })
+}
+
 /// What can be wrong with a frame, a flow or an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketError {

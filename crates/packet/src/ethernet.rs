@@ -1,5 +1,6 @@
 //! The Ethernet II header.
 
+use crate::error::require_header;
 use crate::field::{octets, set_octets, set_word, word};
 use crate::{MacAddress, PacketError};
 
@@ -30,14 +31,7 @@ impl<T: AsRef<[u8]>> EthernetFrame<T> {
     /// # Errors
     /// `Truncated`.
     pub fn new_checked(buffer: T) -> Result<Self, PacketError> {
-        let length = buffer.as_ref().len();
-        if length < HEADER_LENGTH {
-            return Err(PacketError::Truncated {
-                header: "ethernet",
-                length,
-                minimum: HEADER_LENGTH,
-            });
-        }
+        require_header("ethernet", buffer.as_ref().len(), HEADER_LENGTH)?;
         Ok(Self { buffer })
     }
 

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use crate::PacketError;
 use crate::checksum::{Sum, updated};
+use crate::error::require_header;
 use crate::field::{octets, set_octets, set_word, word};
 
 /// Bytes of the header without options.
@@ -80,14 +81,7 @@ impl<T: AsRef<[u8]>> Ipv4Packet<T> {
     ) -> Result<Self, PacketError> {
         let bytes = buffer.as_ref();
         let available = bytes.len();
-        let truncated = |minimum| PacketError::Truncated {
-            header: "ipv4",
-            length: available,
-            minimum,
-        };
-        if available < HEADER_LENGTH {
-            return Err(truncated(HEADER_LENGTH));
-        }
+        require_header("ipv4", available, HEADER_LENGTH)?;
         let version = bytes[0] >> 4;
         if version != 4 {
             return Err(PacketError::IpVersion {
@@ -102,9 +96,7 @@ impl<T: AsRef<[u8]>> Ipv4Packet<T> {
                 seen: header_length,
             });
         }
-        if available < header_length {
-            return Err(truncated(header_length));
-        }
+        require_header("ipv4", available, header_length)?;
         let stated = packet.total_length();
         if !(header_length..=available).contains(&stated) {
             return Err(PacketError::IpLength {

@@ -3,6 +3,7 @@
 use std::net::Ipv6Addr;
 
 use crate::PacketError;
+use crate::error::require_header;
 use crate::field::{octets, set_octets, set_word, word};
 
 /// Bytes of the header.
@@ -97,13 +98,7 @@ impl<T: AsRef<[u8]>> Ipv6Packet<T> {
     pub fn new_checked(buffer: T) -> Result<Self, PacketError> {
         let bytes = buffer.as_ref();
         let available = bytes.len();
-        if available < HEADER_LENGTH {
-            return Err(PacketError::Truncated {
-                header: "ipv6",
-                length: available,
-                minimum: HEADER_LENGTH,
-            });
-        }
+        require_header("ipv6", available, HEADER_LENGTH)?;
         let version = bytes[0] >> 4;
         if version != 6 {
             return Err(PacketError::IpVersion {

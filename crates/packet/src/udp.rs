@@ -2,6 +2,7 @@
 
 use crate::PacketError;
 use crate::checksum::Sum;
+use crate::error::require_header;
 use crate::field::{set_octets, set_word, word};
 
 /// Bytes of the header.
@@ -37,13 +38,7 @@ impl<T: AsRef<[u8]>> UdpDatagram<T> {
         pseudo_header: impl FnOnce(u16) -> Sum,
     ) -> Result<Self, PacketError> {
         let bytes = buffer.as_ref();
-        if bytes.len() < HEADER_LENGTH {
-            return Err(PacketError::Truncated {
-                header: "udp",
-                length: bytes.len(),
-                minimum: HEADER_LENGTH,
-            });
-        }
+        require_header("udp", bytes.len(), HEADER_LENGTH)?;
         let length = word(bytes, LENGTH);
         if usize::from(length) != bytes.len() {
             return Err(PacketError::UdpLength {
