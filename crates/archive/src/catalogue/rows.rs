@@ -55,7 +55,7 @@ pub struct Problem {
 /// What one variant forwarded in one address family of one results directory.
 ///
 /// Units: frames per second.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RateRow {
     /// When it was measured, UTC, as far as it is known.
     pub date: Option<String>,
@@ -187,16 +187,9 @@ pub(super) fn rates(
                 variant_label: row.get(13)?,
                 control: row.get(16)?,
                 family: of.1.clone(),
-                observations: 0,
-                median_pps: 0.0,
-                min_pps: 0.0,
-                first_quartile_pps: 0.0,
-                third_quartile_pps: 0.0,
-                max_pps: 0.0,
-                iqr_pps: 0.0,
-                offered_load_pps: None,
                 kind: row.get(14)?,
                 path: row.get(15)?,
+                ..RateRow::default()
             });
             group = Some(of);
         }
