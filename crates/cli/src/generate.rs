@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args::GenArguments;
 use crate::exit::{Code, INTERRUPTED, WrongArguments};
 use crate::output::{self, tell};
-use crate::traffic::{End, Next, Rates, Seconds, described};
+use crate::traffic::{End, Rates, Seconds, described};
 
 /// What is offered may be so much less than was intended before it is said.
 const SHORTFALL_RATIO: f64 = 0.01;
@@ -41,27 +41,18 @@ pub(crate) fn generate(arguments: &GenArguments) -> anyhow::Result<Code> {
     let mut seconds = Seconds::new(start, arguments.time, interrupts);
     let mut rates = Rates::default();
     let mut before = (start, SentFrames::default());
-    let end = loop {
-        let second = match seconds.next(|| running.is_running()) {
-            Next::Second(second) => second,
-            Next::End(end) => break end,
-        };
+    let goes_on = || running.is_running();
+    let end = seconds.tell(arguments.end.quiet, goes_on, |second| {
         let now = (Instant::now(), running.sent()?);
         let interval = Interval::between(before, now, &traffic);
         before = now;
         rates.add(interval.offered_load_pps);
-        if arguments.end.quiet {
-            continue;
-        }
-        let line = if arguments.end.json {
+        Ok(if arguments.end.json {
             interval.json(second)
         } else {
             interval.text(second)
-        };
-        if !output::line(&line)? {
-            break End::NobodyReads;
-        }
-    };
+        })
+    })?;
     let summary = Summary {
         duration: start.elapsed(),
         sent: running.stop()?,

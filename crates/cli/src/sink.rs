@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::SinkArguments;
 use crate::exit::{Code, GOAL_MISSED, INTERRUPTED};
 use crate::output::{self, tell};
-use crate::traffic::{End, InnerRates, Next, Seconds, described};
+use crate::traffic::{End, InnerRates, Seconds, described};
 
 pub(crate) fn sink(arguments: &SinkArguments) -> anyhow::Result<Code> {
     let traffic = arguments.end.traffic.traffic()?;
@@ -35,31 +35,25 @@ pub(crate) fn sink(arguments: &SinkArguments) -> anyhow::Result<Code> {
     let mut rates = InnerRates::default();
     let mut flows_seen = 0;
     let mut before = (start, SinkCounts::default());
-    let end = loop {
-        let second = match seconds.next(|| true) {
-            Next::Second(second) => second,
-            Next::End(end) => break end,
-        };
-        let now = (Instant::now(), sink.counts()?);
-        // Once all were seen there is nothing to look for, one flow after the other.
-        if flows_seen < traffic.flows() {
-            flows_seen = sink.flows_seen()?;
-        }
-        let interval = Interval::between(&before, &now, flows_seen);
-        before = now;
-        rates.add(interval.forwarding_rate_pps);
-        if arguments.end.quiet {
-            continue;
-        }
-        let line = if arguments.end.json {
-            interval.json(second)
-        } else {
-            interval.text(second, &traffic)
-        };
-        if !output::line(&line)? {
-            break End::NobodyReads;
-        }
-    };
+    let end = seconds.tell(
+        arguments.end.quiet,
+        || true,
+        |second| {
+            let now = (Instant::now(), sink.counts()?);
+            // Once all were seen there is nothing to look for, one flow after the other.
+            if flows_seen < traffic.flows() {
+                flows_seen = sink.flows_seen()?;
+            }
+            let interval = Interval::between(&before, &now, flows_seen);
+            before = now;
+            rates.add(interval.forwarding_rate_pps);
+            Ok(if arguments.end.json {
+                interval.json(second)
+            } else {
+                interval.text(second, &traffic)
+            })
+        },
+    )?;
     let summary = Summary {
         duration: start.elapsed(),
         counts: sink.counts()?,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use fwdlab_traffic::FLOWS_MAX;
 
 use crate::args::TrafficArguments;
 use crate::exit::WrongArguments;
+use crate::output;
 
 /// How soon a wish to stop is heard.
 const STEP: Duration = Duration::from_millis(20);
@@ -86,15 +88,6 @@ pub(crate) struct Seconds {
     done: u64,
 }
 
-/// What has come next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// So many whole seconds are over.
-    Second(u64),
-    /// There are no more.
-    End(End),
-}
-
 /// Why there are no more seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -119,25 +112,47 @@ impl Seconds {
     }
 
     /// Waits for the next second to be over, or for the end.
-    pub(crate) fn next(&mut self, goes_on: impl Fn() -> bool) -> Next {
+    fn next(&mut self, goes_on: impl Fn() -> bool) -> ControlFlow<End, u64> {
         loop {
             let elapsed = self.start.elapsed();
             if elapsed.as_secs() > self.done {
                 self.done = elapsed.as_secs();
-                return Next::Second(self.done);
+                return ControlFlow::Continue(self.done);
             }
             if self.time.is_some_and(|time| elapsed >= time) {
-                return Next::End(End::TimeIsUp);
+                return ControlFlow::Break(End::TimeIsUp);
             }
             if self.interrupts.requests() > 0 {
-                return Next::End(End::Stopped);
+                return ControlFlow::Break(End::Stopped);
             }
             if !goes_on() {
-                return Next::End(End::Gone);
+                return ControlFlow::Break(End::Gone);
             }
             let due = Duration::from_secs(self.done + 1);
             let until = self.time.map_or(due, |time| time.min(due));
             sleep(until.saturating_sub(elapsed).min(STEP));
+        }
+    }
+
+    /// Prints a line for every second until the end, unless it is to be quiet; `line` measures the second and says it.
+    ///
+    /// # Errors
+    /// Those of `line` and of the output.
+    pub(crate) fn tell(
+        &mut self,
+        is_quiet: bool,
+        goes_on: impl Fn() -> bool,
+        mut line: impl FnMut(u64) -> anyhow::Result<String>,
+    ) -> anyhow::Result<End> {
+        loop {
+            let second = match self.next(&goes_on) {
+                ControlFlow::Continue(second) => second,
+                ControlFlow::Break(end) => return Ok(end),
+            };
+            let line = line(second)?;
+            if !is_quiet && !output::line(&line)? {
+                return Ok(End::NobodyReads);
+            }
         }
     }
 }
