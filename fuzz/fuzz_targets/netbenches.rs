@@ -3,7 +3,7 @@
 #![no_main]
 
 use fwdlab_archive::netbenches::{
-    Assignments, BenchInfo, BenchName, ConfigSet, Dialect, EquilibriumLog, LabConfig, PktGenConfig,
+    Assignments, BenchInfo, BenchName, ConfigSet, Dialect, Estimate, LabConfig, PktGenConfig,
     PrintedTime, Secret, Table, Uname, differences, parse_rates_mbps,
 };
 use libfuzzer_sys::fuzz_target;
@@ -23,9 +23,8 @@ fuzz_target!(|text: &[u8]| {
         assert!(table.rows.iter().all(|row| is_whole(row.numbers.len())));
         assert!(table.rows.is_sorted_by_key(|row| row.line));
     }
-    if let Ok(log) = EquilibriumLog::parse(text) {
-        assert!(log.iterations.len() + log.unknown_lines.len() <= lines);
-    }
+    let estimate = Estimate::of_log(text);
+    assert!(estimate.is_none_or(|estimate| (1..=lines).contains(&estimate.line)));
     let _ = parse_rates_mbps(text);
     let _ = BenchInfo::parse(text);
     let _ = LabConfig::parse(text);

@@ -10,7 +10,7 @@ use fwdlab_stats::ministat::parse_points;
 use fwdlab_sys::{Bounded, Input, Refusal};
 
 use super::config_file::ConfigFile;
-use super::equilibrium::{EquilibriumLog, parse_rates_mbps};
+use super::equilibrium::{Estimate, parse_rates_mbps};
 use super::info::BenchInfo;
 use super::kind::{FileKind, is_configurations};
 use super::lab_config::LabConfig;
@@ -156,8 +156,8 @@ impl Problem {
 pub enum Content {
     /// A log of pkt-gen.
     Log(Box<LogFacts>),
-    /// A log of equilibrium.
-    EquilibriumLog(Box<EquilibriumLog>),
+    /// What a log of equilibrium ends with; none where it ends before.
+    EquilibriumLog(Option<Estimate>),
     /// What equilibrium found, in Mb/s, one a line.
     EquilibriumValues(Vec<f64>),
     /// What a bench ran on.
@@ -365,10 +365,7 @@ fn path_in_set(path: &Path) -> &Path {
 fn log(text: &[u8]) -> Result<Content, Problem> {
     match LogFacts::parse(text) {
         Ok(facts) => Ok(Content::Log(Box::new(facts))),
-        Err(PktGenError::Equilibrium { .. }) => match EquilibriumLog::parse(text) {
-            Ok(log) => Ok(Content::EquilibriumLog(Box::new(log))),
-            Err(error) => Err(Problem::of(&error)),
-        },
+        Err(PktGenError::Equilibrium { .. }) => Ok(Content::EquilibriumLog(Estimate::of_log(text))),
         Err(error) => Err(Problem::of(&error)),
     }
 }

@@ -35,9 +35,7 @@ pub use config_file::{ConfigFile, ConfigKind, Fingerprint, Setting, SettingValue
 pub use config_set::{ConfigSet, Difference, Effective, SettingKey, differences};
 pub use datasets::TreeDataset;
 pub(crate) use datasets::place;
-pub use equilibrium::{
-    EquilibriumError, EquilibriumLog, Estimate, Iteration, SearchWarning, Trend, parse_rates_mbps,
-};
+pub use equilibrium::{EquilibriumError, Estimate, parse_rates_mbps};
 pub use file::{ArchiveFile, Content, Dataset, FILE_BYTES_MAX, Outcome, Problem, Skip};
 pub use folder::{Origin, PublishedDataset, ResultsFolder, Run, RunGroup};
 pub use import::Imported;

@@ -56,10 +56,10 @@ fn found(folder: Folder<'_>, run: &Run, of: fn(&Estimate) -> u64) -> Option<Foun
     let [sender] = run.senders[..] else {
         return None;
     };
-    let Outcome::Read(Content::EquilibriumLog(log)) = &folder.file(sender).outcome else {
+    let Outcome::Read(Content::EquilibriumLog(Some(estimate))) = &folder.file(sender).outcome
+    else {
         return None;
     };
-    let estimate = log.estimate.as_ref()?;
     Some(Found {
         sender,
         line: estimate.line,
