@@ -563,79 +563,75 @@ fn reasons(trial: &TrialRecord) -> Vec<String> {
     texts.map(|text| text::one_line(&text)).collect()
 }
 
-/// What was lost, by variant and family; nothing is said where a self-clocked load lost nothing, as is
-/// usual.
-fn losses(loaded: &Loaded) -> Vec<LossSection> {
-    let resolved = &loaded.resolved;
+/// The trials that the verdicts rest on, by family and variant, where there are any.
+fn trials_that_count(loaded: &Loaded) -> Vec<(AddressFamily, &VariantName, Vec<&TrialRecord>)> {
     let attempts = evidence::attempts(loaded, Scope::Accepted);
-    let mut losses = Vec::new();
-    for &family in &resolved.traffic.families {
-        for variant in &resolved.variants {
-            let mut loss = LossSection {
-                variant: variant.name.clone(),
-                family,
-                offered_frames: 0,
-                forwarded_frames: 0,
-                dropped_frames: 0,
-                dropped_percent: None,
-                drops: BTreeMap::new(),
-                kernel_drop_reasons: BTreeMap::new(),
-            };
+    let mut counted = Vec::new();
+    for &family in &loaded.resolved.traffic.families {
+        for variant in &loaded.resolved.variants {
             let trials: Vec<&TrialRecord> = attempts
                 .iter()
                 .filter_map(|attempt| evidence::trial(attempt, &variant.name, family))
                 .collect();
-            let mut not_transmitted_frames = 0;
-            for trial in &trials {
-                not_transmitted_frames += trial.tester.not_transmitted_frames;
-                loss.offered_frames += trial.tester.offered_frames;
-                loss.forwarded_frames += trial.tester.forwarded_frames;
-                for (reason, dropped) in &trial.kernel_drop_reasons {
-                    let reasons = &mut loss.kernel_drop_reasons;
-                    *reasons.entry(text::one_line(reason)).or_default() += dropped;
-                }
-            }
-            for (reason, dropped) in dut_reading(&attempts, &variant.name, family).drops {
-                *loss.drops.entry(text::one_line(&reason)).or_default() += dropped;
-            }
-            show_not_transmitted(&mut loss.drops, not_transmitted_frames);
-            loss.dropped_frames = loss.drops.values().sum();
-            let dropped_percent = loss.dropped_frames as f64 / loss.offered_frames as f64 * 100.0;
-            loss.dropped_percent = (loss.offered_frames > 0).then_some(dropped_percent);
             if !trials.is_empty() {
-                losses.push(loss);
+                counted.push((family, &variant.name, trials));
             }
         }
+    }
+    counted
+}
+
+/// What was read of the DUT in all of some trials.
+fn dut_reading(trials: &[&TrialRecord]) -> DutReading {
+    trials.iter().fold(DutReading::default(), |mut sum, trial| {
+        sum += trial.dut.clone();
+        sum
+    })
+}
+
+/// Counts by names that are made inert.
+fn counts<'a>(named: impl IntoIterator<Item = (&'a String, &'a u64)>) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for (name, count) in named {
+        *counts.entry(text::one_line(name)).or_default() += count;
+    }
+    counts
+}
+
+/// What was lost, by variant and family; nothing is said where a self-clocked load lost nothing, as is
+/// usual.
+fn losses(loaded: &Loaded) -> Vec<LossSection> {
+    let mut losses = Vec::new();
+    for (family, variant, trials) in trials_that_count(loaded) {
+        let sum = |of: fn(&TrialRecord) -> u64| trials.iter().map(|trial| of(trial)).sum::<u64>();
+        let offered_frames = sum(|trial| trial.tester.offered_frames);
+        let mut drops = counts(&dut_reading(&trials).drops);
+        show_not_transmitted(&mut drops, sum(|trial| trial.tester.not_transmitted_frames));
+        let dropped_frames: u64 = drops.values().sum();
+        let dropped_percent = dropped_frames as f64 / offered_frames as f64 * 100.0;
+        losses.push(LossSection {
+            variant: variant.clone(),
+            family,
+            offered_frames,
+            forwarded_frames: sum(|trial| trial.tester.forwarded_frames),
+            dropped_frames,
+            dropped_percent: (offered_frames > 0).then_some(dropped_percent),
+            drops,
+            kernel_drop_reasons: counts(trials.iter().flat_map(|of| &of.kernel_drop_reasons)),
+        });
     }
     let is_usual = loaded.regime() == LoadRegime::SelfClocked
         && losses.iter().all(|loss| loss.dropped_frames == 0);
     if is_usual { Vec::new() } else { losses }
 }
 
-/// What was read of the DUT in all trials of a variant.
-fn dut_reading(attempts: &[&Attempt], variant: &VariantName, family: AddressFamily) -> DutReading {
-    let trials = attempts.iter();
-    let trials = trials.filter_map(|attempt| evidence::trial(attempt, variant, family));
-    trials.fold(DutReading::default(), |mut sum, trial| {
-        sum += trial.dut.clone();
-        sum
-    })
-}
-
 /// What the DUT's mechanisms did, by family and variant, where they count.
 fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
-    let resolved = &loaded.resolved;
-    let attempts = evidence::attempts(loaded, Scope::Accepted);
     let mut sections = Vec::new();
-    for &family in &resolved.traffic.families {
-        for variant in &resolved.variants {
-            let mut events: BTreeMap<String, u64> = BTreeMap::new();
-            for (event, times) in dut_reading(&attempts, &variant.name, family).events {
-                *events.entry(text::one_line(&event)).or_default() += times;
-            }
-            if !events.is_empty() {
-                sections.push(EventsSection::new(variant.name.clone(), family, events));
-            }
+    for (family, variant, trials) in trials_that_count(loaded) {
+        let events = counts(&dut_reading(&trials).events);
+        if !events.is_empty() {
+            sections.push(EventsSection::new(variant.clone(), family, events));
         }
     }
     sections
@@ -643,28 +639,24 @@ fn dut_events(loaded: &Loaded) -> Vec<EventsSection> {
 
 /// How busy the DUT's CPUs were, by family and variant, where that was watched.
 fn dut_cpus(loaded: &Loaded) -> Vec<CpusSection> {
-    let resolved = &loaded.resolved;
-    let attempts = evidence::attempts(loaded, Scope::Accepted);
     let mut sections = Vec::new();
-    for &family in &resolved.traffic.families {
-        for variant in &resolved.variants {
-            let mut cpus = dut_reading(&attempts, &variant.name, family).cpus;
-            cpus.retain(|_, times| times.watched_s > 0.0);
-            let cpus = cpus.into_iter().map(|(cpu, times)| CpuSection {
-                cpu,
-                watched_s: times.watched_s,
-                busy_percent: times.busy_s / times.watched_s * 100.0,
-                interrupts_percent: times.interrupts_s / times.watched_s * 100.0,
-                stolen_percent: times.stolen_s / times.watched_s * 100.0,
+    for (family, variant, trials) in trials_that_count(loaded) {
+        let mut cpus = dut_reading(&trials).cpus;
+        cpus.retain(|_, times| times.watched_s > 0.0);
+        let cpus = cpus.into_iter().map(|(cpu, times)| CpuSection {
+            cpu,
+            watched_s: times.watched_s,
+            busy_percent: times.busy_s / times.watched_s * 100.0,
+            interrupts_percent: times.interrupts_s / times.watched_s * 100.0,
+            stolen_percent: times.stolen_s / times.watched_s * 100.0,
+        });
+        let cpus: Vec<CpuSection> = cpus.collect();
+        if !cpus.is_empty() {
+            sections.push(CpusSection {
+                variant: variant.clone(),
+                family,
+                cpus,
             });
-            let cpus: Vec<CpuSection> = cpus.collect();
-            if !cpus.is_empty() {
-                sections.push(CpusSection {
-                    variant: variant.name.clone(),
-                    family,
-                    cpus,
-                });
-            }
         }
     }
     sections

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Scope};
 use crate::format;
-use crate::report::{DesignSection, Effect, VerdictSection};
+use crate::report::{Effect, VerdictSection};
 use crate::sections::cost_verdict_section;
 
 /// What is known of an outcome beside its numbers.
@@ -29,7 +29,6 @@ pub(crate) struct Outcome {
     /// What a trial has of it; none where it was not measured.
     of_trial: fn(&TrialRecord) -> Option<f64>,
     threshold_percent: fn(&Design) -> f64,
-    shown_threshold_percent: fn(&DesignSection) -> f64,
     /// Where in `report.json` the threshold is.
     pub(crate) threshold: &'static str,
 }
@@ -42,7 +41,6 @@ const CPU_TIME: Outcome = Outcome {
     amount: Amount::CpuNs,
     of_trial: cpu_ns,
     threshold_percent: |design| design.cpu_threshold_percent,
-    shown_threshold_percent: |design| design.cpu_threshold_percent,
     threshold: "/design/cpu_threshold_percent",
 };
 
@@ -130,8 +128,8 @@ impl Outcome {
     }
 
     /// How its rows are to be read.
-    pub(crate) fn reading(&self, design: &DesignSection) -> String {
-        let threshold = format::short((self.shown_threshold_percent)(design), 3);
+    pub(crate) fn reading(&self, design: &Design) -> String {
+        let threshold = format::short((self.threshold_percent)(design), 3);
         format!(
             "{} is {}; a change of less than {threshold} % is treated as irrelevant.",
             self.name, self.is
