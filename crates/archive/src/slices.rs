@@ -146,6 +146,8 @@ fn parse_row(columns: &BTreeMap<&str, usize>, row: &str) -> Result<SliceRecord, 
     match cells.get(columns.len()) {
         Some(cell) if cell.len() > CELL_BYTES_MAX => Err("a cell too many".to_owned()),
         Some(cell) => Err(format!("a cell too many ({cell:?})")),
+        // Cut in a column that is not known.
+        None if cells.len() < columns.len() => Err("a cell is missing".to_owned()),
         None => Ok(slice),
     }
 }

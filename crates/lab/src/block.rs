@@ -84,7 +84,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) position: u32,
     pub(crate) variant: &'a Variant,
     pub(crate) load: Load,
-    /// When the switch to its variant began.
+    /// When the switch to its variant began, for the slice itself.
     pub(crate) begin: Instant,
 }
 

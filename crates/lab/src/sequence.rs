@@ -181,9 +181,6 @@ fn asked<'a>(
     };
     let variant = resolved.variant(&slice.variant);
     let variant = variant.ok_or_else(|| no_variant("the experiment does not have it"))?;
-    if let Some(why) = &variant.unavailable {
-        return Err(no_variant(why));
-    }
     if !order.variants().any(|name| *name == variant.name) {
         let why = "it is not in the block's first round, whose variants are proved";
         return Err(no_variant(why));
@@ -389,12 +386,6 @@ mod tests {
             unproved
                 .unwrap_err()
                 .contains("not in the block's first round")
-        );
-        resolved.variants[0].unavailable = Some("no nftables".to_owned());
-        assert!(
-            refused(&resolved, |_| ())
-                .unwrap_err()
-                .contains("no nftables")
         );
     }
 }

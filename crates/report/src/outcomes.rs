@@ -22,7 +22,7 @@ pub(crate) struct Outcome {
     /// What readers call it.
     name: &'static str,
     unit: &'static str,
-    /// What it is, in a sentence's part.
+    /// Its definition, to follow "NAME is".
     is: &'static str,
     /// In which form rows have it.
     amount: fn(f64) -> Amount,

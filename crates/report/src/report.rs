@@ -47,7 +47,7 @@ pub struct Report {
     /// That load over what the baseline was measured to forward at most; empty where none was settled.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub load_ratios: BTreeMap<AddressFamily, f64>,
-    /// How often, how long and in what order.
+    /// How often, how long and in what order. Of a report that was read back it has no blocks: `progress` has them.
     #[serde(with = "design_form")]
     pub design: Design,
     /// The things that were varied.

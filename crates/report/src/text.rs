@@ -182,8 +182,8 @@ pub(crate) fn hanging<'a>(
     leads.zip(wrap_to_columns(text, room))
 }
 
-/// Rows as lines, their cells in columns with two spaces between them; those of a column that `is_right` names end
-/// together.
+/// Rows as lines, their cells in columns with two spaces between them; columns for which `is_right` holds are
+/// right-aligned.
 ///
 /// Shape: all rows have as many cells as the first.
 pub(crate) fn in_columns<R: AsRef<[String]>>(

@@ -14,12 +14,12 @@ fn told_by(factor: &str, check: &[String]) -> String {
 }
 
 /// Those of one factor, on any system.
-pub(super) struct Programs {
+pub(super) struct OwnersPrograms {
     factor: String,
     binding: CommandBinding,
 }
 
-impl Programs {
+impl OwnersPrograms {
     pub(super) fn new(factor: &str, binding: CommandBinding) -> Self {
         Self {
             factor: factor.to_owned(),
@@ -33,7 +33,7 @@ fn installed(name: &str) -> Vec<String> {
     owned(&["sh", "-c", "command -v -- \"$0\"", name])
 }
 
-impl Mechanism for Programs {
+impl Mechanism for OwnersPrograms {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
         if !variant.levels.contains_key(&self.factor) {
             return Ok(Vec::new());

@@ -8,7 +8,7 @@ use fwdlab_sys::Feature;
 use super::question::{Answers, Look, Question};
 use super::reading::{Form, Reading};
 use super::step::{Action, Errand, Step, owned};
-use super::{Mechanism, Place, unbound_level};
+use super::{DutPlace, Mechanism, unbound_level};
 use crate::LabError;
 
 /// What `ethtool -k` calls by a name of its own, and `-K` by a short one: the kernel's features behind
@@ -65,7 +65,7 @@ impl LinuxFeature {
         factor: &str,
         feature: &str,
         interfaces: &[DutInterface],
-        place: &Place,
+        place: &DutPlace,
     ) -> Self {
         let interfaces = interfaces.iter();
         let names = interfaces.map(|&interface| place.port(interface).to_owned());
@@ -125,7 +125,10 @@ impl Mechanism for LinuxFeature {
             let listed = answers.get(&features_of(name)).unwrap_or_default();
             let Some(seen) = feature_of(listed, feature) else {
                 return Some(match listed {
-                    "" => format!("`ethtool -k {name}` fails; install ethtool"),
+                    "" => {
+                        let why = answers.reasons.get(&features_of(name)).cloned();
+                        why.unwrap_or_else(|| format!("`ethtool -k {name}` fails; install ethtool"))
+                    }
                     _ => format!("{name} has no ethtool feature {feature}"),
                 });
             };

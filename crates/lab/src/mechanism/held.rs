@@ -57,7 +57,7 @@ impl Holder {
             )),
             _ if is_there => None,
             Self::Files(_) => {
-                let why = answers.unreadable.get(name).cloned();
+                let why = answers.reasons.get(&self.look(name).words()).cloned();
                 Some(why.unwrap_or_else(|| format!("it has no readable {name}")))
             }
             Self::Sysctls => Some(format!("its kernel has no readable sysctl {name}")),

@@ -70,8 +70,7 @@ pub(crate) trait Mechanism {
         Vec::new()
     }
 
-    /// What variants may change on a DUT that answers so, with what puts it back. It is not asked of one that ends with the
-    /// measurement.
+    /// What variants may change on a DUT that answers so, with what puts it back. Not called for a namespace.
     fn keep(&mut self, _answers: &Answers) -> Result<Vec<Step>, LabError> {
         Ok(Vec::new())
     }
@@ -80,7 +79,7 @@ pub(crate) trait Mechanism {
     fn forget(&mut self) {}
 
     /// Only frames of this family are forwarded from now on.
-    fn forwards(&mut self, _family: AddressFamily) {}
+    fn set_family(&mut self, _family: AddressFamily) {}
 
     /// What sets the variant's level, in this order.
     fn actions(&mut self, _variant: &Variant) -> Result<Vec<Action>, LabError> {
@@ -124,23 +123,26 @@ pub(crate) trait Mechanism {
 
 /// Where the mechanisms of a Linux DUT act.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct DutPlace {
     /// What messages call the DUT's machine.
     host: String,
     interface_in: String,
     interface_out: String,
     /// Whether it is a namespace that the lab has made: nothing of an owner's is there.
     is_namespace: bool,
+    /// Whether it may have an nft ruleset, as far as is known before it is asked.
+    has_nftables: bool,
 }
 
-impl Place {
+impl DutPlace {
     /// A namespace of this machine.
-    pub(crate) fn in_namespace() -> Self {
+    pub(crate) fn in_namespace(has_nftables: bool) -> Self {
         Self {
             host: "this machine".to_owned(),
             interface_in: DUT_IN.to_owned(),
             interface_out: DUT_OUT.to_owned(),
             is_namespace: true,
+            has_nftables,
         }
     }
 
@@ -151,6 +153,7 @@ impl Place {
             interface_in: of.interface_in.clone(),
             interface_out: of.interface_out.clone(),
             is_namespace: false,
+            has_nftables: true,
         }
     }
 
@@ -180,7 +183,7 @@ impl Place {
 /// `File` where what is to be loaded cannot be read.
 pub(crate) fn on_linux(
     resolved: &Resolved,
-    place: &Place,
+    place: &DutPlace,
 ) -> Result<Vec<Box<dyn Mechanism>>, LabError> {
     let ports = place.ports();
     let mut mechanisms: Vec<Box<dyn Mechanism>> = Vec::new();
@@ -189,7 +192,7 @@ pub(crate) fn on_linux(
     let mut routes: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
     // First: a driver that takes a program may change its port's features.
-    if let Some(xdp) = xdp::LinuxXdp::new(&resolved.lab, resolved.traffic.direction, place) {
+    if let Some(xdp) = xdp::on_linux(&resolved.lab, resolved.traffic.direction, place) {
         mechanisms.push(Box::new(xdp));
     }
     if let Some(tc) = tc::LinuxTc::new(&resolved.lab, resolved.traffic.direction, place)? {
@@ -253,7 +256,7 @@ pub(crate) fn on_linux(
         _ => None,
     };
     if let Some(rulesets) = rulesets(&resolved.lab, ports, texts) {
-        mechanisms.push(Box::new(nft::LinuxNft::new(rulesets, place.is_namespace)));
+        mechanisms.push(Box::new(nft::LinuxNft::new(rulesets, place)));
     }
     mechanisms.extend(routes);
     mechanisms.extend(commands);
@@ -327,7 +330,7 @@ fn own_programs(
     [interface_in, interface_out]: [&str; 2],
 ) -> Box<dyn Mechanism> {
     let programs = programs.with_interfaces(interface_in, interface_out);
-    Box::new(command::Programs::new(factor, programs))
+    Box::new(command::OwnersPrograms::new(factor, programs))
 }
 
 /// The rulesets of a DUT, with the names of its ports.

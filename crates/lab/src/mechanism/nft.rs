@@ -6,11 +6,11 @@ use std::io;
 use fwdlab_model::Variant;
 use fwdlab_sys::{Netlink, NetworkNamespace, netlink_attribute};
 
-use super::Mechanism;
 use super::by_level::Rulesets;
 use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Rehearsal, Step, owned};
 use super::transport::{Watch, Watched};
+use super::{DutPlace, Mechanism};
 use crate::{LabError, Moved, program};
 
 const NOT_INSTALLED: &str = "nft is not installed; install it (apt-get install nftables)";
@@ -41,13 +41,12 @@ fn check(ruleset: &str) -> Errand {
 }
 
 impl LinuxNft {
-    /// `is_alone` in a namespace that has no other ruleset.
-    pub(super) fn new(rulesets: Rulesets, is_alone: bool) -> Self {
+    pub(super) fn new(rulesets: Rulesets, place: &DutPlace) -> Self {
         Self {
             rulesets,
-            is_alone,
+            is_alone: place.is_namespace,
             listed: BTreeMap::new(),
-            may_stand: !is_alone,
+            may_stand: place.has_nftables,
         }
     }
 
@@ -301,6 +300,11 @@ fn complaint(stderr: &str) -> Option<(usize, String)> {
         let line = place.rsplit(':').nth(1)?.parse().ok()?;
         (line > 0).then(|| (line, reason.to_owned()))
     })
+}
+
+/// Whether a ruleset can be listed in the calling thread's namespace.
+pub(crate) fn can_be_listed() -> bool {
+    program::run(&OWNERS, "").is_ok()
 }
 
 /// Whether there is a command to set rulesets with.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::by_level::ByLevel;
 use super::question::{Answers, Look, Question};
 use super::step::Action;
-use super::tc;
 use super::xdp::{FORWARDER_DROPPED, fib_forwarder};
+use super::{Mechanism, tc};
 use crate::{LabError, Moved};
 
 /// Where a kernel runs programs on a port's frames.
@@ -76,7 +76,7 @@ pub(crate) struct Attachment {
 }
 
 /// The programs of one hook, by the levels of the factors that set it.
-pub(super) struct Programs {
+pub(super) struct HookPrograms {
     pub(super) hook: Hook,
     pub(super) ports: Vec<String>,
     /// Nothing is there at a level without one.
@@ -89,7 +89,7 @@ pub(super) struct Programs {
     pub(super) setting: fn(&str) -> String,
 }
 
-impl Programs {
+impl HookPrograms {
     /// What the ports are to have for a variant, where it says.
     ///
     /// # Errors
@@ -110,36 +110,25 @@ impl Programs {
     pub(super) fn are_set(&self, variant: &Variant) -> Result<bool, LabError> {
         Ok(self.by_level.get(variant)?.is_some())
     }
+}
 
-    /// Whether the variant's program can be attached, where it has one.
-    ///
-    /// # Errors
-    /// As of [`attachment`](Self::attachment).
-    pub(super) fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+impl Mechanism for HookPrograms {
+    fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
         let attachment = self.attachment(variant)?;
         let program = attachment.filter(|attachment| attachment.program.is_some());
         Ok(program.into_iter().map(Question::Attachable).collect())
     }
 
-    /// Why it cannot.
-    pub(super) fn lacking(&self, answers: &Answers) -> Option<String> {
-        answers.not_attachable.get(&self.hook).cloned()
+    fn lacking(&self, _: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        Ok(answers.not_attachable.get(&self.hook).cloned())
     }
 
-    /// What attaches it.
-    ///
-    /// # Errors
-    /// As of [`attachment`](Self::attachment).
-    pub(super) fn actions(&self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
         let attachment = self.attachment(variant)?;
         Ok(attachment.into_iter().map(Action::Attach).collect())
     }
 
-    /// What reads it back.
-    ///
-    /// # Errors
-    /// As of [`attachment`](Self::attachment).
-    pub(super) fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+    fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
         let Some(attachment) = self.attachment(variant)? else {
             return Ok(Vec::new());
         };
@@ -148,23 +137,20 @@ impl Programs {
         Ok(looks.map(Question::Needed).chain(number).collect())
     }
 
-    /// What is attached that is not the variant's; none where all is as asked.
-    ///
-    /// # Errors
-    /// As of [`attachment`](Self::attachment).
-    pub(super) fn moved(
-        &self,
-        variant: &Variant,
-        answers: &Answers,
-    ) -> Result<Option<Moved>, LabError> {
-        if !self.are_set(variant)? {
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<Moved>, LabError> {
+        let Some(wanted) = self.by_level.get(variant)? else {
             return Ok(None);
-        }
-        let asked = answers.attached.get(&self.hook).copied();
+        };
+        let number = answers.attached.get(&self.hook).copied();
+        let asked = match (wanted, number) {
+            // The transport has attached none.
+            (Some(_), None) => "a program".to_owned(),
+            _ => shown_number(number),
+        };
         Ok(self.ports.iter().find_map(|port| {
             let shown = answers.get(&(self.shown)(port).words());
-            let seen = (self.number_in)(shown.unwrap_or_default());
-            (seen != asked).then(|| Moved::of((self.setting)(port), number(asked), number(seen)))
+            let seen = shown_number((self.number_in)(shown.unwrap_or_default()));
+            (seen != asked).then(|| Moved::of((self.setting)(port), &asked, seen))
         }))
     }
 }
@@ -210,7 +196,7 @@ pub(crate) trait Loaded: Send {
 }
 
 /// The kernel's number for a program, as messages show it.
-fn number(of: Option<u32>) -> String {
+fn shown_number(of: Option<u32>) -> String {
     of.map_or("none".to_owned(), |id| id.to_string())
 }
 

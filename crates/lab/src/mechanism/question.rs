@@ -81,8 +81,8 @@ pub(crate) struct Answers {
     pub(crate) host: String,
     /// Of commands, by their words; none of those that failed.
     pub(crate) printed: BTreeMap<Vec<String>, Option<String>>,
-    /// Why a file cannot be read, by its path, where more is known of it.
-    pub(crate) unreadable: BTreeMap<String, String>,
+    /// Why a look failed, by the words of its command, where more is known of it.
+    pub(crate) reasons: BTreeMap<Vec<String>, String>,
     /// Of commands that may complain; none of those that did not.
     pub(crate) complaints: BTreeMap<Errand, Option<String>>,
     /// Why the program of a hook cannot be attached.

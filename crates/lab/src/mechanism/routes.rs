@@ -10,7 +10,7 @@ use super::question::{Answers, Look, Question};
 use super::reading::{Form, Reading};
 use super::step::{Action, Errand, Step, owned};
 use super::transport::{Watch, Watched};
-use super::{Mechanism, Place, unbound_level};
+use super::{DutPlace, Mechanism, unbound_level};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses, own_prefixes, spread_prefixes};
 use crate::netlink::RouteChange;
@@ -41,7 +41,7 @@ pub(crate) const PROTOCOL: &str = "197";
 /// Those in a Linux kernel's tables, beside those of the lab and of its owner.
 pub(super) struct LinuxRoutes {
     factor: String,
-    place: Place,
+    place: DutPlace,
     /// Those whose frames are forwarded.
     families: Vec<AddressFamily>,
     standing: BTreeMap<AddressFamily, Table>,
@@ -55,7 +55,7 @@ struct Table {
 }
 
 impl LinuxRoutes {
-    pub(super) fn new(factor: &str, place: &Place, families: &[AddressFamily]) -> Self {
+    pub(super) fn new(factor: &str, place: &DutPlace, families: &[AddressFamily]) -> Self {
         let mut routes = Self {
             factor: factor.to_owned(),
             place: place.clone(),
@@ -115,7 +115,7 @@ impl Mechanism for LinuxRoutes {
         }))
     }
 
-    fn forwards(&mut self, family: AddressFamily) {
+    fn set_family(&mut self, family: AddressFamily) {
         self.families = vec![family];
     }
 

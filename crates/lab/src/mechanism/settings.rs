@@ -92,9 +92,9 @@ impl Settings {
     }
 
     /// Takes note that only frames of this family are forwarded from now on.
-    pub(crate) fn forwards(&mut self, family: AddressFamily) {
+    pub(crate) fn set_family(&mut self, family: AddressFamily) {
         for mechanism in &mut self.mechanisms {
-            mechanism.forwards(family);
+            mechanism.set_family(family);
         }
     }
 
@@ -216,6 +216,7 @@ mod tests {
 
     use super::*;
     use crate::journal::Journal;
+    use crate::mechanism::DutPlace;
     use crate::mechanism::by_level::ByLevel;
     use crate::mechanism::nft::LinuxNft;
     use crate::mechanism::transport::Watch;
@@ -261,7 +262,10 @@ mod tests {
         let rulesets = rulesets.map(|(level, text)| (level.to_owned(), text.to_owned()));
         let rulesets = ByLevel::of_factor("filter", &BTreeMap::from(rulesets));
         let mut settings = Settings {
-            mechanisms: vec![Box::new(LinuxNft::new(rulesets, true))],
+            mechanisms: vec![Box::new(LinuxNft::new(
+                rulesets,
+                &DutPlace::in_namespace(false),
+            ))],
             factors: BTreeSet::from(["filter".to_owned()]),
         };
         let variant = |level: &str| Variant {

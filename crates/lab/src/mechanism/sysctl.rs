@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_model::{Values, devices, nearest};
 use fwdlab_sys::NetworkNamespace;
 
-use super::Place;
+use super::DutPlace;
 use super::held::{Held, Holder};
 use super::reading::Form;
 use super::step::{Errand, Step, owned};
@@ -26,12 +26,12 @@ fn path(key: &str, [interface_in, interface_out]: [&str; 2]) -> String {
 }
 
 /// The file of a sysctl of a Linux kernel.
-pub(crate) fn path_at(place: &Place, key: &str) -> String {
+pub(crate) fn path_at(place: &DutPlace, key: &str) -> String {
     format!("{PROC_SYS}/{}", path(key, place.ports()))
 }
 
 /// One of a Linux kernel.
-pub(super) fn on_linux(factor: &str, key: &str, values: &Values, place: &Place) -> Held {
+pub(super) fn on_linux(factor: &str, key: &str, values: &Values, place: &DutPlace) -> Held {
     let holder = Holder::Files(Form::Words);
     Held::new(factor, vec![path_at(place, key)], values, holder)
 }

@@ -2,7 +2,7 @@
 
 use fwdlab_model::{DutInterface, Values};
 
-use super::Place;
+use super::DutPlace;
 use super::held::{Held, Holder};
 use super::reading::Form;
 
@@ -12,7 +12,7 @@ pub(super) fn on_linux(
     file: &str,
     interfaces: &[DutInterface],
     values: &Values,
-    place: &Place,
+    place: &DutPlace,
 ) -> Held {
     let interfaces = interfaces.iter();
     let paths =

@@ -13,10 +13,10 @@ use fwdlab_sys::Input;
 use fwdlab_traffic::{TrafficError, load_patiently};
 
 use super::by_level::ByLevel;
-use super::program::{Hook, Loaded, Program, Programs};
+use super::program::{Hook, HookPrograms, Loaded, Program};
 use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Step, owned};
-use super::{Mechanism, Place, bound};
+use super::{DutPlace, Mechanism, bound};
 use crate::counters::Drops;
 use crate::{LabError, Moved};
 
@@ -145,7 +145,7 @@ fn reason(interface: &str) -> String {
 }
 
 /// That of a Linux kernel.
-pub(super) struct LinuxTc(Programs);
+pub(super) struct LinuxTc(HookPrograms);
 
 impl LinuxTc {
     /// None where the lab binds no factor to tc programs.
@@ -155,9 +155,9 @@ impl LinuxTc {
     pub(super) fn new(
         lab: &Lab,
         direction: Direction,
-        place: &Place,
+        place: &DutPlace,
     ) -> Result<Option<Self>, LabError> {
-        let programs = by_level(lab)?.map(|by_level| Programs {
+        let programs = by_level(lab)?.map(|by_level| HookPrograms {
             hook: Hook::TcIngress,
             ports: place.receiving(direction),
             by_level,
@@ -191,7 +191,10 @@ impl Mechanism for LinuxTc {
                     Some("") => None,
                     Some(_) => Some(has_filters(port)),
                 });
-        Ok(in_the_way.or_else(|| self.0.lacking(answers)))
+        match in_the_way {
+            None => self.0.lacking(variant, answers),
+            reason => Ok(reason),
+        }
     }
 
     fn looks(&self) -> Vec<Question> {

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fwdlab_model::{
-    AddressFamily, CommandBinding, Direction, Level, Placement, Resolved, Tester, Variant,
+    AddressFamily, Binding, CommandBinding, Direction, Level, Placement, Resolved, Tester, Variant,
 };
 use fwdlab_sys::Descendants;
 
 use crate::counters::Drops;
 use crate::journal::{ChangeId, Journal, Started, Undo};
-use crate::mechanism::nft::Generation;
+use crate::mechanism::nft::{self, Generation};
 use crate::mechanism::program::{Attachment, Hook, Loaded, Program, load};
 use crate::mechanism::question::{Answers, Look, Question};
 use crate::mechanism::settings::Settings;
 use crate::mechanism::step::Action;
 use crate::mechanism::transport::{Noticed, Transport, Watch, Watched};
-use crate::mechanism::{Place, ethtool, on_linux, sysctl, xdp};
+use crate::mechanism::{DutPlace, ethtool, on_linux, sysctl, xdp};
 use crate::netlink::RouteMonitor;
 use crate::topology::receiving;
 use crate::{Asks, LabError, Moved, Topology, program};
@@ -39,7 +39,7 @@ struct Standing {
     family: AddressFamily,
     /// Whether this process may load eBPF programs.
     loads_programs: bool,
-    /// Each is loaded once, so that a switch only attaches it.
+    /// The forwarder is loaded once, so that a switch only attaches it.
     loaded: Vec<(Program, Box<dyn Loaded>)>,
     attached: BTreeMap<Hook, Program>,
     /// The levels that the owner's programs have set, by factor, with the changes that undo them.
@@ -59,15 +59,19 @@ impl Dut {
         resolved: &Resolved,
         placement: &Placement,
         tester: Tester,
+        topology: &Topology,
     ) -> Result<Self, LabError> {
-        let mechanisms = on_linux(resolved, &Place::in_namespace())?;
+        let mut bindings = resolved.lab.bindings.values();
+        let sets_rulesets = bindings.any(|binding| matches!(binding, Binding::Nft(_)));
+        let has_nftables = sets_rulesets && topology.dut().run(nft::can_be_listed)?;
+        let mechanisms = on_linux(resolved, &DutPlace::in_namespace(has_nftables))?;
         Ok(Self {
             settings: Settings::new(resolved, mechanisms),
             standing: Standing {
                 placement: placement.clone(),
                 direction: resolved.traffic.direction,
                 family: resolved.traffic.families[0],
-                // Whoever may load the generator may load others.
+                // A process that may load the generator may load other programs.
                 loads_programs: tester == Tester::Ebpf,
                 loaded: Vec::new(),
                 attached: BTreeMap::new(),
@@ -79,12 +83,12 @@ impl Dut {
     }
 
     /// Has what is set and read back from now on be for one family's frames.
-    pub(super) fn forwards(&mut self, family: AddressFamily) {
+    pub(super) fn set_family(&mut self, family: AddressFamily) {
         self.standing.family = family;
-        self.settings.forwards(family);
+        self.settings.set_family(family);
     }
 
-    /// Why this machine cannot have a variant.
+    /// Why this machine cannot have a variant. What it would do counts as done: a DUT that was asked is not measured.
     ///
     /// # Errors
     /// What the kernel refuses.
@@ -203,6 +207,13 @@ impl Standing {
         standing.is_some_and(|(standing, _)| standing == level)
     }
 
+    /// Lets go of programs that keep a state: each time they are attached they begin anew, as on a host.
+    fn unload(&mut self, hook: Hook) {
+        if hook == Hook::TcIngress {
+            self.loaded.retain(|(program, _)| program.hook() != hook);
+        }
+    }
+
     /// A program in the kernel, loaded where it is not yet.
     fn loaded(&mut self, program: &Program) -> Result<&mut dyn Loaded, LabError> {
         let place = self.loaded.iter().position(|(of, _)| of == program);
@@ -238,12 +249,17 @@ impl Transport for InProcess<'_> {
                     answers.printed.insert(look.words(), Some(answer));
                 }
                 Question::Maybe(look) => {
-                    let answer = self.look(look).ok();
-                    if let (Look::File(path), None) = (look, &answer) {
-                        let why = self.unreadable(path)?;
-                        answers.unreadable.insert(path.clone(), why);
-                    }
-                    let answer = answer.map(|answer| answer.trim().to_owned());
+                    let answer = match self.look(look) {
+                        Ok(answer) => Some(answer.trim().to_owned()),
+                        Err(error) => {
+                            let why = match look {
+                                Look::File(path) => self.unreadable(path)?,
+                                _ => error.to_string(),
+                            };
+                            answers.reasons.insert(look.words(), why);
+                            None
+                        }
+                    };
                     answers.printed.insert(look.words(), answer);
                 }
                 Question::Complaint(errand) => {
@@ -382,6 +398,7 @@ impl InProcess<'_> {
         }
         let program = attachment.program.as_ref()?;
         let loaded = self.standing.loaded(program).map(|_| ());
+        self.standing.unload(attachment.hook);
         loaded.err().map(|error| error.to_string())
     }
 
@@ -487,6 +504,7 @@ impl InProcess<'_> {
         if let Some(program) = self.standing.attached.remove(&hook) {
             let loaded = self.standing.loaded(&program)?;
             self.topology.dut().run(|| loaded.detach())??;
+            self.standing.unload(hook);
         }
         Ok(())
     }

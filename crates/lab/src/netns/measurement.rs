@@ -108,6 +108,7 @@ impl<'a> Measurement<'a> {
         let port = topology
             .tester()
             .run(|| SenderPort::open(tester, interface))??;
+        let set_dut = Dut::new(resolved, placement, tester, &topology)?;
         let mut measurement = Self {
             resolved,
             placement,
@@ -116,7 +117,7 @@ impl<'a> Measurement<'a> {
             topology,
             tester,
             port,
-            dut: Dut::new(resolved, placement, tester)?,
+            dut: set_dut,
             control: IngressControl::new(tester)?,
             account,
             log,
@@ -150,7 +151,7 @@ impl<'a> Measurement<'a> {
         for name in variants {
             stop_if_asked(self.interrupts)?;
             let variant = self.variant(name);
-            self.dut.forwards(family.family);
+            self.dut.set_family(family.family);
             self.switch(variant)?;
             if let Some(moved) = self.dut.moved(&mut self.topology, variant)? {
                 return Err(moved.into());
@@ -241,7 +242,7 @@ impl<'a> Measurement<'a> {
         sink.reset()?;
         let interfaces = self.counting();
         self.topology.tester().run(|| sink.attach(interfaces))??;
-        self.dut.forwards(family);
+        self.dut.set_family(family);
         for name in order.variants().take(1) {
             self.switch(self.variant(name))?;
         }

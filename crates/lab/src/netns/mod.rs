@@ -150,7 +150,12 @@ impl NetnsLab {
             return Ok(vec![Some(reason); self.resolved.variants.len()]);
         }
         let mut topology = Topology::build()?;
-        let mut dut = Dut::new(&self.resolved, &self.placement, self.choice.tester)?;
+        let mut dut = Dut::new(
+            &self.resolved,
+            &self.placement,
+            self.choice.tester,
+            &topology,
+        )?;
         self.resolved
             .variants
             .iter()

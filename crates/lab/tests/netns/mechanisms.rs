@@ -1,7 +1,7 @@
 //! Every mechanism of the DUT, on this machine's kernel: what a level does, that it is read back, that
 //! moving it is seen, and what this machine cannot have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -563,13 +563,20 @@ fn a_tc_program_is_attached_under_load_and_what_it_drops_is_counted() {
         &["tc", "filter", "show", "dev", "dut-in", "ingress"],
     );
     assert_sound(&outcome);
-    for (variant, filters) in seen {
+    for (variant, filters) in &seen {
         match variant.as_str() {
             "none" => assert_eq!(filters, ""),
             "only" => assert!(filters.contains(" name pass "), "{filters}"),
             _ => assert!(filters.contains(" name shed "), "{filters}"),
         }
     }
+    // Maps are a program's state: one that comes back was loaded again.
+    let mut standing = seen.clone();
+    standing.dedup();
+    let programs: BTreeSet<_> = standing.iter().map(|(_, filters)| filters).collect();
+    let with_one = standing.iter().filter(|(variant, _)| variant != "none");
+    let nothing = usize::from(programs.iter().any(|filters| filters.is_empty()));
+    assert_eq!(programs.len() - nothing, with_one.count(), "{standing:?}");
     for trial in &outcome.trials {
         let dropped = trial.dut.drops.get("tc ingress of dut-in");
         let sheds = trial.variant.as_str() == "shed";

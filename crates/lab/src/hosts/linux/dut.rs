@@ -30,7 +30,7 @@ use crate::hosts::transport::{OverSsh, words};
 use crate::journal::Journal;
 use crate::mechanism::file::cat;
 use crate::mechanism::settings::Settings;
-use crate::mechanism::{self, Place};
+use crate::mechanism::{self, DutPlace};
 use crate::profiler::ProfileSlice;
 
 /// Prints something where irqbalance runs.
@@ -59,7 +59,7 @@ impl LinuxDut {
     ) -> Result<Self, LabError> {
         let settings = Settings::new(
             resolved,
-            mechanism::on_linux(resolved, &Place::on_host(of))?,
+            mechanism::on_linux(resolved, &DutPlace::on_host(of))?,
         );
         let mut dut = Self {
             host: OnHost::new(connection, of, resolved, boot(connection)?.id),

@@ -7,7 +7,7 @@ use fwdlab_model::{AddressFamily, Direction, DutHost};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
 use crate::hosts::tester::Station;
-use crate::mechanism::Place;
+use crate::mechanism::DutPlace;
 use crate::mechanism::file::{cat, kept, write};
 use crate::mechanism::question::Answers;
 use crate::mechanism::routes::option;
@@ -124,7 +124,7 @@ impl SetUp<'_> {
                 changed.push(path);
             }
         }
-        let all_of_inet6 = path_at(&Place::on_host(self.of), INET6_FORWARDING);
+        let all_of_inet6 = path_at(&DutPlace::on_host(self.of), INET6_FORWARDING);
         let is_everywhere = changed.contains(&all_of_inet6);
         for interface in answers.needed(&owned(&RECEIVE_OFFLOADS))?.lines() {
             if is_everywhere
@@ -179,7 +179,7 @@ impl SetUp<'_> {
     /// Files of settings that frames need, and what they have to hold.
     fn settings(&self) -> Vec<(String, &'static str)> {
         let mut settings = Vec::new();
-        let place = Place::on_host(self.of);
+        let place = DutPlace::on_host(self.of);
         let mut add = |key, value| settings.push((path_at(&place, key), value));
         for family in self.families {
             match family {
