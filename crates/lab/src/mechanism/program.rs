@@ -129,11 +129,11 @@ impl Mechanism for HookPrograms {
     }
 
     fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        let Some(attachment) = self.attachment(variant)? else {
+        let Some(wanted) = self.by_level.get(variant)? else {
             return Ok(Vec::new());
         };
         let looks = self.ports.iter().map(|port| (self.shown)(port));
-        let number = attachment.program.map(|_| Question::Attached(self.hook));
+        let number = wanted.as_ref().map(|_| Question::Attached(self.hook));
         Ok(looks.map(Question::Needed).chain(number).collect())
     }
 

@@ -276,9 +276,11 @@ impl Transport for InProcess<'_> {
                     answers.not_attachable.extend(why);
                 }
                 Question::Attached(hook) => {
-                    if let Some(program) = self.standing.attached.get(hook).cloned() {
-                        let number = self.standing.loaded(&program)?.id()?;
-                        answers.attached.insert(*hook, number);
+                    if let Some(attached) = self.standing.attached.get(hook) {
+                        let mut loaded = self.standing.loaded.iter();
+                        if let Some((_, loaded)) = loaded.find(|(of, _)| of == attached) {
+                            answers.attached.insert(*hook, loaded.id()?);
+                        }
                     }
                 }
                 Question::ImageWriter => {
