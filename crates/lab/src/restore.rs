@@ -264,16 +264,12 @@ pub(crate) fn restore_own_copies(
     directory: &Path,
     system: System,
 ) -> Result<Vec<Leftover>, LabError> {
-    let in_use = |why: String| LabError::Host {
-        host: connection.host().to_owned(),
-        why,
-    };
     let (own, boot) = (controller(directory), boot()?);
     let mut leftovers = Vec::new();
     for copy in copies(connection, system)? {
         let first = &copy.open[0];
         if copy.controller != own {
-            return Err(in_use(format!(
+            return Err(connection.wrong(format!(
                 "a run of controller {} has changes open there, the first of {}: {}; `fwdlab restore` puts them back on \
                  that controller, and `fwdlab restore LAB` from here if that controller is gone",
                 copy.controller, first.time, first.what
@@ -289,10 +285,8 @@ pub(crate) fn restore_own_copies(
 fn refuse_living(connection: &Connection, copy: &FoundCopy, boot: &str) -> Result<(), LabError> {
     let first = &copy.open[0];
     if first.id.is_of_a_living_process(boot) {
-        return Err(LabError::Host {
-            host: connection.host().to_owned(),
-            why: format!("a run of process {} is at work there", first.id.pid),
-        });
+        let why = format!("a run of process {} is at work there", first.id.pid);
+        return Err(connection.wrong(why));
     }
     Ok(())
 }

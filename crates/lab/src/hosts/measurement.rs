@@ -213,8 +213,7 @@ impl<'a> Measurement<'a> {
     fn prove_variant(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
         self.link.dut.apply(self.changes.0, variant)?;
         if let Some(what) = self.link.dut.moved(variant)? {
-            let host = self.link.dut_connection.host().to_owned();
-            return Err(LabError::Host { host, why: what });
+            return Err(self.link.dut_connection.wrong(what));
         }
         self.probe(family, variant)
     }
@@ -419,14 +418,11 @@ impl<'a> Measurement<'a> {
         }
         let left = left(&before, &link.dut.facts()?);
         if !left.is_empty() {
-            return Err(LabError::Host {
-                host: link.dut_connection.host().to_owned(),
-                why: format!(
-                    "after the block it is not as it was before: {}; see what else changes it, or whether the \
-                     experiment's own programs undo all that they do",
-                    named(&left)
-                ),
-            });
+            return Err(link.dut_connection.wrong(format!(
+                "after the block it is not as it was before: {}; see what else changes it, or whether the \
+                 experiment's own programs undo all that they do",
+                named(&left)
+            )));
         }
         Ok((log, differing_facts(resolved, known)))
     }

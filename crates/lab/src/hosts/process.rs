@@ -261,16 +261,15 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
         connection.run(&["chmod", "700", &part], "")?;
         connection.run(&["mv", &part, &place], "")?;
     }
-    version(&place).map_err(|error| LabError::Host {
-        host: connection.host().to_owned(),
-        why: format!(
+    version(&place).map_err(|error| {
+        connection.wrong(format!(
             "{} does not run there ({error}); give that host's table of the lab file a `program` that does: \
              RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu \
              makes one that needs nothing of the host",
             program.map_or("this program".to_owned(), |path| {
                 format!("the program {}", path.display())
             })
-        ),
+        ))
     })?;
     Ok(place)
 }

@@ -37,10 +37,7 @@ pub(super) fn refuse_needed(
                 "{told}, which a load could cut off; name the interfaces between {between} in the lab file"
             )
         };
-        return Err(LabError::Host {
-            host: connection.host().to_owned(),
-            why,
-        });
+        return Err(connection.wrong(why));
     }
     Ok(())
 }

@@ -196,6 +196,14 @@ impl Connection {
         &self.destination.host
     }
 
+    /// What is wrong with the host, and what to do.
+    pub(crate) fn wrong(&self, why: impl Into<String>) -> LabError {
+        LabError::Host {
+            host: self.host().to_owned(),
+            why: why.into(),
+        }
+    }
+
     /// What undoes something by a command of the host.
     pub(super) fn undo_by(&self, errand: Errand) -> Undo {
         Undo::OnHost {
@@ -280,14 +288,11 @@ impl Connection {
         if outputs.len() == commands.len() {
             return Ok(outputs);
         }
-        Err(LabError::Host {
-            host: self.host().to_owned(),
-            why: format!(
-                "of {} commands it answered {}; its shell has to be one that knows POSIX's sh",
-                commands.len(),
-                outputs.len()
-            ),
-        })
+        Err(self.wrong(format!(
+            "of {} commands it answered {}; its shell has to be one that knows POSIX's sh",
+            commands.len(),
+            outputs.len()
+        )))
     }
 
     /// Asks, by one errand, commands that change nothing.

@@ -77,18 +77,14 @@ impl Loader {
         for (path, text) in paths.into_iter().zip(texts) {
             // What is no text could not be put back.
             if text.as_ref().is_some_and(|text| text.contains('\u{fffd}')) {
-                return Err(wrong(
-                    connection,
-                    format!(
-                        "{path} there is no text in UTF-8, and so not replaced; leave it out of the sets"
-                    ),
-                ));
+                return Err(connection.wrong(format!(
+                    "{path} there is no text in UTF-8, and so not replaced; leave it out of the sets"
+                )));
             }
             if text.is_none() && !is_refused(connection, &["test", "-e", &path])? {
-                return Err(wrong(
-                    connection,
-                    format!("{path} there cannot be read, and so not put back"),
-                ));
+                return Err(connection.wrong(format!(
+                    "{path} there cannot be read, and so not put back"
+                )));
             }
             let text = text.map(|text| match path.as_str() {
                 LOADER_CONFIGURATION => without_tunables(&text),
@@ -146,10 +142,9 @@ impl Loader {
                 (words("-t"), undo.map(str::to_owned).to_vec())
             }
             None => {
-                return Err(wrong(
-                    connection,
-                    format!("it has neither /boot/{name}/kernel nor a boot environment {name}"),
-                ));
+                return Err(connection.wrong(format!(
+                    "it has neither /boot/{name}/kernel nor a boot environment {name}"
+                )));
             }
         };
         if self.announced.insert(name.to_owned()) {
@@ -323,9 +318,8 @@ pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
     let answers = connection.run_all(&commands)?;
     let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
     let Some(began_at) = boot_time_s(answer(0)) else {
-        return Err(wrong(
-            connection,
-            "it does not tell when it has booted (sysctl kern.boottime); is it FreeBSD?".to_owned(),
+        return Err(connection.wrong(
+            "it does not tell when it has booted (sysctl kern.boottime); is it FreeBSD?",
         ));
     };
     Ok(Boot {
@@ -333,13 +327,6 @@ pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
         kernel: answer(1).to_owned(),
         command_line: Vec::new(),
     })
-}
-
-fn wrong(connection: &Connection, why: String) -> LabError {
-    LabError::Host {
-        host: connection.host().to_owned(),
-        why,
-    }
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl FreebsdDut {
             boots_images,
         };
         if dut.host.run(&["id", "-u"])?.trim() != "0" {
-            return Err(dut.host.wrong(NOT_ROOT));
+            return Err(dut.host.connection.wrong(NOT_ROOT));
         }
         dut.look_at_ports()?;
         Ok(dut)
@@ -117,7 +117,7 @@ impl FreebsdDut {
                 AddressFamily::Inet => "gateway_enable",
                 AddressFamily::Inet6 => "ipv6_gateway_enable",
             };
-            return Err(self.host.wrong(&format!(
+            return Err(self.host.connection.wrong(format!(
                 "its set of configuration files does not have it forward ({key} is not 1); give the set's \
                  rc.conf {variable}=\"YES\""
             )));
@@ -150,7 +150,7 @@ impl FreebsdDut {
         if has_all_threads && answer(3) == "1" {
             return Ok(());
         }
-        Err(self.host.wrong(&format!(
+        Err(self.host.connection.wrong(format!(
             "its kernel has `options RSS`, with net.isr.maxthreads={} and net.isr.bindthreads={}: it would drop \
              almost everything; set net.isr.maxthreads=\"-1\" and net.isr.bindthreads=\"1\" in its loader.conf",
             answer(1),
@@ -238,7 +238,7 @@ impl Dut for FreebsdDut {
         self.host
             .await_ports(|interface| ["ifconfig", interface].map(str::to_owned).to_vec())?;
         self.look_at_ports()?;
-        await_rest(self.host.connection.host(), || {
+        await_rest(&self.host.connection, || {
             let ports = self.ports();
             let mut is_under_way = false;
             for name in ports.names() {
@@ -344,6 +344,7 @@ impl Dut for FreebsdDut {
         if self.host.is_refused(&["kldstat", "-q", "-m", "hwpmc"])? {
             return Err(self
                 .host
+                .connection
                 .wrong("hwpmc is not loaded, which samples stacks; `kldload hwpmc` loads it"));
         }
         Ok(watch::sampling_words(

@@ -38,7 +38,7 @@ impl Ports<'_> {
     pub(super) fn interface(&self, name: &str) -> Result<Interface, LabError> {
         match self.run(&["ifconfig", name]) {
             Ok(text) => Ok(interface(&text)),
-            Err(LabError::OnHost { .. }) => Err(self.wrong(format!(
+            Err(LabError::OnHost { .. }) => Err(self.connection.wrong(format!(
                 "it has no interface {name}; `ifconfig -l` lists them"
             ))),
             Err(error) => Err(error),
@@ -51,7 +51,10 @@ impl Ports<'_> {
     /// `Host` where it is none of Ethernet.
     pub(super) fn mac(&self, name: &str) -> Result<String, LabError> {
         let mac = self.interface(name)?.mac;
-        mac.ok_or_else(|| self.wrong(format!("{name} is no Ethernet interface")))
+        mac.ok_or_else(|| {
+            self.connection
+                .wrong(format!("{name} is no Ethernet interface"))
+        })
     }
 
     /// Refuses ports that lead to the controller, or to the world: they take no load.
@@ -87,7 +90,7 @@ impl Ports<'_> {
                 return Ok(());
             };
             if start.elapsed() > PORTS_TIME_MAX {
-                return Err(self.wrong(format!(
+                return Err(self.connection.wrong(format!(
                     "{name} has no link; see to its cable and to the tester's port"
                 )));
             }
@@ -152,7 +155,7 @@ impl Ports<'_> {
                 // It is the owner's, and stays.
                 Some(owners) if owners.gateway == gateway => {}
                 Some(owners) => {
-                    return Err(self.wrong(format!(
+                    return Err(self.connection.wrong(format!(
                         "it has a route to {network} through {} already, which the lab needs through {gateway}; \
                          delete it, or leave the routes to a set of configuration files",
                         owners.gateway
@@ -186,7 +189,7 @@ impl Ports<'_> {
         if leads == self.of.interface_out {
             return Ok(());
         }
-        Err(self.wrong(format!(
+        Err(self.connection.wrong(format!(
             "with its set of configuration files {inside} is routed to {leads}, not to {}; give the set's rc.conf \
              the routes to the destinations, which are {network} and on",
             self.of.interface_out
@@ -195,13 +198,6 @@ impl Ports<'_> {
 
     fn run(&self, words: &[&str]) -> Result<String, LabError> {
         self.connection.run(words, "")
-    }
-
-    fn wrong(&self, why: String) -> LabError {
-        LabError::Host {
-            host: self.connection.host().to_owned(),
-            why,
-        }
     }
 }
 

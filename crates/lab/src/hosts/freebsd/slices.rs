@@ -142,12 +142,9 @@ impl Slices {
     pub(super) fn find(connection: &Connection) -> Result<Self, LabError> {
         let (owners, other) = look(connection)?;
         let other = other.ok_or_else(|| {
-            wrong(
-                connection,
-                format!(
-                    "its root is on {owners}, which has no twin that an image could be written to"
-                ),
-            )
+            connection.wrong(format!(
+                "its root is on {owners}, which has no twin that an image could be written to"
+            ))
         })?;
         Ok(Self {
             owners,
@@ -202,7 +199,7 @@ impl Slices {
     ) -> Result<bool, LabError> {
         let (root, _) = look(connection)?;
         if let Some(next) = self.next.take().filter(|next| *next != root) {
-            return Err(wrong(connection, elsewhere(&next, &root)));
+            return Err(connection.wrong(elsewhere(&next, &root)));
         }
         match image.filter(|image| self.image.as_deref() != Some(image)) {
             Some(image) if root == self.owners => self.write(connection, image)?,
@@ -307,12 +304,9 @@ pub(in crate::hosts) fn image_writer(connection: &Connection) -> Result<String, 
     } else if !is_refused(connection, &at_home)? {
         &own
     } else {
-        return Err(wrong(
-            connection,
-            format!(
-                "it has neither {UPGRADE} nor {own} in root's home, by which an image would be written"
-            ),
-        ));
+        return Err(connection.wrong(format!(
+            "it has neither {UPGRADE} nor {own} in root's home, by which an image would be written"
+        )));
     };
     let Slices { owners, other, .. } = slices;
     Ok(format!(
@@ -334,10 +328,9 @@ fn look(connection: &Connection) -> Result<(Slice, Option<Slice>), LabError> {
     let answer = |place: usize| answers[place].as_deref().unwrap_or_default();
     root_and_other(answer(0), answer(1)).ok_or_else(|| {
         let root = root_device(answer(0)).unwrap_or("no device");
-        wrong(
-            connection,
-            format!("its root is on {root}, which is no slice; images are for systems of nanobsd"),
-        )
+        connection.wrong(format!(
+            "its root is on {root}, which is no slice; images are for systems of nanobsd"
+        ))
     })
 }
 
@@ -346,13 +339,6 @@ fn elsewhere(wanted: &Slice, root: &Slice) -> String {
         "its root is on {root}, not on {wanted}; see what `gpart show {}` tells there",
         wanted.disk
     )
-}
-
-fn wrong(connection: &Connection, why: String) -> LabError {
-    LabError::Host {
-        host: connection.host().to_owned(),
-        why,
-    }
 }
 
 #[cfg(test)]

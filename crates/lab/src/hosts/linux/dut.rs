@@ -84,12 +84,12 @@ impl LinuxDut {
         questions.extend(ports.map(mac_of));
         let answers = self.host.connection.ask(questions)?;
         if answers.needed(&user)? != "0" {
-            return Err(self.host.wrong(NOT_ROOT));
+            return Err(self.host.connection.wrong(NOT_ROOT));
         }
         let [mac_in, mac_out] = ports.map(|interface| {
             let mac = answers.get(&mac_of(interface)).map(str::to_owned);
             mac.ok_or_else(|| {
-                self.host.wrong(&format!(
+                self.host.connection.wrong(format!(
                     "it has no interface {interface}; `ip link` lists them"
                 ))
             })
@@ -136,7 +136,7 @@ impl LinuxDut {
                 .any(|text| driver_counter(text, name).is_some())
             {
                 let [of_in, of_out] = self.ports();
-                return Err(self.host.wrong(&format!(
+                return Err(self.host.connection.wrong(format!(
                     "neither {of_in} nor {of_out} has a counter {name:?}; `ethtool -S {of_in}` lists them"
                 )));
             }
@@ -220,7 +220,7 @@ impl Dut for LinuxDut {
             ["test", "-e", &path].map(str::to_owned).to_vec()
         })?;
         self.look_at_ports()?;
-        await_rest(self.host.connection.host(), || {
+        await_rest(&self.host.connection, || {
             let addresses = self.host.run(&["ip", "-o", "address", "show"])?;
             Ok((self.facts()?, addresses.contains(" tentative")))
         })
@@ -263,7 +263,7 @@ impl Dut for LinuxDut {
                 return Ok(());
             };
             if start.elapsed() > PORTS_TIME_MAX {
-                return Err(self.host.wrong(&format!(
+                return Err(self.host.connection.wrong(format!(
                     "{interface} has no link; see to its cable and to the tester's port"
                 )));
             }

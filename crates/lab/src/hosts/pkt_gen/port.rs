@@ -25,7 +25,7 @@ impl System {
             "Linux" => Self::Linux,
             other => {
                 let why = format!("it runs {other:?}; pkt-gen's hosts are FreeBSD or Linux");
-                return Err(refused(connection, why));
+                return Err(connection.wrong(why));
             }
         };
         const MISSING: &str =
@@ -38,15 +38,12 @@ impl System {
         if missing.is_empty() {
             return Ok(system);
         }
-        Err(refused(
-            connection,
-            format!(
-                "its PATH has no {}; install netmap's pkt-gen there (FreeBSD: the package pkt-gen, or \
-                 tools/tools/netmap of its source; Linux: apps/pkt-gen of netmap's source), or name another tester \
-                 (`uses` in [tester])",
-                missing.join(" and no ")
-            ),
-        ))
+        Err(connection.wrong(format!(
+            "its PATH has no {}; install netmap's pkt-gen there (FreeBSD: the package pkt-gen, or \
+             tools/tools/netmap of its source; Linux: apps/pkt-gen of netmap's source), or name another tester \
+             (`uses` in [tester])",
+            missing.join(" and no ")
+        )))
     }
 
     /// What the host is, in a line, and how many CPUs it has.
@@ -74,7 +71,6 @@ impl System {
         connection: &Connection,
         interface: &str,
     ) -> Result<Station, LabError> {
-        let refused = |why: String| refused(connection, why);
         let said = connection.run_all(&self.questions(interface))?;
         let answer = |index: usize| said[index].as_deref().unwrap_or_default().trim();
         let Some(found) = said[0].as_deref() else {
@@ -82,7 +78,7 @@ impl System {
                 Self::Freebsd => "`ifconfig -l`",
                 Self::Linux => "`ip link`",
             };
-            return Err(refused(format!(
+            return Err(connection.wrong(format!(
                 "it has no interface {interface}; {list} lists those it has"
             )));
         };
@@ -91,7 +87,7 @@ impl System {
             Self::Linux => Some(found.trim()),
         };
         let Some(mac) = mac.filter(|mac| !mac.is_empty()) else {
-            return Err(refused(format!(
+            return Err(connection.wrong(format!(
                 "{interface} has no Ethernet address; name a port of a network card"
             )));
         };
@@ -100,7 +96,7 @@ impl System {
             Self::Linux => is_up_by_flags(answer(1)),
         };
         if !is_up {
-            return Err(refused(format!(
+            return Err(connection.wrong(format!(
                 "{interface} is down; bring it up (`ifconfig {interface} up`, on Linux `ip link set {interface} up`)"
             )));
         }
@@ -132,13 +128,6 @@ impl System {
                 ]
             }
         }
-    }
-}
-
-fn refused(connection: &Connection, why: String) -> LabError {
-    LabError::Host {
-        host: connection.host().to_owned(),
-        why,
     }
 }
 
