@@ -205,11 +205,8 @@ fn named_hosts(lab: &fwdlab_model::Lab) -> Result<Hosts, LabError> {
     };
     let mut hosts = lab.hosts.clone().ok_or_else(no_hosts)?;
     if let Some(config) = &mut hosts.ssh_config {
-        *config = std::path::absolute(&*config).map_err(|source| LabError::File {
-            what: "looking for",
-            path: config.clone(),
-            source,
-        })?;
+        *config = std::path::absolute(&*config)
+            .map_err(|source| LabError::file("looking for", config, source))?;
     }
     Ok(hosts)
 }

@@ -10,7 +10,7 @@
 //! Where frames go in both directions, each cable has a generator's and a sink's end.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use fwdlab_model::{AddressFamily, Direction, Traffic};
@@ -348,7 +348,7 @@ impl Topology {
     pub(crate) fn read_dut_file(&mut self, path: &Path) -> Result<String, LabError> {
         match below_sys(path) {
             Some(below) => fs::read_to_string(self.dut_sysfs()?.path(below))
-                .map_err(|source| failed("reading", path, source)),
+                .map_err(|source| LabError::file("reading", path, source)),
             None => self.dut.run(|| read(path))?,
         }
     }
@@ -362,7 +362,7 @@ impl Topology {
             .write(true)
             .open(self.dut_sysfs()?.path(below))
             .and_then(|mut opened| opened.write_all(value.as_bytes()))
-            .map_err(|source| failed("writing", path, source))
+            .map_err(|source| LabError::file("writing", path, source))
     }
 
     fn dut_sysfs(&mut self) -> Result<&Sysfs, LabError> {
@@ -394,25 +394,13 @@ fn below_sys(path: &Path) -> Option<&str> {
     path.strip_prefix("/sys").ok()?.to_str()
 }
 
-fn failed(what: &'static str, path: &Path, source: std::io::Error) -> LabError {
-    LabError::File {
-        what,
-        path: path.to_owned(),
-        source,
-    }
-}
-
 /// What the backlogs of all CPUs have dropped since the machine's start.
 fn backlog_drops() -> Result<u64, LabError> {
     let path = Path::new("/proc/net/softnet_stat");
     let text = read(path)?;
-    softnet_drops(&text).ok_or_else(|| LabError::File {
-        what: "reading",
-        path: path.to_owned(),
-        source: std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            "not a table of hexadecimal numbers",
-        ),
+    softnet_drops(&text).ok_or_else(|| {
+        let why = "not a table of hexadecimal numbers";
+        LabError::file("reading", path, io::Error::other(why))
     })
 }
 

@@ -171,10 +171,8 @@ impl Connection {
         let folder = tempfile::Builder::new()
             .prefix("fwdlab-ssh-")
             .tempdir()
-            .map_err(|source| LabError::File {
-                what: "making a folder in",
-                path: std::env::temp_dir(),
-                source,
+            .map_err(|source| {
+                LabError::file("making a folder in", &std::env::temp_dir(), source)
             })?;
         let connection = Self {
             socket: folder.path().join("s"),

@@ -81,11 +81,7 @@ fn by_level(lab: &Lab) -> Result<Option<ByLevel<Option<Program>>>, LabError> {
 /// An object file's program.
 fn object(of: &fwdlab_model::binding::TcProgram) -> Result<Program, LabError> {
     let path = &of.object.found;
-    let failed = |source| LabError::File {
-        what: "reading",
-        path: path.clone(),
-        source,
-    };
+    let failed = |source| LabError::file("reading", path, source);
     let bytes = Input::file(path, OBJECT_BYTES_MAX)
         .bytes()
         .map_err(failed)?;

@@ -238,11 +238,7 @@ impl Slices {
         let unpack = if is_packed { "xzcat" } else { "cat" };
         let program = self.other.program();
         let input = Input::file(image, u64::MAX).open_file();
-        let input = input.map_err(|source| LabError::File {
-            what: "reading",
-            path: image.to_owned(),
-            source,
-        })?;
+        let input = input.map_err(|source| LabError::file("reading", image, source))?;
         connection.run_with_file(&["sh", "-c", WRITE, &program, unpack], input)?;
         // BSDRP's program has it name the other slice.
         self.other_fstab = Some(connection.run(&["cat", FSTAB], "")?);
