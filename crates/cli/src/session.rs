@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{Lab, LabError, MachineClaim};
+use fwdlab_lab::{BlockRun, Lab, LabError, MachineClaim};
 use fwdlab_model::{
     Environment, InvalidReason, LabKind, Plan, Resolved, SCHEMA_VERSION, SessionRecord,
 };
@@ -121,13 +121,13 @@ impl Session {
                 }
                 progress.event(&event);
             };
-            let outcome = lab.measure(
-                &request.block,
-                plan_run,
-                self.record.session,
-                request.attempt,
-                &mut on_event,
-            );
+            let outcome = lab.measure(&mut BlockRun {
+                planned: &request.block,
+                slices: plan_run,
+                session: self.record.session,
+                attempt: request.attempt,
+                on_event: &mut on_event,
+            });
             let mut outcome = match outcome {
                 Err(LabError::Interrupted) => return Ok(false),
                 outcome => outcome.with_context(|| format!("block {}", request.block.number))?,

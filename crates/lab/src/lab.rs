@@ -4,7 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use fwdlab_model::{
-    Environment, Hosts, LabKind, Load, LoadRecord, Placement, PlannedBlock, Resolved, SliceSource,
+    Environment, Hosts, LabKind, Load, LoadRecord, Placement, Resolved,
 };
 use fwdlab_sys::Interrupts;
 
@@ -14,7 +14,7 @@ use crate::journal::Destination;
 use crate::netns::NetnsLab;
 use crate::restore::{Whose, restore_all, restore_own_copies};
 use crate::router::RouterLab;
-use crate::{Asks, BlockOutcome, LabError, LabEvent, Leftover, TesterChoice};
+use crate::{Asks, BlockOutcome, BlockRun, LabError, LabEvent, Leftover, TesterChoice};
 
 /// A lab that is open, ready to measure.
 pub enum Lab {
@@ -161,18 +161,11 @@ impl Lab {
     /// # Errors
     /// When the lab cannot be set up, a variant does not forward its probe frames, or the user asks to
     /// stop now. Nothing of the set-up remains.
-    pub fn measure(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
+    pub fn measure(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         match self {
-            Self::Netns(lab) => lab.measure(planned, slices, session, attempt, on_event),
-            Self::Router(lab) => lab.measure(planned, slices, session, attempt, on_event),
-            Self::Hosts(lab) => lab.measure(planned, slices, session, attempt, on_event),
+            Self::Netns(lab) => lab.measure(run),
+            Self::Router(lab) => lab.measure(run),
+            Self::Hosts(lab) => lab.measure(run),
         }
     }
 }

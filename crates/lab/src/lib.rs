@@ -37,7 +37,7 @@ mod validity;
 mod watch;
 
 pub use asks::Asks;
-pub use block::{BlockOutcome, LabEvent};
+pub use block::{BlockOutcome, BlockRun, LabEvent};
 pub use environment::environment;
 pub use error::{LabError, Moved};
 pub use hosts::{HostsLab, StackWatch, serve_agent, serve_stacks};

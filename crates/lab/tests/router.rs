@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_lab::{BlockOutcome, LabError, LabEvent, RouterLab};
+use fwdlab_lab::{BlockOutcome, BlockRun, LabError, LabEvent, RouterLab};
 use fwdlab_model::{
     AddressFamily, Binding, Comparison, Conservation, Design, Direction, Factor, FamilyOrder,
     InvalidReason, Knob, Lab, Level, Load, LoadRegime, PlannedBlock, ProfileEvery, Profiling,
@@ -136,7 +136,13 @@ fn measure(resolved: &Resolved) -> (RouterLab, BlockOutcome) {
     let mut lab = open(resolved).unwrap();
     lab.settle_load(None).unwrap();
     let outcome = lab
-        .measure(&block(resolved), &mut block(resolved), 7, 2, &mut |_| ())
+        .measure(&mut BlockRun {
+            planned: &block(resolved),
+            slices: &mut block(resolved),
+            session: 7,
+            attempt: 2,
+            on_event: &mut |_| (),
+        })
         .unwrap();
     assert_sound(resolved, &outcome);
     (lab, outcome)
@@ -219,12 +225,12 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
     lab.settle_load(None).unwrap();
     let mut events = Vec::new();
     let outcome = lab
-        .measure(
-            &block(&resolved),
-            &mut block(&resolved),
-            7,
-            2,
-            &mut |event| {
+        .measure(&mut BlockRun {
+            planned: &block(&resolved),
+            slices: &mut block(&resolved),
+            session: 7,
+            attempt: 2,
+            on_event: &mut |event| {
                 events.push(match event {
                     LabEvent::SetUp => "set-up",
                     LabEvent::Ready { .. } => "ready",
@@ -236,7 +242,7 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
                     LabEvent::Again { .. } => "again",
                 });
             },
-        )
+        })
         .unwrap();
     assert_sound(&resolved, &outcome);
 
@@ -537,7 +543,13 @@ fn what_is_unavailable_is_left_out_and_the_rest_is_measured() {
     }
     resolved.variants.truncate(1);
     let outcome = lab
-        .measure(&planned.clone(), &mut planned, 7, 2, &mut |_| ())
+        .measure(&mut BlockRun {
+            planned: &planned.clone(),
+            slices: &mut planned,
+            session: 7,
+            attempt: 2,
+            on_event: &mut |_| (),
+        })
         .unwrap();
     assert_sound(&resolved, &outcome);
 }
@@ -568,8 +580,14 @@ fn the_function_of_a_knobs_cost_is_on_top_of_the_difference() {
     lab.settle_load(None).unwrap();
     let blocks: Vec<BlockOutcome> = (1..=8)
         .map(|_| {
-            lab.measure(&block(&resolved), &mut block(&resolved), 1, 1, &mut |_| ())
-                .unwrap()
+            lab.measure(&mut BlockRun {
+                planned: &block(&resolved),
+                slices: &mut block(&resolved),
+                session: 1,
+                attempt: 1,
+                on_event: &mut |_| (),
+            })
+            .unwrap()
         })
         .collect();
     let stacks: Vec<[Folded<'_>; 2]> = blocks

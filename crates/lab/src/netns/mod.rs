@@ -9,9 +9,9 @@ mod undo;
 
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fwdlab_model::{Direction, Lab, Placement, PlannedBlock, Resolved, SliceSource, Tester};
+use fwdlab_model::{Direction, Lab, Placement, Resolved, Tester};
 use fwdlab_stats::as_f64;
 use fwdlab_sys::Interrupts;
 use fwdlab_traffic::TrafficError;
@@ -20,7 +20,7 @@ pub(crate) use self::undo::ThisMachine;
 
 use self::dut::Dut;
 use self::measurement::{Family, Measurement};
-use crate::block::{BlockOutcome, BlockStart, LabEvent};
+use crate::block::{BlockOutcome, BlockRun, LabEvent};
 use crate::cpu_account::CpuAccount;
 use crate::journal::Journal;
 use crate::placement::{load_unavailable, placement};
@@ -164,43 +164,22 @@ impl NetnsLab {
     /// # Errors
     /// When the lab cannot be set up, a variant does not forward its probe frames, the kernel
     /// refuses something, or the user asks to stop now. Nothing of the set-up remains.
-    pub fn measure(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
+    pub fn measure(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         for _ in 1..ATTEMPTS {
-            let outcome = self.measure_once(planned, slices, session, attempt, on_event);
+            let outcome = self.measure_once(run);
             let Some(why) = outcome.as_ref().err().and_then(why_not_held) else {
                 return outcome;
             };
-            on_event(LabEvent::Again { why });
+            (run.on_event)(LabEvent::Again { why });
         }
-        self.measure_once(planned, slices, session, attempt, on_event)
+        self.measure_once(run)
     }
 
-    fn measure_once(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
+    fn measure_once(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
-        let mut sequence = Sequence::new(
-            &self.resolved,
-            self.resolved.traffic.load.regime(),
-            self.interrupts,
-            planned,
-            slices,
-            on_event,
-        )?;
-        (sequence.on_event)(LabEvent::SetUp);
-        let started = Instant::now();
+        let planned = run.planned;
+        let regime = self.resolved.traffic.load.regime();
+        let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;
         let mut measurement = Measurement::start(
             &self.resolved,
             &self.placement,
@@ -212,8 +191,7 @@ impl NetnsLab {
         for order in &planned.families {
             families.push(measurement.set_up_family(order.family, order.variants())?);
         }
-        let set_up = started.elapsed();
-        (sequence.on_event)(LabEvent::Ready { set_up });
+        sequence.is_ready();
 
         for (order, family) in planned.families.iter().zip(families) {
             measurement.measure_family(family, order, &mut sequence)?;
@@ -221,17 +199,7 @@ impl NetnsLab {
         let Measurement { log, changes, .. } = measurement;
         changes.0.undo_all()?;
         drop(changes);
-        let start = BlockStart {
-            session,
-            attempt,
-            set_up,
-        };
-        Ok(log.outcome(
-            &self.resolved,
-            &AskedLoad::of(&self.resolved),
-            planned,
-            start,
-        ))
+        Ok(sequence.outcome(log, &AskedLoad::of(&self.resolved)))
     }
 
     /// How the forwarding rate settles after each of some switches from one variant to the next.

@@ -8,21 +8,16 @@ mod setting;
 mod tester;
 mod threads;
 
-use std::time::Instant;
-
-use fwdlab_model::{
-    Environment, Load, LoadRecord, Placement, PlannedBlock, Resolved, RouterTester, SliceSource,
-};
+use fwdlab_model::{Environment, Load, LoadRecord, Placement, Resolved, RouterTester};
 use fwdlab_sys::{Interrupts, PinnedThread};
 
 use self::arrangement::Machine;
 use self::engine::Measurement;
 use self::load::SettledLoad;
-use crate::block::BlockStart;
 use crate::profiler;
 use crate::sequence::Sequence;
 use crate::watch::prove_cpu_is_free;
-use crate::{BlockOutcome, LabError, LabEvent, TesterChoice};
+use crate::{BlockOutcome, BlockRun, LabError, TesterChoice};
 
 /// A lab out of the reference router.
 pub struct RouterLab {
@@ -157,46 +152,25 @@ impl RouterLab {
     /// # Errors
     /// When a variant does not forward its probe frames, the router refuses something, or the user asks
     /// to stop now. Nothing of the set-up remains.
-    pub fn measure(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
+    pub fn measure(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         let _pinned = PinnedThread::to_cpu(self.placement.control_cpu)?;
-        let mut sequence = Sequence::new(
-            &self.resolved,
-            self.load.record.regime,
-            self.interrupts,
-            planned,
-            slices,
-            on_event,
-        )?;
-        (sequence.on_event)(LabEvent::SetUp);
-        let started = Instant::now();
+        let planned = run.planned;
+        let regime = self.load.record.regime;
+        let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;
         let mut measurement = Measurement::start(
             &self.resolved,
             &self.load.arrangements,
-            self.load.record.regime,
+            regime,
             self.interrupts,
         )?;
         let mut families = Vec::new();
         for order in &planned.families {
             families.push(measurement.set_up_family(order.family, order.variants())?);
         }
-        let set_up = started.elapsed();
-        (sequence.on_event)(LabEvent::Ready { set_up });
+        sequence.is_ready();
         for (order, family) in planned.families.iter().zip(&families) {
             measurement.measure_family(family, order, &self.load, &mut sequence)?;
         }
-        let start = BlockStart {
-            session,
-            attempt,
-            set_up,
-        };
-        let log = measurement.log;
-        Ok(log.outcome(&self.resolved, &self.load.asked(), planned, start))
+        Ok(sequence.outcome(measurement.log, &self.load.asked()))
     }
 }

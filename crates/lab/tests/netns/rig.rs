@@ -5,7 +5,7 @@ use std::fs::File;
 use std::process::Command;
 
 use fwdlab_lab::{
-    BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
+    BlockOutcome, BlockRun, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
 };
 use fwdlab_model::{
     AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level,
@@ -320,7 +320,13 @@ pub(crate) fn measure_slices(
     if let Some(tester) = tester.into() {
         lab.use_tester(tester);
     }
-    lab.measure(&block(resolved), slices, 7, 2, on_event)
+    lab.measure(&mut BlockRun {
+        planned: &block(resolved),
+        slices,
+        session: 7,
+        attempt: 2,
+        on_event,
+    })
 }
 
 /// What speaks against a trial, without what only says that this machine is busy.
