@@ -65,7 +65,7 @@ impl Session {
             experiment_path: subject.experiment_path,
             lab_path: subject.lab_path.map(|path| path.display().to_string()),
             environment,
-            placement: lab.placement().clone(),
+            placement: lab.choices().placement.clone(),
             load: None,
         };
         Ok(Self {
@@ -87,8 +87,8 @@ impl Session {
             }
         }
         self.record.environment = lab.environment();
-        self.record.environment.tester = lab.tester().tester;
-        self.record.placement = lab.placement().clone();
+        self.record.environment.tester = lab.choices().tester.tester;
+        self.record.placement = lab.choices().placement.clone();
         self.record.load = load;
         self.results.begin_session(self.record.clone())?;
         Ok(())

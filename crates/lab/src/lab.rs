@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use fwdlab_model::{
-    Environment, Hosts, LabKind, Load, LoadRecord, Placement, Resolved,
-};
+use fwdlab_model::{Environment, Hosts, LabKind, Load, LoadRecord, Resolved};
 use fwdlab_sys::Interrupts;
 
 use crate::doctor::{Finding, examine_netns, examine_router};
@@ -14,7 +12,7 @@ use crate::journal::Destination;
 use crate::netns::NetnsLab;
 use crate::restore::{Whose, restore_all, restore_own_copies};
 use crate::router::RouterLab;
-use crate::{Asks, BlockOutcome, BlockRun, LabError, LabEvent, Leftover, TesterChoice};
+use crate::{Asks, BlockOutcome, BlockRun, Choices, LabError, LabEvent, Leftover};
 
 /// A lab that is open, ready to measure.
 pub enum Lab {
@@ -80,23 +78,13 @@ impl Lab {
         }
     }
 
-    /// How frames are sent and counted, and why not in a better way.
+    /// What it works with.
     #[must_use]
-    pub fn tester(&self) -> &TesterChoice {
+    pub fn choices(&self) -> &Choices {
         match self {
-            Self::Netns(lab) => lab.tester(),
-            Self::Router(lab) => lab.tester(),
-            Self::Hosts(lab) => lab.tester(),
-        }
-    }
-
-    /// Why the profiles that the experiment asks for cannot be taken; none where they can, or none are asked for.
-    #[must_use]
-    pub fn profiles_unavailable(&self) -> Option<&str> {
-        match self {
-            Self::Netns(lab) => lab.profiles_unavailable(),
-            Self::Router(lab) => lab.profiles_unavailable(),
-            Self::Hosts(lab) => lab.profiles_unavailable(),
+            Self::Netns(lab) => &lab.choices,
+            Self::Router(lab) => &lab.choices,
+            Self::Hosts(lab) => &lab.choices,
         }
     }
 
@@ -107,16 +95,6 @@ impl Lab {
             Self::Netns(_) => crate::environment(),
             Self::Router(lab) => lab.environment(),
             Self::Hosts(lab) => lab.environment().clone(),
-        }
-    }
-
-    /// Who runs where.
-    #[must_use]
-    pub fn placement(&self) -> &Placement {
-        match self {
-            Self::Netns(lab) => lab.placement(),
-            Self::Router(lab) => lab.placement(),
-            Self::Hosts(lab) => lab.placement(),
         }
     }
 

@@ -4,6 +4,7 @@
 mod addresses;
 mod asks;
 mod block;
+mod choices;
 mod clock;
 mod counters;
 mod cpu_account;
@@ -38,6 +39,7 @@ mod watch;
 
 pub use asks::Asks;
 pub use block::{BlockOutcome, BlockRun, LabEvent};
+pub use choices::Choices;
 pub use environment::environment;
 pub use error::{LabError, Moved};
 pub use hosts::{HostsLab, StackWatch, serve_agent, serve_stacks};

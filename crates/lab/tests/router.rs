@@ -286,11 +286,11 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
     let load = lab.load();
     assert_eq!(load.regime, LoadRegime::SelfClocked);
     assert_eq!((load.instead_of, &load.why), (None, &None));
-    assert_eq!(lab.tester().tester, Tester::MemoryInline);
-    assert_eq!(lab.placement().dut_cpu, None);
-    for queues in lab.placement().queues.values() {
+    assert_eq!(lab.choices.tester.tester, Tester::MemoryInline);
+    assert_eq!(lab.choices.placement.dut_cpu, None);
+    for queues in lab.choices.placement.queues.values() {
         assert_eq!(queues.len(), 1);
-        assert_eq!(queues[0].rx_cpu, lab.placement().load_cpu);
+        assert_eq!(queues[0].rx_cpu, lab.choices.placement.load_cpu);
     }
 }
 
@@ -323,12 +323,12 @@ fn several_queues_take_turns_on_one_cpu() {
     let load = Load::SelfClocked;
     let resolved = under(load, RouterTester::Inline, 3, 1.25, resolved);
     let (lab, _) = measure(&resolved);
-    for queues in lab.placement().queues.values() {
+    for queues in lab.choices.placement.queues.values() {
         assert_eq!(queues.len(), 3);
         assert!(
             queues
                 .iter()
-                .all(|queue| queue.rx_cpu == lab.placement().load_cpu)
+                .all(|queue| queue.rx_cpu == lab.choices.placement.load_cpu)
         );
     }
 }
@@ -362,18 +362,18 @@ fn overload_is_what_the_baseline_forwards_times_the_ratio_or_a_reason_why_not() 
                 .unwrap()
                 .starts_with("the tester can send and count")
         );
-        assert_eq!(lab.tester().tester, Tester::MemoryInline);
+        assert_eq!(lab.choices.tester.tester, Tester::MemoryInline);
     } else {
         assert_eq!(load.regime, LoadRegime::Overload);
         assert_eq!((load.instead_of, &load.why), (None, &None));
-        assert_eq!(lab.tester().tester, Tester::MemoryThreaded);
+        assert_eq!(lab.choices.tester.tester, Tester::MemoryThreaded);
     }
     // A run that goes on keeps its load, whatever the machine could do by now.
     let _machine = own_the_machine();
     let mut going_on = open(&resolved).unwrap();
     going_on.settle_load(Some(load)).unwrap();
     assert_eq!(going_on.load(), load);
-    assert_eq!(going_on.tester().tester, lab.tester().tester);
+    assert_eq!(going_on.choices.tester.tester, lab.choices.tester.tester);
 }
 
 #[test]
@@ -399,8 +399,8 @@ fn a_tester_in_threads_of_its_own_loses_nothing_uncounted() {
     for (resolved, is_overload) in [(little, false), (much, true)] {
         let (lab, outcome) = measure(&resolved);
         assert_eq!(lab.load().regime, resolved.traffic.load.regime());
-        assert_eq!(lab.tester().tester, Tester::MemoryThreaded);
-        let placement = lab.placement();
+        assert_eq!(lab.choices.tester.tester, Tester::MemoryThreaded);
+        let placement = &lab.choices.placement;
         assert_ne!(placement.dut_cpu.unwrap(), placement.load_cpu);
         for queues in placement.queues.values() {
             assert_ne!(queues[0].rx_cpu, placement.load_cpu);
@@ -450,7 +450,7 @@ fn more_threads_than_cpus_are_refused_where_they_are_asked_for_and_else_take_tur
         assert_eq!(load.instead_of, Some(LoadRegime::Overload));
         assert_eq!(load.why.as_deref(), Some(why));
         assert!(load.families.is_empty());
-        assert_eq!(lab.tester().tester, Tester::MemoryInline);
+        assert_eq!(lab.choices.tester.tester, Tester::MemoryInline);
         // Nobody demands drops of who takes turns.
         assert!(!outcome.trials.iter().any(is_said_of_load));
     }
@@ -576,7 +576,7 @@ fn the_function_of_a_knobs_cost_is_on_top_of_the_difference() {
         frequency_hz: 1999,
     });
     let mut lab = open(&resolved).unwrap();
-    assert_eq!(lab.profiles_unavailable(), None);
+    assert_eq!(lab.choices.profiles_unavailable, None);
     lab.settle_load(None).unwrap();
     let blocks: Vec<BlockOutcome> = (1..=8)
         .map(|_| {

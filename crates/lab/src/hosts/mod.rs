@@ -58,7 +58,7 @@ use crate::mechanism::step::BootChoice;
 use crate::sequence::Sequence;
 use crate::tester::TesterChoice;
 use crate::validity::AskedLoad;
-use crate::{Asks, BlockOutcome, BlockRun, LabError, LabEvent};
+use crate::{Asks, BlockOutcome, BlockRun, Choices, LabError, LabEvent};
 
 /// How often a block is tried, where connections break.
 const ATTEMPTS: u32 = 4;
@@ -75,6 +75,8 @@ const UNACCOUNTED_RATIO_MAX: f64 = 0.001;
 
 /// A lab out of hosts.
 pub struct HostsLab {
+    /// What it works with; the CPU of its placement sends, on the tester's host.
+    pub choices: Choices,
     resolved: Resolved,
     hosts: Hosts,
     system: System,
@@ -88,9 +90,6 @@ pub struct HostsLab {
     /// Where variants need a boot.
     booter: Option<Booter>,
     link: Link,
-    placement: Placement,
-    choice: TesterChoice,
-    profiles_unavailable: Option<String>,
     environment: Environment,
     /// What every variant was found to be, the first time.
     known: BTreeMap<VariantName, Facts>,
@@ -198,15 +197,18 @@ impl HostsLab {
                 .profiling
                 .filter(|_| profiles_unavailable.is_none());
         }
-        let choice = TesterChoice {
-            tester: link.tester.sender(),
-            refused: Vec::new(),
-        };
-        let placement = Placement {
-            load_cpu: link.tester.cpu(),
-            dut_cpu: None,
-            control_cpu: 0,
-            queues: BTreeMap::new(),
+        let choices = Choices {
+            placement: Placement {
+                load_cpu: link.tester.cpu(),
+                dut_cpu: None,
+                control_cpu: 0,
+                queues: BTreeMap::new(),
+            },
+            tester: TesterChoice {
+                tester: link.tester.sender(),
+                refused: Vec::new(),
+            },
+            profiles_unavailable,
         };
         let boots = resolved.lab.bindings.values().any(Binding::needs_reboot);
         let booter = boots.then(|| {
@@ -214,10 +216,10 @@ impl HostsLab {
             Booter::new(&link.dut_connection, &hosts.dut, loader)
         });
         let mut lab = Self {
+            choices,
             controller: controller(state_directory),
             keeps_copies: true,
             resolved,
-            profiles_unavailable,
             hosts,
             system,
             interrupts,
@@ -225,8 +227,6 @@ impl HostsLab {
             boot_journal,
             booter,
             link,
-            placement,
-            choice,
             environment,
             known: BTreeMap::new(),
         };
@@ -253,28 +253,10 @@ impl HostsLab {
         JournalCopy::new(&self.link.dut_connection, folder, &self.controller, name)
     }
 
-    /// How frames are sent and counted.
-    #[must_use]
-    pub fn tester(&self) -> &TesterChoice {
-        &self.choice
-    }
-
-    /// Who runs where: the CPU that sends, on the tester's host.
-    #[must_use]
-    pub fn placement(&self) -> &Placement {
-        &self.placement
-    }
-
     /// What the DUT's host is, and the tester's.
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
-    }
-
-    /// Why the profiles that are asked for cannot be taken.
-    #[must_use]
-    pub fn profiles_unavailable(&self) -> Option<&str> {
-        self.profiles_unavailable.as_deref()
     }
 
     /// Why the DUT cannot have a variant, for each variant of the experiment.
@@ -435,8 +417,8 @@ impl HostsLab {
         measurement.prove(planned)?;
         sequence.is_ready();
         let refused = measurement.refused();
-        if self.choice.refused != refused {
-            refused.clone_into(&mut self.choice.refused);
+        if self.choices.tester.refused != refused {
+            refused.clone_into(&mut self.choices.tester.refused);
             for (better, why) in refused {
                 (sequence.on_event)(LabEvent::NotSentBy {
                     better: *better,
@@ -453,7 +435,7 @@ impl HostsLab {
         let mut outcome = sequence.outcome(log, &asked);
         outcome.block.differing_facts = differing_facts;
         outcome.block.tester = Some(self.link.tester.sender());
-        self.choice.tester = self.link.tester.sender();
+        self.choices.tester.tester = self.link.tester.sender();
         Ok(outcome)
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use fwdlab_model::{Direction, Lab, Placement, Resolved, Tester};
+use fwdlab_model::{Direction, Lab, Resolved, Tester};
 use fwdlab_stats::as_f64;
 use fwdlab_sys::Interrupts;
 use fwdlab_traffic::TrafficError;
@@ -30,7 +30,7 @@ use crate::tester::TesterChoice;
 use crate::topology::counting;
 use crate::validity::AskedLoad;
 use crate::watch::{prove_cpu_is_free, watch};
-use crate::{LabError, Topology};
+use crate::{Choices, LabError, Topology};
 
 /// The name of the journal of what is changed on this machine.
 const JOURNAL: &str = "netns";
@@ -46,12 +46,11 @@ const SETTLING_STEPS: u32 = 20;
 
 /// A lab out of this machine's kernel.
 pub struct NetnsLab {
+    /// What it works with; a test may have it measure with another tester than the best that works.
+    pub choices: Choices,
     resolved: Resolved,
-    profiles_unavailable: Option<String>,
-    placement: Placement,
     interrupts: Interrupts,
     journal: Journal,
-    choice: TesterChoice,
 }
 
 impl NetnsLab {
@@ -95,39 +94,15 @@ impl NetnsLab {
             resolved.profiling = None;
         }
         Ok(Self {
+            choices: Choices {
+                placement,
+                tester: TesterChoice::probe()?,
+                profiles_unavailable,
+            },
             resolved,
-            profiles_unavailable,
-            placement,
             interrupts,
             journal,
-            choice: TesterChoice::probe()?,
         })
-    }
-
-    /// How frames are sent and counted, and why not in a better way.
-    #[must_use]
-    pub fn tester(&self) -> &TesterChoice {
-        &self.choice
-    }
-
-    /// Measures with another tester than the best that works, to see what that changes.
-    pub fn use_tester(&mut self, tester: Tester) {
-        self.choice = TesterChoice {
-            tester,
-            refused: Vec::new(),
-        };
-    }
-
-    /// Why the profiles that are asked for cannot be taken.
-    #[must_use]
-    pub fn profiles_unavailable(&self) -> Option<&str> {
-        self.profiles_unavailable.as_deref()
-    }
-
-    /// Who runs where.
-    #[must_use]
-    pub fn placement(&self) -> &Placement {
-        &self.placement
     }
 
     /// Why this machine cannot have a variant, for each variant of the experiment.
@@ -135,22 +110,25 @@ impl NetnsLab {
     /// # Errors
     /// When the lab cannot be made at all.
     pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
-        let needs_root = (self.placement.dut_cpu.is_some() && !fwdlab_sys::is_root()).then(|| {
+        let Choices {
+            placement, tester, ..
+        } = &self.choices;
+        let needs_root = (placement.dut_cpu.is_some() && !fwdlab_sys::is_root()).then(|| {
             "only root can give the DUT a CPU of its own (dut_cpu); run fwdlab as root (sudo)"
                 .into()
         });
         let is_bidirectional = self.resolved.traffic.direction == Direction::Both;
-        let needs_ebpf = (is_bidirectional && self.choice.tester != Tester::Ebpf).then(|| {
+        let needs_ebpf = (is_bidirectional && tester.tester != Tester::Ebpf).then(|| {
             "frames in both directions are made by eBPF programs, which this process may not load; \
              run fwdlab as root (sudo), or ask for direction = \"forward\""
                 .into()
         });
-        let unavailable = load_unavailable(&self.resolved, &self.placement);
+        let unavailable = load_unavailable(&self.resolved, placement);
         if let Some(reason) = unavailable.or(needs_root).or(needs_ebpf) {
             return Ok(vec![Some(reason); self.resolved.variants.len()]);
         }
         let mut topology = Topology::build()?;
-        let mut dut = Dut::new(&self.resolved, &self.placement, self.choice.tester)?;
+        let mut dut = Dut::new(&self.resolved, placement, tester.tester)?;
         self.resolved
             .variants
             .iter()
@@ -176,14 +154,14 @@ impl NetnsLab {
     }
 
     fn measure_once(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
-        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
+        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.choices.placement.control_cpu)?;
         let planned = run.planned;
         let regime = self.resolved.traffic.load.regime();
         let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;
         let mut measurement = Measurement::start(
             &self.resolved,
-            &self.placement,
-            self.choice.tester,
+            &self.choices.placement,
+            self.choices.tester.tester,
             &mut self.journal,
             self.interrupts,
         )?;
@@ -210,7 +188,7 @@ impl NetnsLab {
     /// # Errors
     /// Those of [`measure`](Self::measure).
     pub fn settling(&mut self, switches: u32) -> Result<Vec<Vec<f64>>, LabError> {
-        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
+        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.choices.placement.control_cpu)?;
         let variants: Vec<_> = self
             .resolved
             .variants
@@ -220,8 +198,8 @@ impl NetnsLab {
             .collect();
         let mut measurement = Measurement::start(
             &self.resolved,
-            &self.placement,
-            self.choice.tester,
+            &self.choices.placement,
+            self.choices.tester.tester,
             &mut self.journal,
             self.interrupts,
         )?;
@@ -244,7 +222,7 @@ impl NetnsLab {
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {
                 let samples = watch(
-                    self.placement.load_cpu,
+                    self.choices.placement.load_cpu,
                     SETTLING_STEP,
                     &CpuAccount::None,
                     forwarded,

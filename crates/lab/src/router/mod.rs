@@ -8,7 +8,7 @@ mod setting;
 mod tester;
 mod threads;
 
-use fwdlab_model::{Environment, Load, LoadRecord, Placement, Resolved, RouterTester};
+use fwdlab_model::{Environment, Load, LoadRecord, Resolved, RouterTester};
 use fwdlab_sys::{Interrupts, PinnedThread};
 
 use self::arrangement::Machine;
@@ -17,21 +17,20 @@ use self::load::SettledLoad;
 use crate::profiler;
 use crate::sequence::Sequence;
 use crate::watch::prove_cpu_is_free;
-use crate::{BlockOutcome, BlockRun, LabError, TesterChoice};
+use crate::{BlockOutcome, BlockRun, Choices, LabError};
 
 /// A lab out of the reference router.
 pub struct RouterLab {
+    /// What it works with; the load that is settled chooses anew.
+    pub choices: Choices,
     resolved: Resolved,
     machine: Machine,
     interrupts: Interrupts,
     load: SettledLoad,
-    placement: Placement,
-    choice: TesterChoice,
     /// As it was before anything was sent; none until the load is settled.
     environment: Option<Environment>,
     /// Of each variant of the experiment.
     unavailable: Vec<Option<String>>,
-    profiles_unavailable: Option<String>,
 }
 
 impl RouterLab {
@@ -63,17 +62,19 @@ impl RouterLab {
             });
         }
         let load = SettledLoad::in_turns(machine.in_turns(&resolved));
-        let (placement, choice) = machine.settled(&load);
+        let (placement, tester) = machine.settled(&load);
         Ok(Self {
+            choices: Choices {
+                placement,
+                tester,
+                profiles_unavailable,
+            },
             resolved,
             machine,
             interrupts,
             load,
-            placement,
-            choice,
             environment: None,
             unavailable,
-            profiles_unavailable,
         })
     }
 
@@ -95,9 +96,9 @@ impl RouterLab {
             )
         });
         self.load = SettledLoad::settle(&self.resolved, in_turns, beside, first, self.interrupts)?;
-        (self.placement, self.choice) = self.machine.settled(&self.load);
-        prove_cpu_is_free(self.placement.load_cpu)?;
-        prove_cpu_is_free(self.placement.forwarding_cpu())
+        (self.choices.placement, self.choices.tester) = self.machine.settled(&self.load);
+        prove_cpu_is_free(self.choices.placement.load_cpu)?;
+        prove_cpu_is_free(self.choices.placement.forwarding_cpu())
     }
 
     /// Whether the load is to be found out by measuring.
@@ -109,24 +110,6 @@ impl RouterLab {
 
     fn queues(&self) -> u32 {
         self.resolved.lab.router.unwrap_or_default().queues
-    }
-
-    /// How frames are sent and counted.
-    #[must_use]
-    pub fn tester(&self) -> &TesterChoice {
-        &self.choice
-    }
-
-    /// Why the profiles that are asked for cannot be taken.
-    #[must_use]
-    pub fn profiles_unavailable(&self) -> Option<&str> {
-        self.profiles_unavailable.as_deref()
-    }
-
-    /// Who runs where.
-    #[must_use]
-    pub fn placement(&self) -> &Placement {
-        &self.placement
     }
 
     /// The load regime that this machine allows, and what was measured to settle it.
@@ -153,7 +136,7 @@ impl RouterLab {
     /// When a variant does not forward its probe frames, the router refuses something, or the user asks
     /// to stop now. Nothing of the set-up remains.
     pub fn measure(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
-        let _pinned = PinnedThread::to_cpu(self.placement.control_cpu)?;
+        let _pinned = PinnedThread::to_cpu(self.choices.placement.control_cpu)?;
         let planned = run.planned;
         let regime = self.load.record.regime;
         let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;

@@ -263,8 +263,8 @@ fn the_lab_is_opened_twice_in_one_thread_with_the_same_placement() {
         .unwrap();
     assert_eq!(fwdlab_sys::online_cpus().unwrap(), cpus);
     let second = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
-    assert_eq!(first.placement(), second.placement());
-    assert_eq!(first.placement().load_cpu, cpus[0]);
+    assert_eq!(first.choices.placement, second.choices.placement);
+    assert_eq!(first.choices.placement.load_cpu, cpus[0]);
     assert_eq!(second.unavailable().unwrap(), [None]);
 }
 

@@ -318,7 +318,7 @@ pub(crate) fn measure_slices(
     let state = tempfile::tempdir().unwrap();
     let mut lab = NetnsLab::open(resolved, state.path(), interrupts)?;
     if let Some(tester) = tester.into() {
-        lab.use_tester(tester);
+        lab.choices.tester.tester = tester;
     }
     lab.measure(&mut BlockRun {
         planned: &block(resolved),

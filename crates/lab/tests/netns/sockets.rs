@@ -182,10 +182,10 @@ fn variants_with_an_xdp_program_are_unavailable() {
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let mut lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     // As root nothing is refused.
-    assert_eq!(lab.tester().tester, Tester::Ebpf);
-    assert!(lab.tester().refused.is_empty());
+    assert_eq!(lab.choices.tester.tester, Tester::Ebpf);
+    assert!(lab.choices.tester.refused.is_empty());
     assert_eq!(lab.unavailable().unwrap(), [None, None]);
-    lab.use_tester(Tester::AfXdp);
+    lab.choices.tester.tester = Tester::AfXdp;
     let [off, fib] = &lab.unavailable().unwrap()[..] else {
         panic!("there are two variants");
     };
