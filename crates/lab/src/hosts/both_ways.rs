@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use fwdlab_model::{AddressFamily, Hosts, Resolved, Tester};
+use fwdlab_model::{Hosts, Tester};
 
 use super::load::{in_time, part_of, time_s};
 use super::protocol::{Counted, SinkState};
 use super::ssh::Connection;
-use super::tester::{DutStations, HostTester, OwnTester, Sent, Station};
+use super::tester::{Crossing, HostTester, OwnTester, Sent, Station};
 use crate::LabError;
 
 /// A tester for each direction.
@@ -60,42 +60,23 @@ impl HostTester for BothWays {
         self.there.stations()
     }
 
-    fn expect(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        every_frame: bool,
-    ) -> Result<(), LabError> {
+    fn expect(&mut self, to: Crossing<'_>, every_frame: bool) -> Result<(), LabError> {
         let mut each = self.each().into_iter();
-        each.try_for_each(|tester| tester.expect(resolved, family, dut, every_frame))
+        each.try_for_each(|tester| tester.expect(to, every_frame))
     }
 
     /// One direction after the other: a flow is there before it is answered.
-    fn probe(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-    ) -> Result<(Sent, SinkState), LabError> {
-        let (mut sent, mut seen) = self.there.probe(resolved, family, dut)?;
-        let (sent_back, seen_back) = self.back.probe(resolved, family, dut)?;
+    fn probe(&mut self, to: Crossing<'_>) -> Result<(Sent, SinkState), LabError> {
+        let (mut sent, mut seen) = self.there.probe(to)?;
+        let (sent_back, seen_back) = self.back.probe(to)?;
         sent.add(sent_back);
         seen.add_other_flows(seen_back);
         Ok((sent, seen))
     }
 
-    fn send(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        pps: Option<u64>,
-        burst_frames: u32,
-    ) -> Result<(), LabError> {
+    fn send(&mut self, to: Crossing<'_>, pps: Option<u64>) -> Result<(), LabError> {
         for (number, tester) in self.each().into_iter().enumerate() {
-            let pps = part_of(pps, number, 2);
-            tester.send(resolved, family, dut, pps, burst_frames)?;
+            tester.send(to, part_of(pps, number, 2))?;
         }
         Ok(())
     }

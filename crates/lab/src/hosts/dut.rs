@@ -12,7 +12,7 @@ use super::cpu_watch::CpuWatch;
 use super::detached::{READY, Window};
 use super::facts::{Facts, difference, restless};
 use super::ssh::Connection;
-use super::tester::{DutStations, Station};
+use super::tester::{Crossing, Station};
 use super::transport::OverSsh;
 use crate::counters::Drops;
 use crate::journal::Journal;
@@ -53,12 +53,14 @@ pub(super) trait Dut {
     /// Those of the connection.
     fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError>;
 
-    /// The stations of its ports.
-    fn stations(&self) -> DutStations<'_> {
+    /// Frames of a family that cross it.
+    fn crossed_by<'a>(&'a self, resolved: &'a Resolved, family: AddressFamily) -> Crossing<'a> {
         let host = self.host();
-        DutStations {
-            interface_in: &host.mac_in,
-            interface_out: &host.mac_out,
+        Crossing {
+            resolved,
+            family,
+            mac_in: &host.mac_in,
+            mac_out: &host.mac_out,
         }
     }
 

@@ -182,7 +182,7 @@ impl<'a> Measurement<'a> {
     /// Has the tester count what the DUT forwards, from now on.
     fn expect(&mut self, family: AddressFamily, every_frame: bool) -> Result<(), LabError> {
         let Link { dut, tester, .. } = &mut *self.link;
-        tester.expect(self.resolved, family, dut.stations(), every_frame)?;
+        tester.expect(dut.crossed_by(self.resolved, family), every_frame)?;
         // Many a card loses its link when a program is attached, and its other end sees it a moment later.
         if self.sink.is_virtual {
             return Ok(());
@@ -222,7 +222,7 @@ impl<'a> Measurement<'a> {
         self.expect(family, true)?;
         let Link { dut, tester, .. } = &mut *self.link;
         let dropped_before = dut.drops(family)?;
-        let (sent, seen) = tester.probe(self.resolved, family, dut.stations())?;
+        let (sent, seen) = tester.probe(dut.crossed_by(self.resolved, family))?;
         let wrong: u64 = seen.wrong_frames.values().sum();
         let flows = self.resolved.traffic.flows_in_all_directions();
         let is_right = seen.forwarded_frames == sent.offered_frames
@@ -314,13 +314,8 @@ impl<'a> Measurement<'a> {
         let Link { dut, tester, .. } = &mut *self.link;
         let before = dut.drops(family)?;
         let forwarded_before = tester.count()?.forwarded_frames;
-        tester.send(
-            self.resolved,
-            family,
-            dut.stations(),
-            slice.load.intended_pps(),
-            self.resolved.traffic.burst_frames,
-        )?;
+        let crossing = dut.crossed_by(self.resolved, family);
+        tester.send(crossing, slice.load.intended_pps())?;
         let started = BootTime::now();
         let (counted, offered_frames) = tester.measure(settle_ms, length_ms)?;
         let sent = tester.stop()?;

@@ -50,31 +50,13 @@ pub(super) trait HostTester {
     fn stations(&mut self) -> Result<[Station; 2], LabError>;
 
     /// Counts what the DUT forwards, from now on, and checks it where it can.
-    fn expect(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        every_frame: bool,
-    ) -> Result<(), LabError>;
+    fn expect(&mut self, to: Crossing<'_>, every_frame: bool) -> Result<(), LabError>;
 
     /// Sends a frame of every flow and size at least, from each port in turn, and tells what came of it.
-    fn probe(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-    ) -> Result<(Sent, SinkState), LabError>;
+    fn probe(&mut self, to: Crossing<'_>) -> Result<(Sent, SinkState), LabError>;
 
     /// Begins to send the load, each port its part.
-    fn send(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        pps: Option<u64>,
-        burst_frames: u32,
-    ) -> Result<(), LabError>;
+    fn send(&mut self, to: Crossing<'_>, pps: Option<u64>) -> Result<(), LabError>;
 
     /// Counts for a while under the load, all ports at the same time: samples of the sink, at least two, and what
     /// was offered from the first to the last.
@@ -118,13 +100,15 @@ pub(super) struct Sent {
     pub(super) failed: Option<String>,
 }
 
-/// The stations of the DUT's ports, by their MAC addresses.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DutStations<'a> {
-    /// Of the one that faces the generator.
-    pub(super) interface_in: &'a str,
+/// Frames of a family that are sent through the DUT, and the MAC addresses of its ports.
+#[derive(Clone, Copy)]
+pub(super) struct Crossing<'a> {
+    pub(super) resolved: &'a Resolved,
+    pub(super) family: AddressFamily,
+    /// Of the port that faces the generator.
+    pub(super) mac_in: &'a str,
     /// Of the one that faces the sink.
-    pub(super) interface_out: &'a str,
+    pub(super) mac_out: &'a str,
 }
 
 /// A port of the tester.
@@ -233,23 +217,21 @@ impl OwnTester {
     fn send_from(
         &mut self,
         number: usize,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
+        to: Crossing<'_>,
         pps: Option<u64>,
         burst_frames: u32,
     ) -> Result<(), LabError> {
         let generator = &mut self.generators[number];
         let destination = if self.is_reversed {
-            dut.interface_out
+            to.mac_out
         } else {
-            dut.interface_in
+            to.mac_in
         };
         let ask = Ask::Send {
             interface: generator.interface.clone(),
             destination: destination.to_owned(),
-            family,
-            traffic: resolved.traffic.clone(),
+            family: to.family,
+            traffic: to.resolved.traffic.clone(),
             is_reversed: self.is_reversed,
             cpu: generator.cpu,
             pps,
@@ -371,11 +353,7 @@ impl HostTester for OwnTester {
         };
         let mut all = Vec::new();
         for (number, generator) in (1..).zip(&self.generators) {
-            let part = match number {
-                1 => "tester's host".to_owned(),
-                number => format!("generator {number}'s host"),
-            };
-            all.push((part, described(&generator.process)));
+            all.push((part(number), described(&generator.process)));
         }
         let receiver = self.receiver.iter();
         all.extend(receiver.map(|process| ("receiver's host".to_owned(), described(process))));
@@ -391,24 +369,18 @@ impl HostTester for OwnTester {
         Ok([stations.swap_remove(0), station(self.sink(), &interface)?])
     }
 
-    fn expect(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        every_frame: bool,
-    ) -> Result<(), LabError> {
+    fn expect(&mut self, to: Crossing<'_>, every_frame: bool) -> Result<(), LabError> {
         let source = if self.is_reversed {
-            dut.interface_in
+            to.mac_in
         } else {
-            dut.interface_out
+            to.mac_out
         };
         let ask = Ask::Expect {
             expected: Expected {
                 interface: self.interface_in.clone(),
                 source: source.to_owned(),
-                family,
-                traffic: resolved.traffic.clone(),
+                family: to.family,
+                traffic: to.resolved.traffic.clone(),
                 is_reversed: self.is_reversed,
             },
             every_frame,
@@ -416,15 +388,10 @@ impl HostTester for OwnTester {
         self.sink().done("counting", &ask)
     }
 
-    fn probe(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-    ) -> Result<(Sent, SinkState), LabError> {
+    fn probe(&mut self, to: Crossing<'_>) -> Result<(Sent, SinkState), LabError> {
         let mut all = Sent::default();
         for number in 0..self.generators.len() {
-            self.send_from(number, resolved, family, dut, Some(PROBE_PPS), 1)?;
+            self.send_from(number, to, Some(PROBE_PPS), 1)?;
             let process = &mut self.generators[number].process;
             process.done("sending probe frames", &Ask::SendProbe)?;
             process.put(STOPPING, &Ask::Stop)?;
@@ -434,18 +401,11 @@ impl HostTester for OwnTester {
         Ok((all, self.count()?))
     }
 
-    fn send(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        pps: Option<u64>,
-        burst_frames: u32,
-    ) -> Result<(), LabError> {
+    fn send(&mut self, to: Crossing<'_>, pps: Option<u64>) -> Result<(), LabError> {
         let ports = self.generators.len();
         for number in 0..ports {
             let pps = part_of(pps, number, ports);
-            self.send_from(number, resolved, family, dut, pps, burst_frames)?;
+            self.send_from(number, to, pps, to.resolved.traffic.burst_frames)?;
         }
         Ok(())
     }
@@ -503,6 +463,14 @@ fn stopped(process: &mut AgentProcess) -> Result<Sent, LabError> {
             failed,
         }),
         other => Err(process.unexpected(STOPPING, &other)),
+    }
+}
+
+/// What the host of a generator is in a lab; `number` counts from 1.
+pub(super) fn part(number: usize) -> String {
+    match number {
+        1 => "tester's host".to_owned(),
+        number => format!("generator {number}'s host"),
     }
 }
 
