@@ -264,17 +264,11 @@ impl Filter {
     fn state(&self) -> impl Iterator<Item = Question> {
         questions(self.filter).into_iter().map(Question::maybe)
     }
-
-    /// The variant's ruleset, where it has rules.
-    fn with_rules(&self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let ruleset = self.rulesets.whole(variant)?;
-        Ok(ruleset.filter(|ruleset| !ruleset.trim().is_empty()))
-    }
 }
 
 impl Mechanism for Filter {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        if self.with_rules(variant)?.is_none() {
+        if self.rulesets.with_rules(variant)?.is_none() {
             return Ok(Vec::new());
         }
         let mut questions: Vec<Question> = self.state().collect();
@@ -285,7 +279,7 @@ impl Mechanism for Filter {
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        let ruleset = self.with_rules(variant)?;
+        let ruleset = self.rulesets.with_rules(variant)?;
         Ok(ruleset.and_then(|text| lacking(self.filter, &text, answers)))
     }
 

@@ -36,7 +36,7 @@ use fwdlab_model::{
 
 pub use self::xdp::fib_forwarder;
 
-use self::by_level::Rulesets;
+use self::by_level::{ByLevel, Rulesets};
 use self::configs::ConfigSet;
 use self::question::{Answers, Question};
 use self::reading::Reading;
@@ -189,7 +189,7 @@ pub(crate) fn on_linux(
     let mut routes: Vec<Box<dyn Mechanism>> = Vec::new();
     let mut commands: Vec<Box<dyn Mechanism>> = Vec::new();
     // First: a driver that takes a program may change its port's features.
-    if let Some(xdp) = xdp::LinuxXdp::new(&resolved.lab, resolved.traffic.direction, place) {
+    if let Some(xdp) = xdp::on_linux(&resolved.lab, resolved.traffic.direction, place) {
         mechanisms.push(Box::new(xdp));
     }
     if let Some(tc) = tc::LinuxTc::new(&resolved.lab, resolved.traffic.direction, place)? {
@@ -224,10 +224,12 @@ pub(crate) fn on_linux(
                 mechanisms.push(Box::new(module));
             }
             Binding::CommandLine(parameters) => {
-                mechanisms.push(Box::new(boot::CommandLine::new(factor, parameters)));
+                let parameters = ByLevel::of_factor(factor, parameters);
+                mechanisms.push(Box::new(boot::CommandLine(parameters)));
             }
             Binding::Kernel(releases) => {
-                mechanisms.push(Box::new(kernel::LinuxKernel::new(factor, releases)));
+                let releases = ByLevel::of_factor(factor, releases);
+                mechanisms.push(Box::new(kernel::LinuxKernel(releases)));
             }
             Binding::Routes => {
                 let families = &resolved.traffic.families;
@@ -282,13 +284,17 @@ pub(crate) fn on_freebsd(
                 mechanisms.push(Box::new(boot::Loader::new(factor, tunable, values)));
             }
             Binding::Kernel(kernels) => {
-                let kernel = kernel::FreebsdKernel::new(factor, kernels, writes_files);
-                mechanisms.push(Box::new(kernel));
+                mechanisms.push(Box::new(kernel::FreebsdKernel {
+                    kernels: ByLevel::of_factor(factor, kernels),
+                    writes_files,
+                }));
             }
             Binding::Configs(folders) => {
                 mechanisms.push(Box::new(configs::Configs::new(factor, folders, sets)));
             }
-            Binding::Image(images) => mechanisms.push(Box::new(image::Image::new(factor, images))),
+            Binding::Image(images) => {
+                mechanisms.push(Box::new(image::Image(ByLevel::of_factor(factor, images))));
+            }
             Binding::Command(programs) => commands.push(own_programs(factor, programs, ports)),
             // One ruleset of a filter for all factors together.
             Binding::Ruleset { .. } => {}
@@ -326,8 +332,10 @@ fn own_programs(
     programs: &CommandBinding,
     [interface_in, interface_out]: [&str; 2],
 ) -> Box<dyn Mechanism> {
-    let programs = programs.with_interfaces(interface_in, interface_out);
-    Box::new(command::Programs::new(factor, programs))
+    Box::new(command::Programs {
+        factor: factor.to_owned(),
+        binding: programs.with_interfaces(interface_in, interface_out),
+    })
 }
 
 /// The rulesets of a DUT, with the names of its ports.

@@ -82,17 +82,11 @@ impl LinuxNft {
         }
         Ok(None)
     }
-
-    /// The variant's ruleset, where it has rules.
-    fn with_rules(&self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let ruleset = self.rulesets.whole(variant)?;
-        Ok(ruleset.filter(|ruleset| !ruleset.trim().is_empty()))
-    }
 }
 
 impl Mechanism for LinuxNft {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        let Some(ruleset) = self.with_rules(variant)? else {
+        let Some(ruleset) = self.rulesets.with_rules(variant)? else {
             return Ok(Vec::new());
         };
         let mut questions = vec![
@@ -106,7 +100,7 @@ impl Mechanism for LinuxNft {
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        let Some(ruleset) = self.with_rules(variant)? else {
+        let Some(ruleset) = self.rulesets.with_rules(variant)? else {
             return Ok(None);
         };
         if answers.get(&owned(&VERSION)).is_none() {

@@ -1,16 +1,16 @@
 //! Programs that mechanisms attach to the ports of a DUT.
 
-use std::collections::BTreeMap;
-
 use fwdlab_model::Variant;
 use fwdlab_traffic::{CountingProgram, TrafficError};
 use serde::{Deserialize, Serialize};
 
+use super::Mechanism;
 use super::by_level::ByLevel;
 use super::question::{Answers, Look, Question};
 use super::step::Action;
-use super::tc;
+use super::tc::TcFilter;
 use super::xdp::{FORWARDER_DROPPED, fib_forwarder};
+use crate::counters::Drops;
 use crate::{LabError, Moved};
 
 /// Where a kernel runs programs on a port's frames.
@@ -110,36 +110,25 @@ impl Programs {
     pub(super) fn are_set(&self, variant: &Variant) -> Result<bool, LabError> {
         Ok(self.by_level.get(variant)?.is_some())
     }
+}
 
-    /// Whether the variant's program can be attached, where it has one.
-    ///
-    /// # Errors
-    /// As of [`attachment`](Self::attachment).
-    pub(super) fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+impl Mechanism for Programs {
+    fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
         let attachment = self.attachment(variant)?;
         let program = attachment.filter(|attachment| attachment.program.is_some());
         Ok(program.into_iter().map(Question::Attachable).collect())
     }
 
-    /// Why it cannot.
-    pub(super) fn lacking(&self, answers: &Answers) -> Option<String> {
-        answers.not_attachable.get(&self.hook).cloned()
+    fn lacking(&self, _: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
+        Ok(answers.not_attachable.get(&self.hook).cloned())
     }
 
-    /// What attaches it.
-    ///
-    /// # Errors
-    /// As of [`attachment`](Self::attachment).
-    pub(super) fn actions(&self, variant: &Variant) -> Result<Vec<Action>, LabError> {
+    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
         let attachment = self.attachment(variant)?;
         Ok(attachment.into_iter().map(Action::Attach).collect())
     }
 
-    /// What reads it back.
-    ///
-    /// # Errors
-    /// As of [`attachment`](Self::attachment).
-    pub(super) fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
+    fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
         let Some(attachment) = self.attachment(variant)? else {
             return Ok(Vec::new());
         };
@@ -148,15 +137,7 @@ impl Programs {
         Ok(looks.map(Question::Needed).chain(number).collect())
     }
 
-    /// What is attached that is not the variant's; none where all is as asked.
-    ///
-    /// # Errors
-    /// As of [`attachment`](Self::attachment).
-    pub(super) fn moved(
-        &self,
-        variant: &Variant,
-        answers: &Answers,
-    ) -> Result<Option<Moved>, LabError> {
+    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<Moved>, LabError> {
         if !self.are_set(variant)? {
             return Ok(None);
         }
@@ -182,13 +163,17 @@ pub(crate) trait Loaded: Send {
     ///
     /// # Errors
     /// As of [`attach`](Self::attach).
-    fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError>;
+    fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError> {
+        self.attach(interface)
+    }
 
     /// Has attaching and detaching it disturb no other CPU.
     ///
     /// # Errors
     /// What the kernel refuses.
-    fn park(&mut self) -> Result<(), TrafficError>;
+    fn park(&mut self) -> Result<(), TrafficError> {
+        Ok(())
+    }
 
     /// Takes it off all interfaces that it is on.
     ///
@@ -206,7 +191,9 @@ pub(crate) trait Loaded: Send {
     ///
     /// # Errors
     /// Where the kernel does not say.
-    fn drops(&self) -> Result<BTreeMap<String, u64>, TrafficError>;
+    fn drops(&self) -> Result<Drops, TrafficError> {
+        Ok(Drops::new())
+    }
 }
 
 /// The kernel's number for a program, as messages show it.
@@ -221,7 +208,7 @@ fn number(of: Option<u32>) -> String {
 pub(crate) fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
     Ok(match program {
         Program::Forwarder => Box::new(fib_forwarder()?),
-        Program::Tc { object, name } => tc::loaded(object, name.as_deref())?,
+        Program::Tc { object, name } => Box::new(TcFilter::load(object, name.as_deref())?),
     })
 }
 
@@ -246,8 +233,8 @@ impl Loaded for CountingProgram {
         self.xdp.id()
     }
 
-    fn drops(&self) -> Result<BTreeMap<String, u64>, TrafficError> {
+    fn drops(&self) -> Result<Drops, TrafficError> {
         let frames = self.frames(FORWARDER_DROPPED)?;
-        Ok(BTreeMap::from([("XDP forwarder".to_owned(), frames)]))
+        Ok(Drops::from([("XDP forwarder".to_owned(), frames)]))
     }
 }

@@ -1,14 +1,14 @@
 //! The XDP program on the DUT's receiving interfaces.
 
-use fwdlab_model::{Binding, Direction, Lab, Variant, XdpProgram};
+use fwdlab_model::{Binding, Direction, Lab, XdpProgram};
 use fwdlab_traffic::{CountingProgram, object_bytes};
 
 use super::by_level::ByLevel;
 use super::program::{Hook, Program, Programs};
-use super::question::{Answers, Look, Question};
-use super::step::{Action, owned};
-use super::{Mechanism, Place, bound};
-use crate::{LabError, Moved};
+use super::question::Look;
+use super::step::owned;
+use super::{Place, bound};
+use crate::LabError;
 
 /// Outcomes of the XDP forwarder, in the order of its `enum outcome`.
 pub(crate) const FORWARDER_DROPPED: u32 = 2;
@@ -28,31 +28,26 @@ pub(crate) fn is_bound(lab: &Lab) -> bool {
     bindings.any(|binding| matches!(binding, Binding::Xdp(_)))
 }
 
-/// That of a Linux kernel.
-pub(super) struct LinuxXdp(Programs);
-
-impl LinuxXdp {
-    /// None where the lab binds no factor to XDP programs.
-    pub(super) fn new(lab: &Lab, direction: Direction, place: &Place) -> Option<Self> {
-        let by_level = ByLevel::of(bound(lab, |binding| match binding {
-            Binding::Xdp(programs) => Some(programs.iter().map(of_level).collect()),
-            _ => None,
-        }))?;
-        let ports = if place.is_namespace {
-            place.receiving(direction)
-        } else {
-            // Drivers of many cards send what is redirected to them only where they have a program themselves.
-            place.receiving(Direction::Both)
-        };
-        Some(Self(Programs {
-            hook: Hook::Xdp,
-            ports,
-            by_level,
-            shown: |port| Look::Link(port.to_owned()),
-            number_in: program_of,
-            setting: |port| format!("the XDP program on {port}"),
-        }))
-    }
+/// The programs of a Linux kernel; none where the lab binds no factor to XDP programs.
+pub(super) fn on_linux(lab: &Lab, direction: Direction, place: &Place) -> Option<Programs> {
+    let by_level = ByLevel::of(bound(lab, |binding| match binding {
+        Binding::Xdp(programs) => Some(programs.iter().map(of_level).collect()),
+        _ => None,
+    }))?;
+    let ports = if place.is_namespace {
+        place.receiving(direction)
+    } else {
+        // Drivers of many cards send what is redirected to them only where they have a program themselves.
+        place.receiving(Direction::Both)
+    };
+    Some(Programs {
+        hook: Hook::Xdp,
+        ports,
+        by_level,
+        shown: |port| Look::Link(port.to_owned()),
+        number_in: program_of,
+        setting: |port| format!("the XDP program on {port}"),
+    })
 }
 
 fn of_level((level, program): (&String, &XdpProgram)) -> (String, Option<Program>) {
@@ -61,28 +56,6 @@ fn of_level((level, program): (&String, &XdpProgram)) -> (String, Option<Program
         XdpProgram::Fib => Some(Program::Forwarder),
     };
     (level.clone(), program)
-}
-
-impl Mechanism for LinuxXdp {
-    fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        self.0.needs(variant)
-    }
-
-    fn lacking(&self, _: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        Ok(self.0.lacking(answers))
-    }
-
-    fn actions(&mut self, variant: &Variant) -> Result<Vec<Action>, LabError> {
-        self.0.actions(variant)
-    }
-
-    fn reads(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        self.0.reads(variant)
-    }
-
-    fn moved(&mut self, variant: &Variant, answers: &Answers) -> Result<Option<Moved>, LabError> {
-        self.0.moved(variant, answers)
-    }
 }
 
 /// What shows an interface with its XDP program.
