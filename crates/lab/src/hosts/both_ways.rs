@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use fwdlab_model::{Hosts, Tester};
+use fwdlab_stats::{as_f64, whole};
 
 use super::load::{in_time, part_of, time_s};
 use super::protocol::{Counted, SinkState};
@@ -125,14 +126,7 @@ fn at(counted: &[Counted], at_s: f64) -> u64 {
     let (from, to) = (counted[last - 1], counted[last]);
     let part = (at_s - from.at_s) / (to.at_s - from.at_s);
     let frames = to.forwarded_frames - from.forwarded_frames;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a count of frames inside a slice, not below 0"
-    )]
-    let passed = (frames as f64 * part.max(0.0)).round() as u64;
-    from.forwarded_frames + passed
+    from.forwarded_frames + whole((as_f64(frames) * part).round()) as u64
 }
 
 #[cfg(test)]

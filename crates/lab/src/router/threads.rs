@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use fwdlab_router::{PortDevice, Worker};
+use fwdlab_stats::whole;
 use fwdlab_sys::start_thread;
 use fwdlab_traffic::{MemoryGenerator, MemorySink, WRITE_BACK};
 
@@ -437,12 +438,7 @@ impl Pacer {
             Offer::Taken => None,
             Offer::Unbounded => Some(WRITE_BACK),
             Offer::PerSecond(pps) => {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "times and rates are positive, and their product is far below 2^63"
-                )]
-                let planned = (self.start.elapsed().as_secs_f64() * pps) as u64;
+                let planned = whole(self.start.elapsed().as_secs_f64() * pps) as u64;
                 self.offered = self.offered.max(planned.saturating_sub(BACKLOG_FRAMES_MAX));
                 let due = (planned - self.offered.min(planned)).min(WRITE_BACK as u64);
                 self.offered += due;

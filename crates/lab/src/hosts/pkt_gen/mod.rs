@@ -14,6 +14,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{Hosts, Resolved, Tester};
+use fwdlab_stats::whole;
 
 use self::port::System;
 use self::process::PktGenProcess;
@@ -363,7 +364,7 @@ impl HostTester for PktGenTester {
         })?;
         let window = sink.curve.window(settled, length);
         let window = window.expect("it was waited for");
-        let mut offered = 0.0;
+        let mut offered: f64 = 0.0;
         for generator in &mut self.generators {
             let process = generator.process.as_mut().expect("it was started");
             process.wait(WHAT, REPORT_TIME_MAX, |process| {
@@ -372,13 +373,7 @@ impl HostTester for PktGenTester {
             let frames = process.curve.packets_between(window.begin, window.end);
             offered += frames.unwrap_or_default();
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count that was summed, not below 0"
-        )]
-        let offered = offered.round() as u64;
-        Ok((window.counted, offered))
+        Ok((window.counted, whole(offered.round()) as u64))
     }
 
     fn stop(&mut self) -> Result<Sent, LabError> {
