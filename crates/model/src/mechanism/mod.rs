@@ -145,18 +145,14 @@ fn keys<'a>(mechanisms: impl Iterator<Item = &'a Description>) -> String {
 
 /// What a JSON Schema says of a binding.
 pub(crate) fn schema() -> serde_json::Value {
-    let mut properties: Vec<_> = MECHANISMS
-        .iter()
-        .map(|mechanism| (mechanism.key, (mechanism.schema)()))
-        .collect();
-    properties.push((
-        "values",
-        by_level(
-            "What is written for each level of a sysctl, a loader tunable, a module's parameter or a file in sysfs.",
-            json!({ "type": ["string", "integer"] }),
-        ),
-    ));
-    let mut binding = table(&properties, &[]);
+    let values = by_level(
+        "What is written for each level of a sysctl, a loader tunable, a module's parameter or a file in sysfs.",
+        json!({ "type": ["string", "integer"] }),
+    );
+    let mut binding = table(json!({ "properties": { "values": values } }));
+    for mechanism in MECHANISMS {
+        binding["properties"][mechanism.key] = (mechanism.schema)();
+    }
     let keys = MECHANISMS.iter().map(|mechanism| mechanism.key);
     let one_of: Vec<_> = keys.map(|key| json!({ "required": [key] })).collect();
     binding["oneOf"] = json!(one_of);
