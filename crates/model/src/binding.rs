@@ -300,7 +300,8 @@ fn of_level(template: &[String], level: &str) -> Vec<String> {
         .collect()
 }
 
-fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> String {
+#[must_use]
+pub fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> String {
     text.replace("{dut-in}", interface_in)
         .replace("{dut-out}", interface_out)
 }
