@@ -51,11 +51,8 @@ pub(crate) struct Netlink {
     answer: Vec<u8>,
 }
 
-/// One end of a veth pair.
-pub(crate) struct End<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) mac: MacAddress,
-}
+/// An end of a veth pair: its name and its MAC address.
+pub(crate) type End<'a> = (&'a str, MacAddress);
 
 /// What an interface has counted and carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,16 +100,16 @@ impl Netlink {
     /// Makes a veth pair with one end here and the other in another namespace.
     pub(crate) fn add_veth(
         &mut self,
-        here: &End<'_>,
-        there: &End<'_>,
+        here: End<'_>,
+        there: End<'_>,
         namespace: &NetworkNamespace,
     ) -> Result<(), LabError> {
-        let named = |end: &End<'_>| {
+        let named = |(name, mac): End<'_>| {
             let mut link = LinkMessage::default();
-            link.attributes
-                .push(LinkAttribute::IfName(end.name.to_owned()));
-            link.attributes
-                .push(LinkAttribute::Address(end.mac.0.to_vec()));
+            link.attributes = vec![
+                LinkAttribute::IfName(name.to_owned()),
+                LinkAttribute::Address(mac.0.to_vec()),
+            ];
             link
         };
         let mut peer = named(there);
@@ -124,7 +121,7 @@ impl Netlink {
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]));
         self.change(
-            format!("making veth pair {} - {}", here.name, there.name),
+            format!("making veth pair {} - {}", here.0, there.0),
             RouteNetlinkMessage::NewLink(link),
             NLM_F_CREATE | NLM_F_EXCL,
         )
@@ -201,17 +198,6 @@ impl Netlink {
             ),
             RouteNetlinkMessage::NewRoute(message),
             NLM_F_CREATE | NLM_F_REPLACE,
-        )
-    }
-
-    /// Deletes the route to a prefix.
-    pub(crate) fn delete_route(&mut self, prefix: Prefix) -> Result<(), LabError> {
-        let mut message = route(prefix);
-        message.header.scope = RouteScope::NoWhere;
-        self.change(
-            format!("deleting the route to {}/{}", prefix.0, prefix.1),
-            RouteNetlinkMessage::DelRoute(message),
-            0,
         )
     }
 
@@ -549,25 +535,18 @@ fn route_address(address: IpAddr) -> RouteAddress {
     }
 }
 
-fn route(prefix: Prefix) -> RouteMessage {
+fn static_route(prefix: Prefix, gateway: IpAddr) -> RouteMessage {
     let mut message = RouteMessage::default();
     message.header.address_family = family(prefix.0);
     message.header.destination_prefix_length = prefix.1;
     message.header.table = RouteHeader::RT_TABLE_MAIN;
-    message
-        .attributes
-        .push(RouteAttribute::Destination(route_address(prefix.0)));
-    message
-}
-
-fn static_route(prefix: Prefix, gateway: IpAddr) -> RouteMessage {
-    let mut message = route(prefix);
     message.header.protocol = RouteProtocol::Static;
     message.header.scope = RouteScope::Universe;
     message.header.kind = RouteType::Unicast;
-    message
-        .attributes
-        .push(RouteAttribute::Gateway(route_address(gateway)));
+    message.attributes = vec![
+        RouteAttribute::Destination(route_address(prefix.0)),
+        RouteAttribute::Gateway(route_address(gateway)),
+    ];
     message
 }
 

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use fwdlab_lab::{BlockOutcome, BlockRun, LabError, LabEvent, RouterLab};
 use fwdlab_model::{
     AddressFamily, Binding, Comparison, Conservation, Design, Direction, Factor, FamilyOrder,
-    InvalidReason, Knob, Lab, Level, Load, LoadRegime, PlannedBlock, ProfileEvery, Profiling,
-    Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
+    InvalidReason, Knob, Lab, LabKind, Level, Load, LoadRegime, PlannedBlock, ProfileEvery,
+    Profiling, Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_profile::{Folded, ProfilePair, Profiled, compare_profiles};
 use fwdlab_router::Topology;
@@ -82,7 +82,9 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
         },
         lab: Lab {
             bindings: bindings.into(),
-            ..Lab::router("router")
+            kind: LabKind::Router,
+            router: Some(fwdlab_model::RouterLab::default()),
+            ..Lab::netns("router")
         },
         references: vec![],
         profiling: None,

@@ -5,11 +5,13 @@ use std::fs::File;
 use std::process::Command;
 
 use fwdlab_lab::{
-    BlockOutcome, BlockRun, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
+    BlockOutcome, BlockRun, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology,
+    fib_forwarder,
 };
 use fwdlab_model::{
     AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level,
-    PlannedBlock, Resolved, SliceSource, Tester, Traffic, TrialRecord, Variant, VariantName,
+    PlannedBlock, Resolved, SliceSource, Tester, Traffic, TrialRecord, Values, Variant,
+    VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
@@ -244,6 +246,14 @@ pub(crate) fn experiment(
         },
         references: vec![],
         profiling: None,
+    }
+}
+
+/// A factor that is a sysctl, whose levels are its values.
+pub(crate) fn sysctl(key: &str) -> Binding {
+    Binding::Sysctl {
+        key: key.to_owned(),
+        values: Values::default(),
     }
 }
 

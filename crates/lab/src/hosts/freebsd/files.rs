@@ -53,15 +53,6 @@ pub(super) fn save_configuration() -> Vec<String> {
     ["sh", "-c", SCRIPT].map(str::to_owned).to_vec()
 }
 
-/// Whether a command is one line, and has nothing in it that csh takes for its history.
-#[cfg(test)]
-pub(super) fn is_one_line(command: &[impl AsRef<str>]) -> bool {
-    command.iter().all(|word| {
-        let mut behind = word.as_ref().split('!').skip(1);
-        !word.as_ref().contains('\n') && behind.all(|rest| rest.starts_with([' ', '=']))
-    })
-}
-
 /// A loader's configuration with tunables (`name=value`) behind its owner's text; without any it is the owner's.
 pub(super) fn with_tunables(owners: &str, tunables: &[String]) -> String {
     let mut text = without_tunables(owners);
@@ -93,7 +84,7 @@ pub(super) fn without_tunables(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
@@ -102,6 +93,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Whether a command is one line, and has nothing in it that csh takes for its history.
+    pub(in super::super) fn is_one_line(command: &[impl AsRef<str>]) -> bool {
+        command.iter().all(|word| {
+            let mut behind = word.as_ref().split('!').skip(1);
+            !word.as_ref().contains('\n') && behind.all(|rest| rest.starts_with([' ', '=']))
+        })
+    }
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()

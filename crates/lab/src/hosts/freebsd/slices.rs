@@ -345,7 +345,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::files::is_one_line;
+    use super::super::files::tests::is_one_line;
     use super::*;
 
     /// As glabel(8) prints it.

@@ -195,7 +195,7 @@ fn received(table: &str) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::files::is_one_line;
+    use super::super::files::tests::is_one_line;
     use super::*;
 
     const CLOCK: &str = "{ hz = 1000, tick = 1000, profhz = 8128, stathz = 127 }\n";
