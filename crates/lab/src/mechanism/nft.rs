@@ -11,6 +11,7 @@ use super::by_level::Rulesets;
 use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Rehearsal, Step, owned};
 use super::transport::{Watch, Watched};
+use crate::netlink::failed;
 use crate::{LabError, Moved, program};
 
 const NOT_INSTALLED: &str = "nft is not installed; install it (apt-get install nftables)";
@@ -251,11 +252,7 @@ impl Generation {
 }
 
 fn error(namespace: &str, source: io::Error) -> LabError {
-    LabError::Netlink {
-        namespace: namespace.to_owned(),
-        what: "asking nftables for its generation".into(),
-        source,
-    }
+    failed(namespace, "asking nftables for its generation", source)
 }
 
 /// `struct nfgenmsg`, between a message's header and its attributes.
