@@ -6,9 +6,9 @@ use fwdlab_model::{Hosts, Tester};
 use fwdlab_stats::{as_f64, whole};
 
 use super::load::{in_time, part_of, time_s};
-use super::protocol::{Counted, SinkState};
+use super::protocol::{Counted, Sent, SinkState, Station};
 use super::ssh::Connection;
-use super::tester::{Crossing, HostTester, OwnTester, Sent, Station};
+use super::tester::{Crossing, HostTester, OwnTester};
 use crate::LabError;
 
 /// A tester for each direction.

@@ -3,8 +3,7 @@
 use fwdlab_stats::as_f64;
 use fwdlab_sys::BootTime;
 
-use super::protocol::Counted;
-use super::tester::Sent;
+use super::protocol::{Counted, Sent};
 use crate::counters::Drops;
 
 /// Under which frames are counted that the DUT's end of a virtual cable did not take from the tester's.

@@ -1,6 +1,6 @@
 //! How hosts are reached: by ports that must not take a load.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fwdlab_traffic::{Network, PUBLIC_ADDRESSES, TcpConnection, ssh_connection};
 
@@ -40,6 +40,15 @@ pub(super) fn refuse_needed(
         return Err(connection.wrong(why));
     }
     Ok(())
+}
+
+/// The address that stands for all of a family.
+pub(super) fn any(is_inet6: bool) -> IpAddr {
+    if is_inet6 {
+        Ipv6Addr::UNSPECIFIED.into()
+    } else {
+        Ipv4Addr::UNSPECIFIED.into()
+    }
 }
 
 /// What is to be looked up in a host's routes: each ssh client, and what is public.

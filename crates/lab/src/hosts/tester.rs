@@ -9,7 +9,7 @@ use fwdlab_model::{AddressFamily, Hosts, ReceiverHost, Resolved, Tester, TesterH
 
 use super::load::{in_time, part_of, time_s};
 use super::process::AgentProcess;
-use super::protocol::{Answer, Ask, Counted, Expected, SinkState};
+use super::protocol::{Answer, Ask, Counted, Expected, Load, Sent, SinkState, Station};
 use super::ssh::Connection;
 use crate::LabError;
 
@@ -91,15 +91,6 @@ struct Generator {
     cpu: u32,
 }
 
-/// What was sent from start to stop.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sent {
-    pub(super) offered_frames: u64,
-    pub(super) transmitted_frames: u64,
-    /// Why a generator had stopped by itself.
-    pub(super) failed: Option<String>,
-}
-
 /// Frames of a family that are sent through the DUT, and the MAC addresses of its ports.
 #[derive(Clone, Copy)]
 pub(super) struct Crossing<'a> {
@@ -109,13 +100,6 @@ pub(super) struct Crossing<'a> {
     pub(super) mac_in: &'a str,
     /// Of the one that faces the sink.
     pub(super) mac_out: &'a str,
-}
-
-/// A port of the tester.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Station {
-    pub(super) mac: String,
-    pub(super) is_virtual: bool,
 }
 
 impl OwnTester {
@@ -227,7 +211,7 @@ impl OwnTester {
         } else {
             to.mac_in
         };
-        let ask = Ask::Send {
+        let ask = Ask::Send(Load {
             interface: generator.interface.clone(),
             destination: destination.to_owned(),
             family: to.family,
@@ -238,7 +222,7 @@ impl OwnTester {
             burst_frames,
             sender: self.sender,
             dead_man_s: DEAD_MAN_S,
-        };
+        });
         match generator.process.ask("sending", &ask)? {
             Answer::Sending { sender, refused } => {
                 // The same for all variants and ports, whatever else would work the next time.
@@ -443,25 +427,9 @@ impl HostTester for OwnTester {
 const MEASURING: &str = "measuring";
 const STOPPING: &str = "stopping";
 
-impl Sent {
-    pub(super) fn add(&mut self, other: Self) {
-        self.offered_frames += other.offered_frames;
-        self.transmitted_frames += other.transmitted_frames;
-        self.failed = self.failed.take().or(other.failed);
-    }
-}
-
 fn stopped(process: &mut AgentProcess) -> Result<Sent, LabError> {
     match process.answer(STOPPING, Duration::ZERO)? {
-        Answer::Stopped {
-            offered_frames,
-            transmitted_frames,
-            failed,
-        } => Ok(Sent {
-            offered_frames,
-            transmitted_frames,
-            failed,
-        }),
+        Answer::Stopped(sent) => Ok(sent),
         other => Err(process.unexpected(STOPPING, &other)),
     }
 }
@@ -478,7 +446,7 @@ fn station(process: &mut AgentProcess, interface: &str) -> Result<Station, LabEr
     const WHAT: &str = "looking at its ports";
     let interface = interface.to_owned();
     match process.ask(WHAT, &Ask::Station { interface })? {
-        Answer::Station { mac, is_virtual } => Ok(Station { mac, is_virtual }),
+        Answer::Station(station) => Ok(station),
         other => Err(process.unexpected(WHAT, &other)),
     }
 }

@@ -7,7 +7,7 @@ use fwdlab_model::{PacketFilter, Variant};
 
 use super::by_level::Rulesets;
 use super::question::{Answers, Question};
-use super::step::{Action, Errand, Step, owned};
+use super::step::{Action, Errand, Step, owned, words_of};
 use super::{Mechanism, sysctl};
 use crate::{LabError, Moved};
 
@@ -44,10 +44,7 @@ fn questions(filter: PacketFilter) -> Vec<Vec<String>> {
         PacketFilter::Ipfw => &["sysctl -n net.inet.ip.fw.enable", "ipfw list"],
         PacketFilter::Ipf => &["ipf -V", "ipfstat -io"],
     };
-    let questions = questions.iter();
-    questions
-        .map(|question| question.split(' ').map(str::to_owned).collect())
-        .collect()
+    questions.iter().map(|line| words_of(line)).collect()
 }
 
 /// What a filter does; none where it is not loaded.

@@ -18,8 +18,10 @@ use crate::hosts::dut::is_refused;
 use crate::hosts::ssh::Connection;
 use crate::journal::{Journal, Until};
 use crate::mechanism::configs::{ConfigSet, LOADER_CONFIGURATION};
+use crate::mechanism::file::cat;
 use crate::mechanism::kernel::{KernelChoice, boot_environments};
-use crate::mechanism::step::BootChoice;
+use crate::mechanism::step::{BootChoice, owned};
+use crate::mechanism::sysctl::shown;
 
 /// The mode of a file that neither owner nor set has: the loader's configuration.
 const MODE: u32 = 0o644;
@@ -68,10 +70,7 @@ impl Loader {
         connection: &Connection,
     ) -> Result<BTreeMap<String, Option<String>>, LabError> {
         let paths = self.paths();
-        let commands: Vec<Vec<String>> = paths
-            .iter()
-            .map(|path| vec!["cat".to_owned(), path.clone()])
-            .collect();
+        let commands: Vec<Vec<String>> = paths.iter().map(|path| cat(path)).collect();
         let texts = connection.run_all(&commands)?;
         let mut owners = BTreeMap::new();
         for (path, text) in paths.into_iter().zip(texts) {
@@ -82,9 +81,9 @@ impl Loader {
                 )));
             }
             if text.is_none() && !is_refused(connection, &["test", "-e", &path])? {
-                return Err(connection.wrong(format!(
-                    "{path} there cannot be read, and so not put back"
-                )));
+                return Err(
+                    connection.wrong(format!("{path} there cannot be read, and so not put back"))
+                );
             }
             let text = text.map(|text| match path.as_str() {
                 LOADER_CONFIGURATION => without_tunables(&text),
@@ -132,14 +131,9 @@ impl Loader {
                 run_with_writable_root(&["nextboot", "-D"]),
             ),
             Some(KernelChoice::BootEnvironment) => {
-                let words = |option| {
-                    ["bectl", "activate", option, name]
-                        .map(str::to_owned)
-                        .to_vec()
-                };
                 // What was activated for one boot is gone once that has begun.
                 let undo = ["sh", "-c", "bectl activate -T \"$0\" || :", name];
-                (words("-t"), undo.map(str::to_owned).to_vec())
+                (owned(&["bectl", "activate", "-t", name]), owned(&undo))
             }
             None => {
                 return Err(connection.wrong(format!(
@@ -313,14 +307,11 @@ fn announce_boot(
 
 /// Asks a host in which boot it is.
 pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
-    let commands = ["kern.boottime", "kern.bootfile"];
-    let commands = commands.map(|name| ["sysctl", "-n", name].map(str::to_owned).to_vec());
-    let answers = connection.run_all(&commands)?;
+    let answers = connection.run_all(&["kern.boottime", "kern.bootfile"].map(shown))?;
     let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
     let Some(began_at) = boot_time_s(answer(0)) else {
-        return Err(connection.wrong(
-            "it does not tell when it has booted (sysctl kern.boottime); is it FreeBSD?",
-        ));
+        return Err(connection
+            .wrong("it does not tell when it has booted (sysctl kern.boottime); is it FreeBSD?"));
     };
     Ok(Boot {
         id: BootId::BeganAt(began_at),

@@ -19,6 +19,7 @@ use crate::hosts::changes::announce;
 use crate::hosts::dut::is_refused;
 use crate::hosts::ssh::Connection;
 use crate::journal::{Journal, Until};
+use crate::mechanism::step::{owned, words_of};
 
 /// Where it stands which file systems are mounted: on each slice the root is another.
 const FSTAB: &str = "/etc/fstab";
@@ -271,12 +272,9 @@ impl Slices {
             &self.owners
         };
         let numbers = [slice, another].map(|slice| slice.number.to_string());
-        let words = ["sh", "-c", script, &slice.disk];
+        let mut words = owned(&["sh", "-c", script, &slice.disk]);
+        words.extend(numbers);
         words
-            .map(str::to_owned)
-            .into_iter()
-            .chain(numbers)
-            .collect()
     }
 }
 
@@ -318,9 +316,7 @@ pub(in crate::hosts) fn is_on_slice(connection: &Connection, name: &str) -> Resu
 
 /// The slice of a host's root, and the other one.
 fn look(connection: &Connection) -> Result<(Slice, Option<Slice>), LabError> {
-    let commands = ["mount -p", "glabel status"];
-    let commands = commands.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-    let answers = connection.run_all(&commands)?;
+    let answers = connection.run_all(&["mount -p", "glabel status"].map(words_of))?;
     let answer = |place: usize| answers[place].as_deref().unwrap_or_default();
     root_and_other(answer(0), answer(1)).ok_or_else(|| {
         let root = root_device(answer(0)).unwrap_or("no device");

@@ -10,7 +10,7 @@ use crate::hosts::boot::{Boot, BootId, BootLoader, NextBoot};
 use crate::hosts::dut::unless_refused;
 use crate::hosts::ssh::{Connection, whole_file};
 use crate::journal::{Journal, Until};
-use crate::mechanism::step::{BootChoice, Errand};
+use crate::mechanism::step::{BootChoice, Errand, words_of};
 
 /// Where GRUB keeps its configuration, and the program that chooses what boots next.
 const GRUBS: [(&str, &str); 2] = [
@@ -74,12 +74,11 @@ impl BootLoader for Grub {
 /// Asks a host in which boot it is.
 pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
     let commands = [
-        ["cat", "/proc/sys/kernel/random/boot_id"],
-        ["cat", "/proc/cmdline"],
-        ["uname", "-r"],
+        "cat /proc/sys/kernel/random/boot_id",
+        "cat /proc/cmdline",
+        "uname -r",
     ];
-    let commands = commands.map(|command| command.map(str::to_owned).to_vec());
-    let answers = connection.run_all(&commands)?;
+    let answers = connection.run_all(&commands.map(words_of))?;
     let answers: Vec<&str> = answers
         .iter()
         .map(|answer| answer.as_deref().unwrap_or_default().trim())

@@ -23,13 +23,14 @@ use crate::hosts::dut::{Dut, NOT_ROOT, OnHost, PORTS_TIME_MAX, await_rest, ports
 use crate::hosts::facts::Facts;
 use crate::hosts::own_programs::OwnPrograms;
 use crate::hosts::process::bring;
+use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::Connection;
-use crate::hosts::tester::Station;
 use crate::hosts::transport::{OverSsh, words};
 use crate::journal::Journal;
 use crate::mechanism::file::cat;
 use crate::mechanism::settings::Settings;
+use crate::mechanism::step::owned;
 use crate::mechanism::{self, Place};
 use crate::profiler::ProfileSlice;
 
@@ -78,7 +79,7 @@ impl LinuxDut {
     /// Which stations its ports are, that the host can do without them, and that it lets us change them.
     fn look_at_ports(&mut self) -> Result<(), LabError> {
         let ports = [&*self.host.of.interface_in, &*self.host.of.interface_out];
-        let user = ["id", "-u"].map(str::to_owned).to_vec();
+        let user = owned(&["id", "-u"]);
         let mac_of = |interface: &str| cat(&format!("/sys/class/net/{interface}/address"));
         let mut questions = vec![user.clone()];
         questions.extend(ports.map(mac_of));
@@ -115,7 +116,7 @@ impl LinuxDut {
         if self.host.of.drop_counters.is_empty() {
             return Vec::new();
         }
-        let list = |interface| ["ethtool", "-S", interface].map(str::to_owned).to_vec();
+        let list = |interface| owned(&["ethtool", "-S", interface]);
         self.ports().map(list).to_vec()
     }
 
@@ -178,10 +179,10 @@ impl Dut for LinuxDut {
     }
 
     fn environment(&self) -> Result<Environment, LabError> {
-        let processors = ["nproc", "--all"].map(str::to_owned);
-        let nft = ["nft", "--version"].map(str::to_owned);
-        let balancer = BALANCER.map(str::to_owned);
-        let mut questions = vec![processors.to_vec(), nft.to_vec(), balancer.to_vec()];
+        let processors = owned(&["nproc", "--all"]);
+        let nft = owned(&["nft", "--version"]);
+        let balancer = owned(&BALANCER);
+        let mut questions = vec![processors.clone(), nft.clone(), balancer.clone()];
         questions.extend(ENVIRONMENT_FILES.map(cat));
         let answers = self.host.connection.ask(questions)?;
         let cpus = answers.needed(&processors)?.parse().unwrap_or(1);
@@ -217,7 +218,7 @@ impl Dut for LinuxDut {
         self.program = None;
         self.host.await_ports(|interface| {
             let path = format!("/sys/class/net/{interface}/address");
-            ["test", "-e", &path].map(str::to_owned).to_vec()
+            owned(&["test", "-e", &path])
         })?;
         self.look_at_ports()?;
         await_rest(&self.host.connection, || {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::hosts::detached::{LOAD_AWAY_MAX, READY, Window};
 use crate::kernel_file::read;
+use crate::mechanism::step::owned;
 use crate::profiler::{OfCpus, Place, ProfileSlice, SampledLoad, Samplers, Symbols};
 
 /// How often it is looked for the load.
@@ -95,7 +96,7 @@ pub(super) fn words(
     load_frames_min: u32,
 ) -> Vec<String> {
     let milliseconds = |length: Duration| length.as_millis().to_string();
-    [
+    owned(&[
         program,
         "stacks",
         "--interface",
@@ -108,9 +109,7 @@ pub(super) fn words(
         &milliseconds(window.length),
         "--frequency",
         &frequency_hz.to_string(),
-    ]
-    .map(str::to_owned)
-    .to_vec()
+    ])
 }
 
 /// What was sampled.

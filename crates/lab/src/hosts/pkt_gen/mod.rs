@@ -20,9 +20,9 @@ use self::port::System;
 use self::process::PktGenProcess;
 use self::words::{Sending, receiving, refusal, sending};
 use super::load::part_of;
-use super::protocol::{Counted, SinkState};
+use super::protocol::{Counted, Sent, SinkState, Station};
 use super::ssh::Connection;
-use super::tester::{Crossing, HostTester, Sent, Station, part};
+use super::tester::{Crossing, HostTester, part};
 use crate::LabError;
 use crate::addresses::frames;
 

@@ -1,10 +1,11 @@
 //! The ports of hosts that pkt-gen runs on: which stations they are, and whether they may be used.
 
 use crate::LabError;
+use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::Connection;
-use crate::hosts::tester::Station;
 use crate::hosts::{freebsd, linux};
+use crate::mechanism::step::owned;
 
 /// What a host runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,10 +130,6 @@ impl System {
             }
         }
     }
-}
-
-fn owned(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// The word that stands behind another one.
