@@ -18,7 +18,7 @@ use crate::clock::utc;
 use crate::counters::Drops;
 use crate::cpu_account::{Taken, competitors};
 use crate::cpu_speed::SpeedLog;
-use crate::interference::{counted, rate_basis, tell_undisturbed};
+use crate::interference::{counted, rate_basis, slices_of, tell_undisturbed};
 use crate::profiler::Profiler;
 use crate::sample::{Sample, longest_gap, usual_gap};
 use crate::validity::{self, AskedLoad, TrialEvidence};
@@ -407,10 +407,7 @@ fn trials(
             asked,
         );
         for (position, name) in (0..).zip(order.variants()) {
-            let own: Vec<_> = slices
-                .iter()
-                .filter(|slice| slice.family == order.family && &slice.variant == name)
-                .collect();
+            let own: Vec<_> = slices_of(slices, order.family, name).collect();
             let evidence = evidence
                 .remove(&(order.family, name.clone()))
                 .unwrap_or_default();

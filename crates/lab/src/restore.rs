@@ -12,7 +12,7 @@ use crate::LabError;
 use crate::hosts::{Connection, copies};
 use crate::journal::{
     CarryOut, Change, Destination, FoundCopy, HOST_JOURNAL, Turn, Undo, boot, boot_journal,
-    controller, host_journal, left_changes,
+    controller, failed, host_journal, left_changes,
 };
 use crate::netns::ThisMachine;
 
@@ -387,20 +387,15 @@ fn removes(leftover: &Leftover, namespace: &str) -> bool {
 
 /// The journals of a folder, sorted; none where there is no such folder.
 fn journals(directory: &Path) -> Result<Vec<PathBuf>, LabError> {
-    let failed = |error| LabError::Journal {
-        what: "listing",
-        path: directory.to_owned(),
-        error,
-    };
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(failed("listing", directory)(error)),
     };
     let mut journals = entries
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<io::Result<Vec<_>>>()
-        .map_err(failed)?;
+        .map_err(failed("listing", directory))?;
     journals.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
     journals.sort();
     Ok(journals)

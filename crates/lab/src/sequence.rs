@@ -186,6 +186,14 @@ pub(crate) fn stop_if_asked(interrupts: Interrupts) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Fails when somebody has asked to stop, be it as soon as a block is done or now.
+pub(crate) fn stop_at_once_if_asked(interrupts: Interrupts) -> Result<(), LabError> {
+    if interrupts.requests() > 0 {
+        return Err(LabError::Interrupted);
+    }
+    Ok(())
+}
+
 /// The variant and the load of a slice in a block of a load regime. The variant is among those that are proved with probe
 /// frames; the experiment's own load is always accepted, also where the lab offers another regime instead.
 ///

@@ -192,7 +192,9 @@ impl Booter {
                 self.standing = Some((choice.clone(), booted.id));
                 Ok(())
             }
-            Some(how) => Err(self.connection.wrong(format!("it was to boot {choice}, and {how}"))),
+            Some(how) => Err(self
+                .connection
+                .wrong(format!("it was to boot {choice}, and {how}"))),
         }
     }
 
@@ -250,14 +252,7 @@ pub(super) fn reboot(
 /// Where the program fails.
 pub(super) fn power_cycle(command: &[String]) -> Result<(), LabError> {
     let output = program::run_for(POWER_CYCLE_TIME_MAX, command, "")?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(LabError::Command {
-        command: program::command_line(command),
-        status: output.status.to_string(),
-        stderr: output.stderr,
-    })
+    output.succeeded(command).map(|_| ())
 }
 
 /// Asks a host for a reboot, and waits until it answers after it; none where it does not in time. Where a connection

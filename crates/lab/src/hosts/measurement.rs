@@ -552,7 +552,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
             let again = match sampled {
                 Ok(mut slice) => {
                     slice.record.pooled_pps = load.forwarded_pps();
-                    profiler.add(family, name, slice)
+                    profiler.add(family, name, slice, None)
                 }
                 Err(why) => profiler.add_failure(family, name, why),
             };

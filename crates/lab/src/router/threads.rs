@@ -112,7 +112,9 @@ pub(super) trait Poll: Send + 'static {
     /// Does a turn of work; returns how many frames it took.
     fn poll(&mut self, now_ns: u64) -> usize;
     /// Whether it holds frames that it has taken.
-    fn has_waiting(&self) -> bool;
+    fn has_waiting(&self) -> bool {
+        false
+    }
 }
 
 impl Poll for Worker {
@@ -328,7 +330,7 @@ impl<W> Drop for Running<W> {
     }
 }
 
-fn joined<T>(thread: JoinHandle<Result<T, LabError>>) -> Result<T, LabError> {
+pub(super) fn joined<T>(thread: JoinHandle<T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
