@@ -16,7 +16,6 @@ mod knob;
 mod loader;
 mod module;
 mod name;
-mod nft;
 mod routes;
 mod rulesets;
 mod sysctl;
@@ -25,11 +24,13 @@ mod tc;
 mod xdp;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::binding::Binding;
 use crate::document::{Reading, Table, Value};
 use crate::kind::LabKind;
 use crate::schema_parts::{by_level, table};
@@ -74,7 +75,7 @@ struct Given<'a> {
 /// The mechanisms; a binding has one of them.
 pub(crate) const MECHANISMS: &[&Description] = &[
     &sysctl::SYSCTL,
-    &nft::NFT,
+    &filters::NFT,
     &filters::PF,
     &filters::IPFW,
     &filters::IPF,
@@ -215,6 +216,25 @@ pub(crate) fn read(
         values,
     };
     (mechanism.read)(reading, given)
+}
+
+/// A mechanism whose levels are bound as they were read.
+#[derive(Debug)]
+struct ByLevel<T> {
+    meanings: BTreeMap<String, T>,
+    binding: fn(BTreeMap<String, T>) -> Binding,
+    /// What it sets that another binding may set as well.
+    sets: Option<&'static str>,
+}
+
+impl<T: Clone + fmt::Debug> Mechanism for ByLevel<T> {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        (self.binding)(binder.meanings(&self.meanings))
+    }
+
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        self.sets.into_iter().map(str::to_owned).collect()
+    }
 }
 
 /// The file of a ruleset or an image; empty text is none, so this is not the text of one line.
