@@ -198,8 +198,8 @@ fn claim(
 
 /// Says what this lab cannot do, or not in the best way.
 fn tell_limits(lab: &Lab, resolved: &Resolved) {
-    tell_losses(lab.tester());
-    if let Some(why) = lab.profiles_unavailable() {
+    tell_losses(&lab.choices().tester);
+    if let Some(why) = &lab.choices().profiles_unavailable {
         tell(&format!(
             "no profiles, so that nothing will say why a rate changed: {why}"
         ));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use fwdlab_archive::{Choice, NewRun, Results};
-use fwdlab_lab::{Lab, LabError, MachineClaim};
+use fwdlab_lab::{BlockRun, Lab, LabError, MachineClaim};
 use fwdlab_model::{
     Environment, InvalidReason, LabKind, Plan, Resolved, SCHEMA_VERSION, SessionRecord,
 };
@@ -65,7 +65,7 @@ impl Session {
             experiment_path: subject.experiment_path,
             lab_path: subject.lab_path.map(|path| path.display().to_string()),
             environment,
-            placement: lab.placement().clone(),
+            placement: lab.choices().placement.clone(),
             load: None,
         };
         Ok(Self {
@@ -87,8 +87,8 @@ impl Session {
             }
         }
         self.record.environment = lab.environment();
-        self.record.environment.tester = lab.tester().tester;
-        self.record.placement = lab.placement().clone();
+        self.record.environment.tester = lab.choices().tester.tester;
+        self.record.placement = lab.choices().placement.clone();
         self.record.load = load;
         self.results.begin_session(self.record.clone())?;
         Ok(())
@@ -121,13 +121,13 @@ impl Session {
                 }
                 progress.event(&event);
             };
-            let outcome = lab.measure(
-                &request.block,
-                plan_run,
-                self.record.session,
-                request.attempt,
-                &mut on_event,
-            );
+            let outcome = lab.measure(&mut BlockRun {
+                planned: &request.block,
+                slices: plan_run,
+                session: self.record.session,
+                attempt: request.attempt,
+                on_event: &mut on_event,
+            });
             let mut outcome = match outcome {
                 Err(LabError::Interrupted) => return Ok(false),
                 outcome => outcome.with_context(|| format!("block {}", request.block.number))?,

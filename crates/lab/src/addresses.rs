@@ -18,8 +18,6 @@ pub(crate) const DUT_OUT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 1]);
 /// it are dropped where the tester's kernel first looks at them, which costs the least and is counted.
 pub(crate) const SINK_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 2]);
 pub(crate) const TESTER_IN_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 0x22]);
-/// A second next hop on the sink's cable, to which a test can move the route.
-pub(crate) const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 2, 3]);
 
 /// Addresses of one family. RFC 6890 sets 198.18.0.0/15 and 2001:2::/48 aside for benchmarks.
 pub(crate) struct Addresses {
@@ -27,7 +25,6 @@ pub(crate) struct Addresses {
     pub(crate) dut_out: Prefix,
     pub(crate) generator: IpAddr,
     pub(crate) sink: IpAddr,
-    pub(crate) other_sink: IpAddr,
     pub(crate) sources: Prefix,
     pub(crate) destinations: Prefix,
 }
@@ -41,7 +38,6 @@ pub(crate) fn addresses(family: AddressFamily) -> Addresses {
             dut_out: (inet(19, 0, 2), 24),
             generator: inet(18, 0, 1),
             sink: inet(19, 0, 1),
-            other_sink: inet(19, 0, 3),
             sources: (inet(18, 0, 0), 16),
             destinations: (inet(19, 0, 0), 16),
         },
@@ -50,7 +46,6 @@ pub(crate) fn addresses(family: AddressFamily) -> Addresses {
             dut_out: (inet6(0x8000, 2), 64),
             generator: inet6(0, 1),
             sink: inet6(0x8000, 1),
-            other_sink: inet6(0x8000, 3),
             sources: (inet6(0x10, 0), 64),
             destinations: (inet6(0x8010, 0), 64),
         },

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use fwdlab_model::{
     AccountSource, AddressFamily, BlockRecord, Conservation, Contention, CpuTimes, DutReading,
     Load, LoadRegime, PlannedBlock, ProfileEvery, ProfileStacks, RateBasis, Resolved,
-    SCHEMA_VERSION, SliceLoad, SliceRecord, Tester, TesterReading, TrialRecord, Variant,
-    VariantName, Verification,
+    SCHEMA_VERSION, SliceLoad, SliceRecord, SliceSource, Tester, TesterReading, TrialRecord,
+    Variant, VariantName, Verification,
 };
 use fwdlab_stats::as_f64;
 
@@ -18,7 +18,7 @@ use crate::clock::utc;
 use crate::counters::Drops;
 use crate::cpu_account::{Taken, competitors};
 use crate::cpu_speed::SpeedLog;
-use crate::interference::{counted, rate_basis, tell_undisturbed};
+use crate::interference::{counted, rate_basis, slices_of, tell_undisturbed};
 use crate::profiler::Profiler;
 use crate::sample::{Sample, longest_gap, usual_gap};
 use crate::validity::{self, AskedLoad, TrialEvidence};
@@ -72,6 +72,20 @@ pub enum LabEvent<'a> {
         /// What was said.
         why: String,
     },
+}
+
+/// A block that is to be measured, and who is asked and told meanwhile.
+pub struct BlockRun<'a> {
+    /// Its order of variants.
+    pub planned: &'a PlannedBlock,
+    /// What is asked for each slice.
+    pub slices: &'a mut dyn SliceSource,
+    /// The session that it is measured in, from 1.
+    pub session: u32,
+    /// How often the block has been tried, this time included.
+    pub attempt: u32,
+    /// What is told of its progress.
+    pub on_event: &'a mut dyn FnMut(LabEvent<'_>),
 }
 
 /// A slice that is to be measured, with the load that it asks for.
@@ -393,10 +407,7 @@ fn trials(
             asked,
         );
         for (position, name) in (0..).zip(order.variants()) {
-            let own: Vec<_> = slices
-                .iter()
-                .filter(|slice| slice.family == order.family && &slice.variant == name)
-                .collect();
+            let own: Vec<_> = slices_of(slices, order.family, name).collect();
             let evidence = evidence
                 .remove(&(order.family, name.clone()))
                 .unwrap_or_default();

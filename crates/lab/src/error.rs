@@ -1,7 +1,7 @@
 use std::fmt::Display;
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use fwdlab_model::{AddressFamily, LoadRegime, VariantName};
 use fwdlab_sys::{NoUserNamespace, SysError};
@@ -360,6 +360,12 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// A file that is not to be had; `what` was done with it.
+    pub(crate) fn file(what: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        Self::File { what, path, source }
+    }
+
     /// The host that a connection leads to.
     pub(crate) fn host(&self) -> Option<&str> {
         match self {

@@ -157,7 +157,7 @@ pub(crate) fn counted(
         .collect()
 }
 
-fn slices_of<'a>(
+pub(crate) fn slices_of<'a>(
     slices: &'a [SliceRecord],
     family: AddressFamily,
     name: &VariantName,

@@ -3,9 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use fwdlab_model::{
-    Environment, Hosts, LabKind, Load, LoadRecord, Placement, PlannedBlock, Resolved, SliceSource,
-};
+use fwdlab_model::{Environment, Hosts, LabKind, Load, LoadRecord, Resolved};
 use fwdlab_sys::Interrupts;
 
 use crate::doctor::{Finding, examine_netns, examine_router};
@@ -14,7 +12,7 @@ use crate::journal::Destination;
 use crate::netns::NetnsLab;
 use crate::restore::{Whose, restore_all, restore_own_copies};
 use crate::router::RouterLab;
-use crate::{Asks, BlockOutcome, LabError, LabEvent, Leftover, TesterChoice};
+use crate::{Asks, BlockOutcome, BlockRun, Choices, LabError, LabEvent, Leftover};
 
 /// A lab that is open, ready to measure.
 pub enum Lab {
@@ -80,23 +78,13 @@ impl Lab {
         }
     }
 
-    /// How frames are sent and counted, and why not in a better way.
+    /// What it works with.
     #[must_use]
-    pub fn tester(&self) -> &TesterChoice {
+    pub fn choices(&self) -> &Choices {
         match self {
-            Self::Netns(lab) => lab.tester(),
-            Self::Router(lab) => lab.tester(),
-            Self::Hosts(lab) => lab.tester(),
-        }
-    }
-
-    /// Why the profiles that the experiment asks for cannot be taken; none where they can, or none are asked for.
-    #[must_use]
-    pub fn profiles_unavailable(&self) -> Option<&str> {
-        match self {
-            Self::Netns(lab) => lab.profiles_unavailable(),
-            Self::Router(lab) => lab.profiles_unavailable(),
-            Self::Hosts(lab) => lab.profiles_unavailable(),
+            Self::Netns(lab) => &lab.choices,
+            Self::Router(lab) => &lab.choices,
+            Self::Hosts(lab) => &lab.choices,
         }
     }
 
@@ -107,16 +95,6 @@ impl Lab {
             Self::Netns(_) => crate::environment(),
             Self::Router(lab) => lab.environment(),
             Self::Hosts(lab) => lab.environment().clone(),
-        }
-    }
-
-    /// Who runs where.
-    #[must_use]
-    pub fn placement(&self) -> &Placement {
-        match self {
-            Self::Netns(lab) => lab.placement(),
-            Self::Router(lab) => lab.placement(),
-            Self::Hosts(lab) => lab.placement(),
         }
     }
 
@@ -161,18 +139,11 @@ impl Lab {
     /// # Errors
     /// When the lab cannot be set up, a variant does not forward its probe frames, or the user asks to
     /// stop now. Nothing of the set-up remains.
-    pub fn measure(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
+    pub fn measure(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         match self {
-            Self::Netns(lab) => lab.measure(planned, slices, session, attempt, on_event),
-            Self::Router(lab) => lab.measure(planned, slices, session, attempt, on_event),
-            Self::Hosts(lab) => lab.measure(planned, slices, session, attempt, on_event),
+            Self::Netns(lab) => lab.measure(run),
+            Self::Router(lab) => lab.measure(run),
+            Self::Hosts(lab) => lab.measure(run),
         }
     }
 }
@@ -205,11 +176,8 @@ fn named_hosts(lab: &fwdlab_model::Lab) -> Result<Hosts, LabError> {
     };
     let mut hosts = lab.hosts.clone().ok_or_else(no_hosts)?;
     if let Some(config) = &mut hosts.ssh_config {
-        *config = std::path::absolute(&*config).map_err(|source| LabError::File {
-            what: "looking for",
-            path: config.clone(),
-            source,
-        })?;
+        *config = std::path::absolute(&*config)
+            .map_err(|source| LabError::file("looking for", config, source))?;
     }
     Ok(hosts)
 }

@@ -4,6 +4,7 @@
 mod addresses;
 mod asks;
 mod block;
+mod choices;
 mod clock;
 mod counters;
 mod cpu_account;
@@ -37,7 +38,8 @@ mod validity;
 mod watch;
 
 pub use asks::Asks;
-pub use block::{BlockOutcome, LabEvent};
+pub use block::{BlockOutcome, BlockRun, LabEvent};
+pub use choices::Choices;
 pub use environment::environment;
 pub use error::{LabError, Moved};
 pub use hosts::{HostsLab, StackWatch, serve_agent, serve_stacks};

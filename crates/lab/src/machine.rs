@@ -12,6 +12,7 @@ use fwdlab_sys::Interrupts;
 
 use crate::LabError;
 use crate::journal::host_journal;
+use crate::sequence::stop_at_once_if_asked;
 
 /// A name that the kernel keeps for all users of this machine, as long as its socket is open.
 const NAME: &str = "fwdlab-machine";
@@ -110,13 +111,13 @@ impl Holder {
     fn wait(self, interrupts: Interrupts) -> Result<(), LabError> {
         let Some(mut stream) = self.0 else {
             sleep(LOOK_EVERY);
-            return stop_if_asked(interrupts);
+            return stop_at_once_if_asked(interrupts);
         };
         stream
             .set_read_timeout(Some(LOOK_EVERY))
             .map_err(LabError::Claim)?;
         loop {
-            stop_if_asked(interrupts)?;
+            stop_at_once_if_asked(interrupts)?;
             match stream.read(&mut [0]) {
                 Err(error)
                     if matches!(
@@ -126,13 +127,6 @@ impl Holder {
                 _ => return Ok(()),
             }
         }
-    }
-}
-
-fn stop_if_asked(interrupts: Interrupts) -> Result<(), LabError> {
-    match interrupts.requests() {
-        0 => Ok(()),
-        _ => Err(LabError::Interrupted),
     }
 }
 

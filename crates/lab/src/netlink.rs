@@ -7,18 +7,16 @@ use std::os::fd::{AsFd, AsRawFd};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::NetworkNamespace;
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
-    NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkBuffer,
+    NetlinkHeader, NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, LinkXdp,
 };
-use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
-};
+use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -33,7 +31,6 @@ const ANSWER_SIZE: usize = 32 * 1024;
 /// Routes in one message to the kernel: more gains nothing, and has to fit a socket's buffer.
 const ROUTES_A_BATCH: usize = 512;
 
-const HEADER_SIZE: usize = 16;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const RTM_NEWROUTE: u16 = 24;
@@ -51,11 +48,8 @@ pub(crate) struct Netlink {
     answer: Vec<u8>,
 }
 
-/// One end of a veth pair.
-pub(crate) struct End<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) mac: MacAddress,
-}
+/// An end of a veth pair: its name and its MAC address.
+pub(crate) type End<'a> = (&'a str, MacAddress);
 
 /// What an interface has counted and carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,11 +81,7 @@ impl Netlink {
         };
         let socket = namespace
             .run(open)?
-            .map_err(|source: io::Error| LabError::Netlink {
-                namespace: namespace.name().to_owned(),
-                what: "opening rtnetlink".into(),
-                source,
-            })?;
+            .map_err(|source| failed(namespace.name(), "opening rtnetlink", source))?;
         Ok(Self {
             socket,
             namespace: namespace.name().to_owned(),
@@ -103,16 +93,16 @@ impl Netlink {
     /// Makes a veth pair with one end here and the other in another namespace.
     pub(crate) fn add_veth(
         &mut self,
-        here: &End<'_>,
-        there: &End<'_>,
+        here: End<'_>,
+        there: End<'_>,
         namespace: &NetworkNamespace,
     ) -> Result<(), LabError> {
-        let named = |end: &End<'_>| {
+        let named = |(name, mac): End<'_>| {
             let mut link = LinkMessage::default();
-            link.attributes
-                .push(LinkAttribute::IfName(end.name.to_owned()));
-            link.attributes
-                .push(LinkAttribute::Address(end.mac.0.to_vec()));
+            link.attributes = vec![
+                LinkAttribute::IfName(name.to_owned()),
+                LinkAttribute::Address(mac.0.to_vec()),
+            ];
             link
         };
         let mut peer = named(there);
@@ -124,7 +114,7 @@ impl Netlink {
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]));
         self.change(
-            format!("making veth pair {} - {}", here.name, there.name),
+            format!("making veth pair {} - {}", here.0, there.0),
             RouteNetlinkMessage::NewLink(link),
             NLM_F_CREATE | NLM_F_EXCL,
         )
@@ -146,7 +136,7 @@ impl Netlink {
     /// Gives an interface an address, at once usable (no duplicate address detection).
     pub(crate) fn add_address(&mut self, index: u32, prefix: Prefix) -> Result<(), LabError> {
         let mut message = AddressMessage::default();
-        message.header.family = family(prefix.0);
+        message.header.family = prefix.0.into();
         message.header.prefix_len = prefix.1;
         message.header.index = index;
         message.header.flags = AddressHeaderFlags::Nodad;
@@ -172,16 +162,12 @@ impl Netlink {
         mac: MacAddress,
     ) -> Result<(), LabError> {
         let mut message = NeighbourMessage::default();
-        message.header.family = family(address);
+        message.header.family = address.into();
         message.header.ifindex = index;
         message.header.state = NeighbourState::Permanent;
         message.header.kind = RouteType::Unicast;
-        let destination = match address {
-            IpAddr::V4(address) => NeighbourAddress::Inet(address),
-            IpAddr::V6(address) => NeighbourAddress::Inet6(address),
-        };
         message.attributes = vec![
-            NeighbourAttribute::Destination(destination),
+            NeighbourAttribute::Destination(address.into()),
             NeighbourAttribute::LinkLayerAddress(mac.0.to_vec()),
         ];
         self.change(
@@ -201,17 +187,6 @@ impl Netlink {
             ),
             RouteNetlinkMessage::NewRoute(message),
             NLM_F_CREATE | NLM_F_REPLACE,
-        )
-    }
-
-    /// Deletes the route to a prefix.
-    pub(crate) fn delete_route(&mut self, prefix: Prefix) -> Result<(), LabError> {
-        let mut message = route(prefix);
-        message.header.scope = RouteScope::NoWhere;
-        self.change(
-            format!("deleting the route to {}/{}", prefix.0, prefix.1),
-            RouteNetlinkMessage::DelRoute(message),
-            0,
         )
     }
 
@@ -367,11 +342,7 @@ impl Netlink {
     }
 
     fn error(&self, what: String, source: io::Error) -> LabError {
-        LabError::Netlink {
-            namespace: self.namespace.clone(),
-            what,
-            source,
-        }
+        failed(&self.namespace, what, source)
     }
 
     /// Appends one message, with the next sequence number.
@@ -413,6 +384,15 @@ impl Netlink {
     }
 }
 
+/// What the kernel refused.
+pub(crate) fn failed(namespace: &str, what: impl Into<String>, source: io::Error) -> LabError {
+    LabError::Netlink {
+        namespace: namespace.to_owned(),
+        what: what.into(),
+        source,
+    }
+}
+
 /// Hears of changes of a namespace's routes.
 pub(crate) struct RouteMonitor {
     socket: Socket,
@@ -437,19 +417,14 @@ impl RouteMonitor {
             socket.set_non_blocking(true)?;
             Ok(socket)
         };
-        let namespace_name = namespace.name().to_owned();
-        match namespace.run(open)? {
-            Ok(socket) => Ok(Self {
-                socket,
-                namespace: namespace_name,
-                heard: vec![0; ANSWER_SIZE],
-            }),
-            Err(source) => Err(LabError::Netlink {
-                namespace: namespace_name,
-                what: "listening for changes of routes".into(),
-                source,
-            }),
-        }
+        let name = namespace.name();
+        let socket = namespace.run(open)?;
+        Ok(Self {
+            socket: socket
+                .map_err(|source| failed(name, "listening for changes of routes", source))?,
+            namespace: name.to_owned(),
+            heard: vec![0; ANSWER_SIZE],
+        })
     }
 
     /// Whether a static route of the main table was changed since it was opened or asked last; what
@@ -465,11 +440,11 @@ impl RouteMonitor {
                 // More was changed than there was room to tell.
                 Err(error) if error.raw_os_error() == Some(ENOBUFS) => saw = true,
                 Err(source) => {
-                    return Err(LabError::Netlink {
-                        namespace: self.namespace.clone(),
-                        what: "hearing of changes of routes".into(),
+                    return Err(failed(
+                        &self.namespace,
+                        "hearing of changes of routes",
                         source,
-                    });
+                    ));
                 }
             }
         }
@@ -500,34 +475,19 @@ impl Head {
 
 /// The messages in what a netlink socket received; what is damaged ends them.
 fn messages(bytes: &[u8]) -> impl Iterator<Item = Head> {
-    let mut at = 0;
+    let mut rest = bytes;
     std::iter::from_fn(move || {
-        let message = bytes.get(at..)?;
-        let half = |at: usize| {
-            Some(u16::from_ne_bytes(
-                message.get(at..at + 2)?.try_into().ok()?,
-            ))
-        };
-        let word = |at: usize| {
-            Some(u32::from_ne_bytes(
-                message.get(at..at + 4)?.try_into().ok()?,
-            ))
-        };
-        let length = usize::try_from(word(0)?).ok()?;
-        let (kind, sequence_number) = (half(4)?, word(8)?);
-        if length < HEADER_SIZE || length > message.len() {
-            return None;
-        }
-        at += length.next_multiple_of(4);
-        let body = &message[HEADER_SIZE..length];
+        let message = NetlinkBuffer::new_checked(rest).ok()?;
+        let (kind, body) = (message.message_type(), message.payload());
+        let length = message.length() as usize;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
         let is_route = matches!(kind, RTM_NEWROUTE | RTM_DELROUTE);
         Some(Head {
             kind,
-            sequence_number,
-            error_code: if kind == NLMSG_ERROR {
-                word(HEADER_SIZE)?.cast_signed()
-            } else {
-                0
+            sequence_number: message.sequence_number(),
+            error_code: match kind {
+                NLMSG_ERROR => i32::from_ne_bytes(*body.first_chunk()?),
+                _ => 0,
             },
             // struct rtmsg: family, two lengths, TOS, table, protocol, scope, type.
             route: (is_route && body.len() >= 8).then(|| (body[4], body[5], body[7])),
@@ -535,39 +495,18 @@ fn messages(bytes: &[u8]) -> impl Iterator<Item = Head> {
     })
 }
 
-fn family(address: IpAddr) -> AddressFamily {
-    match address {
-        IpAddr::V4(_) => AddressFamily::Inet,
-        IpAddr::V6(_) => AddressFamily::Inet6,
-    }
-}
-
-fn route_address(address: IpAddr) -> RouteAddress {
-    match address {
-        IpAddr::V4(address) => RouteAddress::Inet(address),
-        IpAddr::V6(address) => RouteAddress::Inet6(address),
-    }
-}
-
-fn route(prefix: Prefix) -> RouteMessage {
+fn static_route(prefix: Prefix, gateway: IpAddr) -> RouteMessage {
     let mut message = RouteMessage::default();
-    message.header.address_family = family(prefix.0);
+    message.header.address_family = prefix.0.into();
     message.header.destination_prefix_length = prefix.1;
     message.header.table = RouteHeader::RT_TABLE_MAIN;
-    message
-        .attributes
-        .push(RouteAttribute::Destination(route_address(prefix.0)));
-    message
-}
-
-fn static_route(prefix: Prefix, gateway: IpAddr) -> RouteMessage {
-    let mut message = route(prefix);
     message.header.protocol = RouteProtocol::Static;
     message.header.scope = RouteScope::Universe;
     message.header.kind = RouteType::Unicast;
-    message
-        .attributes
-        .push(RouteAttribute::Gateway(route_address(gateway)));
+    message.attributes = vec![
+        RouteAttribute::Destination(prefix.0.into()),
+        RouteAttribute::Gateway(gateway.into()),
+    ];
     message
 }
 
@@ -603,7 +542,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-            prop_assert!(messages(&bytes).count() <= bytes.len() / HEADER_SIZE);
+            prop_assert!(messages(&bytes).count() <= bytes.len() / 16);
         }
     }
 }

@@ -31,14 +31,14 @@ pub struct Message {
 pub fn notify(notify: &Notify, message: &Message) -> Vec<String> {
     let mut errors = Vec::new();
     if let Some(command) = &notify.command
-        && let Err(error) = ran(program::run_for(TIME_MAX, command, &message.text), command)
+        && let Err(error) = ran(command, &message.text)
     {
         errors.push(error.to_string());
     }
     if let Some(webhook) = &notify.webhook {
         let curl = ["curl", "--config", "-"].map(str::to_owned);
         let configuration = curl_configuration(webhook, message);
-        if let Err(error) = ran(program::run_for(TIME_MAX, &curl, &configuration), &curl) {
+        if let Err(error) = ran(&curl, &configuration) {
             let why = error.to_string().replace(webhook.as_str(), "(the webhook)");
             errors.push(format!("posting to the webhook of the lab file: {why}"));
         }
@@ -46,16 +46,8 @@ pub fn notify(notify: &Notify, message: &Message) -> Vec<String> {
     errors
 }
 
-fn ran(output: Result<program::Output, LabError>, command: &[String]) -> Result<(), LabError> {
-    let output = output?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(LabError::Command {
-        command: program::command_line(command),
-        status: output.status.to_string(),
-        stderr: output.stderr,
-    })
+fn ran(command: &[String], input: &str) -> Result<program::Output, LabError> {
+    program::run_for(TIME_MAX, command, input)?.succeeded(command)
 }
 
 /// What curl is told on its standard input: on its command line, everybody could read the address.

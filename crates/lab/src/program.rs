@@ -64,6 +64,23 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
+impl Output {
+    /// What a command that has succeeded printed.
+    ///
+    /// # Errors
+    /// `Command` where it has failed.
+    pub(crate) fn succeeded(self, arguments: &[impl AsRef<str>]) -> Result<Self, LabError> {
+        if self.status.success() {
+            return Ok(self);
+        }
+        Err(LabError::Command {
+            command: command_line(arguments),
+            status: self.status.to_string(),
+            stderr: self.stderr,
+        })
+    }
+}
+
 /// Runs a program for at most a time, whatever it exits with; the kernel ends it if this process is killed.
 ///
 /// # Errors
@@ -84,14 +101,7 @@ fn run_within(
 ) -> Result<String, LabError> {
     let words: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
     let output = output_within(time_max, &words, input, orphan)?;
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    Err(LabError::Command {
-        command: command_line(arguments),
-        status: output.status.to_string(),
-        stderr: output.stderr,
-    })
+    Ok(output.succeeded(arguments)?.stdout)
 }
 
 fn output_within(

@@ -12,7 +12,7 @@ use crate::LabError;
 use crate::hosts::{Connection, copies};
 use crate::journal::{
     CarryOut, Change, Destination, FoundCopy, HOST_JOURNAL, Turn, Undo, boot, boot_journal,
-    controller, host_journal, left_changes,
+    controller, failed, host_journal, left_changes,
 };
 use crate::netns::ThisMachine;
 
@@ -264,16 +264,12 @@ pub(crate) fn restore_own_copies(
     directory: &Path,
     system: System,
 ) -> Result<Vec<Leftover>, LabError> {
-    let in_use = |why: String| LabError::Host {
-        host: connection.host().to_owned(),
-        why,
-    };
     let (own, boot) = (controller(directory), boot()?);
     let mut leftovers = Vec::new();
     for copy in copies(connection, system)? {
         let first = &copy.open[0];
         if copy.controller != own {
-            return Err(in_use(format!(
+            return Err(connection.wrong(format!(
                 "a run of controller {} has changes open there, the first of {}: {}; `fwdlab restore` puts them back on \
                  that controller, and `fwdlab restore LAB` from here if that controller is gone",
                 copy.controller, first.time, first.what
@@ -289,10 +285,8 @@ pub(crate) fn restore_own_copies(
 fn refuse_living(connection: &Connection, copy: &FoundCopy, boot: &str) -> Result<(), LabError> {
     let first = &copy.open[0];
     if first.id.is_of_a_living_process(boot) {
-        return Err(LabError::Host {
-            host: connection.host().to_owned(),
-            why: format!("a run of process {} is at work there", first.id.pid),
-        });
+        let why = format!("a run of process {} is at work there", first.id.pid);
+        return Err(connection.wrong(why));
     }
     Ok(())
 }
@@ -393,20 +387,15 @@ fn removes(leftover: &Leftover, namespace: &str) -> bool {
 
 /// The journals of a folder, sorted; none where there is no such folder.
 fn journals(directory: &Path) -> Result<Vec<PathBuf>, LabError> {
-    let failed = |error| LabError::Journal {
-        what: "listing",
-        path: directory.to_owned(),
-        error,
-    };
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
+        Err(error) => return Err(failed("listing", directory)(error)),
     };
     let mut journals = entries
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<io::Result<Vec<_>>>()
-        .map_err(failed)?;
+        .map_err(failed("listing", directory))?;
     journals.retain(|path| path.extension().is_some_and(|ending| ending == "jsonl"));
     journals.sort();
     Ok(journals)

@@ -1,7 +1,7 @@
 //! The slices of a family in a block, one after the other, and what is looked at under their loads: the same in every
 //! kind of lab.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fwdlab_model::{
     FamilyOrder, Load, LoadRegime, PlannedBlock, PlannedSlice, ProfileEvery, Resolved, SliceRecord,
@@ -10,7 +10,8 @@ use fwdlab_model::{
 use fwdlab_sys::Interrupts;
 
 use crate::LabError;
-use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice};
+use crate::block::{Asked, BlockLog, BlockOutcome, BlockRun, BlockStart, LabEvent, MeasuredSlice};
+use crate::validity::AskedLoad;
 
 /// A lab that offers a family's frames to its DUT; its errors are what DUT and tester refuse.
 pub(crate) trait UnderLoad {
@@ -51,35 +52,56 @@ pub(crate) struct Sequence<'a> {
     resolved: &'a Resolved,
     regime: LoadRegime,
     interrupts: Interrupts,
+    planned: &'a PlannedBlock,
     slices: &'a mut dyn SliceSource,
     pub(crate) on_event: &'a mut dyn FnMut(LabEvent<'_>),
+    begun: Instant,
+    start: BlockStart,
 }
 
 impl<'a> Sequence<'a> {
-    /// Checks what a block's plan asks for, before anything is set up.
+    /// Checks what a block's plan asks for, before anything is set up, and tells that the set-up begins.
     ///
     /// # Errors
     /// Those of a planned slice that the lab cannot have: `NoVariant`, `UnknownTraffic`, `OtherRegime`.
-    pub(crate) fn new(
+    pub(crate) fn begin(
         resolved: &'a Resolved,
         regime: LoadRegime,
         interrupts: Interrupts,
-        planned: &PlannedBlock,
-        slices: &'a mut dyn SliceSource,
-        on_event: &'a mut dyn FnMut(LabEvent<'_>),
+        run: &'a mut BlockRun<'_>,
     ) -> Result<Self, LabError> {
-        for order in &planned.families {
+        for order in &run.planned.families {
             for slice in order.rounds.iter().flatten() {
                 asked(resolved, regime, order, slice)?;
             }
         }
+        (run.on_event)(LabEvent::SetUp);
         Ok(Self {
             resolved,
             regime,
             interrupts,
-            slices,
-            on_event,
+            planned: run.planned,
+            slices: run.slices,
+            on_event: run.on_event,
+            begun: Instant::now(),
+            start: BlockStart {
+                session: run.session,
+                attempt: run.attempt,
+                set_up: Duration::ZERO,
+            },
         })
+    }
+
+    /// Tells that the lab is set up.
+    pub(crate) fn is_ready(&mut self) {
+        let set_up = self.begun.elapsed();
+        self.start.set_up = set_up;
+        (self.on_event)(LabEvent::Ready { set_up });
+    }
+
+    /// What has come of the block, which had to be measured under `asked`.
+    pub(crate) fn outcome(self, log: BlockLog, asked: &AskedLoad) -> BlockOutcome {
+        log.outcome(self.resolved, asked, self.planned, self.start)
     }
 
     /// Measures the slices of a family to the last one, and takes the profiles that are asked for.
@@ -164,6 +186,14 @@ pub(crate) fn stop_if_asked(interrupts: Interrupts) -> Result<(), LabError> {
     Ok(())
 }
 
+/// Fails when somebody has asked to stop, be it as soon as a block is done or now.
+pub(crate) fn stop_at_once_if_asked(interrupts: Interrupts) -> Result<(), LabError> {
+    if interrupts.requests() > 0 {
+        return Err(LabError::Interrupted);
+    }
+    Ok(())
+}
+
 /// The variant and the load of a slice in a block of a load regime. The variant is among those that are proved with probe
 /// frames; the experiment's own load is always accepted, also where the lab offers another regime instead.
 ///
@@ -200,8 +230,6 @@ fn asked<'a>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use fwdlab_model::{
         AddressFamily, DutReading, Lab, NextSlice, PlannedBlock, SliceRecord, TesterReading,
         VariantName,
@@ -318,15 +346,14 @@ mod tests {
         let mut count = |_: LabEvent<'_>| events += 1;
         let interrupts = fwdlab_sys::watch_interrupts().unwrap();
         let regime = LoadRegime::Paced;
-        let mut sequence = Sequence::new(
-            &resolved,
-            regime,
-            interrupts,
-            &planned,
-            &mut slices,
-            &mut count,
-        )
-        .unwrap();
+        let mut run = BlockRun {
+            planned: &planned,
+            slices: &mut slices,
+            session: 1,
+            attempt: 1,
+            on_event: &mut count,
+        };
+        let mut sequence = Sequence::begin(&resolved, regime, interrupts, &mut run).unwrap();
         let mut lab = Loads {
             log: BlockLog::new(&resolved, regime),
             begun: Vec::new(),
@@ -338,7 +365,7 @@ mod tests {
         assert!(loads.eq(expected), "{:?}", lab.begun);
         let lossy = lossy.iter().map(|of| (of.round, of.load.intended_pps()));
         assert!(lossy.eq([(1, Some(4_000_000)), (1, Some(2_000_000))]));
-        assert_eq!(events, 4);
+        assert_eq!(events, 5);
     }
 
     #[test]
@@ -352,14 +379,14 @@ mod tests {
             let interrupts = fwdlab_sys::watch_interrupts().unwrap();
             let regime = LoadRegime::Paced;
             let mut ignore = |_: LabEvent<'_>| ();
-            let sequence = Sequence::new(
-                resolved,
-                regime,
-                interrupts,
-                &planned,
-                &mut slices,
-                &mut ignore,
-            );
+            let mut run = BlockRun {
+                planned: &planned,
+                slices: &mut slices,
+                session: 1,
+                attempt: 1,
+                on_event: &mut ignore,
+            };
+            let sequence = Sequence::begin(resolved, regime, interrupts, &mut run);
             sequence.map(|_| ()).map_err(|error| error.to_string())
         };
         assert_eq!(refused(&resolved, |_| ()), Ok(()));

@@ -10,7 +10,7 @@
 //! Where frames go in both directions, each cable has a generator's and a sink's end.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use fwdlab_model::{AddressFamily, Direction, Traffic};
@@ -19,11 +19,11 @@ use fwdlab_traffic::Frames;
 
 use crate::LabError;
 use crate::addresses::{
-    DUT_IN_MAC, DUT_OUT_MAC, OTHER_MAC, Prefix, SINK_MAC, TESTER_IN_MAC, TESTER_OUT_MAC, addresses,
-    frames, frames_back,
+    DUT_IN_MAC, DUT_OUT_MAC, Prefix, SINK_MAC, TESTER_IN_MAC, TESTER_OUT_MAC, addresses, frames,
+    frames_back,
 };
 use crate::kernel_file::{read, write};
-use crate::netlink::{End, InterfaceState, Netlink, RouteChange};
+use crate::netlink::{InterfaceState, Netlink, RouteChange};
 
 /// The tester's interface towards the DUT: where the generator sends.
 pub const TESTER_OUT: &str = "tester-out";
@@ -83,19 +83,11 @@ impl Topology {
             write_in(&dut, setting, value)?;
         }
 
-        for (here, here_mac, there, there_mac) in [
-            (TESTER_OUT, TESTER_OUT_MAC, DUT_IN, DUT_IN_MAC),
-            (TESTER_IN, TESTER_IN_MAC, DUT_OUT, DUT_OUT_MAC),
+        for (here, there) in [
+            ((TESTER_OUT, TESTER_OUT_MAC), (DUT_IN, DUT_IN_MAC)),
+            ((TESTER_IN, TESTER_IN_MAC), (DUT_OUT, DUT_OUT_MAC)),
         ] {
-            let here = End {
-                name: here,
-                mac: here_mac,
-            };
-            let there = End {
-                name: there,
-                mac: there_mac,
-            };
-            tester_netlink.add_veth(&here, &there, &dut)?;
+            tester_netlink.add_veth(here, there, &dut)?;
         }
         let tester_out = tester_netlink.index(TESTER_OUT)?;
         let tester_in = tester_netlink.index(TESTER_IN)?;
@@ -136,7 +128,6 @@ impl Topology {
         netlink.add_address(self.dut_out, addresses.dut_out)?;
         netlink.set_neighbour(self.dut_in, addresses.generator, TESTER_OUT_MAC)?;
         netlink.set_neighbour(self.dut_out, addresses.sink, SINK_MAC)?;
-        netlink.set_neighbour(self.dut_out, addresses.other_sink, OTHER_MAC)?;
         netlink.set_route(addresses.sources, addresses.generator)?;
         netlink.set_route(addresses.destinations, addresses.sink)
     }
@@ -200,35 +191,6 @@ impl Topology {
     #[must_use]
     pub fn frames_back(&self, frames: &Frames) -> Frames {
         frames_back(frames, TESTER_IN_MAC)
-    }
-
-    /// Takes the DUT's route to the destinations away.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn delete_route(&mut self, family: AddressFamily) -> Result<(), LabError> {
-        self.dut_netlink
-            .delete_route(addresses(family).destinations)
-    }
-
-    /// Sends the DUT's route to the destinations through another next hop on the sink's cable.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn move_route(&mut self, family: AddressFamily) -> Result<(), LabError> {
-        let addresses = addresses(family);
-        self.dut_netlink
-            .set_route(addresses.destinations, addresses.other_sink)
-    }
-
-    /// Puts the DUT's route to the destinations back.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn restore_route(&mut self, family: AddressFamily) -> Result<(), LabError> {
-        let addresses = addresses(family);
-        self.dut_netlink
-            .set_route(addresses.destinations, addresses.sink)
     }
 
     /// The kernel's number of the XDP program on one of the DUT's interfaces; 0 for none.
@@ -348,7 +310,7 @@ impl Topology {
     pub(crate) fn read_dut_file(&mut self, path: &Path) -> Result<String, LabError> {
         match below_sys(path) {
             Some(below) => fs::read_to_string(self.dut_sysfs()?.path(below))
-                .map_err(|source| failed("reading", path, source)),
+                .map_err(|source| LabError::file("reading", path, source)),
             None => self.dut.run(|| read(path))?,
         }
     }
@@ -362,7 +324,7 @@ impl Topology {
             .write(true)
             .open(self.dut_sysfs()?.path(below))
             .and_then(|mut opened| opened.write_all(value.as_bytes()))
-            .map_err(|source| failed("writing", path, source))
+            .map_err(|source| LabError::file("writing", path, source))
     }
 
     fn dut_sysfs(&mut self) -> Result<&Sysfs, LabError> {
@@ -394,25 +356,13 @@ fn below_sys(path: &Path) -> Option<&str> {
     path.strip_prefix("/sys").ok()?.to_str()
 }
 
-fn failed(what: &'static str, path: &Path, source: std::io::Error) -> LabError {
-    LabError::File {
-        what,
-        path: path.to_owned(),
-        source,
-    }
-}
-
 /// What the backlogs of all CPUs have dropped since the machine's start.
 fn backlog_drops() -> Result<u64, LabError> {
     let path = Path::new("/proc/net/softnet_stat");
     let text = read(path)?;
-    softnet_drops(&text).ok_or_else(|| LabError::File {
-        what: "reading",
-        path: path.to_owned(),
-        source: std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            "not a table of hexadecimal numbers",
-        ),
+    softnet_drops(&text).ok_or_else(|| {
+        let why = "not a table of hexadecimal numbers";
+        LabError::file("reading", path, io::Error::other(why))
     })
 }
 

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_lab::{BlockOutcome, LabError, LabEvent, RouterLab};
+use fwdlab_lab::{BlockOutcome, BlockRun, LabError, LabEvent, RouterLab};
 use fwdlab_model::{
     AddressFamily, Binding, Comparison, Conservation, Design, Direction, Factor, FamilyOrder,
-    InvalidReason, Knob, Lab, Level, Load, LoadRegime, PlannedBlock, ProfileEvery, Profiling,
-    Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
+    InvalidReason, Knob, Lab, LabKind, Level, Load, LoadRegime, PlannedBlock, ProfileEvery,
+    Profiling, Resolved, RouterTester, Tester, Traffic, TrialRecord, Variant, VariantName,
 };
 use fwdlab_profile::{Folded, ProfilePair, Profiled, compare_profiles};
 use fwdlab_router::Topology;
@@ -82,7 +82,9 @@ fn experiment(variants: &[&[(Knob, i64)]]) -> Resolved {
         },
         lab: Lab {
             bindings: bindings.into(),
-            ..Lab::router("router")
+            kind: LabKind::Router,
+            router: Some(fwdlab_model::RouterLab::default()),
+            ..Lab::netns("router")
         },
         references: vec![],
         profiling: None,
@@ -136,7 +138,13 @@ fn measure(resolved: &Resolved) -> (RouterLab, BlockOutcome) {
     let mut lab = open(resolved).unwrap();
     lab.settle_load(None).unwrap();
     let outcome = lab
-        .measure(&block(resolved), &mut block(resolved), 7, 2, &mut |_| ())
+        .measure(&mut BlockRun {
+            planned: &block(resolved),
+            slices: &mut block(resolved),
+            session: 7,
+            attempt: 2,
+            on_event: &mut |_| (),
+        })
         .unwrap();
     assert_sound(resolved, &outcome);
     (lab, outcome)
@@ -219,12 +227,12 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
     lab.settle_load(None).unwrap();
     let mut events = Vec::new();
     let outcome = lab
-        .measure(
-            &block(&resolved),
-            &mut block(&resolved),
-            7,
-            2,
-            &mut |event| {
+        .measure(&mut BlockRun {
+            planned: &block(&resolved),
+            slices: &mut block(&resolved),
+            session: 7,
+            attempt: 2,
+            on_event: &mut |event| {
                 events.push(match event {
                     LabEvent::SetUp => "set-up",
                     LabEvent::Ready { .. } => "ready",
@@ -236,7 +244,7 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
                     LabEvent::Again { .. } => "again",
                 });
             },
-        )
+        })
         .unwrap();
     assert_sound(&resolved, &outcome);
 
@@ -280,11 +288,11 @@ fn in_turns_a_block_is_measured_as_planned_and_nothing_is_dropped() {
     let load = lab.load();
     assert_eq!(load.regime, LoadRegime::SelfClocked);
     assert_eq!((load.instead_of, &load.why), (None, &None));
-    assert_eq!(lab.tester().tester, Tester::MemoryInline);
-    assert_eq!(lab.placement().dut_cpu, None);
-    for queues in lab.placement().queues.values() {
+    assert_eq!(lab.choices.tester.tester, Tester::MemoryInline);
+    assert_eq!(lab.choices.placement.dut_cpu, None);
+    for queues in lab.choices.placement.queues.values() {
         assert_eq!(queues.len(), 1);
-        assert_eq!(queues[0].rx_cpu, lab.placement().load_cpu);
+        assert_eq!(queues[0].rx_cpu, lab.choices.placement.load_cpu);
     }
 }
 
@@ -317,12 +325,12 @@ fn several_queues_take_turns_on_one_cpu() {
     let load = Load::SelfClocked;
     let resolved = under(load, RouterTester::Inline, 3, 1.25, resolved);
     let (lab, _) = measure(&resolved);
-    for queues in lab.placement().queues.values() {
+    for queues in lab.choices.placement.queues.values() {
         assert_eq!(queues.len(), 3);
         assert!(
             queues
                 .iter()
-                .all(|queue| queue.rx_cpu == lab.placement().load_cpu)
+                .all(|queue| queue.rx_cpu == lab.choices.placement.load_cpu)
         );
     }
 }
@@ -356,18 +364,18 @@ fn overload_is_what_the_baseline_forwards_times_the_ratio_or_a_reason_why_not() 
                 .unwrap()
                 .starts_with("the tester can send and count")
         );
-        assert_eq!(lab.tester().tester, Tester::MemoryInline);
+        assert_eq!(lab.choices.tester.tester, Tester::MemoryInline);
     } else {
         assert_eq!(load.regime, LoadRegime::Overload);
         assert_eq!((load.instead_of, &load.why), (None, &None));
-        assert_eq!(lab.tester().tester, Tester::MemoryThreaded);
+        assert_eq!(lab.choices.tester.tester, Tester::MemoryThreaded);
     }
     // A run that goes on keeps its load, whatever the machine could do by now.
     let _machine = own_the_machine();
     let mut going_on = open(&resolved).unwrap();
     going_on.settle_load(Some(load)).unwrap();
     assert_eq!(going_on.load(), load);
-    assert_eq!(going_on.tester().tester, lab.tester().tester);
+    assert_eq!(going_on.choices.tester.tester, lab.choices.tester.tester);
 }
 
 #[test]
@@ -393,8 +401,8 @@ fn a_tester_in_threads_of_its_own_loses_nothing_uncounted() {
     for (resolved, is_overload) in [(little, false), (much, true)] {
         let (lab, outcome) = measure(&resolved);
         assert_eq!(lab.load().regime, resolved.traffic.load.regime());
-        assert_eq!(lab.tester().tester, Tester::MemoryThreaded);
-        let placement = lab.placement();
+        assert_eq!(lab.choices.tester.tester, Tester::MemoryThreaded);
+        let placement = &lab.choices.placement;
         assert_ne!(placement.dut_cpu.unwrap(), placement.load_cpu);
         for queues in placement.queues.values() {
             assert_ne!(queues[0].rx_cpu, placement.load_cpu);
@@ -444,7 +452,7 @@ fn more_threads_than_cpus_are_refused_where_they_are_asked_for_and_else_take_tur
         assert_eq!(load.instead_of, Some(LoadRegime::Overload));
         assert_eq!(load.why.as_deref(), Some(why));
         assert!(load.families.is_empty());
-        assert_eq!(lab.tester().tester, Tester::MemoryInline);
+        assert_eq!(lab.choices.tester.tester, Tester::MemoryInline);
         // Nobody demands drops of who takes turns.
         assert!(!outcome.trials.iter().any(is_said_of_load));
     }
@@ -537,7 +545,13 @@ fn what_is_unavailable_is_left_out_and_the_rest_is_measured() {
     }
     resolved.variants.truncate(1);
     let outcome = lab
-        .measure(&planned.clone(), &mut planned, 7, 2, &mut |_| ())
+        .measure(&mut BlockRun {
+            planned: &planned.clone(),
+            slices: &mut planned,
+            session: 7,
+            attempt: 2,
+            on_event: &mut |_| (),
+        })
         .unwrap();
     assert_sound(&resolved, &outcome);
 }
@@ -564,12 +578,18 @@ fn the_function_of_a_knobs_cost_is_on_top_of_the_difference() {
         frequency_hz: 1999,
     });
     let mut lab = open(&resolved).unwrap();
-    assert_eq!(lab.profiles_unavailable(), None);
+    assert_eq!(lab.choices.profiles_unavailable, None);
     lab.settle_load(None).unwrap();
     let blocks: Vec<BlockOutcome> = (1..=8)
         .map(|_| {
-            lab.measure(&block(&resolved), &mut block(&resolved), 1, 1, &mut |_| ())
-                .unwrap()
+            lab.measure(&mut BlockRun {
+                planned: &block(&resolved),
+                slices: &mut block(&resolved),
+                session: 1,
+                attempt: 1,
+                on_event: &mut |_| (),
+            })
+            .unwrap()
         })
         .collect();
     let stacks: Vec<[Folded<'_>; 2]> = blocks

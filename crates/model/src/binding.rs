@@ -133,15 +133,6 @@ impl Binding {
             other => other.clone(),
         }
     }
-
-    /// A sysctl whose levels are its values.
-    #[must_use]
-    pub fn sysctl(key: &str) -> Self {
-        Self::Sysctl {
-            key: key.to_owned(),
-            values: Values::default(),
-        }
-    }
 }
 
 /// What is brought to the DUT for a level: a folder of files, an image.
@@ -300,7 +291,9 @@ fn of_level(template: &[String], level: &str) -> Vec<String> {
         .collect()
 }
 
-fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> String {
+/// A text with a DUT's interfaces in their places.
+#[must_use]
+pub fn with_interfaces(text: &str, interface_in: &str, interface_out: &str) -> String {
     text.replace("{dut-in}", interface_in)
         .replace("{dut-out}", interface_out)
 }

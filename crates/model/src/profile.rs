@@ -72,7 +72,7 @@ pub struct ProfileStacks {
 }
 
 /// What is known of the profile of a trial; its stacks are in a file of their own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileRecord {
     /// After what samples were taken: `cpu-clock` or `cycles`.
     pub event: String,

@@ -404,16 +404,6 @@ impl Lab {
             bindings: BTreeMap::new(),
         }
     }
-
-    /// A lab of the reference router that leaves everything to itself.
-    #[must_use]
-    pub fn router(name: &str) -> Self {
-        Self {
-            kind: LabKind::Router,
-            router: Some(RouterLab::default()),
-            ..Self::netns(name)
-        }
-    }
 }
 
 /// Who is notified when a run has ended.

@@ -9,109 +9,64 @@ use std::ops::RangeInclusive;
 use serde_json::{Value, json};
 
 use crate::document::ENTRIES_MAX;
-use crate::schema_parts::{described, line, program, table, words};
+use crate::schema_parts::{line, program, table, words};
 use crate::words::AddressFamily;
 use crate::{experiment, hosts, lab_file, mechanism, profile, traffic, variants};
 
 /// The schema of experiment files, in draft 2020-12.
 #[must_use]
 pub fn experiment() -> Value {
-    file(
-        "fwdlab experiment",
-        "What is varied and how it is measured; see docs/experiment-file.md.",
-        table(
-            &[
-                (
-                    "question",
-                    line("Title of the report: \"Impact of … on …\"."),
-                ),
-                (
-                    "background",
-                    text("What a reader should know before the results."),
-                ),
-                ("lab", line("The lab file, relative to this file.")),
-                ("factor", tables("The things that are varied.", 1, factor())),
-                (
-                    "settings",
-                    levels("What is held constant: the level of each, by its name.", 0),
-                ),
-                (
-                    "variant",
-                    at_most(
-                        variants::VARIANTS_MAX,
-                        tables(
-                            "The combinations of levels that are measured; all where none is listed.",
-                            0,
-                            variant(),
-                        ),
-                    ),
-                ),
-                (
-                    "exclude",
-                    tables(
-                        "Combinations of levels that are not made; only without [[variant]].",
-                        0,
-                        exclude(),
-                    ),
-                ),
-                (
-                    "comparison",
-                    tables("What is compared with what.", 0, comparison()),
-                ),
-                ("traffic", traffic_table()),
-                ("design", design()),
-                ("profile", profile()),
-                (
-                    "reference",
-                    tables("Earlier data, shown beside the results.", 0, reference()),
-                ),
-            ],
-            &["question", "factor"],
-        ),
-    )
+    file(json!({
+        "title": "fwdlab experiment",
+        "description": "What is varied and how it is measured; see docs/experiment-file.md.",
+        "required": ["question", "factor"],
+        "properties": {
+            "question": line("Title of the report: \"Impact of … on …\"."),
+            "background": text("What a reader should know before the results."),
+            "lab": line("The lab file, relative to this file."),
+            "factor": tables("The things that are varied.", 1, factor()),
+            "settings": levels("What is held constant: the level of each, by its name.", 0),
+            "variant": at_most(variants::VARIANTS_MAX, variants()),
+            "exclude": tables("Combinations of levels that are not made; only without [[variant]].", 0, exclude()),
+            "comparison": tables("What is compared with what.", 0, comparison()),
+            "traffic": traffic_table(),
+            "design": design(),
+            "profile": profile(),
+            "reference": tables("Earlier data, shown beside the results.", 0, reference()),
+        },
+    }))
 }
 
 /// The schema of lab files, in draft 2020-12.
 #[must_use]
 pub fn lab() -> Value {
-    file(
-        "fwdlab lab",
-        "Where is measured and how each factor is set there; see docs/experiment-file.md.",
-        table(
-            &[
-                ("kind", words("What kind of lab.", lab_file::KINDS)),
-                ("description", line("One line for the reader.")),
-                (
-                    "regime",
-                    words(
-                        "How the load relates to what the DUT can forward, unless the experiment says.",
-                        lab_file::REGIMES,
-                    ),
-                ),
-                (
-                    "link_gbps",
-                    number("Speed of the links in Gbit/s.", &lab_file::LINK_GBPS),
-                ),
-                ("placement", placement()),
-                ("router", router()),
-                ("notify", notify()),
-                ("ssh", ssh()),
-                ("dut", dut_host()),
-                ("tester", tester_host()),
-                ("receiver", receiver_host()),
-                ("generator", generator_hosts()),
-                (
-                    "bind",
-                    json!({
-                        "description": "How each factor is set, by its name.",
-                        "type": "object",
-                        "additionalProperties": mechanism::schema(),
-                    }),
-                ),
-            ],
-            &["kind"],
-        ),
-    )
+    file(json!({
+        "title": "fwdlab lab",
+        "description": "Where is measured and how each factor is set there; see docs/experiment-file.md.",
+        "required": ["kind"],
+        "properties": {
+            "kind": words("What kind of lab.", lab_file::KINDS),
+            "description": line("One line for the reader."),
+            "regime": words(
+                "How the load relates to what the DUT can forward, unless the experiment says.",
+                lab_file::REGIMES,
+            ),
+            "link_gbps": number("Speed of the links in Gbit/s.", &lab_file::LINK_GBPS),
+            "placement": placement(),
+            "router": router(),
+            "notify": notify(),
+            "ssh": ssh(),
+            "dut": dut_host(),
+            "tester": tester_host(),
+            "receiver": receiver_host(),
+            "generator": generator_hosts(),
+            "bind": {
+                "description": "How each factor is set, by its name.",
+                "type": "object",
+                "additionalProperties": mechanism::schema(),
+            },
+        },
+    }))
 }
 
 /// A schema as its file has it.
@@ -121,132 +76,98 @@ pub fn text_of(schema: &Value) -> String {
 }
 
 fn factor() -> Value {
-    table(
-        &[
-            (
-                "name",
-                line("Its name in the field's words; the lab binds it under this name."),
-            ),
-            ("description", text("One sentence for the reader.")),
-            (
-                "levels",
-                json!({
-                    "description": "The values it takes.",
-                    "type": "array",
-                    "maxItems": ENTRIES_MAX,
-                    "items": level(),
-                    "minItems": 1,
-                    "uniqueItems": true,
-                }),
-            ),
-            ("default", level()),
-        ],
-        &["name", "levels"],
-    )
+    table(json!({
+        "required": ["name", "levels"],
+        "properties": {
+            "name": line("Its name in the field's words; the lab binds it under this name."),
+            "description": text("One sentence for the reader."),
+            "levels": {
+                "description": "The values it takes.",
+                "type": "array",
+                "maxItems": ENTRIES_MAX,
+                "items": level(),
+                "minItems": 1,
+                "uniqueItems": true,
+            },
+            "default": level(),
+        },
+    }))
 }
 
-fn variant() -> Value {
-    table(
-        &[
-            ("label", line("Its name for readers.")),
-            ("levels", levels("The levels that are not the default.", 0)),
-        ],
-        &["label"],
+fn variants() -> Value {
+    let variant = table(json!({
+        "required": ["label"],
+        "properties": {
+            "label": line("Its name for readers."),
+            "levels": levels("The levels that are not the default.", 0),
+        },
+    }));
+    tables(
+        "The combinations of levels that are measured; all where none is listed.",
+        0,
+        variant,
     )
 }
 
 fn exclude() -> Value {
-    table(
-        &[(
-            "levels",
-            levels("Combinations that have all of these are not made.", 1),
-        )],
-        &["levels"],
-    )
+    table(json!({
+        "required": ["levels"],
+        "properties": { "levels": levels("Combinations that have all of these are not made.", 1) },
+    }))
 }
 
 fn comparison() -> Value {
-    table(
-        &[
-            ("title", line("Heading in the report.")),
-            (
-                "baseline",
-                line("Label of the variant that the others are compared with."),
-            ),
-            (
-                "variants",
-                json!({
-                    "description": "Labels of what is compared with the baseline; all others by default.",
-                    "type": "array",
-                    "items": line("Label of a variant."),
-                    "minItems": 1,
-                    "uniqueItems": true,
-                }),
-            ),
-        ],
-        &["baseline"],
-    )
+    table(json!({
+        "required": ["baseline"],
+        "properties": {
+            "title": line("Heading in the report."),
+            "baseline": line("Label of the variant that the others are compared with."),
+            "variants": {
+                "description": "Labels of what is compared with the baseline; all others by default.",
+                "type": "array",
+                "items": line("Label of a variant."),
+                "minItems": 1,
+                "uniqueItems": true,
+            },
+        },
+    }))
 }
 
 fn traffic_table() -> Value {
     let count = |what| integer(what, &(1..=traffic::FLOWS_MAX));
     let families = [AddressFamily::Inet, AddressFamily::Inet6].map(AddressFamily::as_str);
-    described(
-        "What the tester sends.",
-        table(
-            &[
-                (
-                    "families",
-                    json!({
-                        "description": "Address families, measured one after the other and reported apart.",
-                        "type": "array",
-                        "items": { "enum": families },
-                        "minItems": 1,
-                        "uniqueItems": true,
-                    }),
-                ),
-                ("frame_size", frame_size()),
-                ("sources", count("Source addresses.")),
-                ("destinations", count("Destination addresses.")),
-                ("inet", ranges("198.18.10.1-198.18.10.20")),
-                ("inet6", ranges("2001:2:0:10::1-2001:2:0:10::14")),
-                ("source_ports", ports("Source ports of UDP.")),
-                ("destination_ports", ports("Destination ports of UDP.")),
-                (
-                    "direction",
-                    words(
-                        "Through which of the DUT's ports the frames come in.",
-                        traffic::DIRECTIONS,
-                    ),
-                ),
-                ("load", load()),
-                (
-                    "burst",
-                    integer(
-                        "Frames that a paced generator sends back to back.",
-                        &traffic::BURST_FRAMES,
-                    ),
-                ),
-            ],
-            &[],
-        ),
-    )
+    table(json!({
+        "description": "What the tester sends.",
+        "properties": {
+            "families": {
+                "description": "Address families, measured one after the other and reported apart.",
+                "type": "array",
+                "items": { "enum": families },
+                "minItems": 1,
+                "uniqueItems": true,
+            },
+            "frame_size": frame_size(),
+            "sources": count("Source addresses."),
+            "destinations": count("Destination addresses."),
+            "inet": ranges("198.18.10.1-198.18.10.20"),
+            "inet6": ranges("2001:2:0:10::1-2001:2:0:10::14"),
+            "source_ports": ports("Source ports of UDP."),
+            "destination_ports": ports("Destination ports of UDP."),
+            "direction": words("Through which of the DUT's ports the frames come in.", traffic::DIRECTIONS),
+            "load": load(),
+            "burst": integer("Frames that a paced generator sends back to back.", &traffic::BURST_FRAMES),
+        },
+    }))
 }
 
 fn frame_size() -> Value {
-    let size = table(
-        &[
-            (
-                "bytes",
-                integer("Ethernet bytes, FCS included.", &traffic::FRAME_SIZE),
-            ),
-            (
-                "share",
-                integer("Frames of this size in each turn.", &traffic::SHARE),
-            ),
-        ],
-        &["bytes", "share"],
-    );
+    let size = table(json!({
+        "required": ["bytes", "share"],
+        "properties": {
+            "bytes": integer("Ethernet bytes, FCS included.", &traffic::FRAME_SIZE),
+            "share": integer("Frames of this size in each turn.", &traffic::SHARE),
+        },
+    }));
     json!({
         "description": "Ethernet bytes, FCS included; \"imix\" is 7 x 64, 4 x 594, 1 x 1518.",
         "anyOf": [
@@ -263,23 +184,15 @@ fn frame_size() -> Value {
 }
 
 fn ranges(example: &str) -> Value {
-    let range = |what: &str| {
-        json!({
-            "description": what,
-            "type": "string",
-            "examples": [example],
-        })
-    };
-    described(
-        "Explicit addresses of this family; all families have the same number.",
-        table(
-            &[
-                ("sources", range("An address, or first-last.")),
-                ("destinations", range("An address, or first-last.")),
-            ],
-            &[],
-        ),
-    )
+    let range = json!({
+        "description": "An address, or first-last.",
+        "type": "string",
+        "examples": [example],
+    });
+    table(json!({
+        "description": "Explicit addresses of this family; all families have the same number.",
+        "properties": { "sources": range, "destinations": range },
+    }))
 }
 
 fn ports(what: &str) -> Value {
@@ -293,24 +206,17 @@ fn ports(what: &str) -> Value {
 }
 
 fn load() -> Value {
-    let mut paced = table(
-        &[
-            (
-                "pps",
-                integer("Frames per second.", &traffic::INTENDED_LOAD_PPS),
+    let paced = table(json!({
+        "properties": {
+            "pps": integer("Frames per second.", &traffic::INTENDED_LOAD_PPS),
+            "line_rate_percent": number(
+                "Percent of the lab's line rate; needs its link_gbps.",
+                &traffic::LINE_RATE_PERCENT,
             ),
-            (
-                "line_rate_percent",
-                number(
-                    "Percent of the lab's line rate; needs its link_gbps.",
-                    &traffic::LINE_RATE_PERCENT,
-                ),
-            ),
-        ],
-        &[],
-    );
-    paced["minProperties"] = json!(1);
-    paced["maxProperties"] = json!(1);
+        },
+        "minProperties": 1,
+        "maxProperties": 1,
+    }));
     json!({
         "description": "What is asked of the generator; by default what the lab declares.",
         "anyOf": [words("A regime without a number.", traffic::LOADS), paced],
@@ -318,288 +224,167 @@ fn load() -> Value {
 }
 
 fn profile() -> Value {
-    described(
-        "Profiles: stacks sampled under the load, of every variant.",
-        table(
-            &[
-                (
-                    "every",
-                    words("Where in a block they are taken.", profile::EVERY),
-                ),
-                (
-                    "slice_ms",
-                    integer("Length of a slice with samples.", &experiment::SLICE_MS),
-                ),
-                (
-                    "frequency_hz",
-                    integer("Samples a second.", &profile::FREQUENCY_HZ),
-                ),
-            ],
-            &["every"],
-        ),
-    )
+    table(json!({
+        "description": "Profiles: stacks sampled under the load, of every variant.",
+        "required": ["every"],
+        "properties": {
+            "every": words("Where in a block they are taken.", profile::EVERY),
+            "slice_ms": integer("Length of a slice with samples.", &experiment::SLICE_MS),
+            "frequency_hz": integer("Samples a second.", &profile::FREQUENCY_HZ),
+        },
+    }))
 }
 
 fn design() -> Value {
-    described(
-        "How often, how long and in what order.",
-        table(
-            &[
-                ("blocks", integer("Fresh set-ups.", &experiment::BLOCKS)),
-                (
-                    "rounds",
-                    integer("Slices of every variant in a block.", &experiment::ROUNDS),
-                ),
-                (
-                    "slice_ms",
-                    integer("Length of a slice.", &experiment::SLICE_MS),
-                ),
-                (
-                    "settle_ms",
-                    integer(
-                        "What is discarded after each switch.",
-                        &experiment::SETTLE_MS,
-                    ),
-                ),
-                (
-                    "warm_up_ms",
-                    integer(
-                        "Load before the first round of a block.",
-                        &experiment::WARM_UP_MS,
-                    ),
-                ),
-                (
-                    "order",
-                    words(
-                        "How the slices of a round follow each other.",
-                        experiment::ORDERS,
-                    ),
-                ),
-                ("seed", integer("Decides all orders.", &(0..=u64::MAX))),
-                (
-                    "threshold_percent",
-                    number(
-                        "Smaller effects are treated as irrelevant.",
-                        &experiment::THRESHOLD_PERCENT,
-                    ),
-                ),
-                (
-                    "cpu_threshold_percent",
-                    number(
-                        "Smaller changes of CPU time per packet are treated as irrelevant.",
-                        &experiment::THRESHOLD_PERCENT,
-                    ),
-                ),
-                (
-                    "confidence_percent",
-                    number(
-                        "Confidence of the verdicts.",
-                        &experiment::CONFIDENCE_PERCENT,
-                    ),
-                ),
-                (
-                    "control",
-                    json!({
-                        "description": "A/A control: the first comparison's baseline is measured twice.",
-                        "type": "boolean",
-                    }),
-                ),
-            ],
-            &[],
-        ),
-    )
+    table(json!({
+        "description": "How often, how long and in what order.",
+        "properties": {
+            "blocks": integer("Fresh set-ups.", &experiment::BLOCKS),
+            "rounds": integer("Slices of every variant in a block.", &experiment::ROUNDS),
+            "slice_ms": integer("Length of a slice.", &experiment::SLICE_MS),
+            "settle_ms": integer("What is discarded after each switch.", &experiment::SETTLE_MS),
+            "warm_up_ms": integer("Load before the first round of a block.", &experiment::WARM_UP_MS),
+            "order": words("How the slices of a round follow each other.", experiment::ORDERS),
+            "seed": integer("Decides all orders.", &(0..=u64::MAX)),
+            "threshold_percent": number("Smaller effects are treated as irrelevant.", &experiment::THRESHOLD_PERCENT),
+            "cpu_threshold_percent": number(
+                "Smaller changes of CPU time per packet are treated as irrelevant.",
+                &experiment::THRESHOLD_PERCENT,
+            ),
+            "confidence_percent": number("Confidence of the verdicts.", &experiment::CONFIDENCE_PERCENT),
+            "control": {
+                "description": "A/A control: the first comparison's baseline is measured twice.",
+                "type": "boolean",
+            },
+        },
+    }))
 }
 
 fn reference() -> Value {
-    let file = || line("File with one observation a line, relative to the experiment.");
-    let mut files = table(&[("inet", file()), ("inet6", file())], &[]);
-    files["minProperties"] = json!(1);
-    table(
-        &[("label", line("Its name for readers.")), ("pps", files)],
-        &["label", "pps"],
-    )
+    let file = line("File with one observation a line, relative to the experiment.");
+    let files = table(json!({ "properties": { "inet": file, "inet6": file }, "minProperties": 1 }));
+    table(json!({
+        "required": ["label", "pps"],
+        "properties": { "label": line("Its name for readers."), "pps": files },
+    }))
 }
 
 fn placement() -> Value {
     let cpu = |what| integer(what, &lab_file::CPU);
-    described(
-        "Who runs on which CPU.",
-        table(
-            &[
-                ("load_cpu", cpu("CPU of the generator.")),
-                ("dut_cpu", cpu("CPU on which the DUT forwards.")),
-                ("control_cpu", cpu("CPU of the harness.")),
-            ],
-            &[],
-        ),
-    )
+    table(json!({
+        "description": "Who runs on which CPU.",
+        "properties": {
+            "load_cpu": cpu("CPU of the generator."),
+            "dut_cpu": cpu("CPU on which the DUT forwards."),
+            "control_cpu": cpu("CPU of the harness."),
+        },
+    }))
 }
 
 fn router() -> Value {
-    described(
-        "What a reference router is besides its knobs; only of kind \"router\".",
-        table(
-            &[
-                (
-                    "queues",
-                    integer(
-                        "Pairs of a receive and a transmit queue.",
-                        &lab_file::QUEUES,
-                    ),
-                ),
-                (
-                    "tester",
-                    words(
-                        "In whose thread the tester sends and counts.",
-                        lab_file::ROUTER_TESTERS,
-                    ),
-                ),
-                (
-                    "overload_ratio",
-                    number(
-                        "Under overload, offered load / what the baseline forwards at most.",
-                        &lab_file::OVERLOAD_RATIO,
-                    ),
-                ),
-            ],
-            &[],
-        ),
-    )
+    table(json!({
+        "description": "What a reference router is besides its knobs; only of kind \"router\".",
+        "properties": {
+            "queues": integer("Pairs of a receive and a transmit queue.", &lab_file::QUEUES),
+            "tester": words("In whose thread the tester sends and counts.", lab_file::ROUTER_TESTERS),
+            "overload_ratio": number(
+                "Under overload, offered load / what the baseline forwards at most.",
+                &lab_file::OVERLOAD_RATIO,
+            ),
+        },
+    }))
 }
 
 fn notify() -> Value {
-    described(
-        "Who is notified when a run has ended.",
-        table(
-            &[
-                (
-                    "command",
-                    program("What is run on this machine then; the message is its standard input."),
-                ),
-                (
-                    "webhook",
-                    line("Where the message is posted as JSON: http:// or https://."),
-                ),
-            ],
-            &[],
-        ),
-    )
+    table(json!({
+        "description": "Who is notified when a run has ended.",
+        "properties": {
+            "command": program("What is run on this machine then; the message is its standard input."),
+            "webhook": line("Where the message is posted as JSON: http:// or https://."),
+        },
+    }))
 }
 
 fn ssh() -> Value {
-    described(
-        "How hosts are reached; only of labs of hosts.",
-        table(
-            &[(
-                "config",
-                line("The file for `ssh -F`, relative to this one; the user's own without."),
-            )],
-            &[],
-        ),
-    )
+    let config = line("The file for `ssh -F`, relative to this one; the user's own without.");
+    table(json!({
+        "description": "How hosts are reached; only of labs of hosts.",
+        "properties": { "config": config },
+    }))
 }
 
 fn dut_host() -> Value {
-    described(
-        "The device under test; only of labs of hosts.",
-        table(
-            &[
-                ("host", host_line()),
-                ("in", line("Its interface that faces the generator.")),
-                ("out", line("Its interface that faces the sink.")),
-                (
-                    "reboot_s_max",
-                    integer(
-                        "How long it may take to boot, in seconds; 600 without.",
-                        &hosts::REBOOT_S_MAX,
-                    ),
-                ),
-                (
-                    "power_cycle",
-                    program("What cuts its power and gives it back, run on this machine."),
-                ),
-                ("program", program_file()),
-                (
-                    "pmc_event",
-                    line("Of FreeBSD: after what event pmcstat samples; unhalted-cycles without."),
-                ),
-                (
-                    "overwrite_other_slice",
-                    json!({
-                        "description": "Whether images of nanobsd may take the place of what is on the other \
-                                        slice of its disk, for good; only of FreeBSD.",
-                        "type": "boolean",
-                    }),
-                ),
-                (
-                    "drop_counters",
-                    json!({
-                        "description": "Counters of `ethtool -S` under which its ports count frames that they \
-                                        drop, and nowhere else; only of Linux.",
-                        "type": "array",
-                        "items": line("A counter's name."),
-                        "uniqueItems": true,
-                    }),
-                ),
-            ],
-            &["host", "in", "out"],
-        ),
-    )
+    table(json!({
+        "description": "The device under test; only of labs of hosts.",
+        "required": ["host", "in", "out"],
+        "properties": {
+            "host": host_line(),
+            "in": line("Its interface that faces the generator."),
+            "out": line("Its interface that faces the sink."),
+            "reboot_s_max": integer(
+                "How long it may take to boot, in seconds; 600 without.",
+                &hosts::REBOOT_S_MAX,
+            ),
+            "power_cycle": program("What cuts its power and gives it back, run on this machine."),
+            "program": program_file(),
+            "pmc_event": line("Of FreeBSD: after what event pmcstat samples; unhalted-cycles without."),
+            "overwrite_other_slice": {
+                "description": "Whether images of nanobsd may take the place of what is on the other \
+                                slice of its disk, for good; only of FreeBSD.",
+                "type": "boolean",
+            },
+            "drop_counters": {
+                "description": "Counters of `ethtool -S` under which its ports count frames that they \
+                                drop, and nowhere else; only of Linux.",
+                "type": "array",
+                "items": line("A counter's name."),
+                "uniqueItems": true,
+            },
+        },
+    }))
 }
 
 fn tester_host() -> Value {
-    described(
-        "Generator and sink; only of labs of hosts.",
-        table(
-            &[
-                ("host", host_line()),
-                ("out", line("Where the generator sends.")),
-                (
-                    "in",
-                    line("Where the sink counts; not where [receiver] says it."),
-                ),
-                ("uses", words("What sends and counts.", hosts::USES)),
-                (
-                    "cpu",
-                    integer("The CPU that sends; the last without.", &lab_file::CPU),
-                ),
-                ("program", program_file()),
-            ],
-            &["host", "out"],
-        ),
-    )
+    table(json!({
+        "description": "Generator and sink; only of labs of hosts.",
+        "required": ["host", "out"],
+        "properties": {
+            "host": host_line(),
+            "out": line("Where the generator sends."),
+            "in": line("Where the sink counts; not where [receiver] says it."),
+            "uses": words("What sends and counts.", hosts::USES),
+            "cpu": integer("The CPU that sends; the last without.", &lab_file::CPU),
+            "program": program_file(),
+        },
+    }))
 }
 
 fn receiver_host() -> Value {
-    described(
-        "The host of the sink, where that is another one than the generator's.",
-        table(
-            &[
-                ("host", host_line()),
-                ("in", line("Where the sink counts.")),
-                ("program", program_file()),
-            ],
-            &["host", "in"],
-        ),
-    )
+    table(json!({
+        "description": "The host of the sink, where that is another one than the generator's.",
+        "required": ["host", "in"],
+        "properties": {
+            "host": host_line(),
+            "in": line("Where the sink counts."),
+            "program": program_file(),
+        },
+    }))
 }
 
 fn generator_hosts() -> Value {
+    let host = table(json!({
+        "required": ["host", "out"],
+        "properties": {
+            "host": host_line(),
+            "out": line("Where it sends."),
+            "cpu": integer("The CPU that sends; the last without.", &lab_file::CPU),
+            "program": program_file(),
+        },
+    }));
     json!({
         "description": "More generators, which send the same frames at the same time.",
         "type": "array",
-        "items": table(
-            &[
-                ("host", host_line()),
-                ("out", line("Where it sends.")),
-                (
-                    "cpu",
-                    integer("The CPU that sends; the last without.", &lab_file::CPU),
-                ),
-                ("program", program_file()),
-            ],
-            &["host", "out"],
-        ),
+        "items": host,
     })
 }
 
@@ -611,10 +396,10 @@ fn program_file() -> Value {
     line("The fwdlab program for that host, relative to this file; the running one without.")
 }
 
-fn file(title: &str, description: &str, mut table: Value) -> Value {
-    table["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
-    table["title"] = json!(title);
-    described(description, table)
+fn file(schema: Value) -> Value {
+    let mut file = table(schema);
+    file["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    file
 }
 
 fn tables(description: &str, least: usize, table: Value) -> Value {

@@ -1,27 +1,11 @@
 //! What JSON Schemas of the files are put together from.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-/// A table of fixed keys.
-pub(crate) fn table(properties: &[(&str, Value)], required: &[&str]) -> Value {
-    let properties: Map<String, Value> = properties
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), value.clone()))
-        .collect();
-    let mut table = json!({
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": false,
-    });
-    if !required.is_empty() {
-        table["required"] = json!(required);
-    }
-    table
-}
-
-/// A schema with a description.
-pub(crate) fn described(description: &str, mut schema: Value) -> Value {
-    schema["description"] = json!(description);
+/// A table of fixed keys, which `schema` lists as its properties.
+pub(crate) fn table(mut schema: Value) -> Value {
+    schema["type"] = json!("object");
+    schema["additionalProperties"] = json!(false);
     schema
 }
 

@@ -146,12 +146,6 @@ impl CostDifference {
     pub fn is_new(&self) -> bool {
         self.baseline_ns <= 0.0 && self.variant_ns > 0.0
     }
-
-    /// Whether only the baseline has it.
-    #[must_use]
-    pub fn is_vanished(&self) -> bool {
-        self.variant_ns <= 0.0 && self.baseline_ns > 0.0
-    }
 }
 
 impl Comparison {
@@ -243,7 +237,7 @@ pub enum ComparisonError {
 /// };
 /// let found = compare_profiles(&[pair; 8], 0.95)?;
 /// let copy = found.frame("copy").expect("it was sampled").itself;
-/// assert!(copy.is_significant && copy.is_vanished() && copy.difference_ns == -100.0);
+/// assert!(copy.is_significant && copy.variant_ns == 0.0 && copy.difference_ns == -100.0);
 /// assert!(!found.frame("lookup").expect("it was sampled").itself.is_significant);
 /// // However large a difference is, a few blocks cannot show it.
 /// let few = compare_profiles(&[pair; 3], 0.95)?;

@@ -11,6 +11,7 @@ pub const fn as_f64(count: u64) -> f64 {
     clippy::cast_possible_truncation,
     reason = "the cast saturates, and no sample is that large"
 )]
-pub(crate) const fn whole(number: f64) -> usize {
+#[must_use]
+pub const fn whole(number: f64) -> usize {
     number as usize
 }

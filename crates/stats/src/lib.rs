@@ -64,7 +64,7 @@ pub use bootstrap::bca_interval;
 pub use ceiling::{VariantObservations, ceiling_warnings};
 pub use control::{CONTROL_CONFIDENCE, ControlVerdict, control_verdict};
 pub use correlation::{correlation, critical_correlation};
-pub use count::as_f64;
+pub use count::{as_f64, whole};
 pub use covariate::{
     AdjustedEffect, ArmsCovariate, BlocksCovariate, CovariateArm, FTest, SLOPE_INTERVAL_MAX, Slope,
     Trust, covariate_of_arms, covariate_of_blocks,

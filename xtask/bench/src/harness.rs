@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use fwdlab_lab::{Lab, TESTER_IN, Topology};
+use fwdlab_lab::{BlockRun, Lab, TESTER_IN, Topology};
 use fwdlab_model::{AddressFamily, FamilyOrder, PlannedBlock, PlannedSlice, Resolved, SliceRecord};
 use fwdlab_traffic::{Generator, Pace, Sink};
 use serde_json::json;
@@ -51,7 +51,13 @@ pub(crate) fn run(bench: &Bench, settings: &Settings) -> Result<Vec<Figure>> {
             bench.stop_if_asked()?;
             let number = u32::try_from(blocks.len() + 1)?;
             let mut block = planned_block(&resolved, number);
-            let outcome = lab.measure(&block.clone(), &mut block, 1, 1, &mut |_| ())?;
+            let outcome = lab.measure(&mut BlockRun {
+                planned: &block.clone(),
+                slices: &mut block,
+                session: 1,
+                attempt: 1,
+                on_event: &mut |_| (),
+            })?;
             let reasons: Vec<_> = outcome
                 .trials
                 .iter()

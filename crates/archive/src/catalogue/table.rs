@@ -57,16 +57,14 @@ impl Table {
                 ]
             })
             .collect();
-        let columns = [
-            "date", "topic", "label", "question", "platform", "machine", "nic", "os", "lab",
-            "lab_kind", "regime", "blocks", "finished", "verdict", "kind", "path", "problem",
-        ];
+        let columns = "date topic label question platform machine nic os lab lab_kind regime blocks finished verdict \
+                       kind path problem";
         rows.extend(problems.iter().map(|problem| {
-            let mut row = vec![Cell::Null; columns.len() - 2];
+            let mut row = vec![Cell::Null; columns.split(' ').count() - 2];
             row.extend([text(&problem.path), text(&problem.problem)]);
             row
         }));
-        Self::new(&columns, rows)
+        Self::new(columns, rows)
     }
 
     /// A row for what each variant forwarded in each address family of each results directory.
@@ -97,35 +95,16 @@ impl Table {
                 text(&row.path),
             ]
         });
-        let columns = [
-            "date",
-            "topic",
-            "label",
-            "platform",
-            "nic",
-            "os",
-            "lab",
-            "regime",
-            "variant",
-            "variant_label",
-            "family",
-            "observations",
-            "median_pps",
-            "min_pps",
-            "first_quartile_pps",
-            "third_quartile_pps",
-            "max_pps",
-            "iqr_pps",
-            "offered_load_pps",
-            "kind",
-            "path",
-        ];
-        Self::new(&columns, rows.collect())
+        let columns = "date topic label platform nic os lab regime variant variant_label family observations \
+                       median_pps min_pps first_quartile_pps third_quartile_pps max_pps iqr_pps offered_load_pps \
+                       kind path";
+        Self::new(columns, rows.collect())
     }
 
-    fn new(columns: &[&str], rows: Vec<Vec<Cell>>) -> Self {
+    /// Shape: the names of the columns stand in a line.
+    fn new(columns: &str, rows: Vec<Vec<Cell>>) -> Self {
         Self {
-            columns: columns.iter().map(ToString::to_string).collect(),
+            columns: columns.split(' ').map(str::to_owned).collect(),
             rows,
         }
     }

@@ -84,9 +84,9 @@ pub(crate) fn examine_router(
     };
     router_lab.settle_load(None)?;
     let load = load_offered(router_lab.load());
-    let mut findings = vec![load, placing(router_lab.placement()), cores()];
+    let mut findings = vec![load, placing(&router_lab.choices.placement), cores()];
     findings.extend(cpu_settings(&environment.facts, &|path| text(path)));
-    findings.extend(disturbers(router_lab.placement())?);
+    findings.extend(disturbers(&router_lab.choices.placement)?);
     Ok(findings)
 }
 

@@ -242,7 +242,11 @@ mod tests {
 
     #[test]
     fn a_routers_control_is_under_its_labs_load_and_of_both_families() {
-        let lab = Lab::router("router");
+        let lab = Lab {
+            kind: LabKind::Router,
+            router: Some(fwdlab_model::RouterLab::default()),
+            ..Lab::netns("router")
+        };
         let resolved = control_experiment(&lab, Load::Overload, 4, false);
         assert_eq!(resolved.traffic.load, Load::Overload);
         assert_eq!(

@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::BootTime;
 use fwdlab_traffic::{
@@ -20,7 +19,8 @@ use fwdlab_traffic::{
 };
 
 use super::protocol::{
-    Answer, Ask, Counted, Expected, HELD_MAX, Hello, PROTOCOL, SinkState, UNHEARD_MAX,
+    Answer, Ask, Counted, Expected, HELD_MAX, Hello, Load, PROTOCOL, Sent, SinkState, Station,
+    UNHEARD_MAX,
 };
 use crate::mechanism::program::{Hook, Loaded, Program, load};
 
@@ -129,30 +129,7 @@ impl Agent {
                 expected,
                 every_frame,
             } => self.expect(expected, every_frame),
-            Ask::Send {
-                interface,
-                destination,
-                family,
-                traffic,
-                is_reversed,
-                cpu,
-                pps,
-                burst_frames,
-                sender,
-                dead_man_s,
-            } => {
-                let load = Load {
-                    interface,
-                    destination: mac(&destination)?,
-                    family,
-                    traffic,
-                    is_reversed,
-                    cpu,
-                    pace: pps.map_or(Pace::SelfClocked, |pps| Pace::Paced { pps, burst_frames }),
-                    sender,
-                };
-                self.send(&load, Duration::from_secs(dead_man_s))
-            }
+            Ask::Send(load) => self.send(&load),
             Ask::SendProbe => self.send_probe(),
             Ask::Measure {
                 settle_ms,
@@ -251,24 +228,31 @@ impl Agent {
         })
     }
 
-    fn send(&mut self, load: &Load, dead_man: Duration) -> Result<Answer, String> {
+    fn send(&mut self, load: &Load) -> Result<Answer, String> {
+        let destination = mac(&load.destination)?;
         if self.sending.is_some() {
             return Err("it sends already".to_owned());
         }
         let own = MacAddress(fwdlab_sys::interface(&load.interface).map_err(text)?.mac);
         let link = Link {
             source: own,
-            destination: load.destination,
+            destination,
         };
         let frames = Frames::unrouted(load.family, &load.traffic, link).map_err(text)?;
         let forwarded_before = self.forwarded()?;
         let of_interface = InterfaceLoad {
-            destination: load.destination,
+            destination,
             family: load.family,
             traffic: &load.traffic,
             is_reversed: load.is_reversed,
             cpu: load.cpu,
-            pace: load.pace,
+            pace: match load.pps {
+                Some(pps) => Pace::Paced {
+                    pps,
+                    burst_frames: load.burst_frames,
+                },
+                None => Pace::SelfClocked,
+            },
         };
         let name = &load.interface;
         let is_proved = self.proved.contains_key(name);
@@ -290,7 +274,7 @@ impl Agent {
         let sender = generator.sender();
         self.sending = Some(Sending {
             generator,
-            dead_man,
+            dead_man: Duration::from_secs(load.dead_man_s),
             probe_frames: frames.probe_frames().into(),
             forwarded_before,
         });
@@ -372,11 +356,11 @@ impl Agent {
                 break;
             }
         }
-        Ok(Answer::Stopped {
+        Ok(Answer::Stopped(Sent {
             offered_frames: sent.offered,
             transmitted_frames: sent.transmitted.min(sent.offered),
             failed,
-        })
+        }))
     }
 
     fn forwarded(&self) -> Result<u64, String> {
@@ -441,25 +425,13 @@ fn await_carrier(interface: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is to be sent.
-struct Load {
-    interface: String,
-    destination: MacAddress,
-    family: AddressFamily,
-    traffic: Traffic,
-    is_reversed: bool,
-    cpu: u32,
-    pace: Pace,
-    sender: Option<Tester>,
-}
-
 fn station(interface: &str) -> Result<Answer, String> {
     refuse_needed(interface).map_err(text)?;
     let found = fwdlab_sys::interface(interface).map_err(text)?;
-    Ok(Answer::Station {
+    Ok(Answer::Station(Station {
         mac: MacAddress(found.mac).to_string(),
         is_virtual: !is_card(interface),
-    })
+    }))
 }
 
 /// Waits, and gives up where the input has ended meanwhile.

@@ -192,7 +192,9 @@ impl Booter {
                 self.standing = Some((choice.clone(), booted.id));
                 Ok(())
             }
-            Some(how) => Err(self.wrong(format!("it was to boot {choice}, and {how}"))),
+            Some(how) => Err(self
+                .connection
+                .wrong(format!("it was to boot {choice}, and {how}"))),
         }
     }
 
@@ -203,7 +205,7 @@ impl Booter {
     ) -> Result<Boot, LabError> {
         let time_s = self.time_max.as_secs();
         let Some(command) = &self.power_cycle else {
-            return Err(self.wrong(format!(
+            return Err(self.connection.wrong(format!(
                 "it did not come back from a reboot in {time_s} s; give [dut] a longer reboot_s_max, or a \
                  power_cycle command for when it hangs"
             )));
@@ -218,17 +220,10 @@ impl Booter {
             &mut || {},
         )?;
         booted.ok_or_else(|| {
-            self.wrong(format!(
+            self.connection.wrong(format!(
                 "it came back neither from a reboot nor from a power cycle, in {time_s} s each"
             ))
         })
-    }
-
-    fn wrong(&self, why: String) -> LabError {
-        LabError::Host {
-            host: self.connection.host().to_owned(),
-            why,
-        }
     }
 }
 
@@ -244,13 +239,10 @@ pub(super) fn reboot(
 ) -> Result<(), LabError> {
     match reboot_within(connection, loader, before, time_max, None)? {
         Some(_) => Ok(()),
-        None => Err(LabError::Host {
-            host: connection.host().to_owned(),
-            why: format!(
-                "it did not come back from a reboot in {} s",
-                time_max.as_secs()
-            ),
-        }),
+        None => Err(connection.wrong(format!(
+            "it did not come back from a reboot in {} s",
+            time_max.as_secs()
+        ))),
     }
 }
 
@@ -260,14 +252,7 @@ pub(super) fn reboot(
 /// Where the program fails.
 pub(super) fn power_cycle(command: &[String]) -> Result<(), LabError> {
     let output = program::run_for(POWER_CYCLE_TIME_MAX, command, "")?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(LabError::Command {
-        command: program::command_line(command),
-        status: output.status.to_string(),
-        stderr: output.stderr,
-    })
+    output.succeeded(command).map(|_| ())
 }
 
 /// Asks a host for a reboot, and waits until it answers after it; none where it does not in time. Where a connection

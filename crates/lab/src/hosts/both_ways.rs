@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use fwdlab_model::{AddressFamily, Hosts, Resolved, Tester};
+use fwdlab_model::{Hosts, Tester};
+use fwdlab_stats::{as_f64, whole};
 
 use super::load::{in_time, part_of, time_s};
-use super::protocol::{Counted, SinkState};
+use super::protocol::{Counted, Sent, SinkState, Station};
 use super::ssh::Connection;
-use super::tester::{DutStations, HostTester, OwnTester, Sent, Station};
+use super::tester::{Crossing, HostTester, OwnTester};
 use crate::LabError;
 
 /// A tester for each direction.
@@ -60,42 +61,23 @@ impl HostTester for BothWays {
         self.there.stations()
     }
 
-    fn expect(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        every_frame: bool,
-    ) -> Result<(), LabError> {
+    fn expect(&mut self, to: Crossing<'_>, every_frame: bool) -> Result<(), LabError> {
         let mut each = self.each().into_iter();
-        each.try_for_each(|tester| tester.expect(resolved, family, dut, every_frame))
+        each.try_for_each(|tester| tester.expect(to, every_frame))
     }
 
     /// One direction after the other: a flow is there before it is answered.
-    fn probe(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-    ) -> Result<(Sent, SinkState), LabError> {
-        let (mut sent, mut seen) = self.there.probe(resolved, family, dut)?;
-        let (sent_back, seen_back) = self.back.probe(resolved, family, dut)?;
+    fn probe(&mut self, to: Crossing<'_>) -> Result<(Sent, SinkState), LabError> {
+        let (mut sent, mut seen) = self.there.probe(to)?;
+        let (sent_back, seen_back) = self.back.probe(to)?;
         sent.add(sent_back);
         seen.add_other_flows(seen_back);
         Ok((sent, seen))
     }
 
-    fn send(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        pps: Option<u64>,
-        burst_frames: u32,
-    ) -> Result<(), LabError> {
+    fn send(&mut self, to: Crossing<'_>, pps: Option<u64>) -> Result<(), LabError> {
         for (number, tester) in self.each().into_iter().enumerate() {
-            let pps = part_of(pps, number, 2);
-            tester.send(resolved, family, dut, pps, burst_frames)?;
+            tester.send(to, part_of(pps, number, 2))?;
         }
         Ok(())
     }
@@ -144,14 +126,7 @@ fn at(counted: &[Counted], at_s: f64) -> u64 {
     let (from, to) = (counted[last - 1], counted[last]);
     let part = (at_s - from.at_s) / (to.at_s - from.at_s);
     let frames = to.forwarded_frames - from.forwarded_frames;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "a count of frames inside a slice, not below 0"
-    )]
-    let passed = (frames as f64 * part.max(0.0)).round() as u64;
-    from.forwarded_frames + passed
+    from.forwarded_frames + whole((as_f64(frames) * part).round()) as u64
 }
 
 #[cfg(test)]

@@ -33,10 +33,7 @@ fn rehearse(connection: &Connection, rehearsal: Option<&Rehearsal>) -> Result<()
     };
     match connection.complaint(errand)? {
         None => Ok(()),
-        Some(stderr) => Err(LabError::Host {
-            host: connection.host().to_owned(),
-            why: refused(&stderr),
-        }),
+        Some(stderr) => Err(connection.wrong(refused(&stderr))),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
+use fwdlab_model::binding::with_interfaces;
 use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, Load, System};
 
 use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
@@ -21,83 +22,65 @@ use crate::mechanism::program::Program;
 const PROGRAMS: &str =
     "for program in cat tee find grep mv rm sync; do command -v $program || exit 1; done";
 
-/// Commands that a DUT is asked with, and what is lost without each; nothing of it changes anything.
-fn commands(system: System, of: &DutHost) -> Vec<(Vec<&str>, &'static str)> {
-    let [ingress, egress] = [of.interface_in.as_str(), of.interface_out.as_str()];
-    match system {
-        System::Freebsd => freebsd_commands(ingress, egress),
-        System::Linux => linux_commands(ingress, egress),
-    }
-}
-
+/// What is lost without the most of what a DUT is asked with.
 const NEEDED: &str = "nothing can be measured";
 
-fn linux_commands<'a>(ingress: &'a str, egress: &'a str) -> Vec<(Vec<&'a str>, &'static str)> {
-    vec![
-        (vec!["sh", "-c", PROGRAMS], NEEDED),
-        (vec!["ip", "-o", "address", "show", "dev", ingress], NEEDED),
-        (vec!["ip", "-o", "address", "show", "dev", egress], NEEDED),
-        (vec!["ip", "-4", "route", "show", "table", "all"], NEEDED),
-        (vec!["ip", "neigh", "show", "nud", "permanent"], NEEDED),
-        (vec!["cat", "/proc/net/snmp", "/proc/net/netstat"], NEEDED),
-        (
-            vec!["ip", "-6", "route", "show", "table", "main"],
-            "inet6 cannot be measured",
-        ),
-        (
-            vec!["nft", "list", "ruleset"],
-            "factors bound by nft cannot be set, and a ruleset of the owner's is not looked at",
-        ),
-        (
-            vec!["ip", "-batch", "/dev/null"],
-            "factors bound by routes cannot be set",
-        ),
-        (
-            vec!["ethtool", "-k", ingress],
-            "factors bound by ethtool cannot be set, and offloads are not looked at",
-        ),
-    ]
-}
+/// Commands that a DUT of Linux is asked with, and what is lost without each; nothing of it changes anything.
+const LINUX_COMMANDS: &[(&str, &str)] = &[
+    ("ip -o address show dev {dut-in}", NEEDED),
+    ("ip -o address show dev {dut-out}", NEEDED),
+    ("ip -4 route show table all", NEEDED),
+    ("ip neigh show nud permanent", NEEDED),
+    ("cat /proc/net/snmp /proc/net/netstat", NEEDED),
+    ("ip -6 route show table main", "inet6 cannot be measured"),
+    (
+        "nft list ruleset",
+        "factors bound by nft cannot be set, and a ruleset of the owner's is not looked at",
+    ),
+    (
+        "ip -batch /dev/null",
+        "factors bound by routes cannot be set",
+    ),
+    (
+        "ethtool -k {dut-in}",
+        "factors bound by ethtool cannot be set, and offloads are not looked at",
+    ),
+];
 
-fn freebsd_commands<'a>(ingress: &'a str, egress: &'a str) -> Vec<(Vec<&'a str>, &'static str)> {
-    vec![
-        (vec!["sh", "-c", PROGRAMS], NEEDED),
-        (vec!["ifconfig", ingress], NEEDED),
-        (vec!["ifconfig", egress], NEEDED),
-        (vec!["netstat", "-rnW"], NEEDED),
-        (vec!["sockstat", "-46c", "-P", "tcp"], NEEDED),
-        (vec!["netstat", "-s", "-p", "ip"], NEEDED),
-        (vec!["sysctl", "-n", "kern.boottime"], NEEDED),
-        (vec!["arp", "-an"], NEEDED),
-        (
-            vec!["sysctl", "-aeW"],
-            "its settings are read from a list of subtrees, not all of them",
-        ),
-        (vec!["ndp", "-an"], "inet6 cannot be measured"),
-        (vec!["kldstat"], "its modules are not looked at"),
-        (vec!["kenv"], "its loader's tunables are not looked at"),
-        (
-            vec!["netstat", "-Q"],
-            "frames that find netisr's queues full are not told apart",
-        ),
-        (
-            vec!["pfctl", "-s", "info"],
-            "factors bound by pf cannot be set; kldload pf loads it",
-        ),
-        (
-            vec!["ipfw", "list"],
-            "factors bound by ipfw cannot be set; kldload ipfw loads it",
-        ),
-        (
-            vec!["ipfstat", "-io"],
-            "factors bound by ipf cannot be set; kldload ipl loads it",
-        ),
-        (
-            vec!["bectl", "list", "-H"],
-            "boot environments cannot be chosen",
-        ),
-    ]
-}
+/// The same of FreeBSD.
+const FREEBSD_COMMANDS: &[(&str, &str)] = &[
+    ("ifconfig {dut-in}", NEEDED),
+    ("ifconfig {dut-out}", NEEDED),
+    ("netstat -rnW", NEEDED),
+    ("sockstat -46c -P tcp", NEEDED),
+    ("netstat -s -p ip", NEEDED),
+    ("sysctl -n kern.boottime", NEEDED),
+    ("arp -an", NEEDED),
+    (
+        "sysctl -aeW",
+        "its settings are read from a list of subtrees, not all of them",
+    ),
+    ("ndp -an", "inet6 cannot be measured"),
+    ("kldstat", "its modules are not looked at"),
+    ("kenv", "its loader's tunables are not looked at"),
+    (
+        "netstat -Q",
+        "frames that find netisr's queues full are not told apart",
+    ),
+    (
+        "pfctl -s info",
+        "factors bound by pf cannot be set; kldload pf loads it",
+    ),
+    (
+        "ipfw list",
+        "factors bound by ipfw cannot be set; kldload ipfw loads it",
+    ),
+    (
+        "ipfstat -io",
+        "factors bound by ipf cannot be set; kldload ipl loads it",
+    ),
+    ("bectl list -H", "boot environments cannot be chosen"),
+];
 
 /// What nobody has tried on the real thing yet.
 fn unproven(check: String, what: &str) -> Finding {
@@ -181,12 +164,16 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         let what = "this driver was written from FreeBSD's manual pages and sources";
         findings.push(unproven(named("FreeBSD"), what));
     }
-    for (words, lost) in commands(system, of) {
-        let name = match words.as_slice() {
-            ["sh", "-c", PROGRAMS] => "programs".to_owned(),
-            words => words.join(" "),
-        };
-        findings.push(tried(&connection, named(&name), &words, lost));
+    let programs = ["sh", "-c", PROGRAMS];
+    findings.push(tried(&connection, named("programs"), &programs, NEEDED));
+    let commands = match system {
+        System::Freebsd => FREEBSD_COMMANDS,
+        System::Linux => LINUX_COMMANDS,
+    };
+    for (command, lost) in commands {
+        let command = with_interfaces(command, &of.interface_in, &of.interface_out);
+        let words: Vec<&str> = command.split(' ').collect();
+        findings.push(tried(&connection, named(&command), &words, lost));
     }
     let resolved = crate::doctor::control_experiment(lab, load, BLOCKS, false);
     let mut dut = match open_dut(&connection, of, system, &resolved) {
@@ -202,9 +189,9 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         format!(
             "{} ({}) and {} ({}); the host is reached by neither",
             of.interface_in,
-            dut.stations().interface_in,
+            dut.host().mac_in,
             of.interface_out,
-            dut.stations().interface_out
+            dut.host().mac_out
         ),
     ));
     let start = Instant::now();

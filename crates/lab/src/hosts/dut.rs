@@ -11,8 +11,9 @@ use super::boot::{BootId, BootLoader};
 use super::cpu_watch::CpuWatch;
 use super::detached::{READY, Window};
 use super::facts::{Facts, difference, restless};
+use super::protocol::Station;
 use super::ssh::Connection;
-use super::tester::{DutStations, Station};
+use super::tester::Crossing;
 use super::transport::OverSsh;
 use crate::counters::Drops;
 use crate::journal::Journal;
@@ -53,12 +54,14 @@ pub(super) trait Dut {
     /// Those of the connection.
     fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError>;
 
-    /// The stations of its ports.
-    fn stations(&self) -> DutStations<'_> {
+    /// Frames of a family that cross it.
+    fn crossed_by<'a>(&'a self, resolved: &'a Resolved, family: AddressFamily) -> Crossing<'a> {
         let host = self.host();
-        DutStations {
-            interface_in: &host.mac_in,
-            interface_out: &host.mac_out,
+        Crossing {
+            resolved,
+            family,
+            mac_in: &host.mac_in,
+            mac_out: &host.mac_out,
         }
     }
 
@@ -283,14 +286,6 @@ impl OnHost {
         is_refused(&self.connection, words)
     }
 
-    /// What is wrong with the host.
-    pub(super) fn wrong(&self, why: &str) -> LabError {
-        LabError::Host {
-            host: self.connection.host().to_owned(),
-            why: why.to_owned(),
-        }
-    }
-
     /// Waits until both ports are there: drivers are loaded while sshd answers already. `question` is refused of one that is
     /// not.
     ///
@@ -305,7 +300,7 @@ impl OnHost {
             let question = question(interface);
             while self.is_refused(&question)? {
                 if start.elapsed() > PORTS_TIME_MAX {
-                    return Err(self.wrong(&format!(
+                    return Err(self.connection.wrong(format!(
                         "it has booted, and {interface} has not come in {} s",
                         PORTS_TIME_MAX.as_secs()
                     )));
@@ -396,11 +391,7 @@ pub(super) fn is_refused(
     connection: &Connection,
     words: &[impl AsRef<str>],
 ) -> Result<bool, LabError> {
-    match connection.run(words, "") {
-        Ok(_) => Ok(false),
-        Err(LabError::OnHost { .. }) => Ok(true),
-        Err(error) => Err(error),
-    }
+    Ok(unless_refused(connection.run(words, ""))?.is_err())
 }
 
 /// Waits until nothing changes any more that may change how a host forwards: services that start late, routes that
@@ -410,7 +401,7 @@ pub(super) fn is_refused(
 /// # Errors
 /// `Host` where it does not come to rest, and those of a look.
 pub(super) fn await_rest(
-    host: &str,
+    connection: &Connection,
     look: impl Fn() -> Result<(Facts, bool), LabError>,
 ) -> Result<(), LabError> {
     let start = Instant::now();
@@ -424,14 +415,11 @@ pub(super) fn await_rest(
         }
         if start.elapsed() > REST_TIME_MAX {
             let names: Vec<&str> = changing.keys().take(3).map(String::as_str).collect();
-            return Err(LabError::Host {
-                host: host.to_owned(),
-                why: format!(
-                    "{} s after it has booted it still changes by itself: {}",
-                    REST_TIME_MAX.as_secs(),
-                    names.join(", ")
-                ),
-            });
+            return Err(connection.wrong(format!(
+                "{} s after it has booted it still changes by itself: {}",
+                REST_TIME_MAX.as_secs(),
+                names.join(", ")
+            )));
         }
         before = now;
     }

@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use fwdlab_model::System;
 
+use super::dut::unless_refused;
 use super::ssh::Connection;
 use crate::LabError;
 use crate::journal::{FoundCopy, KeepCopy, Undo, found};
-use crate::mechanism::step::Errand;
+use crate::mechanism::step::{Errand, owned};
 
 /// Appends its standard input to a file of a folder, durably. What stood there torn ends where this begins.
 const APPEND: &str =
@@ -47,16 +48,12 @@ impl JournalCopy {
         let tried = self
             .append("")
             .and_then(|()| self.connection.run(&self.removing(), ""));
-        match tried {
-            Ok(_) => Ok(None),
-            Err(error @ LabError::OnHost { .. }) => Ok(Some(error.to_string())),
-            Err(error) => Err(error),
-        }
+        Ok(unless_refused(tried)?.err())
     }
 
     fn removing(&self) -> Vec<String> {
         let path = format!("{}/{}", self.folder, self.name);
-        ["rm", "-f", &path].map(str::to_owned).to_vec()
+        owned(&["rm", "-f", &path])
     }
 }
 

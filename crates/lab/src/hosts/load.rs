@@ -3,8 +3,7 @@
 use fwdlab_stats::as_f64;
 use fwdlab_sys::BootTime;
 
-use super::protocol::Counted;
-use super::tester::Sent;
+use super::protocol::{Counted, Sent};
 use crate::counters::Drops;
 
 /// Under which frames are counted that the DUT's end of a virtual cable did not take from the tester's.
@@ -79,13 +78,7 @@ fn in_proportion(frames: u64, whole: f64, other: f64) -> u64 {
     if whole <= 0.0 {
         return frames;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a count of frames, not below 0"
-    )]
-    let frames = (as_f64(frames) * (other / whole)).round() as u64;
-    frames
+    fwdlab_stats::whole((as_f64(frames) * (other / whole)).round()) as u64
 }
 
 /// Whether what was dropped tells of all frames that were lost of so many.

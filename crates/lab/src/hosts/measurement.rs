@@ -21,8 +21,7 @@ use super::detached::{Detached, LOAD_FRAMES_MIN, Window};
 use super::dut::unless_refused;
 use super::facts::{Facts, difference, left, shown};
 use super::load::{SentLoad, Sums, account_for_not_sent, explain};
-use super::protocol::SinkState;
-use super::tester::Station;
+use super::protocol::{SinkState, Station};
 use crate::LabError;
 use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
 use crate::counters::{self, Drops};
@@ -182,7 +181,7 @@ impl<'a> Measurement<'a> {
     /// Has the tester count what the DUT forwards, from now on.
     fn expect(&mut self, family: AddressFamily, every_frame: bool) -> Result<(), LabError> {
         let Link { dut, tester, .. } = &mut *self.link;
-        tester.expect(self.resolved, family, dut.stations(), every_frame)?;
+        tester.expect(dut.crossed_by(self.resolved, family), every_frame)?;
         // Many a card loses its link when a program is attached, and its other end sees it a moment later.
         if self.sink.is_virtual {
             return Ok(());
@@ -213,8 +212,7 @@ impl<'a> Measurement<'a> {
     fn prove_variant(&mut self, family: AddressFamily, variant: &Variant) -> Result<(), LabError> {
         self.link.dut.apply(self.changes.0, variant)?;
         if let Some(what) = self.link.dut.moved(variant)? {
-            let host = self.link.dut_connection.host().to_owned();
-            return Err(LabError::Host { host, why: what });
+            return Err(self.link.dut_connection.wrong(what));
         }
         self.probe(family, variant)
     }
@@ -223,7 +221,7 @@ impl<'a> Measurement<'a> {
         self.expect(family, true)?;
         let Link { dut, tester, .. } = &mut *self.link;
         let dropped_before = dut.drops(family)?;
-        let (sent, seen) = tester.probe(self.resolved, family, dut.stations())?;
+        let (sent, seen) = tester.probe(dut.crossed_by(self.resolved, family))?;
         let wrong: u64 = seen.wrong_frames.values().sum();
         let flows = self.resolved.traffic.flows_in_all_directions();
         let is_right = seen.forwarded_frames == sent.offered_frames
@@ -315,13 +313,8 @@ impl<'a> Measurement<'a> {
         let Link { dut, tester, .. } = &mut *self.link;
         let before = dut.drops(family)?;
         let forwarded_before = tester.count()?.forwarded_frames;
-        tester.send(
-            self.resolved,
-            family,
-            dut.stations(),
-            slice.load.intended_pps(),
-            self.resolved.traffic.burst_frames,
-        )?;
+        let crossing = dut.crossed_by(self.resolved, family);
+        tester.send(crossing, slice.load.intended_pps())?;
         let started = BootTime::now();
         let (counted, offered_frames) = tester.measure(settle_ms, length_ms)?;
         let sent = tester.stop()?;
@@ -419,14 +412,11 @@ impl<'a> Measurement<'a> {
         }
         let left = left(&before, &link.dut.facts()?);
         if !left.is_empty() {
-            return Err(LabError::Host {
-                host: link.dut_connection.host().to_owned(),
-                why: format!(
-                    "after the block it is not as it was before: {}; see what else changes it, or whether the \
-                     experiment's own programs undo all that they do",
-                    named(&left)
-                ),
-            });
+            return Err(link.dut_connection.wrong(format!(
+                "after the block it is not as it was before: {}; see what else changes it, or whether the \
+                 experiment's own programs undo all that they do",
+                named(&left)
+            )));
         }
         Ok((log, differing_facts(resolved, known)))
     }
@@ -562,7 +552,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
             let again = match sampled {
                 Ok(mut slice) => {
                     slice.record.pooled_pps = load.forwarded_pps();
-                    profiler.add(family, name, slice)
+                    profiler.add(family, name, slice, None)
                 }
                 Err(why) => profiler.add_failure(family, name, why),
             };

@@ -32,8 +32,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
-    Binding, Direction, DutHost, Environment, HostTesterKind, Hosts, Placement, PlannedBlock,
-    Resolved, SliceSource, System, VariantName,
+    Binding, Direction, DutHost, Environment, HostTesterKind, Hosts, Placement, Resolved, System,
+    VariantName,
 };
 use fwdlab_sys::Interrupts;
 
@@ -53,13 +53,12 @@ use self::linux::LinuxDut;
 use self::measurement::{Boots, Measurement};
 use self::pkt_gen::PktGenTester;
 use self::tester::{HostTester, OwnTester};
-use crate::block::BlockStart;
 use crate::journal::{Destination, Journal, boot_journal, controller, host_journal};
 use crate::mechanism::step::BootChoice;
 use crate::sequence::Sequence;
 use crate::tester::TesterChoice;
 use crate::validity::AskedLoad;
-use crate::{Asks, BlockOutcome, LabError, LabEvent};
+use crate::{Asks, BlockOutcome, BlockRun, Choices, LabError, LabEvent};
 
 /// How often a block is tried, where connections break.
 const ATTEMPTS: u32 = 4;
@@ -76,6 +75,8 @@ const UNACCOUNTED_RATIO_MAX: f64 = 0.001;
 
 /// A lab out of hosts.
 pub struct HostsLab {
+    /// What it works with; the CPU of its placement sends, on the tester's host.
+    pub choices: Choices,
     resolved: Resolved,
     hosts: Hosts,
     system: System,
@@ -89,9 +90,6 @@ pub struct HostsLab {
     /// Where variants need a boot.
     booter: Option<Booter>,
     link: Link,
-    placement: Placement,
-    choice: TesterChoice,
-    profiles_unavailable: Option<String>,
     environment: Environment,
     /// What every variant was found to be, the first time.
     known: BTreeMap<VariantName, Facts>,
@@ -199,15 +197,18 @@ impl HostsLab {
                 .profiling
                 .filter(|_| profiles_unavailable.is_none());
         }
-        let choice = TesterChoice {
-            tester: link.tester.sender(),
-            refused: Vec::new(),
-        };
-        let placement = Placement {
-            load_cpu: link.tester.cpu(),
-            dut_cpu: None,
-            control_cpu: 0,
-            queues: BTreeMap::new(),
+        let choices = Choices {
+            placement: Placement {
+                load_cpu: link.tester.cpu(),
+                dut_cpu: None,
+                control_cpu: 0,
+                queues: BTreeMap::new(),
+            },
+            tester: TesterChoice {
+                tester: link.tester.sender(),
+                refused: Vec::new(),
+            },
+            profiles_unavailable,
         };
         let boots = resolved.lab.bindings.values().any(Binding::needs_reboot);
         let booter = boots.then(|| {
@@ -215,10 +216,10 @@ impl HostsLab {
             Booter::new(&link.dut_connection, &hosts.dut, loader)
         });
         let mut lab = Self {
+            choices,
             controller: controller(state_directory),
             keeps_copies: true,
             resolved,
-            profiles_unavailable,
             hosts,
             system,
             interrupts,
@@ -226,8 +227,6 @@ impl HostsLab {
             boot_journal,
             booter,
             link,
-            placement,
-            choice,
             environment,
             known: BTreeMap::new(),
         };
@@ -254,28 +253,10 @@ impl HostsLab {
         JournalCopy::new(&self.link.dut_connection, folder, &self.controller, name)
     }
 
-    /// How frames are sent and counted.
-    #[must_use]
-    pub fn tester(&self) -> &TesterChoice {
-        &self.choice
-    }
-
-    /// Who runs where: the CPU that sends, on the tester's host.
-    #[must_use]
-    pub fn placement(&self) -> &Placement {
-        &self.placement
-    }
-
     /// What the DUT's host is, and the tester's.
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
-    }
-
-    /// Why the profiles that are asked for cannot be taken.
-    #[must_use]
-    pub fn profiles_unavailable(&self) -> Option<&str> {
-        self.profiles_unavailable.as_deref()
     }
 
     /// Why the DUT cannot have a variant, for each variant of the experiment.
@@ -349,25 +330,18 @@ impl HostsLab {
     /// # Errors
     /// When a host is not to be reached for good, the lab cannot be set up, a variant does not forward its probe
     /// frames, or the user asks to stop now.
-    pub fn measure(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
+    pub fn measure(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         let mut tries = 1;
         loop {
-            let error = match self.measure_once(planned, slices, session, attempt, on_event) {
+            let error = match self.measure_once(run) {
                 Err(error) if error.is_of_a_connection() && tries < ATTEMPTS => error,
                 result => return result,
             };
             tries += 1;
-            on_event(LabEvent::Again {
+            (run.on_event)(LabEvent::Again {
                 why: error.to_string(),
             });
-            self.link = self.link_again(on_event)?;
+            self.link = self.link_again(run.on_event)?;
             self.keep_journal_copies();
             if let Some(booter) = &mut self.booter {
                 booter.go_on(&self.link.dut_connection);
@@ -423,24 +397,10 @@ impl HostsLab {
         Ok(link)
     }
 
-    fn measure_once(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
-        let mut sequence = Sequence::new(
-            &self.resolved,
-            self.resolved.traffic.load.regime(),
-            self.interrupts,
-            planned,
-            slices,
-            on_event,
-        )?;
-        (sequence.on_event)(LabEvent::SetUp);
-        let started = Instant::now();
+    fn measure_once(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
+        let planned = run.planned;
+        let regime = self.resolved.traffic.load.regime();
+        let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;
         let mut measurement = Measurement::start(
             &self.resolved,
             &mut self.link,
@@ -455,11 +415,10 @@ impl HostsLab {
             sequence.on_event,
         )?;
         measurement.prove(planned)?;
-        let set_up = started.elapsed();
-        (sequence.on_event)(LabEvent::Ready { set_up });
+        sequence.is_ready();
         let refused = measurement.refused();
-        if self.choice.refused != refused {
-            refused.clone_into(&mut self.choice.refused);
+        if self.choices.tester.refused != refused {
+            refused.clone_into(&mut self.choices.tester.refused);
             for (better, why) in refused {
                 (sequence.on_event)(LabEvent::NotSentBy {
                     better: *better,
@@ -471,17 +430,12 @@ impl HostsLab {
             measurement.measure_family(order, &mut sequence)?;
         }
         let (log, differing_facts) = measurement.finish()?;
-        let start = BlockStart {
-            session,
-            attempt,
-            set_up,
-        };
         let mut asked = AskedLoad::of(&self.resolved);
         asked.unaccounted_ratio_max = UNACCOUNTED_RATIO_MAX;
-        let mut outcome = log.outcome(&self.resolved, &asked, planned, start);
+        let mut outcome = sequence.outcome(log, &asked);
         outcome.block.differing_facts = differing_facts;
         outcome.block.tester = Some(self.link.tester.sender());
-        self.choice.tester = self.link.tester.sender();
+        self.choices.tester.tester = self.link.tester.sender();
         Ok(outcome)
     }
 }

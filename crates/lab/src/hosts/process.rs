@@ -235,12 +235,8 @@ fn as_file(bytes: &[u8]) -> io::Result<File> {
 pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<String, LabError> {
     // The one that runs, though another may lie where it was started from: who builds a new one stops no run.
     let path = program.map_or_else(|| PathBuf::from("/proc/self/exe"), Path::to_owned);
-    let file_error = |what| {
-        let path = path.clone();
-        move |source| LabError::File { what, path, source }
-    };
     let program_file = Input::file(&path, PROGRAM_BYTES_MAX).bytes();
-    let bytes = program_file.map_err(file_error("reading"))?;
+    let bytes = program_file.map_err(|error| LabError::file("reading", &path, error))?;
     let home = connection.run(&["sh", "-c", "echo \"$HOME\""], "")?;
     let folder = format!("{}/{FOLDER}", home.trim_end());
     let place = format!("{folder}/fwdlab-{}", &fwdlab_model::sha256(&bytes)[..16]);
@@ -256,21 +252,20 @@ pub(super) fn bring(connection: &Connection, program: Option<&Path>) -> Result<S
         connection.run(&others, "")?;
         let write = ["dd", &format!("of={part}"), "bs=65536", "status=none"];
         let bytes = without_debugging(&bytes).unwrap_or(bytes);
-        let input = as_file(&bytes).map_err(file_error("copying"))?;
+        let input = as_file(&bytes).map_err(|error| LabError::file("copying", &path, error))?;
         connection.run_with_file(&write, input)?;
         connection.run(&["chmod", "700", &part], "")?;
         connection.run(&["mv", &part, &place], "")?;
     }
-    version(&place).map_err(|error| LabError::Host {
-        host: connection.host().to_owned(),
-        why: format!(
+    version(&place).map_err(|error| {
+        connection.wrong(format!(
             "{} does not run there ({error}); give that host's table of the lab file a `program` that does: \
              RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target x86_64-unknown-linux-gnu \
              makes one that needs nothing of the host",
             program.map_or("this program".to_owned(), |path| {
                 format!("the program {}", path.display())
             })
-        ),
+        ))
     })?;
     Ok(place)
 }

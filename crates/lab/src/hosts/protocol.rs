@@ -48,22 +48,7 @@ pub(crate) enum Ask {
         every_frame: bool,
     },
     /// Begins to send; ends by itself where nothing is asked for `dead_man_s` seconds: `Sending`.
-    Send {
-        interface: String,
-        /// The station that the frames go to.
-        destination: String,
-        family: AddressFamily,
-        traffic: Traffic,
-        /// Whether the flows are those that answer.
-        is_reversed: bool,
-        cpu: u32,
-        /// Frames a second; as fast as it goes without.
-        pps: Option<u64>,
-        burst_frames: u32,
-        /// What sends; the best that works without.
-        sender: Option<Tester>,
-        dead_man_s: u64,
-    },
+    Send(Load),
     /// Waits until every flow and size was sent once: `Done`.
     SendProbe,
     /// Counts for a while, by the clock there: `Measured`.
@@ -90,6 +75,25 @@ pub(crate) enum Ask {
     Attached { hook: Hook },
 }
 
+/// A load that a generator sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Load {
+    pub(crate) interface: String,
+    /// The station that the frames go to.
+    pub(crate) destination: String,
+    pub(crate) family: AddressFamily,
+    pub(crate) traffic: Traffic,
+    /// Whether the flows are those that answer.
+    pub(crate) is_reversed: bool,
+    pub(crate) cpu: u32,
+    /// Frames a second; as fast as it goes without.
+    pub(crate) pps: Option<u64>,
+    pub(crate) burst_frames: u32,
+    /// What sends; the best that works without.
+    pub(crate) sender: Option<Tester>,
+    pub(crate) dead_man_s: u64,
+}
+
 /// What comes in at a sink.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Expected {
@@ -107,11 +111,7 @@ pub(crate) struct Expected {
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub(crate) enum Answer {
     Done,
-    Station {
-        mac: String,
-        /// Whether nothing of the machine's hardware stands behind it.
-        is_virtual: bool,
-    },
+    Station(Station),
     Sending {
         sender: Tester,
         /// What would have been better, and why it does not work there.
@@ -123,13 +123,7 @@ pub(crate) enum Answer {
         /// Frames offered from the first to the last.
         offered_frames: u64,
     },
-    Stopped {
-        offered_frames: u64,
-        /// Of them, those that the interface says it transmitted; others' frames not counted in.
-        transmitted_frames: u64,
-        /// Why the generator had stopped by itself.
-        failed: Option<String>,
-    },
+    Stopped(Sent),
     Counted(SinkState),
     Attached {
         /// The kernel's number for the program.
@@ -140,6 +134,30 @@ pub(crate) enum Answer {
     Failed {
         why: String,
     },
+}
+
+/// A port of the tester.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Station {
+    pub(crate) mac: String,
+    pub(crate) is_virtual: bool,
+}
+
+/// What was sent from start to stop.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    pub(crate) offered_frames: u64,
+    pub(crate) transmitted_frames: u64,
+    /// Why a generator had stopped by itself.
+    pub(crate) failed: Option<String>,
+}
+
+impl Sent {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.offered_frames += other.offered_frames;
+        self.transmitted_frames += other.transmitted_frames;
+        self.failed = self.failed.take().or(other.failed);
+    }
 }
 
 /// Frames at a moment.

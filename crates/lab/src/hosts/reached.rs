@@ -1,6 +1,6 @@
 //! How hosts are reached: by ports that must not take a load.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use fwdlab_traffic::{Network, PUBLIC_ADDRESSES, TcpConnection, ssh_connection};
 
@@ -37,12 +37,18 @@ pub(super) fn refuse_needed(
                 "{told}, which a load could cut off; name the interfaces between {between} in the lab file"
             )
         };
-        return Err(LabError::Host {
-            host: connection.host().to_owned(),
-            why,
-        });
+        return Err(connection.wrong(why));
     }
     Ok(())
+}
+
+/// The address that stands for all of a family.
+pub(super) fn any(is_inet6: bool) -> IpAddr {
+    if is_inet6 {
+        Ipv6Addr::UNSPECIFIED.into()
+    } else {
+        Ipv4Addr::UNSPECIFIED.into()
+    }
 }
 
 /// What is to be looked up in a host's routes: each ssh client, and what is public.

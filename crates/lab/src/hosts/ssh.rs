@@ -171,10 +171,8 @@ impl Connection {
         let folder = tempfile::Builder::new()
             .prefix("fwdlab-ssh-")
             .tempdir()
-            .map_err(|source| LabError::File {
-                what: "making a folder in",
-                path: std::env::temp_dir(),
-                source,
+            .map_err(|source| {
+                LabError::file("making a folder in", &std::env::temp_dir(), source)
             })?;
         let connection = Self {
             socket: folder.path().join("s"),
@@ -194,6 +192,14 @@ impl Connection {
     /// The host, as ssh knows it.
     pub(crate) fn host(&self) -> &str {
         &self.destination.host
+    }
+
+    /// What is wrong with the host, and what to do.
+    pub(crate) fn wrong(&self, why: impl Into<String>) -> LabError {
+        LabError::Host {
+            host: self.host().to_owned(),
+            why: why.into(),
+        }
     }
 
     /// What undoes something by a command of the host.
@@ -280,14 +286,11 @@ impl Connection {
         if outputs.len() == commands.len() {
             return Ok(outputs);
         }
-        Err(LabError::Host {
-            host: self.host().to_owned(),
-            why: format!(
-                "of {} commands it answered {}; its shell has to be one that knows POSIX's sh",
-                commands.len(),
-                outputs.len()
-            ),
-        })
+        Err(self.wrong(format!(
+            "of {} commands it answered {}; its shell has to be one that knows POSIX's sh",
+            commands.len(),
+            outputs.len()
+        )))
     }
 
     /// Asks, by one errand, commands that change nothing.

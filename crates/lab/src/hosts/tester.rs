@@ -9,7 +9,7 @@ use fwdlab_model::{AddressFamily, Hosts, ReceiverHost, Resolved, Tester, TesterH
 
 use super::load::{in_time, part_of, time_s};
 use super::process::AgentProcess;
-use super::protocol::{Answer, Ask, Counted, Expected, SinkState};
+use super::protocol::{Answer, Ask, Counted, Expected, Load, Sent, SinkState, Station};
 use super::ssh::Connection;
 use crate::LabError;
 
@@ -50,31 +50,13 @@ pub(super) trait HostTester {
     fn stations(&mut self) -> Result<[Station; 2], LabError>;
 
     /// Counts what the DUT forwards, from now on, and checks it where it can.
-    fn expect(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        every_frame: bool,
-    ) -> Result<(), LabError>;
+    fn expect(&mut self, to: Crossing<'_>, every_frame: bool) -> Result<(), LabError>;
 
     /// Sends a frame of every flow and size at least, from each port in turn, and tells what came of it.
-    fn probe(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-    ) -> Result<(Sent, SinkState), LabError>;
+    fn probe(&mut self, to: Crossing<'_>) -> Result<(Sent, SinkState), LabError>;
 
     /// Begins to send the load, each port its part.
-    fn send(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        pps: Option<u64>,
-        burst_frames: u32,
-    ) -> Result<(), LabError>;
+    fn send(&mut self, to: Crossing<'_>, pps: Option<u64>) -> Result<(), LabError>;
 
     /// Counts for a while under the load, all ports at the same time: samples of the sink, at least two, and what
     /// was offered from the first to the last.
@@ -109,29 +91,15 @@ struct Generator {
     cpu: u32,
 }
 
-/// What was sent from start to stop.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sent {
-    pub(super) offered_frames: u64,
-    pub(super) transmitted_frames: u64,
-    /// Why a generator had stopped by itself.
-    pub(super) failed: Option<String>,
-}
-
-/// The stations of the DUT's ports, by their MAC addresses.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct DutStations<'a> {
-    /// Of the one that faces the generator.
-    pub(super) interface_in: &'a str,
+/// Frames of a family that are sent through the DUT, and the MAC addresses of its ports.
+#[derive(Clone, Copy)]
+pub(super) struct Crossing<'a> {
+    pub(super) resolved: &'a Resolved,
+    pub(super) family: AddressFamily,
+    /// Of the port that faces the generator.
+    pub(super) mac_in: &'a str,
     /// Of the one that faces the sink.
-    pub(super) interface_out: &'a str,
-}
-
-/// A port of the tester.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Station {
-    pub(super) mac: String,
-    pub(super) is_virtual: bool,
+    pub(super) mac_out: &'a str,
 }
 
 impl OwnTester {
@@ -233,30 +201,28 @@ impl OwnTester {
     fn send_from(
         &mut self,
         number: usize,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
+        to: Crossing<'_>,
         pps: Option<u64>,
         burst_frames: u32,
     ) -> Result<(), LabError> {
         let generator = &mut self.generators[number];
         let destination = if self.is_reversed {
-            dut.interface_out
+            to.mac_out
         } else {
-            dut.interface_in
+            to.mac_in
         };
-        let ask = Ask::Send {
+        let ask = Ask::Send(Load {
             interface: generator.interface.clone(),
             destination: destination.to_owned(),
-            family,
-            traffic: resolved.traffic.clone(),
+            family: to.family,
+            traffic: to.resolved.traffic.clone(),
             is_reversed: self.is_reversed,
             cpu: generator.cpu,
             pps,
             burst_frames,
             sender: self.sender,
             dead_man_s: DEAD_MAN_S,
-        };
+        });
         match generator.process.ask("sending", &ask)? {
             Answer::Sending { sender, refused } => {
                 // The same for all variants and ports, whatever else would work the next time.
@@ -371,11 +337,7 @@ impl HostTester for OwnTester {
         };
         let mut all = Vec::new();
         for (number, generator) in (1..).zip(&self.generators) {
-            let part = match number {
-                1 => "tester's host".to_owned(),
-                number => format!("generator {number}'s host"),
-            };
-            all.push((part, described(&generator.process)));
+            all.push((part(number), described(&generator.process)));
         }
         let receiver = self.receiver.iter();
         all.extend(receiver.map(|process| ("receiver's host".to_owned(), described(process))));
@@ -391,24 +353,18 @@ impl HostTester for OwnTester {
         Ok([stations.swap_remove(0), station(self.sink(), &interface)?])
     }
 
-    fn expect(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        every_frame: bool,
-    ) -> Result<(), LabError> {
+    fn expect(&mut self, to: Crossing<'_>, every_frame: bool) -> Result<(), LabError> {
         let source = if self.is_reversed {
-            dut.interface_in
+            to.mac_in
         } else {
-            dut.interface_out
+            to.mac_out
         };
         let ask = Ask::Expect {
             expected: Expected {
                 interface: self.interface_in.clone(),
                 source: source.to_owned(),
-                family,
-                traffic: resolved.traffic.clone(),
+                family: to.family,
+                traffic: to.resolved.traffic.clone(),
                 is_reversed: self.is_reversed,
             },
             every_frame,
@@ -416,15 +372,10 @@ impl HostTester for OwnTester {
         self.sink().done("counting", &ask)
     }
 
-    fn probe(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-    ) -> Result<(Sent, SinkState), LabError> {
+    fn probe(&mut self, to: Crossing<'_>) -> Result<(Sent, SinkState), LabError> {
         let mut all = Sent::default();
         for number in 0..self.generators.len() {
-            self.send_from(number, resolved, family, dut, Some(PROBE_PPS), 1)?;
+            self.send_from(number, to, Some(PROBE_PPS), 1)?;
             let process = &mut self.generators[number].process;
             process.done("sending probe frames", &Ask::SendProbe)?;
             process.put(STOPPING, &Ask::Stop)?;
@@ -434,18 +385,11 @@ impl HostTester for OwnTester {
         Ok((all, self.count()?))
     }
 
-    fn send(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        pps: Option<u64>,
-        burst_frames: u32,
-    ) -> Result<(), LabError> {
+    fn send(&mut self, to: Crossing<'_>, pps: Option<u64>) -> Result<(), LabError> {
         let ports = self.generators.len();
         for number in 0..ports {
             let pps = part_of(pps, number, ports);
-            self.send_from(number, resolved, family, dut, pps, burst_frames)?;
+            self.send_from(number, to, pps, to.resolved.traffic.burst_frames)?;
         }
         Ok(())
     }
@@ -483,26 +427,18 @@ impl HostTester for OwnTester {
 const MEASURING: &str = "measuring";
 const STOPPING: &str = "stopping";
 
-impl Sent {
-    pub(super) fn add(&mut self, other: Self) {
-        self.offered_frames += other.offered_frames;
-        self.transmitted_frames += other.transmitted_frames;
-        self.failed = self.failed.take().or(other.failed);
+fn stopped(process: &mut AgentProcess) -> Result<Sent, LabError> {
+    match process.answer(STOPPING, Duration::ZERO)? {
+        Answer::Stopped(sent) => Ok(sent),
+        other => Err(process.unexpected(STOPPING, &other)),
     }
 }
 
-fn stopped(process: &mut AgentProcess) -> Result<Sent, LabError> {
-    match process.answer(STOPPING, Duration::ZERO)? {
-        Answer::Stopped {
-            offered_frames,
-            transmitted_frames,
-            failed,
-        } => Ok(Sent {
-            offered_frames,
-            transmitted_frames,
-            failed,
-        }),
-        other => Err(process.unexpected(STOPPING, &other)),
+/// What the host of a generator is in a lab; `number` counts from 1.
+pub(super) fn part(number: usize) -> String {
+    match number {
+        1 => "tester's host".to_owned(),
+        number => format!("generator {number}'s host"),
     }
 }
 
@@ -510,7 +446,7 @@ fn station(process: &mut AgentProcess, interface: &str) -> Result<Station, LabEr
     const WHAT: &str = "looking at its ports";
     let interface = interface.to_owned();
     match process.ask(WHAT, &Ask::Station { interface })? {
-        Answer::Station { mac, is_virtual } => Ok(Station { mac, is_virtual }),
+        Answer::Station(station) => Ok(station),
         other => Err(process.unexpected(WHAT, &other)),
     }
 }

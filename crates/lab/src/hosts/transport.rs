@@ -38,7 +38,7 @@ pub(super) trait Abilities {
     /// # Errors
     /// `Host` where the DUT does not take it, and those of the connection.
     fn attach(&mut self, host: &OnHost, _attachment: &Attachment) -> Result<bool, LabError> {
-        Err(host.wrong("no program can be attached there"))
+        Err(host.connection.wrong("no program can be attached there"))
     }
 
     /// The kernel's number of what was attached at a hook; none for no program.

@@ -88,12 +88,9 @@ fn boot_until(connection: &Connection, boot: &BootUntil) -> Result<(), LabError>
     let time_max = Duration::from_secs(boot.time_s_max);
     reboot(connection, &*loader, &booted.id, time_max)?;
     match &boot.until {
-        Until::Slice { slice } if !is_on_slice(connection, slice)? => Err(LabError::Host {
-            host: connection.host().to_owned(),
-            why: format!(
-                "it was to boot from {slice}, and has not; see what `gpart show` tells there"
-            ),
-        }),
+        Until::Slice { slice } if !is_on_slice(connection, slice)? => Err(connection.wrong(
+            format!("it was to boot from {slice}, and has not; see what `gpart show` tells there"),
+        )),
         _ => Ok(()),
     }
 }

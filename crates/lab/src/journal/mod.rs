@@ -440,7 +440,7 @@ pub(crate) fn boot() -> Result<String, LabError> {
         .to_owned())
 }
 
-fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LabError {
+pub(crate) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LabError {
     move |error| LabError::Journal {
         what,
         path: path.to_owned(),

@@ -1,7 +1,5 @@
 //! What takes a boot: a module's parameter and the kernel's command line of Linux, tunables of FreeBSD's loader.
 
-use std::collections::BTreeMap;
-
 use fwdlab_model::{Values, Variant, devices};
 
 use super::by_level::ByLevel;
@@ -51,13 +49,7 @@ impl Mechanism for Module {
 }
 
 /// Words on the command line of a Linux kernel. Whether GRUB has such an entry shows when it is to boot.
-pub(super) struct CommandLine(ByLevel<String>);
-
-impl CommandLine {
-    pub(super) fn new(factor: &str, parameters: &BTreeMap<String, String>) -> Self {
-        Self(ByLevel::of_factor(factor, parameters))
-    }
-}
+pub(super) struct CommandLine(pub(super) ByLevel<String>);
 
 impl Mechanism for CommandLine {
     fn boot(&self, variant: &Variant, choice: &mut BootChoice) -> Result<(), LabError> {

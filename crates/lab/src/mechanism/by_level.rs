@@ -77,4 +77,13 @@ impl Rulesets {
         }
         Ok(all)
     }
+
+    /// The same, where it has any rule.
+    ///
+    /// # Errors
+    /// As of [`parts`](Self::parts).
+    pub(super) fn with_rules(&self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let ruleset = self.whole(variant)?;
+        Ok(ruleset.filter(|ruleset| !ruleset.trim().is_empty()))
+    }
 }

@@ -15,17 +15,8 @@ fn told_by(factor: &str, check: &[String]) -> String {
 
 /// Those of one factor, on any system.
 pub(super) struct OwnersPrograms {
-    factor: String,
-    binding: CommandBinding,
-}
-
-impl OwnersPrograms {
-    pub(super) fn new(factor: &str, binding: CommandBinding) -> Self {
-        Self {
-            factor: factor.to_owned(),
-            binding,
-        }
-    }
+    pub(super) factor: String,
+    pub(super) binding: CommandBinding,
 }
 
 /// What finds out whether a program is installed.

@@ -49,11 +49,7 @@ pub(crate) fn read_set(folder: &Path) -> Result<ConfigSet, LabError> {
     let mut bytes = 0;
     let mut left: Vec<(PathBuf, String)> = vec![(folder.to_owned(), String::new())];
     while let Some((path, on_host)) = left.pop() {
-        let failed = |source| LabError::File {
-            what: "reading",
-            path: path.clone(),
-            source,
-        };
+        let failed = |source| LabError::file("reading", &path, source);
         let wrong = |why: &str| Err(failed(io::Error::other(why.to_owned())));
         let metadata = fs::symlink_metadata(&path).map_err(failed)?;
         if metadata.is_dir() {
@@ -83,11 +79,8 @@ pub(crate) fn read_set(folder: &Path) -> Result<ConfigSet, LabError> {
         set.insert(on_host, SetFile { text, mode });
     }
     if set.is_empty() {
-        return Err(LabError::File {
-            what: "reading",
-            path: folder.to_owned(),
-            source: io::Error::other("a set of configuration files holds at least one"),
-        });
+        let why = "a set of configuration files holds at least one";
+        return Err(LabError::file("reading", folder, io::Error::other(why)));
     }
     Ok(set)
 }

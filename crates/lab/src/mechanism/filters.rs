@@ -7,7 +7,7 @@ use fwdlab_model::{PacketFilter, Variant};
 
 use super::by_level::Rulesets;
 use super::question::{Answers, Question};
-use super::step::{Action, Errand, Step, owned};
+use super::step::{Action, Errand, Step, owned, words_of};
 use super::{Mechanism, sysctl};
 use crate::{LabError, Moved};
 
@@ -44,10 +44,7 @@ fn questions(filter: PacketFilter) -> Vec<Vec<String>> {
         PacketFilter::Ipfw => &["sysctl -n net.inet.ip.fw.enable", "ipfw list"],
         PacketFilter::Ipf => &["ipf -V", "ipfstat -io"],
     };
-    let questions = questions.iter();
-    questions
-        .map(|question| question.split(' ').map(str::to_owned).collect())
-        .collect()
+    questions.iter().map(|line| words_of(line)).collect()
 }
 
 /// What a filter does; none where it is not loaded.
@@ -264,17 +261,11 @@ impl Filter {
     fn state(&self) -> impl Iterator<Item = Question> {
         questions(self.filter).into_iter().map(Question::maybe)
     }
-
-    /// The variant's ruleset, where it has rules.
-    fn with_rules(&self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let ruleset = self.rulesets.whole(variant)?;
-        Ok(ruleset.filter(|ruleset| !ruleset.trim().is_empty()))
-    }
 }
 
 impl Mechanism for Filter {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        if self.with_rules(variant)?.is_none() {
+        if self.rulesets.with_rules(variant)?.is_none() {
             return Ok(Vec::new());
         }
         let mut questions: Vec<Question> = self.state().collect();
@@ -285,7 +276,7 @@ impl Mechanism for Filter {
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        let ruleset = self.with_rules(variant)?;
+        let ruleset = self.rulesets.with_rules(variant)?;
         Ok(ruleset.and_then(|text| lacking(self.filter, &text, answers)))
     }
 

@@ -1,7 +1,5 @@
 //! Images of nanobsd that a FreeBSD host boots.
 
-use std::collections::BTreeMap;
-
 use fwdlab_model::{Upload, Variant};
 
 use super::Mechanism;
@@ -11,13 +9,9 @@ use super::step::BootChoice;
 use crate::LabError;
 
 /// Which image a host boots; none is the owner's system. That it has, is looked at when it has booted.
-pub(super) struct Image(ByLevel<Option<Upload>>);
+pub(super) struct Image(pub(super) ByLevel<Option<Upload>>);
 
 impl Image {
-    pub(super) fn new(factor: &str, images: &BTreeMap<String, Option<Upload>>) -> Self {
-        Self(ByLevel::of_factor(factor, images))
-    }
-
     fn image(&self, variant: &Variant) -> Result<Option<&Upload>, LabError> {
         Ok(self.0.get(variant)?.and_then(Option::as_ref))
     }

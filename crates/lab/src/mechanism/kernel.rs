@@ -21,13 +21,7 @@ const THERE: [&str; 3] = [
 pub(crate) const BOOT_ENVIRONMENTS: [&str; 3] = ["bectl", "list", "-H"];
 
 /// The kernel of a Linux host. Whether GRUB has such an entry shows when it is to boot.
-pub(super) struct LinuxKernel(ByLevel<String>);
-
-impl LinuxKernel {
-    pub(super) fn new(factor: &str, releases: &BTreeMap<String, String>) -> Self {
-        Self(ByLevel::of_factor(factor, releases))
-    }
-}
+pub(super) struct LinuxKernel(pub(super) ByLevel<String>);
 
 impl Mechanism for LinuxKernel {
     fn boot(&self, variant: &Variant, choice: &mut BootChoice) -> Result<(), LabError> {
@@ -38,22 +32,9 @@ impl Mechanism for LinuxKernel {
 
 /// The kernel of a FreeBSD host.
 pub(super) struct FreebsdKernel {
-    kernels: ByLevel<String>,
+    pub(super) kernels: ByLevel<String>,
     /// Whether other factors write files, which count in one boot environment alone.
-    writes_files: bool,
-}
-
-impl FreebsdKernel {
-    pub(super) fn new(
-        factor: &str,
-        kernels: &BTreeMap<String, String>,
-        writes_files: bool,
-    ) -> Self {
-        Self {
-            kernels: ByLevel::of_factor(factor, kernels),
-            writes_files,
-        }
-    }
+    pub(super) writes_files: bool,
 }
 
 /// How a kernel of FreeBSD is chosen for the next boot.

@@ -36,7 +36,7 @@ use fwdlab_model::{
 
 pub use self::xdp::fib_forwarder;
 
-use self::by_level::Rulesets;
+use self::by_level::{ByLevel, Rulesets};
 use self::configs::ConfigSet;
 use self::question::{Answers, Question};
 use self::reading::Reading;
@@ -227,10 +227,12 @@ pub(crate) fn on_linux(
                 mechanisms.push(Box::new(module));
             }
             Binding::CommandLine(parameters) => {
-                mechanisms.push(Box::new(boot::CommandLine::new(factor, parameters)));
+                let parameters = ByLevel::of_factor(factor, parameters);
+                mechanisms.push(Box::new(boot::CommandLine(parameters)));
             }
             Binding::Kernel(releases) => {
-                mechanisms.push(Box::new(kernel::LinuxKernel::new(factor, releases)));
+                let releases = ByLevel::of_factor(factor, releases);
+                mechanisms.push(Box::new(kernel::LinuxKernel(releases)));
             }
             Binding::Routes => {
                 let families = &resolved.traffic.families;
@@ -285,13 +287,17 @@ pub(crate) fn on_freebsd(
                 mechanisms.push(Box::new(boot::Loader::new(factor, tunable, values)));
             }
             Binding::Kernel(kernels) => {
-                let kernel = kernel::FreebsdKernel::new(factor, kernels, writes_files);
-                mechanisms.push(Box::new(kernel));
+                mechanisms.push(Box::new(kernel::FreebsdKernel {
+                    kernels: ByLevel::of_factor(factor, kernels),
+                    writes_files,
+                }));
             }
             Binding::Configs(folders) => {
                 mechanisms.push(Box::new(configs::Configs::new(factor, folders, sets)));
             }
-            Binding::Image(images) => mechanisms.push(Box::new(image::Image::new(factor, images))),
+            Binding::Image(images) => {
+                mechanisms.push(Box::new(image::Image(ByLevel::of_factor(factor, images))));
+            }
             Binding::Command(programs) => commands.push(own_programs(factor, programs, ports)),
             // One ruleset of a filter for all factors together.
             Binding::Ruleset { .. } => {}
@@ -329,8 +335,10 @@ fn own_programs(
     programs: &CommandBinding,
     [interface_in, interface_out]: [&str; 2],
 ) -> Box<dyn Mechanism> {
-    let programs = programs.with_interfaces(interface_in, interface_out);
-    Box::new(command::OwnersPrograms::new(factor, programs))
+    Box::new(command::OwnersPrograms {
+        factor: factor.to_owned(),
+        binding: programs.with_interfaces(interface_in, interface_out),
+    })
 }
 
 /// The rulesets of a DUT, with the names of its ports.

@@ -11,6 +11,7 @@ use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Rehearsal, Step, owned};
 use super::transport::{Watch, Watched};
 use super::{DutPlace, Mechanism};
+use crate::netlink::failed;
 use crate::{LabError, Moved, program};
 
 const NOT_INSTALLED: &str = "nft is not installed; install it (apt-get install nftables)";
@@ -81,17 +82,11 @@ impl LinuxNft {
         }
         Ok(None)
     }
-
-    /// The variant's ruleset, where it has rules.
-    fn with_rules(&self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let ruleset = self.rulesets.whole(variant)?;
-        Ok(ruleset.filter(|ruleset| !ruleset.trim().is_empty()))
-    }
 }
 
 impl Mechanism for LinuxNft {
     fn needs(&self, variant: &Variant) -> Result<Vec<Question>, LabError> {
-        let Some(ruleset) = self.with_rules(variant)? else {
+        let Some(ruleset) = self.rulesets.with_rules(variant)? else {
             return Ok(Vec::new());
         };
         let mut questions = vec![
@@ -105,7 +100,7 @@ impl Mechanism for LinuxNft {
     }
 
     fn lacking(&self, variant: &Variant, answers: &Answers) -> Result<Option<String>, LabError> {
-        let Some(ruleset) = self.with_rules(variant)? else {
+        let Some(ruleset) = self.rulesets.with_rules(variant)? else {
             return Ok(None);
         };
         if answers.get(&owned(&VERSION)).is_none() {
@@ -256,11 +251,7 @@ impl Generation {
 }
 
 fn error(namespace: &str, source: io::Error) -> LabError {
-    LabError::Netlink {
-        namespace: namespace.to_owned(),
-        what: "asking nftables for its generation".into(),
-        source,
-    }
+    failed(namespace, "asking nftables for its generation", source)
 }
 
 /// `struct nfgenmsg`, between a message's header and its attributes.

@@ -1,16 +1,16 @@
 //! Programs that mechanisms attach to the ports of a DUT.
 
-use std::collections::BTreeMap;
-
 use fwdlab_model::Variant;
 use fwdlab_traffic::{CountingProgram, TrafficError};
 use serde::{Deserialize, Serialize};
 
+use super::Mechanism;
 use super::by_level::ByLevel;
 use super::question::{Answers, Look, Question};
 use super::step::Action;
+use super::tc::TcFilter;
 use super::xdp::{FORWARDER_DROPPED, fib_forwarder};
-use super::{Mechanism, tc};
+use crate::counters::Drops;
 use crate::{LabError, Moved};
 
 /// Where a kernel runs programs on a port's frames.
@@ -168,13 +168,17 @@ pub(crate) trait Loaded: Send {
     ///
     /// # Errors
     /// As of [`attach`](Self::attach).
-    fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError>;
+    fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError> {
+        self.attach(interface)
+    }
 
     /// Has attaching and detaching it disturb no other CPU.
     ///
     /// # Errors
     /// What the kernel refuses.
-    fn park(&mut self) -> Result<(), TrafficError>;
+    fn park(&mut self) -> Result<(), TrafficError> {
+        Ok(())
+    }
 
     /// Takes it off all interfaces that it is on.
     ///
@@ -192,7 +196,9 @@ pub(crate) trait Loaded: Send {
     ///
     /// # Errors
     /// Where the kernel does not say.
-    fn drops(&self) -> Result<BTreeMap<String, u64>, TrafficError>;
+    fn drops(&self) -> Result<Drops, TrafficError> {
+        Ok(Drops::new())
+    }
 }
 
 /// The kernel's number for a program, as messages show it.
@@ -207,7 +213,7 @@ fn shown_number(of: Option<u32>) -> String {
 pub(crate) fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
     Ok(match program {
         Program::Forwarder => Box::new(fib_forwarder()?),
-        Program::Tc { object, name } => tc::loaded(object, name.as_deref())?,
+        Program::Tc { object, name } => Box::new(TcFilter::load(object, name.as_deref())?),
     })
 }
 
@@ -232,8 +238,8 @@ impl Loaded for CountingProgram {
         self.xdp.id()
     }
 
-    fn drops(&self) -> Result<BTreeMap<String, u64>, TrafficError> {
+    fn drops(&self) -> Result<Drops, TrafficError> {
         let frames = self.frames(FORWARDER_DROPPED)?;
-        Ok(BTreeMap::from([("XDP forwarder".to_owned(), frames)]))
+        Ok(Drops::from([("XDP forwarder".to_owned(), frames)]))
     }
 }

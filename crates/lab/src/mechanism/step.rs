@@ -35,6 +35,11 @@ pub(crate) fn owned(words: &[impl AsRef<str>]) -> Vec<String> {
     words.iter().map(|word| word.as_ref().to_owned()).collect()
 }
 
+/// Words of a command as they stand in a line, none of which holds a blank.
+pub(crate) fn words_of(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
+}
+
 /// A change of a DUT that is put back at the end of a block: what undoes it is announced before it is made.
 #[derive(Debug)]
 pub(crate) struct Step {

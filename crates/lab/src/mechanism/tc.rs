@@ -23,43 +23,6 @@ use crate::{LabError, Moved};
 /// Larger files are refused.
 const OBJECT_BYTES_MAX: u64 = 1 << 20;
 
-/// Has the kernel take a program of an object.
-///
-/// # Errors
-/// Without the privilege, and where the kernel does not take it.
-pub(super) fn loaded(object: &[u8], name: Option<&str>) -> Result<Box<dyn Loaded>, LabError> {
-    Ok(Box::new(TcFilter::load(object, name)?))
-}
-
-impl Loaded for TcFilter {
-    fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
-        Self::attach(self, interface)
-    }
-
-    /// A filter stays in any case.
-    fn attach_to_stay(&mut self, interface: &str) -> Result<(), TrafficError> {
-        Self::attach(self, interface)
-    }
-
-    /// Filters disturb no other CPU.
-    fn park(&mut self) -> Result<(), TrafficError> {
-        Ok(())
-    }
-
-    fn detach(&mut self) -> Result<(), TrafficError> {
-        Self::detach(self)
-    }
-
-    fn id(&self) -> Result<u32, TrafficError> {
-        Self::id(self)
-    }
-
-    /// What it drops, the queueing discipline counts.
-    fn drops(&self) -> Result<Drops, TrafficError> {
-        Ok(Drops::new())
-    }
-}
-
 /// Those of a lab; none where no factor has any.
 fn by_level(lab: &Lab) -> Result<Option<ByLevel<Option<Program>>>, LabError> {
     let factors = bound(lab, |binding| match binding {
@@ -81,11 +44,7 @@ fn by_level(lab: &Lab) -> Result<Option<ByLevel<Option<Program>>>, LabError> {
 /// An object file's program.
 fn object(of: &fwdlab_model::binding::TcProgram) -> Result<Program, LabError> {
     let path = &of.object.found;
-    let failed = |source| LabError::File {
-        what: "reading",
-        path: path.clone(),
-        source,
-    };
+    let failed = |source| LabError::file("reading", path, source);
     let bytes = Input::file(path, OBJECT_BYTES_MAX)
         .bytes()
         .map_err(failed)?;
@@ -191,10 +150,10 @@ impl Mechanism for LinuxTc {
                     Some("") => None,
                     Some(_) => Some(has_filters(port)),
                 });
-        match in_the_way {
-            None => self.0.lacking(variant, answers),
-            reason => Ok(reason),
-        }
+        Ok(match in_the_way {
+            None => self.0.lacking(variant, answers)?,
+            in_the_way => in_the_way,
+        })
     }
 
     fn looks(&self) -> Vec<Question> {
@@ -258,7 +217,7 @@ const PRIORITY: u16 = 1;
 const HANDLE: TcHandle = TcHandle::new(0, 1);
 
 /// A loaded tc program. What is attached stays until [`detach`](Self::detach) or the end of the interface.
-struct TcFilter {
+pub(super) struct TcFilter {
     ebpf: Ebpf,
     name: String,
     links: Vec<SchedClassifierLink>,
@@ -270,7 +229,7 @@ impl TcFilter {
     /// # Errors
     /// Where the bytes are no object, it has no such program, or several and none is named, without the privilege, or when
     /// the kernel's verifier refuses it.
-    fn load(object: &[u8], name: Option<&str>) -> Result<Self, TrafficError> {
+    pub(super) fn load(object: &[u8], name: Option<&str>) -> Result<Self, TrafficError> {
         let what = match name {
             Some(name) => format!("loading tc program {name}"),
             None => "loading a tc program".to_owned(),
@@ -315,6 +274,13 @@ impl TcFilter {
         self.ebpf.program_mut(&self.name)?.try_into().ok()
     }
 
+    fn failed(&self, what: &str, error: impl Into<Cause>) -> TrafficError {
+        refused(format!("{what} {}", self.name), error)
+    }
+}
+
+/// A filter stays in any case, and disturbs no other CPU; what it drops, the queueing discipline counts.
+impl Loaded for TcFilter {
     /// The kernel's number for the program, as `tc filter` shows it.
     ///
     /// # Errors
@@ -382,10 +348,6 @@ impl TcFilter {
             }
         }
         Ok(())
-    }
-
-    fn failed(&self, what: &str, error: impl Into<Cause>) -> TrafficError {
-        refused(format!("{what} {}", self.name), error)
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn is_bound(lab: &Lab) -> bool {
     bindings.any(|binding| matches!(binding, Binding::Xdp(_)))
 }
 
-/// Those of a Linux kernel; none where the lab binds no factor to XDP programs.
+/// The programs of a Linux kernel; none where the lab binds no factor to XDP programs.
 pub(super) fn on_linux(lab: &Lab, direction: Direction, place: &DutPlace) -> Option<HookPrograms> {
     let by_level = ByLevel::of(bound(lab, |binding| match binding {
         Binding::Xdp(programs) => Some(programs.iter().map(of_level).collect()),

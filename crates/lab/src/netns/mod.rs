@@ -9,9 +9,9 @@ mod undo;
 
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use fwdlab_model::{Direction, Lab, Placement, PlannedBlock, Resolved, SliceSource, Tester};
+use fwdlab_model::{Direction, Lab, Resolved, Tester};
 use fwdlab_stats::as_f64;
 use fwdlab_sys::Interrupts;
 use fwdlab_traffic::TrafficError;
@@ -20,7 +20,7 @@ pub(crate) use self::undo::ThisMachine;
 
 use self::dut::Dut;
 use self::measurement::{Family, Measurement};
-use crate::block::{BlockOutcome, BlockStart, LabEvent};
+use crate::block::{BlockOutcome, BlockRun, LabEvent};
 use crate::cpu_account::CpuAccount;
 use crate::journal::Journal;
 use crate::placement::{load_unavailable, placement};
@@ -30,7 +30,7 @@ use crate::tester::TesterChoice;
 use crate::topology::counting;
 use crate::validity::AskedLoad;
 use crate::watch::{prove_cpu_is_free, watch};
-use crate::{LabError, Topology};
+use crate::{Choices, LabError, Topology};
 
 /// The name of the journal of what is changed on this machine.
 const JOURNAL: &str = "netns";
@@ -46,12 +46,11 @@ const SETTLING_STEPS: u32 = 20;
 
 /// A lab out of this machine's kernel.
 pub struct NetnsLab {
+    /// What it works with; a test may have it measure with another tester than the best that works.
+    pub choices: Choices,
     resolved: Resolved,
-    profiles_unavailable: Option<String>,
-    placement: Placement,
     interrupts: Interrupts,
     journal: Journal,
-    choice: TesterChoice,
 }
 
 impl NetnsLab {
@@ -95,39 +94,15 @@ impl NetnsLab {
             resolved.profiling = None;
         }
         Ok(Self {
+            choices: Choices {
+                placement,
+                tester: TesterChoice::probe()?,
+                profiles_unavailable,
+            },
             resolved,
-            profiles_unavailable,
-            placement,
             interrupts,
             journal,
-            choice: TesterChoice::probe()?,
         })
-    }
-
-    /// How frames are sent and counted, and why not in a better way.
-    #[must_use]
-    pub fn tester(&self) -> &TesterChoice {
-        &self.choice
-    }
-
-    /// Measures with another tester than the best that works, to see what that changes.
-    pub fn use_tester(&mut self, tester: Tester) {
-        self.choice = TesterChoice {
-            tester,
-            refused: Vec::new(),
-        };
-    }
-
-    /// Why the profiles that are asked for cannot be taken.
-    #[must_use]
-    pub fn profiles_unavailable(&self) -> Option<&str> {
-        self.profiles_unavailable.as_deref()
-    }
-
-    /// Who runs where.
-    #[must_use]
-    pub fn placement(&self) -> &Placement {
-        &self.placement
     }
 
     /// Why this machine cannot have a variant, for each variant of the experiment.
@@ -135,27 +110,25 @@ impl NetnsLab {
     /// # Errors
     /// When the lab cannot be made at all.
     pub fn unavailable(&self) -> Result<Vec<Option<String>>, LabError> {
-        let needs_root = (self.placement.dut_cpu.is_some() && !fwdlab_sys::is_root()).then(|| {
+        let Choices {
+            placement, tester, ..
+        } = &self.choices;
+        let needs_root = (placement.dut_cpu.is_some() && !fwdlab_sys::is_root()).then(|| {
             "only root can give the DUT a CPU of its own (dut_cpu); run fwdlab as root (sudo)"
                 .into()
         });
         let is_bidirectional = self.resolved.traffic.direction == Direction::Both;
-        let needs_ebpf = (is_bidirectional && self.choice.tester != Tester::Ebpf).then(|| {
+        let needs_ebpf = (is_bidirectional && tester.tester != Tester::Ebpf).then(|| {
             "frames in both directions are made by eBPF programs, which this process may not load; \
              run fwdlab as root (sudo), or ask for direction = \"forward\""
                 .into()
         });
-        let unavailable = load_unavailable(&self.resolved, &self.placement);
+        let unavailable = load_unavailable(&self.resolved, placement);
         if let Some(reason) = unavailable.or(needs_root).or(needs_ebpf) {
             return Ok(vec![Some(reason); self.resolved.variants.len()]);
         }
         let mut topology = Topology::build()?;
-        let mut dut = Dut::new(
-            &self.resolved,
-            &self.placement,
-            self.choice.tester,
-            &topology,
-        )?;
+        let mut dut = Dut::new(&self.resolved, placement, tester.tester, &topology)?;
         self.resolved
             .variants
             .iter()
@@ -169,47 +142,26 @@ impl NetnsLab {
     /// # Errors
     /// When the lab cannot be set up, a variant does not forward its probe frames, the kernel
     /// refuses something, or the user asks to stop now. Nothing of the set-up remains.
-    pub fn measure(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
+    pub fn measure(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
         for _ in 1..ATTEMPTS {
-            let outcome = self.measure_once(planned, slices, session, attempt, on_event);
+            let outcome = self.measure_once(run);
             let Some(why) = outcome.as_ref().err().and_then(why_not_held) else {
                 return outcome;
             };
-            on_event(LabEvent::Again { why });
+            (run.on_event)(LabEvent::Again { why });
         }
-        self.measure_once(planned, slices, session, attempt, on_event)
+        self.measure_once(run)
     }
 
-    fn measure_once(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
-        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
-        let mut sequence = Sequence::new(
-            &self.resolved,
-            self.resolved.traffic.load.regime(),
-            self.interrupts,
-            planned,
-            slices,
-            on_event,
-        )?;
-        (sequence.on_event)(LabEvent::SetUp);
-        let started = Instant::now();
+    fn measure_once(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
+        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.choices.placement.control_cpu)?;
+        let planned = run.planned;
+        let regime = self.resolved.traffic.load.regime();
+        let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;
         let mut measurement = Measurement::start(
             &self.resolved,
-            &self.placement,
-            self.choice.tester,
+            &self.choices.placement,
+            self.choices.tester.tester,
             &mut self.journal,
             self.interrupts,
         )?;
@@ -217,8 +169,7 @@ impl NetnsLab {
         for order in &planned.families {
             families.push(measurement.set_up_family(order.family, order.variants())?);
         }
-        let set_up = started.elapsed();
-        (sequence.on_event)(LabEvent::Ready { set_up });
+        sequence.is_ready();
 
         for (order, family) in planned.families.iter().zip(families) {
             measurement.measure_family(family, order, &mut sequence)?;
@@ -226,17 +177,7 @@ impl NetnsLab {
         let Measurement { log, changes, .. } = measurement;
         changes.0.undo_all()?;
         drop(changes);
-        let start = BlockStart {
-            session,
-            attempt,
-            set_up,
-        };
-        Ok(log.outcome(
-            &self.resolved,
-            &AskedLoad::of(&self.resolved),
-            planned,
-            start,
-        ))
+        Ok(sequence.outcome(log, &AskedLoad::of(&self.resolved)))
     }
 
     /// How the forwarding rate settles after each of some switches from one variant to the next.
@@ -247,7 +188,7 @@ impl NetnsLab {
     /// # Errors
     /// Those of [`measure`](Self::measure).
     pub fn settling(&mut self, switches: u32) -> Result<Vec<Vec<f64>>, LabError> {
-        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.placement.control_cpu)?;
+        let _pinned = fwdlab_sys::PinnedThread::to_cpu(self.choices.placement.control_cpu)?;
         let variants: Vec<_> = self
             .resolved
             .variants
@@ -257,8 +198,8 @@ impl NetnsLab {
             .collect();
         let mut measurement = Measurement::start(
             &self.resolved,
-            &self.placement,
-            self.choice.tester,
+            &self.choices.placement,
+            self.choices.tester.tester,
             &mut self.journal,
             self.interrupts,
         )?;
@@ -281,7 +222,7 @@ impl NetnsLab {
             let mut rates_pps = Vec::new();
             for _ in 0..SETTLING_STEPS {
                 let samples = watch(
-                    self.placement.load_cpu,
+                    self.choices.placement.load_cpu,
                     SETTLING_STEP,
                     &CpuAccount::None,
                     forwarded,

@@ -26,13 +26,7 @@ pub(super) fn send_probe(family: &mut Family, traffic: &Traffic) -> Result<Probe
     let mut sent_so_far = 0;
     let mut is_lossless = true;
     while sent_so_far < sent {
-        let batch = PROBE_BATCH.min(sent - sent_so_far);
-        if sent_so_far == 0 {
-            family.generator.send(batch)?;
-        } else {
-            family.generator.send_more(batch)?;
-        }
-        sent_so_far += batch;
+        sent_so_far += send_batch(family, sent_so_far)?;
         // Once a frame is lost, waiting for the others would only take its time each time.
         if is_lossless {
             let arrived = settled(
@@ -72,17 +66,22 @@ pub(super) fn show_probe(
 ) -> Result<Option<String>, LabError> {
     let mut sent_so_far = 0;
     while sent_so_far < family.probe_frames {
-        let batch = PROBE_BATCH.min(family.probe_frames - sent_so_far);
-        if sent_so_far == 0 {
-            family.generator.send(batch)?;
-        } else {
-            family.generator.send_more(batch)?;
-        }
-        sent_so_far += batch;
+        sent_so_far += send_batch(family, sent_so_far)?;
         let found = settled(|| Ok(look()), Option::is_some)?;
         if found.is_some() {
             return Ok(found);
         }
     }
     Ok(None)
+}
+
+/// Sends the next frames of a probe, and tells how many.
+fn send_batch(family: &mut Family, sent_so_far: u32) -> Result<u32, LabError> {
+    let batch = PROBE_BATCH.min(family.probe_frames - sent_so_far);
+    if sent_so_far == 0 {
+        family.generator.send(batch)?;
+    } else {
+        family.generator.send_more(batch)?;
+    }
+    Ok(batch)
 }

@@ -2,7 +2,7 @@
 
 use fwdlab_model::{CpuSamples, LoadRegime, ProfileFault, ProfileRecord};
 use fwdlab_profile::{Folded, is_forwarding};
-use fwdlab_stats::as_f64;
+use fwdlab_stats::{as_f64, whole};
 
 /// With so many the share of a function that takes half the time is known to a tenth of itself.
 const SAMPLES_MIN: u64 = 100;
@@ -72,13 +72,8 @@ pub(super) fn faults(
 }
 
 /// What a slice too short for [`SAMPLES_MIN`] gives at least.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "frequency x time is a small positive number"
-)]
 fn half(expected: f64) -> u64 {
-    (expected / 2.0).max(1.0) as u64
+    whole(expected / 2.0).max(1) as u64
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Profiler {
         let bound_s = stall_bound_s(self.slice().as_secs_f64());
         let stall = ProfileFault::Stalled { longest_s, bound_s };
         let slice = samplers.take(&mut self.symbols, load, OfCpus::All);
-        self.add_unless(
+        self.add(
             family,
             variant,
             slice,
@@ -109,15 +109,6 @@ impl Profiler {
     /// Adds a slice to the profile of its trial, and says whether it is to be taken again, because it does not
     /// show the load.
     pub(crate) fn add(
-        &mut self,
-        family: AddressFamily,
-        variant: &VariantName,
-        slice: ProfileSlice,
-    ) -> bool {
-        self.add_unless(family, variant, slice, None)
-    }
-
-    fn add_unless(
         &mut self,
         family: AddressFamily,
         variant: &VariantName,

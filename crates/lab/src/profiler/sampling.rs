@@ -175,20 +175,10 @@ impl Samplers {
 /// The record of a slice in which nothing was sampled.
 pub(crate) fn nothing_sampled(frequency_hz: u32) -> ProfileRecord {
     ProfileRecord {
-        event: String::new(),
         frequency_hz,
         has_kernel: true,
-        time_s: 0.0,
-        pooled_pps: 0.0,
-        samples: 0,
-        idle_samples: 0,
-        samples_by_cpu: Vec::new(),
-        foreign_samples: 0,
-        harness_samples: 0,
-        lost_samples: 0,
-        outside_samples: 0,
         attempts: 1,
-        faults: Vec::new(),
+        ..ProfileRecord::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::thread::sleep;
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use fwdlab_model::{
@@ -20,7 +20,7 @@ use super::load::SettledLoad;
 use super::network::network;
 use super::setting::setting;
 use super::tester::{Dropping, Family, Passing, TesterCounts, rates_pps, wire};
-use super::threads::{Offer, Place, Running, Tester};
+use super::threads::{Offer, Place, Running, Tester, joined};
 use crate::LabError;
 use crate::addresses::{TESTER_IN_MAC, frames, frames_back};
 use crate::block::{Asked, BlockLog, LabEvent, MeasuredSlice, conservation};
@@ -32,7 +32,7 @@ use crate::environment::steal_s;
 use crate::interference::cost_ns;
 use crate::probe::FailedProbe;
 use crate::profiler;
-use crate::sequence::{Sequence, UnderLoad, stop_if_asked};
+use crate::sequence::{Sequence, UnderLoad, stop_at_once_if_asked, stop_if_asked};
 use crate::watch::watch;
 
 /// Length of the drop-at-ingress control, after a settle window of the experiment's.
@@ -309,7 +309,7 @@ impl<'a> Measurement<'a> {
         let tester = family.tester(queues, family.there.check_every())?;
         let counts = TesterCounts::of(&tester);
         let at_work = self.put_to_work(name, offer, tester)?;
-        let rates_pps = rates_pps(&counts, windows, || self.stop_at_once_if_asked());
+        let rates_pps = rates_pps(&counts, windows, || stop_at_once_if_asked(self.interrupts));
         self.take_off_work(at_work)?;
         rates_pps
     }
@@ -331,7 +331,7 @@ impl<'a> Measurement<'a> {
         let _rest = tester.plug_in(ports);
         let counts = TesterCounts::of(&tester);
         let running = Running::start(place, Offer::Unbounded, tester, vec![Passing(wire)])?;
-        let rates_pps = rates_pps(&counts, windows, || self.stop_at_once_if_asked());
+        let rates_pps = rates_pps(&counts, windows, || stop_at_once_if_asked(self.interrupts));
         running.stop()?;
         rates_pps
     }
@@ -411,15 +411,6 @@ impl<'a> Measurement<'a> {
             .variant(name)
             .expect("plans are made of the experiment's variants")
     }
-
-    /// Before a block has begun there is nothing that is worth being finished first.
-    fn stop_at_once_if_asked(&self) -> Result<(), LabError> {
-        if self.interrupts.requests() > 0 {
-            Err(LabError::Interrupted)
-        } else {
-            Ok(())
-        }
-    }
 }
 
 /// A family's frames, offered to one router after the other.
@@ -471,7 +462,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
         measurement.account.prepare(&place.cpus(), [0, 0]);
         let watch = {
             let length = Duration::from_millis(design.slice_ms.into());
-            let feeding = Feeding::start(&at_work.harvester, length)?;
+            let feeding = feed_pool(&at_work.harvester, length)?;
             let watch = watch(
                 cpu,
                 length,
@@ -479,7 +470,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
                 || Ok(counts.forwarded_frames()),
                 || Ok(Edge::read(counts, at_work)),
             )?;
-            feeding.finish();
+            joined(feeding);
             watch
         };
         let speeds = &mut measurement.log.cpu_speeds;
@@ -525,7 +516,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
         loop {
             let samplers = profiler.samplers(&places)?;
             let window = &samplers.window;
-            let feeding = Feeding::start(&at_work.harvester, profiler.slice())?;
+            let feeding = feed_pool(&at_work.harvester, profiler.slice())?;
             let watch = watch(
                 place.watched_cpu(),
                 profiler.slice(),
@@ -533,7 +524,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
                 || Ok(self.counts.forwarded_frames()),
                 || window.at_edge(),
             )?;
-            feeding.finish();
+            joined(feeding);
             if !profiler.add_watched(slice.family, name, samplers, &watch) {
                 return Ok(());
             }
@@ -549,33 +540,20 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
 }
 
 /// Feeds the entropy pool while a slice is measured.
-struct Feeding {
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl Feeding {
-    fn start(
-        harvester: &Arc<fwdlab_router::harvest::Harvester>,
-        length: Duration,
-    ) -> Result<Self, LabError> {
-        let harvester = Arc::clone(harvester);
-        let end = Instant::now() + length;
-        Ok(Self {
-            thread: fwdlab_sys::start_thread(move || {
-                while Instant::now() + FEED_POOL_EVERY <= end {
-                    sleep(FEED_POOL_EVERY);
-                    harvester.feed_pool();
-                }
-                harvester.feed_pool();
-            })?,
-        })
-    }
-
-    fn finish(self) {
-        self.thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    }
+fn feed_pool(
+    harvester: &Arc<fwdlab_router::harvest::Harvester>,
+    length: Duration,
+) -> Result<JoinHandle<()>, LabError> {
+    let harvester = Arc::clone(harvester);
+    let end = Instant::now() + length;
+    let thread = fwdlab_sys::start_thread(move || {
+        while Instant::now() + FEED_POOL_EVERY <= end {
+            sleep(FEED_POOL_EVERY);
+            harvester.feed_pool();
+        }
+        harvester.feed_pool();
+    });
+    Ok(thread?)
 }
 
 fn drops_of(counters: &Counters) -> Drops {

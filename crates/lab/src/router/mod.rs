@@ -8,35 +8,29 @@ mod setting;
 mod tester;
 mod threads;
 
-use std::time::Instant;
-
-use fwdlab_model::{
-    Environment, Load, LoadRecord, Placement, PlannedBlock, Resolved, RouterTester, SliceSource,
-};
+use fwdlab_model::{Environment, Load, LoadRecord, Resolved, RouterTester};
 use fwdlab_sys::{Interrupts, PinnedThread};
 
 use self::arrangement::Machine;
 use self::engine::Measurement;
 use self::load::SettledLoad;
-use crate::block::BlockStart;
 use crate::profiler;
 use crate::sequence::Sequence;
 use crate::watch::prove_cpu_is_free;
-use crate::{BlockOutcome, LabError, LabEvent, TesterChoice};
+use crate::{BlockOutcome, BlockRun, Choices, LabError};
 
 /// A lab out of the reference router.
 pub struct RouterLab {
+    /// What it works with; the load that is settled chooses anew.
+    pub choices: Choices,
     resolved: Resolved,
     machine: Machine,
     interrupts: Interrupts,
     load: SettledLoad,
-    placement: Placement,
-    choice: TesterChoice,
     /// As it was before anything was sent; none until the load is settled.
     environment: Option<Environment>,
     /// Of each variant of the experiment.
     unavailable: Vec<Option<String>>,
-    profiles_unavailable: Option<String>,
 }
 
 impl RouterLab {
@@ -68,17 +62,19 @@ impl RouterLab {
             });
         }
         let load = SettledLoad::in_turns(machine.in_turns(&resolved));
-        let (placement, choice) = machine.settled(&load);
+        let (placement, tester) = machine.settled(&load);
         Ok(Self {
+            choices: Choices {
+                placement,
+                tester,
+                profiles_unavailable,
+            },
             resolved,
             machine,
             interrupts,
             load,
-            placement,
-            choice,
             environment: None,
             unavailable,
-            profiles_unavailable,
         })
     }
 
@@ -100,9 +96,9 @@ impl RouterLab {
             )
         });
         self.load = SettledLoad::settle(&self.resolved, in_turns, beside, first, self.interrupts)?;
-        (self.placement, self.choice) = self.machine.settled(&self.load);
-        prove_cpu_is_free(self.placement.load_cpu)?;
-        prove_cpu_is_free(self.placement.forwarding_cpu())
+        (self.choices.placement, self.choices.tester) = self.machine.settled(&self.load);
+        prove_cpu_is_free(self.choices.placement.load_cpu)?;
+        prove_cpu_is_free(self.choices.placement.forwarding_cpu())
     }
 
     /// Whether the load is to be found out by measuring.
@@ -114,24 +110,6 @@ impl RouterLab {
 
     fn queues(&self) -> u32 {
         self.resolved.lab.router.unwrap_or_default().queues
-    }
-
-    /// How frames are sent and counted.
-    #[must_use]
-    pub fn tester(&self) -> &TesterChoice {
-        &self.choice
-    }
-
-    /// Why the profiles that are asked for cannot be taken.
-    #[must_use]
-    pub fn profiles_unavailable(&self) -> Option<&str> {
-        self.profiles_unavailable.as_deref()
-    }
-
-    /// Who runs where.
-    #[must_use]
-    pub fn placement(&self) -> &Placement {
-        &self.placement
     }
 
     /// The load regime that this machine allows, and what was measured to settle it.
@@ -157,46 +135,25 @@ impl RouterLab {
     /// # Errors
     /// When a variant does not forward its probe frames, the router refuses something, or the user asks
     /// to stop now. Nothing of the set-up remains.
-    pub fn measure(
-        &mut self,
-        planned: &PlannedBlock,
-        slices: &mut dyn SliceSource,
-        session: u32,
-        attempt: u32,
-        on_event: &mut dyn FnMut(LabEvent<'_>),
-    ) -> Result<BlockOutcome, LabError> {
-        let _pinned = PinnedThread::to_cpu(self.placement.control_cpu)?;
-        let mut sequence = Sequence::new(
-            &self.resolved,
-            self.load.record.regime,
-            self.interrupts,
-            planned,
-            slices,
-            on_event,
-        )?;
-        (sequence.on_event)(LabEvent::SetUp);
-        let started = Instant::now();
+    pub fn measure(&mut self, run: &mut BlockRun<'_>) -> Result<BlockOutcome, LabError> {
+        let _pinned = PinnedThread::to_cpu(self.choices.placement.control_cpu)?;
+        let planned = run.planned;
+        let regime = self.load.record.regime;
+        let mut sequence = Sequence::begin(&self.resolved, regime, self.interrupts, run)?;
         let mut measurement = Measurement::start(
             &self.resolved,
             &self.load.arrangements,
-            self.load.record.regime,
+            regime,
             self.interrupts,
         )?;
         let mut families = Vec::new();
         for order in &planned.families {
             families.push(measurement.set_up_family(order.family, order.variants())?);
         }
-        let set_up = started.elapsed();
-        (sequence.on_event)(LabEvent::Ready { set_up });
+        sequence.is_ready();
         for (order, family) in planned.families.iter().zip(&families) {
             measurement.measure_family(family, order, &self.load, &mut sequence)?;
         }
-        let start = BlockStart {
-            session,
-            attempt,
-            set_up,
-        };
-        let log = measurement.log;
-        Ok(log.outcome(&self.resolved, &self.load.asked(), planned, start))
+        Ok(sequence.outcome(measurement.log, &self.load.asked()))
     }
 }

@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn what_a_variant_says_of_its_factors_is_what_the_router_is_set_to() {
-        let mut lab = Lab::router("router");
+        let mut lab = Lab::netns("router");
         for knob in Knob::ALL {
             let binding = Binding::Knob { knob };
             lab.bindings.insert(knob.name().to_owned(), binding);

@@ -60,10 +60,6 @@ impl Poll for Dropping {
     fn poll(&mut self, _now_ns: u64) -> usize {
         self.0.drop_all()
     }
-
-    fn has_waiting(&self) -> bool {
-        false
-    }
 }
 
 /// A wire that passes what comes in.
@@ -72,10 +68,6 @@ pub(super) struct Passing(pub(super) Wire);
 impl Poll for Passing {
     fn poll(&mut self, _now_ns: u64) -> usize {
         self.0.pass()
-    }
-
-    fn has_waiting(&self) -> bool {
-        false
     }
 }
 

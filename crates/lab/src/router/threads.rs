@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use fwdlab_router::{PortDevice, Worker};
+use fwdlab_stats::whole;
 use fwdlab_sys::start_thread;
 use fwdlab_traffic::{MemoryGenerator, MemorySink, WRITE_BACK};
 
@@ -111,7 +112,9 @@ pub(super) trait Poll: Send + 'static {
     /// Does a turn of work; returns how many frames it took.
     fn poll(&mut self, now_ns: u64) -> usize;
     /// Whether it holds frames that it has taken.
-    fn has_waiting(&self) -> bool;
+    fn has_waiting(&self) -> bool {
+        false
+    }
 }
 
 impl Poll for Worker {
@@ -327,7 +330,7 @@ impl<W> Drop for Running<W> {
     }
 }
 
-fn joined<T>(thread: JoinHandle<Result<T, LabError>>) -> Result<T, LabError> {
+pub(super) fn joined<T>(thread: JoinHandle<T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -437,12 +440,7 @@ impl Pacer {
             Offer::Taken => None,
             Offer::Unbounded => Some(WRITE_BACK),
             Offer::PerSecond(pps) => {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "times and rates are positive, and their product is far below 2^63"
-                )]
-                let planned = (self.start.elapsed().as_secs_f64() * pps) as u64;
+                let planned = whole(self.start.elapsed().as_secs_f64() * pps) as u64;
                 self.offered = self.offered.max(planned.saturating_sub(BACKLOG_FRAMES_MAX));
                 let due = (planned - self.offered.min(planned)).min(WRITE_BACK as u64);
                 self.offered += due;

@@ -8,7 +8,7 @@ use fwdlab_traffic::Pace;
 
 use crate::rig::{
     FAMILIES, FORWARDERS, Rig, dut_namespace, evidence_against, experiment, forward_chain, imix,
-    measure, rulesets, run, wait_until,
+    measure, rulesets, run, sysctl, wait_until,
 };
 
 #[test]
@@ -290,7 +290,7 @@ fn a_frame_that_finds_a_ring_full_is_counted_once() {
 fn what_the_reverse_path_filter_drops_is_counted() {
     testkit::require_root!();
     testkit::require_tool!("ip");
-    let binding = Binding::sysctl("net.ipv4.conf.all.rp_filter");
+    let binding = sysctl("net.ipv4.conf.all.rp_filter");
     let resolved = experiment(&[AddressFamily::Inet], binding, &["1"]);
     // The way back to the sources leads elsewhere.
     let elsewhere = ["replace", "198.18.0.0/16", "via", "198.19.0.1"];

@@ -1,6 +1,6 @@
 //! A whole block, from the set-up to the records.
 
-use fwdlab_lab::{LabError, LabEvent, NetnsLab};
+use fwdlab_lab::{BlockRun, LabError, LabEvent, NetnsLab};
 use fwdlab_model::{
     AddressFamily, Binding, Direction, InvalidReason, Load, LoadRegime, NextSlice, PlannedBlock,
     PortRange, SCHEMA_VERSION, SliceRecord, SliceSource, Tester, Traffic, VariantName, XdpProgram,
@@ -253,12 +253,18 @@ fn the_lab_is_opened_twice_in_one_thread_with_the_same_placement() {
     let cpus = fwdlab_sys::online_cpus().unwrap();
     let mut first = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     first
-        .measure(&block(&resolved), &mut block(&resolved), 1, 1, &mut |_| ())
+        .measure(&mut BlockRun {
+            planned: &block(&resolved),
+            slices: &mut block(&resolved),
+            session: 1,
+            attempt: 1,
+            on_event: &mut |_| (),
+        })
         .unwrap();
     assert_eq!(fwdlab_sys::online_cpus().unwrap(), cpus);
     let second = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
-    assert_eq!(first.placement(), second.placement());
-    assert_eq!(first.placement().load_cpu, cpus[0]);
+    assert_eq!(first.choices.placement, second.choices.placement);
+    assert_eq!(first.choices.placement.load_cpu, cpus[0]);
     assert_eq!(second.unavailable().unwrap(), [None]);
 }
 
@@ -286,18 +292,18 @@ fn a_block_that_fails_under_load_leaves_nothing_running() {
     let mut lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     let before = threads();
     let error = lab
-        .measure(
-            &block(&resolved),
-            &mut block(&resolved),
-            1,
-            1,
-            &mut |event| {
+        .measure(&mut BlockRun {
+            planned: &block(&resolved),
+            slices: &mut block(&resolved),
+            session: 1,
+            attempt: 1,
+            on_event: &mut |event| {
                 if let LabEvent::Slice(slice) = event {
                     assert_eq!(slice.variant, VariantName::from_label("a"));
                     run(&["ip", "-n", &dut_namespace(), "link", "del", "dut-in"]);
                 }
             },
-        )
+        })
         .unwrap_err();
     assert!(matches!(error, LabError::Netlink { .. }), "{error}");
     // A thread that has just been joined may be listed for a moment.

@@ -14,7 +14,7 @@ use fwdlab_model::{
 
 use crate::rig::{
     FAMILIES, dut_namespace, evidence_against, experiment, measure, own_namespaces,
-    own_the_machine, run,
+    own_the_machine, run, sysctl,
 };
 
 const FAMILY: [AddressFamily; 1] = [AddressFamily::Inet];
@@ -481,7 +481,7 @@ fn all_mechanisms_can_be_used_together() {
     let others = [
         (
             "sysctl",
-            Binding::sysctl("net.ipv4.conf.all.rp_filter"),
+            sysctl("net.ipv4.conf.all.rp_filter"),
             Level::Boolean(true),
         ),
         (

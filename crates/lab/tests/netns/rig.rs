@@ -5,11 +5,13 @@ use std::fs::File;
 use std::process::Command;
 
 use fwdlab_lab::{
-    BlockOutcome, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology, fib_forwarder,
+    BlockOutcome, BlockRun, DUT_IN, LabError, LabEvent, NetnsLab, TESTER_IN, Topology,
+    fib_forwarder,
 };
 use fwdlab_model::{
     AddressFamily, Binding, Design, FamilyOrder, FrameSize, InvalidReason, Lab, Level,
-    PlannedBlock, Resolved, SliceSource, Tester, Traffic, TrialRecord, Variant, VariantName,
+    PlannedBlock, Resolved, SliceSource, Tester, Traffic, TrialRecord, Values, Variant,
+    VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
 use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
@@ -247,6 +249,14 @@ pub(crate) fn experiment(
     }
 }
 
+/// A factor that is a sysctl, whose levels are its values.
+pub(crate) fn sysctl(key: &str) -> Binding {
+    Binding::Sysctl {
+        key: key.to_owned(),
+        values: Values::default(),
+    }
+}
+
 /// A binding of levels to rulesets.
 pub(crate) fn rulesets(levels: &[(&str, &str)]) -> Binding {
     Binding::Nft(
@@ -318,9 +328,15 @@ pub(crate) fn measure_slices(
     let state = tempfile::tempdir().unwrap();
     let mut lab = NetnsLab::open(resolved, state.path(), interrupts)?;
     if let Some(tester) = tester.into() {
-        lab.use_tester(tester);
+        lab.choices.tester.tester = tester;
     }
-    lab.measure(&block(resolved), slices, 7, 2, on_event)
+    lab.measure(&mut BlockRun {
+        planned: &block(resolved),
+        slices,
+        session: 7,
+        attempt: 2,
+        on_event,
+    })
 }
 
 /// What speaks against a trial, without what only says that this machine is busy.

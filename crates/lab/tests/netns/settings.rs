@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent};
-use fwdlab_model::{AddressFamily, Binding, InvalidReason};
+use fwdlab_model::{AddressFamily, InvalidReason};
 
 use crate::rig::{
     dut_namespace, evidence_against, experiment, forward_chain, measure, own_namespaces,
-    own_the_machine, rulesets, run_in,
+    own_the_machine, rulesets, run_in, sysctl,
 };
 
 const FAMILY: [AddressFamily; 1] = [AddressFamily::Inet];
@@ -17,7 +17,7 @@ const FAMILY: [AddressFamily; 1] = [AddressFamily::Inet];
 #[test]
 fn a_value_that_the_kernel_refuses_is_named_with_its_file() {
     testkit::require_root!();
-    let binding = Binding::sysctl("net.ipv4.ip_default_ttl");
+    let binding = sysctl("net.ipv4.ip_default_ttl");
     let error = measure(&experiment(&FAMILY, binding, &["300"]), &mut |_| ()).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -30,7 +30,7 @@ fn a_value_that_the_kernel_refuses_is_named_with_its_file() {
 fn a_value_that_reads_back_otherwise_is_refused() {
     testkit::require_root!();
     // The kernel takes the number, and shows it in its own way.
-    let binding = Binding::sysctl("net.ipv4.conf.{dut-in}.log_martians");
+    let binding = sysctl("net.ipv4.conf.{dut-in}.log_martians");
     let error = measure(&experiment(&FAMILY, binding, &["0x1"]), &mut |_| ()).unwrap_err();
     assert!(matches!(error, LabError::ReadBack { .. }), "{error}");
     assert_eq!(

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use fwdlab_lab::{LabEvent, NetnsLab, TESTER_OUT};
+use fwdlab_lab::{DUT_OUT, LabEvent, NetnsLab, TESTER_OUT};
 use fwdlab_model::{AddressFamily, Binding, FrameSize, InvalidReason, Load, Tester, XdpProgram};
 
 use crate::conservation::with_route_changed;
 use crate::rig::{
-    FAMILIES, evidence_against, experiment, forward_chain, measure_with, own_namespaces,
-    own_the_machine, rulesets, run,
+    FAMILIES, dut_namespace, evidence_against, experiment, forward_chain, measure_with,
+    own_namespaces, own_the_machine, rulesets, run,
 };
 
 #[test]
@@ -134,11 +134,20 @@ fn frames_that_went_another_way_are_found_wrong() {
     let family = AddressFamily::Inet6;
     let resolved = experiment(&[family], rulesets(&[("a", ""), ("b", "")]), &["a", "b"]);
     let prefix = "2001:2:0:8010::/64";
+    let other = "2001:2:0:8000::3";
     let (there, back) = (
-        ["replace", prefix, "via", "2001:2:0:8000::3"],
+        ["replace", prefix, "via", other],
         ["replace", prefix, "via", "2001:2:0:8000::1"],
     );
-    let mut change = with_route_changed(family, &there, &back);
+    let mut change_route = with_route_changed(family, &there, &back);
+    let mut change = |event: LabEvent<'_>| {
+        if let LabEvent::Ready { .. } = event {
+            let (dut, mac) = (dut_namespace(), "02:00:00:00:02:03");
+            let add = ["ip", "-n", &dut, "neigh", "add", other];
+            run(&[&add[..], &["lladdr", mac, "dev", DUT_OUT]].concat());
+        }
+        change_route(event);
+    };
     let outcome = measure_with(Tester::AfXdp, &resolved, &mut change).unwrap();
     let conservation = &outcome.block.conservation[&family];
     assert_eq!(conservation.unaccounted_frames, 0, "{conservation:?}");
@@ -182,10 +191,10 @@ fn variants_with_an_xdp_program_are_unavailable() {
     let interrupts = fwdlab_sys::watch_interrupts().unwrap();
     let mut lab = NetnsLab::open(&resolved, state.path(), interrupts).unwrap();
     // As root nothing is refused.
-    assert_eq!(lab.tester().tester, Tester::Ebpf);
-    assert!(lab.tester().refused.is_empty());
+    assert_eq!(lab.choices.tester.tester, Tester::Ebpf);
+    assert!(lab.choices.tester.refused.is_empty());
     assert_eq!(lab.unavailable().unwrap(), [None, None]);
-    lab.use_tester(Tester::AfXdp);
+    lab.choices.tester.tester = Tester::AfXdp;
     let [off, fib] = &lab.unavailable().unwrap()[..] else {
         panic!("there are two variants");
     };

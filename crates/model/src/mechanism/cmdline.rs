@@ -1,7 +1,5 @@
 //! Parameters of a Linux kernel's command line.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use crate::binding::Binding;
@@ -9,7 +7,7 @@ use crate::document::{Reading, Value};
 use crate::kind::{LabKind, System};
 use crate::schema_parts::by_level;
 
-use super::{Binder, Description, Given, Levels, Mechanism, levels};
+use super::{ByLevel, Description, Given, Levels, Mechanism, levels};
 
 pub(super) const CMDLINE: Description = Description {
     key: "cmdline",
@@ -29,19 +27,13 @@ fn schema() -> serde_json::Value {
     )
 }
 
-/// For each level the parameters that are added to the kernel's command line; may be none.
-#[derive(Debug)]
-struct CommandLine(BTreeMap<String, String>);
-
-impl Mechanism for CommandLine {
-    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        Binding::CommandLine(binder.meanings(&self.0))
-    }
-}
-
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let parameters = levels(reading, given.value, given.what, boot_parameters);
-    Some(Box::new(CommandLine(parameters)))
+    Some(Box::new(ByLevel {
+        meanings: parameters,
+        binding: Binding::CommandLine,
+        sets: None,
+    }))
 }
 
 /// Parameters of a kernel's command line, with blanks in between: nothing that a boot loader takes for its own.

@@ -6,7 +6,7 @@ use crate::binding::{Apply, Binding, CommandBinding, LEVEL};
 use crate::document::{Reading, Value};
 use crate::kind::{LabKind, System};
 use crate::placeholder;
-use crate::schema_parts::{self, by_level, described, table};
+use crate::schema_parts::{self, by_level, table};
 
 use super::{Binder, Description, Given, Levels, Mechanism, levels};
 
@@ -28,30 +28,22 @@ pub(super) const COMMAND: Description = Description {
 };
 
 fn schema() -> serde_json::Value {
-    described(
-        "Programs with their arguments; {level} stands for the level, {dut-in} and {dut-out} for the \
-         interfaces of the DUT.",
-        table(
-            &[
-                (
-                    "do",
-                    described(
-                        "Sets the level: one list for all levels, or a table with a list for each.",
-                        json!({ "oneOf": [
-                            schema_parts::program("One for all levels: {level} in an argument stands for the level."),
-                            by_level("One for each level.", schema_parts::program("Sets this level.")),
-                        ] }),
-                    ),
-                ),
-                ("undo", schema_parts::program("Takes the level back.")),
-                (
-                    "check",
-                    schema_parts::program("Prints something that holds the level."),
-                ),
-            ],
-            &["do", "undo"],
-        ),
-    )
+    let program = schema_parts::program;
+    let template = program("One for all levels: {level} in an argument stands for the level.");
+    let programs = by_level("One for each level.", program("Sets this level."));
+    table(json!({
+        "description": "Programs with their arguments; {level} stands for the level, {dut-in} and {dut-out} for the \
+                        interfaces of the DUT.",
+        "required": ["do", "undo"],
+        "properties": {
+            "do": {
+                "description": "Sets the level: one list for all levels, or a table with a list for each.",
+                "oneOf": [template, programs],
+            },
+            "undo": program("Takes the level back."),
+            "check": program("Prints something that holds the level."),
+        },
+    }))
 }
 
 /// The user's own programs.

@@ -1,9 +1,11 @@
 //! A feature of interfaces, as ethtool names it.
 
+use serde_json::json;
+
 use crate::binding::{Binding, DutInterface};
 use crate::document::Reading;
 use crate::kind::{LabKind, System};
-use crate::schema_parts::{described, line, table};
+use crate::schema_parts::{line, table};
 use crate::words::Level;
 
 use super::{Binder, Description, Given, Levels, Mechanism, interfaces};
@@ -22,16 +24,11 @@ pub(super) const ETHTOOL: Description = Description {
 };
 
 fn schema() -> serde_json::Value {
-    described(
-        "A feature of interfaces, on or off.",
-        table(
-            &[
-                ("feature", line("As `ethtool -k` names it.")),
-                ("interfaces", interfaces::schema()),
-            ],
-            &["feature"],
-        ),
-    )
+    table(json!({
+        "description": "A feature of interfaces, on or off.",
+        "required": ["feature"],
+        "properties": { "feature": line("As `ethtool -k` names it."), "interfaces": interfaces::schema() },
+    }))
 }
 
 /// A feature of interfaces.

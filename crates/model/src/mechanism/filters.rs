@@ -1,4 +1,4 @@
-//! Rulesets of FreeBSD's three packet filters.
+//! Rulesets of packet filters: nftables, and FreeBSD's three.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,17 @@ use crate::schema_parts::by_level;
 
 use super::{Binder, Description, Given, Levels, Mechanism, file_or_none, levels, rulesets};
 
+pub(super) const NFT: Description = Description {
+    key: "nft",
+    what: "rulesets of nftables",
+    levels: Levels::Files,
+    kinds: &[LabKind::Netns, LabKind::Ssh(System::Linux)],
+    takes_values: false,
+    table: None,
+    read: |reading, given| read(reading, &given, None),
+    schema: || schema("The ruleset's file of each level; \"\" is none."),
+};
+
 pub(super) const PF: Description = Description {
     key: "pf",
     what: "rulesets of FreeBSD's pf",
@@ -19,8 +30,8 @@ pub(super) const PF: Description = Description {
     kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
     table: None,
-    read: |reading, given| read(reading, &given, PacketFilter::Pf),
-    schema: || schema("pf"),
+    read: |reading, given| read(reading, &given, Some(PacketFilter::Pf)),
+    schema: || freebsd_schema("pf"),
 };
 
 pub(super) const IPFW: Description = Description {
@@ -30,8 +41,8 @@ pub(super) const IPFW: Description = Description {
     kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
     table: None,
-    read: |reading, given| read(reading, &given, PacketFilter::Ipfw),
-    schema: || schema("ipfw"),
+    read: |reading, given| read(reading, &given, Some(PacketFilter::Ipfw)),
+    schema: || freebsd_schema("ipfw"),
 };
 
 pub(super) const IPF: Description = Description {
@@ -41,29 +52,34 @@ pub(super) const IPF: Description = Description {
     kinds: &[LabKind::Ssh(System::Freebsd)],
     takes_values: false,
     table: None,
-    read: |reading, given| read(reading, &given, PacketFilter::Ipf),
-    schema: || schema("IP Filter"),
+    read: |reading, given| read(reading, &given, Some(PacketFilter::Ipf)),
+    schema: || freebsd_schema("IP Filter"),
 };
 
-fn schema(filter: &str) -> Value {
-    by_level(
-        &format!("The file of {filter}'s ruleset of each level; \"\" is none."),
-        json!({ "type": "string" }),
-    )
+fn freebsd_schema(filter: &str) -> Value {
+    schema(&format!(
+        "The file of {filter}'s ruleset of each level; \"\" is none."
+    ))
+}
+
+fn schema(what: &str) -> Value {
+    by_level(what, json!({ "type": "string" }))
 }
 
 /// For each level the file of a packet filter's ruleset, relative to the lab file; empty is none.
 #[derive(Debug)]
 struct Filter {
-    filter: PacketFilter,
+    /// Which of FreeBSD's; nftables without.
+    filter: Option<PacketFilter>,
     files: BTreeMap<String, Spanned<String>>,
 }
 
 impl Mechanism for Filter {
     fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        Binding::Ruleset {
-            filter: self.filter,
-            texts: rulesets::texts(binder, &self.files),
+        let texts = rulesets::texts(binder, &self.files);
+        match self.filter {
+            Some(filter) => Binding::Ruleset { filter, texts },
+            None => Binding::Nft(texts),
         }
     }
 
@@ -75,7 +91,7 @@ impl Mechanism for Filter {
 fn read(
     reading: &mut Reading<'_>,
     given: &Given<'_>,
-    filter: PacketFilter,
+    filter: Option<PacketFilter>,
 ) -> Option<Box<dyn Mechanism>> {
     let files = levels(reading, given.value, given.what, file_or_none);
     Some(Box::new(Filter { filter, files }))

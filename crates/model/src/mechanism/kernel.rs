@@ -1,14 +1,12 @@
 //! The kernel that a host boots.
 
-use std::collections::BTreeMap;
-
 use crate::binding::Binding;
 use crate::document::{Reading, Value};
 use crate::kind::{LabKind, System};
 use crate::schema_parts::{by_level, line};
 
 use super::name::is_path_part;
-use super::{Binder, Description, Given, Levels, Mechanism, levels};
+use super::{ByLevel, Description, Given, Levels, Mechanism, levels};
 
 pub(super) const KERNEL: Description = Description {
     key: "kernel",
@@ -29,23 +27,13 @@ fn schema() -> serde_json::Value {
     )
 }
 
-/// For each level the kernel or boot environment.
-#[derive(Debug)]
-struct Kernel(BTreeMap<String, String>);
-
-impl Mechanism for Kernel {
-    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        Binding::Kernel(binder.meanings(&self.0))
-    }
-
-    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
-        vec!["the kernel".to_owned()]
-    }
-}
-
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let kernels = levels(reading, given.value, given.what, kernel);
-    Some(Box::new(Kernel(kernels)))
+    Some(Box::new(ByLevel {
+        meanings: kernels,
+        binding: Binding::Kernel,
+        sets: Some("the kernel"),
+    }))
 }
 
 /// The name of a kernel or boot environment: no path, and nothing that a program takes for an option.

@@ -16,7 +16,6 @@ mod knob;
 mod loader;
 mod module;
 mod name;
-mod nft;
 mod routes;
 mod rulesets;
 mod sysctl;
@@ -25,11 +24,13 @@ mod tc;
 mod xdp;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::json;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::binding::Binding;
 use crate::document::{Reading, Table, Value};
 use crate::kind::LabKind;
 use crate::schema_parts::{by_level, table};
@@ -74,7 +75,7 @@ struct Given<'a> {
 /// The mechanisms; a binding has one of them.
 pub(crate) const MECHANISMS: &[&Description] = &[
     &sysctl::SYSCTL,
-    &nft::NFT,
+    &filters::NFT,
     &filters::PF,
     &filters::IPFW,
     &filters::IPF,
@@ -145,18 +146,14 @@ fn keys<'a>(mechanisms: impl Iterator<Item = &'a Description>) -> String {
 
 /// What a JSON Schema says of a binding.
 pub(crate) fn schema() -> serde_json::Value {
-    let mut properties: Vec<_> = MECHANISMS
-        .iter()
-        .map(|mechanism| (mechanism.key, (mechanism.schema)()))
-        .collect();
-    properties.push((
-        "values",
-        by_level(
-            "What is written for each level of a sysctl, a loader tunable, a module's parameter or a file in sysfs.",
-            json!({ "type": ["string", "integer"] }),
-        ),
-    ));
-    let mut binding = table(&properties, &[]);
+    let values = by_level(
+        "What is written for each level of a sysctl, a loader tunable, a module's parameter or a file in sysfs.",
+        json!({ "type": ["string", "integer"] }),
+    );
+    let mut binding = table(json!({ "properties": { "values": values } }));
+    for mechanism in MECHANISMS {
+        binding["properties"][mechanism.key] = (mechanism.schema)();
+    }
     let keys = MECHANISMS.iter().map(|mechanism| mechanism.key);
     let one_of: Vec<_> = keys.map(|key| json!({ "required": [key] })).collect();
     binding["oneOf"] = json!(one_of);
@@ -219,6 +216,25 @@ pub(crate) fn read(
         values,
     };
     (mechanism.read)(reading, given)
+}
+
+/// A mechanism whose levels are bound as they were read.
+#[derive(Debug)]
+struct ByLevel<T> {
+    meanings: BTreeMap<String, T>,
+    binding: fn(BTreeMap<String, T>) -> Binding,
+    /// What it sets that another binding may set as well.
+    sets: Option<&'static str>,
+}
+
+impl<T: Clone + fmt::Debug> Mechanism for ByLevel<T> {
+    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
+        (self.binding)(binder.meanings(&self.meanings))
+    }
+
+    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
+        self.sets.into_iter().map(str::to_owned).collect()
+    }
 }
 
 /// The file of a ruleset or an image; empty text is none, so this is not the text of one line.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::binding::Binding;
+use crate::binding::{Binding, with_interfaces};
 use crate::diagnostic::{Span, nearest, suggest};
 use crate::document::Reading;
 use crate::kind::{LabKind, System};
@@ -56,13 +56,12 @@ impl Mechanism for Sysctl {
 
 /// What a kernel's variable is called on the DUT: one name for each device or interface that it is of.
 pub(super) fn kernel_variables(name: &str, ports: Option<[&str; 2]>) -> Vec<String> {
-    let mut name = name.to_owned();
-    if let Some([interface_in, interface_out]) = ports {
-        name = name
-            .replace("{dut-in}", interface_in)
-            .replace("{dut-out}", interface_out);
+    match ports {
+        Some([interface_in, interface_out]) => {
+            devices(&with_interfaces(name, interface_in, interface_out))
+        }
+        None => devices(name),
     }
-    devices(&name)
 }
 
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
+
 use crate::binding::{Binding, DutInterface};
 use crate::document::Reading;
 use crate::kind::{LabKind, System};
-use crate::schema_parts::{described, line, table};
+use crate::schema_parts::{line, table};
 
 use super::name::is_path_part;
 use super::{Binder, Description, Given, Levels, Mechanism, interfaces};
@@ -24,16 +26,11 @@ pub(super) const SYSFS: Description = Description {
 };
 
 fn schema() -> serde_json::Value {
-    described(
-        "A file below /sys/class/net/<interface>/.",
-        table(
-            &[
-                ("file", line("Path below the interface's directory.")),
-                ("interfaces", interfaces::schema()),
-            ],
-            &["file"],
-        ),
-    )
+    table(json!({
+        "description": "A file below /sys/class/net/<interface>/.",
+        "required": ["file"],
+        "properties": { "file": line("Path below the interface's directory."), "interfaces": interfaces::schema() },
+    }))
 }
 
 /// A file below interfaces' directories, and the value of each level where the levels are not the values.

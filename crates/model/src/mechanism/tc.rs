@@ -27,19 +27,13 @@ pub(super) const TC: Description = Description {
 };
 
 fn schema() -> serde_json::Value {
-    let program = table(
-        &[
-            (
-                "object",
-                line("The eBPF object file, relative to this file."),
-            ),
-            (
-                "program",
-                line("Which of its programs, by the name of its function."),
-            ),
-        ],
-        KEYS,
-    );
+    let program = table(json!({
+        "required": KEYS,
+        "properties": {
+            "object": line("The eBPF object file, relative to this file."),
+            "program": line("Which of its programs, by the name of its function."),
+        },
+    }));
     by_level(
         "The eBPF object file of each level, relative to this file, whose tc program is attached to the ingress of the \
          DUT's receiving interface; a table names one of several programs; \"\" is none.",

@@ -1,13 +1,11 @@
 //! XDP programs.
 
-use std::collections::BTreeMap;
-
 use crate::binding::{Binding, XdpProgram};
 use crate::document::{Reading, Value};
 use crate::kind::{LabKind, System};
 use crate::schema_parts::{by_level, words};
 
-use super::{Binder, Description, Given, Levels, Mechanism, levels};
+use super::{ByLevel, Description, Given, Levels, Mechanism, levels};
 
 const PROGRAMS: &[(&str, XdpProgram)] = &[("off", XdpProgram::Off), ("fib", XdpProgram::Fib)];
 
@@ -29,24 +27,14 @@ fn schema() -> serde_json::Value {
     )
 }
 
-/// For each level the program.
-#[derive(Debug)]
-struct Xdp(BTreeMap<String, XdpProgram>);
-
-impl Mechanism for Xdp {
-    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        Binding::Xdp(binder.meanings(&self.0))
-    }
-
-    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
-        vec!["the XDP program".to_owned()]
-    }
-}
-
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let program = |reading: &mut Reading<'_>, value: &Value<'_>, what: &str| {
         reading.word(value, what, PROGRAMS)
     };
     let programs = levels(reading, given.value, given.what, program);
-    Some(Box::new(Xdp(programs)))
+    Some(Box::new(ByLevel {
+        meanings: programs,
+        binding: Binding::Xdp,
+        sets: Some("the XDP program"),
+    }))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fwdlab_archive::audit::PublishedResults;
-use fwdlab_stats::{Draws, Practice, median};
+use fwdlab_stats::{Draws, Practice, median, whole};
 use serde::Serialize;
 
 use super::verdicts::{CONFIDENCE, VerdictsSection};
@@ -63,12 +63,7 @@ impl PracticeSection {
         let counts: Vec<f64> = counts
             .map(|dataset| dataset.published_pps.len() as f64)
             .collect();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count, which was a whole number of values"
-        )]
-        let runs = (median(&counts)? as usize).clamp(3, RUNS_MAX);
+        let runs = whole(median(&counts)?).clamp(3, RUNS_MAX);
         let practice = Practice::new(runs, CONFIDENCE, DRAWS).ok()?;
         let mut blocks: BTreeMap<usize, usize> = BTreeMap::new();
         for block in &published.blocks {

@@ -1,6 +1,7 @@
 //! Tables of the catalogue's answers.
 
 use fwdlab_archive::catalogue::{Cell, Problem, RateRow, ResultsRow, Series, Table as Answer};
+use fwdlab_stats::whole;
 
 use crate::format;
 use crate::labels::shortened;
@@ -250,13 +251,7 @@ fn sparkline(values: &[f64]) -> String {
         } else {
             0.5
         };
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a part of 8 heights"
-        )]
-        let height = (part * 7.0).round().clamp(0.0, 7.0) as usize;
-        BARS[height]
+        BARS[whole((part * 7.0).round()).min(7)]
     };
     let bars: String = values.iter().map(bar).collect();
     format!("{bars}  {} to {}", format::rate(low), format::rate(high))

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::Dataset;
+use crate::count::whole;
 
 /// What a cell or a list entry shows: blank, then one symbol for each dataset.
 pub(super) const SYMBOLS: [u8; 8] = *b" x+*%#@O";
@@ -142,13 +143,8 @@ impl Axis {
     }
 
     /// The column of a value; never falls where values rise.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the fraction is not shown; what is out of range saturates"
-    )]
     fn column(&self, value: f64) -> usize {
-        let column = ((value - self.left_edge) / self.column_width) as usize;
+        let column = whole((value - self.left_edge) / self.column_width);
         column.min(self.columns() - 1)
     }
 }

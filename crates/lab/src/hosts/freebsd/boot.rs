@@ -18,8 +18,10 @@ use crate::hosts::dut::is_refused;
 use crate::hosts::ssh::Connection;
 use crate::journal::{Journal, Until};
 use crate::mechanism::configs::{ConfigSet, LOADER_CONFIGURATION};
+use crate::mechanism::file::cat;
 use crate::mechanism::kernel::{KernelChoice, boot_environments};
-use crate::mechanism::step::BootChoice;
+use crate::mechanism::step::{BootChoice, owned};
+use crate::mechanism::sysctl::shown;
 
 /// The mode of a file that neither owner nor set has: the loader's configuration.
 const MODE: u32 = 0o644;
@@ -68,27 +70,20 @@ impl Loader {
         connection: &Connection,
     ) -> Result<BTreeMap<String, Option<String>>, LabError> {
         let paths = self.paths();
-        let commands: Vec<Vec<String>> = paths
-            .iter()
-            .map(|path| vec!["cat".to_owned(), path.clone()])
-            .collect();
+        let commands: Vec<Vec<String>> = paths.iter().map(|path| cat(path)).collect();
         let texts = connection.run_all(&commands)?;
         let mut owners = BTreeMap::new();
         for (path, text) in paths.into_iter().zip(texts) {
             // What is no text could not be put back.
             if text.as_ref().is_some_and(|text| text.contains('\u{fffd}')) {
-                return Err(wrong(
-                    connection,
-                    format!(
-                        "{path} there is no text in UTF-8, and so not replaced; leave it out of the sets"
-                    ),
-                ));
+                return Err(connection.wrong(format!(
+                    "{path} there is no text in UTF-8, and so not replaced; leave it out of the sets"
+                )));
             }
             if text.is_none() && !is_refused(connection, &["test", "-e", &path])? {
-                return Err(wrong(
-                    connection,
-                    format!("{path} there cannot be read, and so not put back"),
-                ));
+                return Err(
+                    connection.wrong(format!("{path} there cannot be read, and so not put back"))
+                );
             }
             let text = text.map(|text| match path.as_str() {
                 LOADER_CONFIGURATION => without_tunables(&text),
@@ -136,20 +131,14 @@ impl Loader {
                 run_with_writable_root(&["nextboot", "-D"]),
             ),
             Some(KernelChoice::BootEnvironment) => {
-                let words = |option| {
-                    ["bectl", "activate", option, name]
-                        .map(str::to_owned)
-                        .to_vec()
-                };
                 // What was activated for one boot is gone once that has begun.
                 let undo = ["sh", "-c", "bectl activate -T \"$0\" || :", name];
-                (words("-t"), undo.map(str::to_owned).to_vec())
+                (owned(&["bectl", "activate", "-t", name]), owned(&undo))
             }
             None => {
-                return Err(wrong(
-                    connection,
-                    format!("it has neither /boot/{name}/kernel nor a boot environment {name}"),
-                ));
+                return Err(connection.wrong(format!(
+                    "it has neither /boot/{name}/kernel nor a boot environment {name}"
+                )));
             }
         };
         if self.announced.insert(name.to_owned()) {
@@ -318,28 +307,17 @@ fn announce_boot(
 
 /// Asks a host in which boot it is.
 pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
-    let commands = ["kern.boottime", "kern.bootfile"];
-    let commands = commands.map(|name| ["sysctl", "-n", name].map(str::to_owned).to_vec());
-    let answers = connection.run_all(&commands)?;
+    let answers = connection.run_all(&["kern.boottime", "kern.bootfile"].map(shown))?;
     let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
     let Some(began_at) = boot_time_s(answer(0)) else {
-        return Err(wrong(
-            connection,
-            "it does not tell when it has booted (sysctl kern.boottime); is it FreeBSD?".to_owned(),
-        ));
+        return Err(connection
+            .wrong("it does not tell when it has booted (sysctl kern.boottime); is it FreeBSD?"));
     };
     Ok(Boot {
         id: BootId::BeganAt(began_at),
         kernel: answer(1).to_owned(),
         command_line: Vec::new(),
     })
-}
-
-fn wrong(connection: &Connection, why: String) -> LabError {
-    LabError::Host {
-        host: connection.host().to_owned(),
-        why,
-    }
 }
 
 #[cfg(test)]

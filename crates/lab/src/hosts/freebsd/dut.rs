@@ -22,15 +22,15 @@ use crate::hosts::detached::Window;
 use crate::hosts::dut::{Dut, NOT_ROOT, OnHost, await_rest, ports_of_the_load};
 use crate::hosts::facts::Facts;
 use crate::hosts::own_programs::OwnPrograms;
+use crate::hosts::protocol::Station;
 use crate::hosts::ssh::Connection;
-use crate::hosts::tester::Station;
 use crate::hosts::transport::{Abilities, OverSsh, words};
 use crate::journal::Journal;
 use crate::mechanism;
 use crate::mechanism::configs::{ConfigSet, read_set};
 use crate::mechanism::question::Answers;
 use crate::mechanism::settings::Settings;
-use crate::mechanism::step::{Errand, Step};
+use crate::mechanism::step::{Errand, Step, owned, words_of};
 use crate::mechanism::sysctl::{kept, shown};
 use crate::profiler::ProfileSlice;
 
@@ -79,7 +79,7 @@ impl FreebsdDut {
             boots_images,
         };
         if dut.host.run(&["id", "-u"])?.trim() != "0" {
-            return Err(dut.host.wrong(NOT_ROOT));
+            return Err(dut.host.connection.wrong(NOT_ROOT));
         }
         dut.look_at_ports()?;
         Ok(dut)
@@ -117,7 +117,7 @@ impl FreebsdDut {
                 AddressFamily::Inet => "gateway_enable",
                 AddressFamily::Inet6 => "ipv6_gateway_enable",
             };
-            return Err(self.host.wrong(&format!(
+            return Err(self.host.connection.wrong(format!(
                 "its set of configuration files does not have it forward ({key} is not 1); give the set's \
                  rc.conf {variable}=\"YES\""
             )));
@@ -140,8 +140,7 @@ impl FreebsdDut {
             "hw.ncpu",
             "net.isr.bindthreads",
         ];
-        let commands = names.map(|name| ["sysctl", "-n", name].map(str::to_owned).to_vec());
-        let answers = self.host.connection.run_all(&commands)?;
+        let answers = self.host.connection.run_all(&names.map(shown))?;
         let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
         if !has_rss(answer(0)) {
             return Ok(());
@@ -150,7 +149,7 @@ impl FreebsdDut {
         if has_all_threads && answer(3) == "1" {
             return Ok(());
         }
-        Err(self.host.wrong(&format!(
+        Err(self.host.connection.wrong(format!(
             "its kernel has `options RSS`, with net.isr.maxthreads={} and net.isr.bindthreads={}: it would drop \
              almost everything; set net.isr.maxthreads=\"-1\" and net.isr.bindthreads=\"1\" in its loader.conf",
             answer(1),
@@ -201,8 +200,7 @@ impl Dut for FreebsdDut {
             "sysctl -n kern.timecounter.hardware",
             "sysctl -n vm.loadavg",
         ];
-        let commands = questions.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-        let answers = self.host.connection.run_all(&commands)?;
+        let answers = self.host.connection.run_all(&questions.map(words_of))?;
         let answer = |place: usize| {
             let text = answers[place].as_deref().unwrap_or_default();
             text.trim().trim_matches(['{', '}', ' ']).to_owned()
@@ -236,9 +234,9 @@ impl Dut for FreebsdDut {
         settings.forget();
         over_ssh.forget();
         self.host
-            .await_ports(|interface| ["ifconfig", interface].map(str::to_owned).to_vec())?;
+            .await_ports(|interface| owned(&["ifconfig", interface]))?;
         self.look_at_ports()?;
-        await_rest(self.host.connection.host(), || {
+        await_rest(&self.host.connection, || {
             let ports = self.ports();
             let mut is_under_way = false;
             for name in ports.names() {
@@ -291,8 +289,7 @@ impl Dut for FreebsdDut {
             format!("netstat -i -b -n -d -W -I {name_in}"),
             format!("netstat -i -b -n -d -W -I {name_out}"),
         ];
-        let commands = commands.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-        let texts = self.host.connection.run_all(&commands)?;
+        let texts = (self.host.connection).run_all(&commands.map(|line| words_of(&line)))?;
         let text = |place: usize| texts[place].as_deref().unwrap_or_default();
         let mut drops = stack_drops(family == AddressFamily::Inet6, text(0));
         let queues = queue_drops(protocol, text(1));
@@ -344,6 +341,7 @@ impl Dut for FreebsdDut {
         if self.host.is_refused(&["kldstat", "-q", "-m", "hwpmc"])? {
             return Err(self
                 .host
+                .connection
                 .wrong("hwpmc is not loaded, which samples stacks; `kldload hwpmc` loads it"));
         }
         Ok(watch::sampling_words(

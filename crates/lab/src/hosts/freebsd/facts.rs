@@ -9,6 +9,7 @@ use crate::LabError;
 use crate::hosts::boot::BootId;
 use crate::hosts::facts::Facts;
 use crate::hosts::ssh::Connection;
+use crate::mechanism::step::words_of;
 
 /// What changes by itself: clocks, counters, random numbers; what begins so.
 const RESTLESS: &[&str] = &[
@@ -54,7 +55,6 @@ pub(super) fn facts(
     dut: &Connection,
     interfaces: [&str; 2],
 ) -> Result<(Option<BootId>, Facts), LabError> {
-    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let commands = [
         "sysctl -n kern.boottime",
         "uname -v",
@@ -73,9 +73,9 @@ pub(super) fn facts(
         "ipfw list",
         "ipfstat -io",
     ];
-    let mut commands: Vec<Vec<String>> = commands.into_iter().map(words).collect();
+    let mut commands: Vec<Vec<String>> = commands.into_iter().map(words_of).collect();
     let ports = commands.len();
-    commands.extend(interfaces.map(|interface| words(&format!("ifconfig {interface}"))));
+    commands.extend(interfaces.map(|interface| words_of(&format!("ifconfig {interface}"))));
     let mut answers = dut.run_all(&commands)?;
     let mut facts = Facts::new();
     for (name, text) in interfaces.into_iter().zip(answers.split_off(ports)) {
@@ -107,8 +107,9 @@ pub(super) fn facts(
         facts.insert("modules".to_owned(), modules(&text).join(" "));
     }
     for family in ["inet", "inet6"] {
-        let routes = static_routes(&next().unwrap_or_default());
-        let lines: Vec<String> = routes.iter().map(ToString::to_string).collect();
+        let text = next().unwrap_or_default();
+        let routes = static_routes(&text).into_iter();
+        let lines: Vec<String> = routes.map(|route| route.to_string()).collect();
         facts.insert(format!("routes {family}"), lines.join("\n"));
     }
     for family in ["inet", "inet6"] {

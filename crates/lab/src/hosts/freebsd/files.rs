@@ -4,6 +4,8 @@
 //! A set may hold keys. What stands in a file goes to the host and, of the owner's, to the journal that puts it
 //! back: no message and no record has any of it.
 
+use crate::mechanism::step::owned;
+
 /// Between what fwdlab's tunables stand, behind the owner's text.
 const BEGIN: &str = "# fwdlab's, taken out again: begin";
 const END: &str = "# fwdlab's, taken out again: end";
@@ -20,11 +22,9 @@ esac; ";
 /// for FreeBSD it is one line: root's shell may be csh, in which no quotes hold a second one.
 fn with_writable_root(script: &str, words: &[&str]) -> Vec<String> {
     let script = format!("{WITH_WRITABLE_ROOT}{script}");
-    let command = ["sh", "-c", &script].into_iter();
+    let mut command = owned(&["sh", "-c", &script]);
+    command.extend(owned(words));
     command
-        .chain(words.iter().copied())
-        .map(str::to_owned)
-        .collect()
 }
 
 /// Runs a program while the root can be written to.
@@ -50,16 +50,7 @@ pub(super) fn remove_file(path: &str) -> Vec<String> {
 /// Keeps `/etc` from one boot to the next where that is a copy in memory, as BSDRP's own program does.
 pub(super) fn save_configuration() -> Vec<String> {
     const SCRIPT: &str = "[ ! -x /usr/local/sbin/config ] || exec /usr/local/sbin/config save";
-    ["sh", "-c", SCRIPT].map(str::to_owned).to_vec()
-}
-
-/// Whether a command is one line, and has nothing in it that csh takes for its history.
-#[cfg(test)]
-pub(super) fn is_one_line(command: &[impl AsRef<str>]) -> bool {
-    command.iter().all(|word| {
-        let mut behind = word.as_ref().split('!').skip(1);
-        !word.as_ref().contains('\n') && behind.all(|rest| rest.starts_with([' ', '=']))
-    })
+    owned(&["sh", "-c", SCRIPT])
 }
 
 /// A loader's configuration with tunables (`name=value`) behind its owner's text; without any it is the owner's.
@@ -93,7 +84,7 @@ pub(super) fn without_tunables(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
@@ -102,6 +93,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Whether a command is one line, and has nothing in it that csh takes for its history.
+    pub(in super::super) fn is_one_line(command: &[impl AsRef<str>]) -> bool {
+        command.iter().all(|word| {
+            let mut behind = word.as_ref().split('!').skip(1);
+            !word.as_ref().contains('\n') && behind.all(|rest| rest.starts_with([' ', '=']))
+        })
+    }
 
     fn words(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()

@@ -10,12 +10,13 @@ use super::reached::network;
 use super::text::{Interface, interface, route_interface, static_routes};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
-use crate::hosts::dut::PORTS_TIME_MAX;
+use crate::hosts::dut::{PORTS_TIME_MAX, unless_refused};
+use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::Connection;
-use crate::hosts::tester::Station;
 use crate::mechanism::question::Answers;
-use crate::mechanism::step::{Errand, Step};
+use crate::mechanism::routes::option;
+use crate::mechanism::step::{Errand, Step, owned};
 
 /// What takes something back that may be gone already; what is left all the same shows in the facts.
 const QUIETLY: [&str; 4] = ["sh", "-c", "\"$@\" >/dev/null 2>&1 || :", "sh"];
@@ -36,13 +37,13 @@ impl Ports<'_> {
     /// # Errors
     /// `Host` where there is none.
     pub(super) fn interface(&self, name: &str) -> Result<Interface, LabError> {
-        match self.run(&["ifconfig", name]) {
-            Ok(text) => Ok(interface(&text)),
-            Err(LabError::OnHost { .. }) => Err(self.wrong(format!(
+        let shown = unless_refused(self.run(&["ifconfig", name]))?;
+        let shown = shown.map(|text| interface(&text));
+        shown.map_err(|_| {
+            self.connection.wrong(format!(
                 "it has no interface {name}; `ifconfig -l` lists them"
-            ))),
-            Err(error) => Err(error),
-        }
+            ))
+        })
     }
 
     /// The station of an interface.
@@ -51,7 +52,10 @@ impl Ports<'_> {
     /// `Host` where it is none of Ethernet.
     pub(super) fn mac(&self, name: &str) -> Result<String, LabError> {
         let mac = self.interface(name)?.mac;
-        mac.ok_or_else(|| self.wrong(format!("{name} is no Ethernet interface")))
+        mac.ok_or_else(|| {
+            self.connection
+                .wrong(format!("{name} is no Ethernet interface"))
+        })
     }
 
     /// Refuses ports that lead to the controller, or to the world: they take no load.
@@ -87,7 +91,7 @@ impl Ports<'_> {
                 return Ok(());
             };
             if start.elapsed() > PORTS_TIME_MAX {
-                return Err(self.wrong(format!(
+                return Err(self.connection.wrong(format!(
                     "{name} has no link; see to its cable and to the tester's port"
                 )));
             }
@@ -152,7 +156,7 @@ impl Ports<'_> {
                 // It is the owner's, and stays.
                 Some(owners) if owners.gateway == gateway => {}
                 Some(owners) => {
-                    return Err(self.wrong(format!(
+                    return Err(self.connection.wrong(format!(
                         "it has a route to {network} through {} already, which the lab needs through {gateway}; \
                          delete it, or leave the routes to a set of configuration files",
                         owners.gateway
@@ -169,24 +173,18 @@ impl Ports<'_> {
     /// `Host` where it does not.
     pub(super) fn prove_routed(&self, family: AddressFamily) -> Result<(), LabError> {
         let (network, _) = addresses(family).destinations;
-        let (option, inside) = match network {
-            IpAddr::V4(network) => (
-                "-4",
-                IpAddr::from((u32::from(network) + 0x101).to_be_bytes()),
-            ),
-            IpAddr::V6(network) => ("-6", IpAddr::from((u128::from(network) + 1).to_be_bytes())),
+        let inside = match network {
+            IpAddr::V4(network) => IpAddr::from((u32::from(network) + 0x101).to_be_bytes()),
+            IpAddr::V6(network) => IpAddr::from((u128::from(network) + 1).to_be_bytes()),
         };
-        let inside = inside.to_string();
-        let text = match self.run(&["route", "-n", option, "get", &inside]) {
-            Ok(text) => text,
-            Err(LabError::OnHost { .. }) => String::new(),
-            Err(error) => return Err(error),
-        };
+        let (option, inside) = (option(family), inside.to_string());
+        let text = unless_refused(self.run(&["route", "-n", option, "get", &inside]))?;
+        let text = text.unwrap_or_default();
         let leads = route_interface(&text).unwrap_or("nowhere");
         if leads == self.of.interface_out {
             return Ok(());
         }
-        Err(self.wrong(format!(
+        Err(self.connection.wrong(format!(
             "with its set of configuration files {inside} is routed to {leads}, not to {}; give the set's rc.conf \
              the routes to the destinations, which are {network} and on",
             self.of.interface_out
@@ -196,19 +194,12 @@ impl Ports<'_> {
     fn run(&self, words: &[&str]) -> Result<String, LabError> {
         self.connection.run(words, "")
     }
-
-    fn wrong(&self, why: String) -> LabError {
-        LabError::Host {
-            host: self.connection.host().to_owned(),
-            why,
-        }
-    }
 }
 
 fn address_step(family: AddressFamily, name: &str, (address, length): Prefix) -> Step {
     let address = address.to_string();
     let with_length = format!("{address}/{length}");
-    let set = ["ifconfig", name, word(family)];
+    let set = ["ifconfig", name, family.as_str()];
     Step {
         what: format!("address {with_length} of {name}"),
         undo: quietly(&[&set[..], &[&address, "-alias"]].concat()),
@@ -231,11 +222,17 @@ fn neighbour_step(family: AddressFamily, name: &str, neighbour: IpAddr, mac: &st
 }
 
 fn route_step(family: AddressFamily, network: &str, gateway: &str) -> Step {
-    let option = match family {
-        AddressFamily::Inet => "-4",
-        AddressFamily::Inet6 => "-6",
+    let route = |what| {
+        [
+            "route",
+            "-q",
+            option(family),
+            what,
+            "-net",
+            network,
+            gateway,
+        ]
     };
-    let route = |what| ["route", "-q", option, what, "-net", network, gateway];
     let delete = quietly(&route("delete"));
     Step::change(
         format!("route to {network}"),
@@ -251,18 +248,9 @@ fn quietly(words: &[&str]) -> Errand {
 }
 
 fn shown(name: &str) -> Vec<String> {
-    ["ifconfig", name].map(str::to_owned).to_vec()
+    owned(&["ifconfig", name])
 }
 
 fn routes_of(family: AddressFamily) -> Vec<String> {
-    let words = ["netstat", "-rn", "-f", word(family)];
-    words.map(str::to_owned).to_vec()
-}
-
-/// A family's name to FreeBSD's programs.
-const fn word(family: AddressFamily) -> &'static str {
-    match family {
-        AddressFamily::Inet => "inet",
-        AddressFamily::Inet6 => "inet6",
-    }
+    owned(&["netstat", "-rn", "-f", family.as_str()])
 }

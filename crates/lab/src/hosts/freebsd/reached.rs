@@ -6,8 +6,9 @@ use fwdlab_traffic::{Network, Route, TcpConnection, is_ssh_server};
 
 use super::text::{interface, listed_routes, route_interface};
 use crate::LabError;
-use crate::hosts::reached::{Destinations, SESSION};
+use crate::hosts::reached::{Destinations, SESSION, any};
 use crate::hosts::ssh::Connection;
+use crate::mechanism::step::owned;
 
 const INTERFACES: [&str; 1] = ["ifconfig"];
 /// Lists the routes of all tables.
@@ -25,8 +26,6 @@ const CONNECTIONS: [&str; 4] = ["sockstat", "-46c", "-P", "tcp"];
 /// # Errors
 /// `Host` where it does not tell, and those of the connection.
 pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabError> {
-    let owned =
-        |words: &[&str]| -> Vec<String> { words.iter().map(|&word| word.to_owned()).collect() };
     let questions = [&INTERFACES[..], &ROUTES, &CONNECTIONS, &SESSION];
     let answers = connection.ask(questions.map(owned).to_vec())?;
     let needed = |words: &[&str]| answers.needed(&owned(words));
@@ -132,12 +131,7 @@ fn routes(text: &str) -> Vec<(&str, Route)> {
 /// `default`, `198.18.0.0/16`, `198.18.0.1`, `10/8`, `fe80::%ix0/64`.
 fn destination(word: &str, is_inet6: bool) -> Option<(IpAddr, u8)> {
     if word == "default" {
-        let any: IpAddr = if is_inet6 {
-            [0; 16].into()
-        } else {
-            [0; 4].into()
-        };
-        return Some((any, 0));
+        return Some((any(is_inet6), 0));
     }
     let (network, length) = match word.split_once('/') {
         Some((network, length)) => (network, Some(length.parse().ok()?)),

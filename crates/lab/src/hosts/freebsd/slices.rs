@@ -19,6 +19,7 @@ use crate::hosts::changes::announce;
 use crate::hosts::dut::is_refused;
 use crate::hosts::ssh::Connection;
 use crate::journal::{Journal, Until};
+use crate::mechanism::step::{owned, words_of};
 
 /// Where it stands which file systems are mounted: on each slice the root is another.
 const FSTAB: &str = "/etc/fstab";
@@ -142,12 +143,9 @@ impl Slices {
     pub(super) fn find(connection: &Connection) -> Result<Self, LabError> {
         let (owners, other) = look(connection)?;
         let other = other.ok_or_else(|| {
-            wrong(
-                connection,
-                format!(
-                    "its root is on {owners}, which has no twin that an image could be written to"
-                ),
-            )
+            connection.wrong(format!(
+                "its root is on {owners}, which has no twin that an image could be written to"
+            ))
         })?;
         Ok(Self {
             owners,
@@ -202,7 +200,7 @@ impl Slices {
     ) -> Result<bool, LabError> {
         let (root, _) = look(connection)?;
         if let Some(next) = self.next.take().filter(|next| *next != root) {
-            return Err(wrong(connection, elsewhere(&next, &root)));
+            return Err(connection.wrong(elsewhere(&next, &root)));
         }
         match image.filter(|image| self.image.as_deref() != Some(image)) {
             Some(image) if root == self.owners => self.write(connection, image)?,
@@ -241,11 +239,7 @@ impl Slices {
         let unpack = if is_packed { "xzcat" } else { "cat" };
         let program = self.other.program();
         let input = Input::file(image, u64::MAX).open_file();
-        let input = input.map_err(|source| LabError::File {
-            what: "reading",
-            path: image.to_owned(),
-            source,
-        })?;
+        let input = input.map_err(|source| LabError::file("reading", image, source))?;
         connection.run_with_file(&["sh", "-c", WRITE, &program, unpack], input)?;
         // BSDRP's program has it name the other slice.
         self.other_fstab = Some(connection.run(&["cat", FSTAB], "")?);
@@ -278,12 +272,9 @@ impl Slices {
             &self.owners
         };
         let numbers = [slice, another].map(|slice| slice.number.to_string());
-        let words = ["sh", "-c", script, &slice.disk];
+        let mut words = owned(&["sh", "-c", script, &slice.disk]);
+        words.extend(numbers);
         words
-            .map(str::to_owned)
-            .into_iter()
-            .chain(numbers)
-            .collect()
     }
 }
 
@@ -307,12 +298,9 @@ pub(in crate::hosts) fn image_writer(connection: &Connection) -> Result<String, 
     } else if !is_refused(connection, &at_home)? {
         &own
     } else {
-        return Err(wrong(
-            connection,
-            format!(
-                "it has neither {UPGRADE} nor {own} in root's home, by which an image would be written"
-            ),
-        ));
+        return Err(connection.wrong(format!(
+            "it has neither {UPGRADE} nor {own} in root's home, by which an image would be written"
+        )));
     };
     let Slices { owners, other, .. } = slices;
     Ok(format!(
@@ -328,16 +316,13 @@ pub(in crate::hosts) fn is_on_slice(connection: &Connection, name: &str) -> Resu
 
 /// The slice of a host's root, and the other one.
 fn look(connection: &Connection) -> Result<(Slice, Option<Slice>), LabError> {
-    let commands = ["mount -p", "glabel status"];
-    let commands = commands.map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-    let answers = connection.run_all(&commands)?;
+    let answers = connection.run_all(&["mount -p", "glabel status"].map(words_of))?;
     let answer = |place: usize| answers[place].as_deref().unwrap_or_default();
     root_and_other(answer(0), answer(1)).ok_or_else(|| {
         let root = root_device(answer(0)).unwrap_or("no device");
-        wrong(
-            connection,
-            format!("its root is on {root}, which is no slice; images are for systems of nanobsd"),
-        )
+        connection.wrong(format!(
+            "its root is on {root}, which is no slice; images are for systems of nanobsd"
+        ))
     })
 }
 
@@ -348,13 +333,6 @@ fn elsewhere(wanted: &Slice, root: &Slice) -> String {
     )
 }
 
-fn wrong(connection: &Connection, why: String) -> LabError {
-    LabError::Host {
-        host: connection.host().to_owned(),
-        why,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::{self, File};
@@ -363,7 +341,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::files::is_one_line;
+    use super::super::files::tests::is_one_line;
     use super::*;
 
     /// As glabel(8) prints it.

@@ -139,25 +139,6 @@ pub(super) fn modules(text: &str) -> Vec<String> {
     names
 }
 
-/// A route that somebody has set, as `netstat -rn` lists it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct StaticRoute {
-    pub(super) destination: String,
-    pub(super) gateway: String,
-    pub(super) interface: String,
-}
-
-impl std::fmt::Display for StaticRoute {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            destination,
-            gateway,
-            interface,
-        } = self;
-        write!(f, "{destination} {gateway} {interface}")
-    }
-}
-
 /// A line of `netstat -rn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListedRoute<'a> {
@@ -166,6 +147,16 @@ pub(super) struct ListedRoute<'a> {
     pub(super) gateway: &'a str,
     pub(super) flags: &'a str,
     pub(super) interface: &'a str,
+}
+
+impl std::fmt::Display for ListedRoute<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} {} {}",
+            self.destination, self.gateway, self.interface
+        )
+    }
 }
 
 /// The routes of `netstat -rn`.
@@ -196,17 +187,10 @@ pub(super) fn listed_routes(text: &str) -> Vec<ListedRoute<'_>> {
 }
 
 /// The static ones among the routes of `netstat -rn`, sorted.
-pub(super) fn static_routes(text: &str) -> Vec<StaticRoute> {
-    let listed = listed_routes(text).into_iter();
-    let fixed = listed.filter(|route| route.flags.contains('S'));
-    let mut routes: Vec<StaticRoute> = fixed
-        .map(|route| StaticRoute {
-            destination: route.destination.to_owned(),
-            gateway: route.gateway.to_owned(),
-            interface: route.interface.to_owned(),
-        })
-        .collect();
-    routes.sort();
+pub(super) fn static_routes(text: &str) -> Vec<ListedRoute<'_>> {
+    let mut routes = listed_routes(text);
+    routes.retain(|route| route.flags.contains('S'));
+    routes.sort_by_key(|route| (route.destination, route.gateway, route.interface));
     routes
 }
 

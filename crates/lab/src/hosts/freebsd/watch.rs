@@ -11,6 +11,7 @@ use fwdlab_stats::as_f64;
 use super::text::interface_counters;
 use crate::hosts::cpu_watch::{CpuWatch, Look};
 use crate::hosts::detached::{LOAD_AWAY_MAX, Window};
+use crate::mechanism::step::owned;
 use crate::profiler::{ProfileSlice, leave_out_bystanders, nothing_sampled};
 
 /// Waits for the load at `$1`: `$2` frames that make one, `$3` looks at most. One line, as all that follows it.
@@ -49,12 +50,12 @@ fn command(script: &str, arguments: &[&str], window: Window, load_frames_min: u3
     let looks = LOAD_AWAY_MAX.as_secs() * LOOKS_PER_SECOND;
     let seconds = |length: Duration| format!("{:.3}", length.as_secs_f64());
     let (interface, rest) = arguments.split_first().expect("an interface is watched");
-    let mut words = ["sh", "-c"].map(str::to_owned).to_vec();
+    let mut words = owned(&["sh", "-c"]);
     words.push(format!("{AWAIT_LOAD}{script}"));
     words.extend(["watch", interface].map(str::to_owned));
     words.extend([load_frames_min.to_string(), looks.to_string()]);
     words.extend([seconds(window.settle), seconds(window.length)]);
-    words.extend(rest.iter().map(|word| (*word).to_owned()));
+    words.extend(owned(rest));
     words
 }
 
@@ -195,7 +196,7 @@ fn received(table: &str) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::files::is_one_line;
+    use super::super::files::tests::is_one_line;
     use super::*;
 
     const CLOCK: &str = "{ hz = 1000, tick = 1000, profhz = 8128, stathz = 127 }\n";

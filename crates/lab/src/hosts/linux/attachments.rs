@@ -62,10 +62,7 @@ impl Attachments {
         };
         let what = hook.what();
         let done = process.done_or_refused(what, ask)?;
-        done.map_err(|why| LabError::Host {
-            host: connection.host().to_owned(),
-            why: format!("{what}: {why}"),
-        })
+        done.map_err(|why| connection.wrong(format!("{what}: {why}")))
     }
 
     fn attached(&mut self, hook: Hook) -> Result<Option<(u32, Drops)>, LabError> {

@@ -7,9 +7,10 @@ use std::time::Duration;
 use super::grub::{self, ENTRY};
 use crate::LabError;
 use crate::hosts::boot::{Boot, BootId, BootLoader, NextBoot};
+use crate::hosts::dut::unless_refused;
 use crate::hosts::ssh::{Connection, whole_file};
 use crate::journal::{Journal, Until};
-use crate::mechanism::step::{BootChoice, Errand};
+use crate::mechanism::step::{BootChoice, Errand, words_of};
 
 /// Where GRUB keeps its configuration, and the program that chooses what boots next.
 const GRUBS: [(&str, &str); 2] = [
@@ -73,12 +74,11 @@ impl BootLoader for Grub {
 /// Asks a host in which boot it is.
 pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
     let commands = [
-        ["cat", "/proc/sys/kernel/random/boot_id"],
-        ["cat", "/proc/cmdline"],
-        ["uname", "-r"],
+        "cat /proc/sys/kernel/random/boot_id",
+        "cat /proc/cmdline",
+        "uname -r",
     ];
-    let commands = commands.map(|command| command.map(str::to_owned).to_vec());
-    let answers = connection.run_all(&commands)?;
+    let answers = connection.run_all(&commands.map(words_of))?;
     let answers: Vec<&str> = answers
         .iter()
         .map(|answer| answer.as_deref().unwrap_or_default().trim())
@@ -87,10 +87,9 @@ pub(super) fn boot(connection: &Connection) -> Result<Boot, LabError> {
         unreachable!("every command has an answer");
     };
     if id.is_empty() {
-        return Err(LabError::Host {
-            host: connection.host().to_owned(),
-            why: "it does not tell its boot id (/proc/sys/kernel/random/boot_id)".to_owned(),
-        });
+        return Err(
+            connection.wrong("it does not tell its boot id (/proc/sys/kernel/random/boot_id)")
+        );
     }
     let words = command_line.split_whitespace();
     Ok(Boot {
@@ -137,20 +136,18 @@ impl Site<'_> {
         let (folder, chooser, configuration) = find_grub(self.connection)?;
         let release = choice.kernel.as_ref().unwrap_or(&self.by_itself.kernel);
         let entry = grub::entry(&configuration, release, &choice.parameters)
-            .map_err(|why| self.wrong(format!("{folder}/grub.cfg: {why}")))?;
+            .map_err(|why| self.connection.wrong(format!("{folder}/grub.cfg: {why}")))?;
         let path = format!("{folder}/custom.cfg");
-        let there = match self.connection.run(&["cat", &path], "") {
-            Ok(text) => Some(text),
-            Err(LabError::OnHost { .. }) => None,
-            Err(error) => return Err(error),
-        };
+        let there = unless_refused(self.connection.run(&["cat", &path], ""))?.ok();
         if !journal.has_open_changes() {
             self.announce(journal, chooser, &path, there.as_deref())?;
         }
         let text = grub::owners(there.as_deref().unwrap_or_default()).to_owned() + &entry;
         self.connection.write_file(&path, &text)?;
         if self.connection.run(&["cat", &path], "")? != text {
-            return Err(self.wrong(format!("{path} does not read back as it was written")));
+            return Err(self
+                .connection
+                .wrong(format!("{path} does not read back as it was written")));
         }
         self.connection.run(&[chooser, ENTRY], "")?;
         self.connection.run(&["sync"], "").map(|_| ())
@@ -184,13 +181,6 @@ impl Site<'_> {
         journal.announce(format!("that GRUB boots {ENTRY:?} once"), undo)?;
         Ok(())
     }
-
-    fn wrong(&self, why: String) -> LabError {
-        LabError::Host {
-            host: self.connection.host().to_owned(),
-            why,
-        }
-    }
 }
 
 /// Where GRUB is on a host, what chooses, and what it was configured with.
@@ -200,41 +190,33 @@ impl Site<'_> {
 pub(in crate::hosts) fn find_grub(
     connection: &Connection,
 ) -> Result<(&'static str, &'static str, String), LabError> {
-    let wrong = |why: String| LabError::Host {
-        host: connection.host().to_owned(),
-        why,
-    };
     for (folder, chooser) in GRUBS {
         let path = format!("{folder}/grub.cfg");
-        match connection.run(&["cat", &path], "") {
-            Ok(text) => {
-                for needed in ["next_entry", "custom.cfg"] {
-                    if !text.contains(needed) {
-                        return Err(wrong(format!(
-                            "{path} knows no {needed}; make it anew with update-grub or grub2-mkconfig"
-                        )));
-                    }
-                }
-                if !grub::has_kernels(&text) {
-                    return Err(wrong(format!(
-                        "{path} has no entry that loads a kernel{}",
-                        if text.contains("blscfg") {
-                            ": they are files of their own (BLS), which are not read; set GRUB_ENABLE_BLSCFG=false in \
-                             /etc/default/grub and make it anew with grub2-mkconfig"
-                        } else {
-                            "; make it anew with update-grub or grub2-mkconfig"
-                        }
-                    )));
-                }
-                return Ok((folder, chooser, text));
+        let Ok(text) = unless_refused(connection.run(&["cat", &path], ""))? else {
+            continue;
+        };
+        for needed in ["next_entry", "custom.cfg"] {
+            if !text.contains(needed) {
+                return Err(connection.wrong(format!(
+                    "{path} knows no {needed}; make it anew with update-grub or grub2-mkconfig"
+                )));
             }
-            Err(LabError::OnHost { .. }) => {}
-            Err(error) => return Err(error),
         }
+        if !grub::has_kernels(&text) {
+            return Err(connection.wrong(format!(
+                "{path} has no entry that loads a kernel{}",
+                if text.contains("blscfg") {
+                    ": they are files of their own (BLS), which are not read; set GRUB_ENABLE_BLSCFG=false in \
+                     /etc/default/grub and make it anew with grub2-mkconfig"
+                } else {
+                    "; make it anew with update-grub or grub2-mkconfig"
+                }
+            )));
+        }
+        return Ok((folder, chooser, text));
     }
-    Err(wrong(
+    Err(connection.wrong(
         "kernels and their parameters are chosen by GRUB, and it has neither /boot/grub/grub.cfg nor \
-         /boot/grub2/grub.cfg"
-            .to_owned(),
+         /boot/grub2/grub.cfg",
     ))
 }

@@ -23,13 +23,14 @@ use crate::hosts::dut::{Dut, NOT_ROOT, OnHost, PORTS_TIME_MAX, await_rest, ports
 use crate::hosts::facts::Facts;
 use crate::hosts::own_programs::OwnPrograms;
 use crate::hosts::process::bring;
+use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::Connection;
-use crate::hosts::tester::Station;
 use crate::hosts::transport::{OverSsh, words};
 use crate::journal::Journal;
 use crate::mechanism::file::cat;
 use crate::mechanism::settings::Settings;
+use crate::mechanism::step::owned;
 use crate::mechanism::{self, DutPlace};
 use crate::profiler::ProfileSlice;
 
@@ -78,18 +79,18 @@ impl LinuxDut {
     /// Which stations its ports are, that the host can do without them, and that it lets us change them.
     fn look_at_ports(&mut self) -> Result<(), LabError> {
         let ports = [&*self.host.of.interface_in, &*self.host.of.interface_out];
-        let user = ["id", "-u"].map(str::to_owned).to_vec();
+        let user = owned(&["id", "-u"]);
         let mac_of = |interface: &str| cat(&format!("/sys/class/net/{interface}/address"));
         let mut questions = vec![user.clone()];
         questions.extend(ports.map(mac_of));
         let answers = self.host.connection.ask(questions)?;
         if answers.needed(&user)? != "0" {
-            return Err(self.host.wrong(NOT_ROOT));
+            return Err(self.host.connection.wrong(NOT_ROOT));
         }
         let [mac_in, mac_out] = ports.map(|interface| {
             let mac = answers.get(&mac_of(interface)).map(str::to_owned);
             mac.ok_or_else(|| {
-                self.host.wrong(&format!(
+                self.host.connection.wrong(format!(
                     "it has no interface {interface}; `ip link` lists them"
                 ))
             })
@@ -115,7 +116,7 @@ impl LinuxDut {
         if self.host.of.drop_counters.is_empty() {
             return Vec::new();
         }
-        let list = |interface| ["ethtool", "-S", interface].map(str::to_owned).to_vec();
+        let list = |interface| owned(&["ethtool", "-S", interface]);
         self.ports().map(list).to_vec()
     }
 
@@ -136,7 +137,7 @@ impl LinuxDut {
                 .any(|text| driver_counter(text, name).is_some())
             {
                 let [of_in, of_out] = self.ports();
-                return Err(self.host.wrong(&format!(
+                return Err(self.host.connection.wrong(format!(
                     "neither {of_in} nor {of_out} has a counter {name:?}; `ethtool -S {of_in}` lists them"
                 )));
             }
@@ -178,10 +179,10 @@ impl Dut for LinuxDut {
     }
 
     fn environment(&self) -> Result<Environment, LabError> {
-        let processors = ["nproc", "--all"].map(str::to_owned);
-        let nft = ["nft", "--version"].map(str::to_owned);
-        let balancer = BALANCER.map(str::to_owned);
-        let mut questions = vec![processors.to_vec(), nft.to_vec(), balancer.to_vec()];
+        let processors = owned(&["nproc", "--all"]);
+        let nft = owned(&["nft", "--version"]);
+        let balancer = owned(&BALANCER);
+        let mut questions = vec![processors.clone(), nft.clone(), balancer.clone()];
         questions.extend(ENVIRONMENT_FILES.map(cat));
         let answers = self.host.connection.ask(questions)?;
         let cpus = answers.needed(&processors)?.parse().unwrap_or(1);
@@ -217,10 +218,10 @@ impl Dut for LinuxDut {
         self.program = None;
         self.host.await_ports(|interface| {
             let path = format!("/sys/class/net/{interface}/address");
-            ["test", "-e", &path].map(str::to_owned).to_vec()
+            owned(&["test", "-e", &path])
         })?;
         self.look_at_ports()?;
-        await_rest(self.host.connection.host(), || {
+        await_rest(&self.host.connection, || {
             let addresses = self.host.run(&["ip", "-o", "address", "show"])?;
             Ok((self.facts()?, addresses.contains(" tentative")))
         })
@@ -263,7 +264,7 @@ impl Dut for LinuxDut {
                 return Ok(());
             };
             if start.elapsed() > PORTS_TIME_MAX {
-                return Err(self.host.wrong(&format!(
+                return Err(self.host.connection.wrong(format!(
                     "{interface} has no link; see to its cable and to the tester's port"
                 )));
             }

@@ -8,6 +8,7 @@ use crate::LabError;
 use crate::hosts::facts::Facts;
 use crate::hosts::ssh::Connection;
 use crate::mechanism::routes::{self, PROTOCOL as ROUTES};
+use crate::mechanism::step::{owned, words_of};
 
 /// Which boot a host is in: no fact of how it forwards, but another one is another host.
 pub(super) const BOOT_ID: &str = "boot id";
@@ -128,9 +129,8 @@ pub(super) fn facts(dut: &Connection, interfaces: [&str; 2]) -> Result<Facts, La
 
 /// What is asked, and how the answer is read.
 fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
-    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    let script = |line: &str| ["sh", "-c", line].map(str::to_owned).to_vec();
-    let whole = |name: &str, line: &str| (Form::Whole(name.to_owned()), words(line));
+    let script = |line: &str| owned(&["sh", "-c", line]);
+    let whole = |name: &str, line: &str| (Form::Whole(name.to_owned()), words_of(line));
     let mut questions = vec![
         whole(BOOT_ID, "cat /proc/sys/kernel/random/boot_id"),
         whole("kernel", "uname -srv"),
@@ -152,7 +152,7 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
                 "find /sys/module -path '*/parameters/*' -type f -perm /222 -exec grep -Hs '' {} + || :",
             ),
         ),
-        (Form::Names("modules"), words("cat /proc/modules")),
+        (Form::Names("modules"), words_of("cat /proc/modules")),
         whole("nft ruleset", "nft --stateless list ruleset"),
         whole("rules", "ip rule show"),
         whole("rules inet6", "ip -6 rule show"),
@@ -179,18 +179,14 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
             ("private flag", "--show-priv-flags"),
         ] {
             let listed = Form::Listed(format!("{name} {interface}"));
-            questions.push((listed, words(&format!("ethtool {option} {interface}"))));
+            questions.push((listed, words_of(&format!("ethtool {option} {interface}"))));
         }
         // Over which queues flows are spread.
         questions.push(whole(
             &format!("flow rules {interface}"),
             &format!("ethtool -n {interface}"),
         ));
-        let of_interface = |script: &str| {
-            ["sh", "-c", script, "of", interface]
-                .map(str::to_owned)
-                .to_vec()
-        };
+        let of_interface = |script: &str| owned(&["sh", "-c", script, "of", interface]);
         for (name, script) in [("receive hash", RECEIVE_HASH), ("tc filters", TC_FILTERS)] {
             let name = format!("{name} {interface}");
             questions.push((Form::Whole(name), of_interface(script)));
@@ -203,7 +199,7 @@ fn questions(interfaces: [&str; 2]) -> Vec<(Form, Vec<String>)> {
         }
         questions.push((
             Form::Link(interface.to_owned()),
-            words(&format!("ip -o link show dev {interface}")),
+            words_of(&format!("ip -o link show dev {interface}")),
         ));
         questions.push(whole(
             &format!("address {interface}"),

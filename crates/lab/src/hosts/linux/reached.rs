@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use fwdlab_traffic::{Network, Route, SSH_PORT, TcpConnection, established, ssh_connection};
 
 use crate::LabError;
-use crate::hosts::reached::{Destinations, SESSION};
+use crate::hosts::reached::{Destinations, SESSION, any};
 use crate::hosts::ssh::Connection;
+use crate::mechanism::step::owned;
 
 /// Lists which device is below which: `/sys/class/net/eth0.10/lower_eth0`.
 const STACKED: [&str; 3] = [
@@ -65,8 +66,6 @@ struct Listed<'a> {
 /// # Errors
 /// `Host` where it does not tell, and those of the connection.
 pub(in crate::hosts) fn network(connection: &Connection) -> Result<Network, LabError> {
-    let owned =
-        |words: &[&str]| -> Vec<String> { words.iter().map(|&word| word.to_owned()).collect() };
     let mut questions = ROUTES.map(|words| owned(&words)).to_vec();
     questions.extend(
         [
@@ -186,12 +185,7 @@ fn listed(line: &str, is_inet6: bool) -> Option<Listed<'_>> {
 /// `default`, `192.0.2.0/24`, `192.0.2.1`.
 fn destination(word: &str, is_inet6: bool) -> Option<(IpAddr, u8)> {
     if word == "default" {
-        let any: IpAddr = if is_inet6 {
-            [0; 16].into()
-        } else {
-            [0; 4].into()
-        };
-        return Some((any, 0));
+        return Some((any(is_inet6), 0));
     }
     let (network, length) = word.split_once('/').unzip();
     let network: IpAddr = network.unwrap_or(word).parse().ok()?;

@@ -6,7 +6,7 @@ use fwdlab_model::{AddressFamily, Direction, DutHost};
 
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
-use crate::hosts::tester::Station;
+use crate::hosts::protocol::Station;
 use crate::mechanism::DutPlace;
 use crate::mechanism::file::{cat, kept, write};
 use crate::mechanism::question::Answers;

@@ -2,7 +2,7 @@
 //! starts before the load and asks after it.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::LabError;
 use crate::hosts::detached::{LOAD_AWAY_MAX, READY, Window};
 use crate::kernel_file::read;
+use crate::mechanism::step::owned;
 use crate::profiler::{OfCpus, Place, ProfileSlice, SampledLoad, Samplers, Symbols};
 
 /// How often it is looked for the load.
@@ -95,7 +96,7 @@ pub(super) fn words(
     load_frames_min: u32,
 ) -> Vec<String> {
     let milliseconds = |length: Duration| length.as_millis().to_string();
-    [
+    owned(&[
         program,
         "stacks",
         "--interface",
@@ -108,9 +109,7 @@ pub(super) fn words(
         &milliseconds(window.length),
         "--frequency",
         &frequency_hz.to_string(),
-    ]
-    .map(str::to_owned)
-    .to_vec()
+    ])
 }
 
 /// What was sampled.
@@ -128,20 +127,15 @@ pub(super) fn sampled(text: &str) -> Result<ProfileSlice, String> {
 
 fn frames(counter: &Path) -> Result<u64, LabError> {
     let text = read(counter)?;
-    text.trim().parse().map_err(|_| LabError::File {
-        what: "reading",
-        path: counter.to_owned(),
-        source: io::Error::other(format!("{text:?} is no number of frames")),
+    text.trim().parse().map_err(|_| {
+        let why = format!("{text:?} is no number of frames");
+        LabError::file("reading", counter, io::Error::other(why))
     })
 }
 
 fn say(output: &mut impl Write, line: &str) -> Result<(), LabError> {
     let said = writeln!(output, "{line}").and_then(|()| output.flush());
-    said.map_err(|source| LabError::File {
-        what: "writing",
-        path: PathBuf::from("/dev/stdout"),
-        source,
-    })
+    said.map_err(|source| LabError::file("writing", Path::new("/dev/stdout"), source))
 }
 
 #[cfg(test)]

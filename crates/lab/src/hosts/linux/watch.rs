@@ -7,6 +7,7 @@ use fwdlab_stats::as_f64;
 
 use crate::hosts::cpu_watch::{CpuWatch, Look};
 use crate::hosts::detached::{LOAD_AWAY_MAX, Window};
+use crate::mechanism::step::owned;
 
 /// Receiving and sending interface, frames that make a load, looks for it at most, settle window and length in
 /// seconds. What it does until there is a load costs some forks a second; under it, it sleeps.
@@ -39,7 +40,7 @@ pub(super) fn words(interfaces: [&str; 2], window: Window, load_frames_min: u32)
     let [interface_in, interface_out] = interfaces;
     let looks = LOAD_AWAY_MAX.as_secs() * LOOKS_PER_SECOND;
     let seconds = |length: std::time::Duration| format!("{:.3}", length.as_secs_f64());
-    [
+    owned(&[
         "sh",
         "-c",
         SCRIPT,
@@ -50,9 +51,7 @@ pub(super) fn words(interfaces: [&str; 2], window: Window, load_frames_min: u32)
         &looks.to_string(),
         &seconds(window.settle),
         &seconds(window.length),
-    ]
-    .map(str::to_owned)
-    .to_vec()
+    ])
 }
 
 /// What was watched; none where the output is something else.

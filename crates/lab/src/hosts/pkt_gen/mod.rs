@@ -13,15 +13,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, Hosts, Resolved, Tester};
+use fwdlab_model::{Hosts, Resolved, Tester};
+use fwdlab_stats::whole;
 
 use self::port::System;
 use self::process::PktGenProcess;
 use self::words::{Sending, receiving, refusal, sending};
 use super::load::part_of;
-use super::protocol::{Counted, SinkState};
+use super::protocol::{Counted, Sent, SinkState, Station};
 use super::ssh::Connection;
-use super::tester::{DutStations, HostTester, Sent, Station};
+use super::tester::{Crossing, HostTester, part};
 use crate::LabError;
 use crate::addresses::frames;
 
@@ -119,11 +120,7 @@ impl PktGenTester {
         let others = others.map(|of| (&of.host, &of.interface_out, of.cpu));
         let mut generators = Vec::new();
         for (number, (host, interface, cpu)) in (1..).zip(std::iter::once(first).chain(others)) {
-            let part = match number {
-                1 => "tester's host".to_owned(),
-                number => format!("generator {number}'s host"),
-            };
-            let (port, cpus) = open(host, interface, part)?;
+            let (port, cpus) = open(host, interface, part(number))?;
             generators.push(Generator {
                 port,
                 // Device interrupts are often at the first.
@@ -154,26 +151,25 @@ impl PktGenTester {
     fn send_from(
         &mut self,
         number: usize,
-        resolved: &Resolved,
-        (family, destination): (AddressFamily, &str),
+        to: Crossing<'_>,
         pace: Option<(u64, u32)>,
         probe_frames: Option<u64>,
     ) -> Result<(), LabError> {
         let generator = &mut self.generators[number];
-        let traffic = &resolved.traffic;
-        let flows = frames(family, traffic)?.flows();
+        let traffic = &to.resolved.traffic;
+        let flows = frames(to.family, traffic)?.flows();
         let command = sending(&Sending {
             interface: &generator.port.interface,
-            family,
+            family: to.family,
             traffic,
             flows: &flows,
             source: &generator.mac,
-            destination,
+            destination: to.mac_in,
             cpu: generator.cpu,
             pace,
             frames: probe_frames,
         });
-        let design = &resolved.design;
+        let design = &to.resolved.design;
         let slice_ms = [design.settle_ms, design.warm_up_ms, design.slice_ms];
         let slice_ms: u64 = slice_ms.into_iter().map(u64::from).sum();
         let length_max = Duration::from_millis(slice_ms) + SENDER_TIME_MAX;
@@ -188,17 +184,13 @@ impl PktGenTester {
     }
 
     /// Sends a frame of every flow from each port in turn.
-    fn send_probe(
-        &mut self,
-        resolved: &Resolved,
-        to: (AddressFamily, &str),
-    ) -> Result<Sent, LabError> {
+    fn send_probe(&mut self, to: Crossing<'_>) -> Result<Sent, LabError> {
         const WHAT: &str = "sending probe frames";
-        let frames = u64::from(resolved.traffic.flows());
+        let frames = u64::from(to.resolved.traffic.flows());
         let length = Duration::from_secs(frames / PROBE_PPS + 1);
         let mut all = Sent::default();
         for number in 0..self.generators.len() {
-            self.send_from(number, resolved, to, Some((PROBE_PPS, 1)), Some(frames))?;
+            self.send_from(number, to, Some((PROBE_PPS, 1)), Some(frames))?;
             let process = self.generators[number].process.take();
             let mut process = process.expect("it was just started");
             process.wait_for_its_end(WHAT, OPEN_TIME_MAX + length)?;
@@ -301,13 +293,7 @@ impl HostTester for PktGenTester {
         Ok([stations.swap_remove(0), self.sink.port.station()?])
     }
 
-    fn expect(
-        &mut self,
-        _: &Resolved,
-        _: AddressFamily,
-        _: DutStations<'_>,
-        _: bool,
-    ) -> Result<(), LabError> {
+    fn expect(&mut self, _: Crossing<'_>, _: bool) -> Result<(), LabError> {
         const WHAT: &str = "getting ready to receive";
         let Port {
             connection,
@@ -327,16 +313,11 @@ impl HostTester for PktGenTester {
         self.sink.begin_anew()
     }
 
-    fn probe(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-    ) -> Result<(Sent, SinkState), LabError> {
+    fn probe(&mut self, to: Crossing<'_>) -> Result<(Sent, SinkState), LabError> {
         let has_seen_any = self.sink.running()?.curve.total() > 0;
         let mut tries = 1;
         loop {
-            let sent = self.send_probe(resolved, (family, dut.interface_in))?;
+            let sent = self.send_probe(to)?;
             let seen = self.sink.state()?;
             let is_complete = seen.forwarded_frames == sent.offered_frames;
             if is_complete || has_seen_any || tries == PROBE_TRIES {
@@ -347,21 +328,15 @@ impl HostTester for PktGenTester {
         }
     }
 
-    fn send(
-        &mut self,
-        resolved: &Resolved,
-        family: AddressFamily,
-        dut: DutStations<'_>,
-        pps: Option<u64>,
-        burst_frames: u32,
-    ) -> Result<(), LabError> {
+    fn send(&mut self, to: Crossing<'_>, pps: Option<u64>) -> Result<(), LabError> {
         let sink = self.sink.running()?;
         sink.take_what_is_there();
         let received = sink.curve.total();
         let ports = self.generators.len();
+        let burst_frames = to.resolved.traffic.burst_frames;
         for number in 0..ports {
             let pace = part_of(pps, number, ports).map(|pps| (pps, burst_frames));
-            self.send_from(number, resolved, (family, dut.interface_in), pace, None)?;
+            self.send_from(number, to, pace, None)?;
         }
         for generator in &mut self.generators {
             let process = generator.process.as_mut().expect("it was just started");
@@ -389,7 +364,7 @@ impl HostTester for PktGenTester {
         })?;
         let window = sink.curve.window(settled, length);
         let window = window.expect("it was waited for");
-        let mut offered = 0.0;
+        let mut offered: f64 = 0.0;
         for generator in &mut self.generators {
             let process = generator.process.as_mut().expect("it was started");
             process.wait(WHAT, REPORT_TIME_MAX, |process| {
@@ -398,13 +373,7 @@ impl HostTester for PktGenTester {
             let frames = process.curve.packets_between(window.begin, window.end);
             offered += frames.unwrap_or_default();
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count that was summed, not below 0"
-        )]
-        let offered = offered.round() as u64;
-        Ok((window.counted, offered))
+        Ok((window.counted, whole(offered.round()) as u64))
     }
 
     fn stop(&mut self) -> Result<Sent, LabError> {

@@ -1,10 +1,11 @@
 //! The ports of hosts that pkt-gen runs on: which stations they are, and whether they may be used.
 
 use crate::LabError;
+use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::Connection;
-use crate::hosts::tester::Station;
 use crate::hosts::{freebsd, linux};
+use crate::mechanism::step::owned;
 
 /// What a host runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl System {
             "Linux" => Self::Linux,
             other => {
                 let why = format!("it runs {other:?}; pkt-gen's hosts are FreeBSD or Linux");
-                return Err(refused(connection, why));
+                return Err(connection.wrong(why));
             }
         };
         const MISSING: &str =
@@ -38,15 +39,12 @@ impl System {
         if missing.is_empty() {
             return Ok(system);
         }
-        Err(refused(
-            connection,
-            format!(
-                "its PATH has no {}; install netmap's pkt-gen there (FreeBSD: the package pkt-gen, or \
-                 tools/tools/netmap of its source; Linux: apps/pkt-gen of netmap's source), or name another tester \
-                 (`uses` in [tester])",
-                missing.join(" and no ")
-            ),
-        ))
+        Err(connection.wrong(format!(
+            "its PATH has no {}; install netmap's pkt-gen there (FreeBSD: the package pkt-gen, or \
+             tools/tools/netmap of its source; Linux: apps/pkt-gen of netmap's source), or name another tester \
+             (`uses` in [tester])",
+            missing.join(" and no ")
+        )))
     }
 
     /// What the host is, in a line, and how many CPUs it has.
@@ -74,7 +72,6 @@ impl System {
         connection: &Connection,
         interface: &str,
     ) -> Result<Station, LabError> {
-        let refused = |why: String| refused(connection, why);
         let said = connection.run_all(&self.questions(interface))?;
         let answer = |index: usize| said[index].as_deref().unwrap_or_default().trim();
         let Some(found) = said[0].as_deref() else {
@@ -82,7 +79,7 @@ impl System {
                 Self::Freebsd => "`ifconfig -l`",
                 Self::Linux => "`ip link`",
             };
-            return Err(refused(format!(
+            return Err(connection.wrong(format!(
                 "it has no interface {interface}; {list} lists those it has"
             )));
         };
@@ -91,7 +88,7 @@ impl System {
             Self::Linux => Some(found.trim()),
         };
         let Some(mac) = mac.filter(|mac| !mac.is_empty()) else {
-            return Err(refused(format!(
+            return Err(connection.wrong(format!(
                 "{interface} has no Ethernet address; name a port of a network card"
             )));
         };
@@ -100,7 +97,7 @@ impl System {
             Self::Linux => is_up_by_flags(answer(1)),
         };
         if !is_up {
-            return Err(refused(format!(
+            return Err(connection.wrong(format!(
                 "{interface} is down; bring it up (`ifconfig {interface} up`, on Linux `ip link set {interface} up`)"
             )));
         }
@@ -133,17 +130,6 @@ impl System {
             }
         }
     }
-}
-
-fn refused(connection: &Connection, why: String) -> LabError {
-    LabError::Host {
-        host: connection.host().to_owned(),
-        why,
-    }
-}
-
-fn owned(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// The word that stands behind another one.
