@@ -171,11 +171,14 @@ impl XdpProgram {
     }
 
     /// Has the kernel know the program from now on, so that attaching and detaching it rewrites no code
-    /// that other CPUs run, and running it does not wait for all CPUs.
+    /// that other CPUs run, and running it does not wait for all CPUs. Done once, however often it is asked for.
     ///
     /// # Errors
     /// Without the privilege, or where the kernel has no veth.
     pub fn park(&mut self) -> Result<(), TrafficError> {
+        if self.parking.is_some() {
+            return Ok(());
+        }
         let parking = XdpParking::of(self.descriptor()?.as_fd())
             .map_err(|error| TrafficError::bpf(format!("parking {}", self.name), error))?;
         self.parking = Some(parking);

@@ -22,7 +22,7 @@ use super::protocol::{
     Answer, Ask, Counted, Expected, HELD_MAX, Hello, Load, PROTOCOL, Sent, SinkState, Station,
     UNHEARD_MAX,
 };
-use crate::mechanism::program::{Hook, Loaded, Program, load};
+use crate::mechanism::program::{Hook, Program, Programs};
 
 /// How long the frames of a probe may take to be sent.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(60);
@@ -108,7 +108,7 @@ fn say(output: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()>
 struct Agent {
     sink: Option<(Expected, InterfaceSink)>,
     sending: Option<Sending>,
-    programs: BTreeMap<Hook, (Program, Box<dyn Loaded>)>,
+    programs: Programs,
     /// Ports that were seen to send with what sends from them, and the program that they needed for it.
     proved: BTreeMap<String, Option<XdpProgram>>,
 }
@@ -149,7 +149,7 @@ impl Agent {
             Ask::Attach {
                 program,
                 interfaces,
-            } => self.attach(program, &interfaces),
+            } => self.attach(&program, &interfaces),
             Ask::Detach { hook } => self.detach(hook),
             Ask::Attached { hook } => self.attached(hook),
         }
@@ -186,18 +186,8 @@ impl Agent {
         Ok(Answer::Done)
     }
 
-    fn attach(&mut self, program: Program, interfaces: &[String]) -> Result<Answer, String> {
-        let hook = program.hook();
-        let is_loaded = self
-            .programs
-            .get(&hook)
-            .is_some_and(|(of, _)| *of == program);
-        if !is_loaded {
-            let loaded = load(&program).map_err(text)?;
-            self.detach(hook)?;
-            self.programs.insert(hook, (program, loaded));
-        }
-        let (_, loaded) = self.programs.get_mut(&hook).ok_or("nothing is loaded")?;
+    fn attach(&mut self, program: &Program, interfaces: &[String]) -> Result<Answer, String> {
+        let loaded = self.programs.load(program).map_err(text)?;
         for interface in interfaces {
             let attached =
                 refuse_needed(interface).and_then(|()| once_free(|| loaded.attach(interface)));
@@ -214,14 +204,14 @@ impl Agent {
     }
 
     fn detach(&mut self, hook: Hook) -> Result<Answer, String> {
-        if let Some((_, loaded)) = self.programs.get_mut(&hook) {
+        if let Some(loaded) = self.programs.of(hook) {
             loaded.detach().map_err(text)?;
         }
         Ok(Answer::Done)
     }
 
-    fn attached(&self, hook: Hook) -> Result<Answer, String> {
-        let (_, loaded) = self.programs.get(&hook).ok_or("nothing is loaded")?;
+    fn attached(&mut self, hook: Hook) -> Result<Answer, String> {
+        let loaded = self.programs.of(hook).ok_or("nothing is loaded")?;
         Ok(Answer::Attached {
             program: loaded.id().map_err(text)?,
             drops: loaded.drops().map_err(text)?,

@@ -1,5 +1,8 @@
 //! Programs that mechanisms attach to the ports of a DUT.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use fwdlab_model::Variant;
 use fwdlab_traffic::{CountingProgram, TrafficError};
 use serde::{Deserialize, Serialize};
@@ -29,6 +32,14 @@ impl Hook {
         match self {
             Self::Xdp => true,
             Self::TcIngress => false,
+        }
+    }
+
+    /// Whether its programs may keep a state in maps.
+    const fn keeps_state(self) -> bool {
+        match self {
+            Self::Xdp => false,
+            Self::TcIngress => true,
         }
     }
 
@@ -201,16 +212,58 @@ pub(crate) trait Loaded: Send {
     }
 }
 
+/// The programs that this process has loaded, one for a hook.
+#[derive(Default)]
+pub(crate) struct Programs(BTreeMap<Hook, (Program, Box<dyn Loaded>)>);
+
+impl Programs {
+    /// A program in the kernel, in the place of another one of its hook, and on no interface. One that may keep a state is
+    /// loaded each time, so that it begins without.
+    ///
+    /// # Errors
+    /// Without the privilege, and where the kernel does not take it.
+    pub(crate) fn load(&mut self, program: &Program) -> Result<&mut dyn Loaded, LabError> {
+        let hook = program.hook();
+        let held = match self.0.entry(hook) {
+            Entry::Vacant(none) => none.insert((program.clone(), load(program)?)),
+            Entry::Occupied(held) => {
+                let held = held.into_mut();
+                if held.0 != *program || hook.keeps_state() {
+                    let loaded = load(program)?;
+                    held.1.detach()?;
+                    *held = (program.clone(), loaded);
+                }
+                held
+            }
+        };
+        Ok(&mut *held.1)
+    }
+
+    /// That of a hook; none where none was loaded.
+    pub(crate) fn of(&mut self, hook: Hook) -> Option<&mut dyn Loaded> {
+        let (_, loaded) = self.0.get_mut(&hook)?;
+        Some(&mut **loaded)
+    }
+
+    /// Frames that all of them have dropped, by reason.
+    ///
+    /// # Errors
+    /// Where the kernel does not say.
+    pub(crate) fn drops(&self) -> Result<Drops, LabError> {
+        let mut drops = Drops::new();
+        for (_, loaded) in self.0.values() {
+            drops.extend(loaded.drops()?);
+        }
+        Ok(drops)
+    }
+}
+
 /// The kernel's number for a program, as messages show it.
 fn shown_number(of: Option<u32>) -> String {
     of.map_or("none".to_owned(), |id| id.to_string())
 }
 
-/// Has the kernel take a program.
-///
-/// # Errors
-/// Without the privilege, and where the kernel does not take it.
-pub(crate) fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
+fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
     Ok(match program {
         Program::Forwarder => Box::new(fib_forwarder()?),
         Program::Tc { object, name } => Box::new(TcFilter::load(object, name.as_deref())?),

@@ -12,7 +12,7 @@ use fwdlab_sys::Descendants;
 use crate::counters::Drops;
 use crate::journal::{ChangeId, Journal, Started, Undo};
 use crate::mechanism::nft::{self, Generation};
-use crate::mechanism::program::{Attachment, Hook, Loaded, Program, load};
+use crate::mechanism::program::{Attachment, Hook, Loaded, Program, Programs};
 use crate::mechanism::question::{Answers, Look, Question};
 use crate::mechanism::settings::Settings;
 use crate::mechanism::step::Action;
@@ -39,8 +39,7 @@ struct Standing {
     family: AddressFamily,
     /// Whether this process may load eBPF programs.
     loads_programs: bool,
-    /// The forwarder is loaded once, so that a switch only attaches it.
-    loaded: Vec<(Program, Box<dyn Loaded>)>,
+    programs: Programs,
     attached: BTreeMap<Hook, Program>,
     /// The levels that the owner's programs have set, by factor, with the changes that undo them.
     own: BTreeMap<String, (Level, ChangeId)>,
@@ -73,7 +72,7 @@ impl Dut {
                 family: resolved.traffic.families[0],
                 // A process that may load the generator may load other programs.
                 loads_programs: tester == Tester::Ebpf,
-                loaded: Vec::new(),
+                programs: Programs::default(),
                 attached: BTreeMap::new(),
                 own: BTreeMap::new(),
                 generation: None,
@@ -207,26 +206,11 @@ impl Standing {
         standing.is_some_and(|(standing, _)| standing == level)
     }
 
-    /// Lets go of programs that keep a state: each time they are attached they begin anew, as on a host.
-    fn unload(&mut self, hook: Hook) {
-        if hook == Hook::TcIngress {
-            self.loaded.retain(|(program, _)| program.hook() != hook);
-        }
-    }
-
-    /// A program in the kernel, loaded where it is not yet.
-    fn loaded(&mut self, program: &Program) -> Result<&mut dyn Loaded, LabError> {
-        let place = self.loaded.iter().position(|(of, _)| of == program);
-        let place = match place {
-            Some(place) => place,
-            None => {
-                let mut loaded = load(program)?;
-                loaded.park()?;
-                self.loaded.push((program.clone(), loaded));
-                self.loaded.len() - 1
-            }
-        };
-        Ok(&mut *self.loaded[place].1)
+    /// A program in the kernel, which a switch only attaches.
+    fn load(&mut self, program: &Program) -> Result<&mut dyn Loaded, LabError> {
+        let loaded = self.programs.load(program)?;
+        loaded.park()?;
+        Ok(loaded)
     }
 }
 
@@ -276,11 +260,10 @@ impl Transport for InProcess<'_> {
                     answers.not_attachable.extend(why);
                 }
                 Question::Attached(hook) => {
-                    if let Some(attached) = self.standing.attached.get(hook) {
-                        let mut loaded = self.standing.loaded.iter();
-                        if let Some((_, loaded)) = loaded.find(|(of, _)| of == attached) {
-                            answers.attached.insert(*hook, loaded.id()?);
-                        }
+                    if self.standing.attached.contains_key(hook)
+                        && let Some(loaded) = self.standing.programs.of(*hook)
+                    {
+                        answers.attached.insert(*hook, loaded.id()?);
                     }
                 }
                 Question::ImageWriter => {
@@ -327,11 +310,7 @@ impl Transport for InProcess<'_> {
     }
 
     fn drops(&mut self) -> Result<Drops, LabError> {
-        let mut drops = Drops::new();
-        for (_, loaded) in &self.standing.loaded {
-            drops.extend(loaded.drops()?);
-        }
-        Ok(drops)
+        self.standing.programs.drops()
     }
 
     fn watch(&mut self, watch: &Watch) -> Result<(), LabError> {
@@ -399,8 +378,7 @@ impl InProcess<'_> {
             return Some(why.to_owned());
         }
         let program = attachment.program.as_ref()?;
-        let loaded = self.standing.loaded(program).map(|_| ());
-        self.standing.unload(attachment.hook);
+        let loaded = self.standing.load(program);
         loaded.err().map(|error| error.to_string())
     }
 
@@ -492,7 +470,7 @@ impl InProcess<'_> {
         }
         self.detach(hook)?;
         if let Some(program) = attachment.program {
-            let loaded = self.standing.loaded(&program)?;
+            let loaded = self.standing.load(&program)?;
             for port in &attachment.ports {
                 let attach = || loaded.attach_to_stay(port);
                 self.topology.dut().run(attach)??;
@@ -503,10 +481,9 @@ impl InProcess<'_> {
     }
 
     fn detach(&mut self, hook: Hook) -> Result<(), LabError> {
-        if let Some(program) = self.standing.attached.remove(&hook) {
-            let loaded = self.standing.loaded(&program)?;
+        let attached = self.standing.attached.remove(&hook);
+        if let Some(loaded) = attached.and_then(|_| self.standing.programs.of(hook)) {
             self.topology.dut().run(|| loaded.detach())??;
-            self.standing.unload(hook);
         }
         Ok(())
     }
