@@ -7,7 +7,7 @@ use std::time::Instant;
 use fwdlab_model::binding::with_interfaces;
 use fwdlab_model::{DutHost, HostTesterKind, Hosts, Lab, Load, System};
 
-use super::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
+use super::dut::Dut;
 use super::freebsd::image_writer;
 use super::linux::{Attachments, BALANCER, find_grub};
 use super::ssh::Connection;
@@ -188,10 +188,7 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         named("ports"),
         format!(
             "{} ({}) and {} ({}); the host is reached by neither",
-            of.interface_in,
-            dut.host().mac_in,
-            of.interface_out,
-            dut.host().mac_out
+            of.interface_in, dut.host.macs[0], of.interface_out, dut.host.macs[1]
         ),
     ));
     let start = Instant::now();
@@ -210,7 +207,7 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
             "see what the command says",
         ),
     });
-    findings.push(match cpu_watch_unavailable(&connection, &*dut) {
+    findings.push(match dut.cpu_watch_unavailable() {
         Ok(None) => Finding::fine(named("CPUs"), "can be watched under the load"),
         Ok(Some(why)) => Finding::warning(
             named("CPUs"),
@@ -219,19 +216,17 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         ),
         Err(error) => Finding::fatal(named("CPUs"), error.to_string(), SEE_SSH),
     });
-    findings.push(
-        match stack_watch_unavailable(&connection, &mut *dut, PROFILE_FREQUENCY_HZ) {
-            Ok(None) => Finding::fine(named("profiles"), "its kernel's stacks can be sampled"),
-            Ok(Some(why)) => Finding::warning(
-                named("profiles"),
-                why,
-                "see what it says; until then no report says why rates differ",
-            ),
-            Err(error) => Finding::fatal(named("profiles"), error.to_string(), SEE_SSH),
-        },
-    );
+    findings.push(match dut.stack_watch_unavailable(PROFILE_FREQUENCY_HZ) {
+        Ok(None) => Finding::fine(named("profiles"), "its kernel's stacks can be sampled"),
+        Ok(Some(why)) => Finding::warning(
+            named("profiles"),
+            why,
+            "see what it says; until then no report says why rates differ",
+        ),
+        Err(error) => Finding::fatal(named("profiles"), error.to_string(), SEE_SSH),
+    });
     if system == System::Freebsd {
-        findings.push(boots_of_freebsd(&connection, of, &*dut));
+        findings.push(boots_of_freebsd(&connection, of, &dut));
         if of.overwrite_other_slice {
             findings.extend(images(&connection, named("images")));
         }
@@ -241,7 +236,7 @@ fn examine_dut(system: System, lab: &Lab, hosts: &Hosts, load: Load) -> Vec<Find
         findings.extend(port(&connection, of, interface));
     }
     findings.push(forwarder(&connection, of, named("XDP")));
-    findings.push(boots_of_linux(&connection, of, &*dut));
+    findings.push(boots_of_linux(&connection, of, &dut));
     let read = |path: &str| -> Option<String> {
         let text = connection.run(&["cat", path], "").ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -349,9 +344,9 @@ fn port(connection: &Connection, of: &DutHost, interface: &str) -> Vec<Finding> 
 }
 
 /// In which boot the DUT is.
-fn boots_of_freebsd(connection: &Connection, of: &DutHost, dut: &dyn Dut) -> Finding {
+fn boots_of_freebsd(connection: &Connection, of: &DutHost, dut: &Dut) -> Finding {
     let check = format!("{}: boot", of.host);
-    match dut.boot_loader().look(connection) {
+    match dut.system.boot_loader().look(connection) {
         Ok(boot) => Finding::fine(check, format!("kernel {}", boot.kernel) + &waited_for(of)),
         Err(error) => Finding::fatal(check, error.to_string(), "see what the command says"),
     }
@@ -372,9 +367,9 @@ fn images(connection: &Connection, check: String) -> Vec<Finding> {
 }
 
 /// Whether the DUT can be told what to boot.
-fn boots_of_linux(connection: &Connection, of: &DutHost, dut: &dyn Dut) -> Finding {
+fn boots_of_linux(connection: &Connection, of: &DutHost, dut: &Dut) -> Finding {
     let check = format!("{}: boot loader", of.host);
-    let boot = match dut.boot_loader().look(connection) {
+    let boot = match dut.system.boot_loader().look(connection) {
         Ok(boot) => boot,
         Err(error) => return Finding::warning(check, error.to_string(), FOR_BOOTS),
     };

@@ -8,17 +8,20 @@ use std::time::{Duration, Instant};
 use fwdlab_model::{AddressFamily, Direction, DutHost, Environment, Resolved, Variant};
 
 use super::boot::{BootId, BootLoader};
+use super::changes::change_all;
 use super::cpu_watch::CpuWatch;
 use super::detached::{READY, Window};
 use super::facts::{Facts, difference, restless};
+use super::own_programs::OwnPrograms;
 use super::protocol::Station;
 use super::ssh::Connection;
 use super::tester::Crossing;
-use super::transport::OverSsh;
+use super::transport::{Abilities, OverSsh, words};
 use crate::counters::Drops;
 use crate::journal::Journal;
+use crate::mechanism::question::Answers;
 use crate::mechanism::settings::Settings;
-use crate::mechanism::step::BootChoice;
+use crate::mechanism::step::{BootChoice, Step};
 use crate::mechanism::transport::Transport as _;
 use crate::profiler::ProfileSlice;
 use crate::{Asks, LabError};
@@ -40,180 +43,85 @@ const TRIAL_WINDOW: Window = Window {
     length: Duration::from_millis(50),
 };
 
-/// A DUT on its host: made ready, set to a variant, read back, and put back as it was.
-pub(super) trait Dut {
-    /// What it is whatever its system.
-    fn host(&self) -> &OnHost;
-
-    /// The same, to take note of something.
-    fn host_mut(&mut self) -> &mut OnHost;
+/// What of a DUT on a host depends on its system.
+pub(super) trait DutSystem {
+    /// Attaching programs and writing images.
+    fn abilities(&mut self) -> &mut dyn Abilities;
 
     /// All that may change how it forwards, and in which boot, where that is known.
     ///
     /// # Errors
     /// Those of the connection.
-    fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError>;
-
-    /// Frames of a family that cross it.
-    fn crossed_by<'a>(&'a self, resolved: &'a Resolved, family: AddressFamily) -> Crossing<'a> {
-        let host = self.host();
-        Crossing {
-            resolved,
-            family,
-            mac_in: &host.mac_in,
-            mac_out: &host.mac_out,
-        }
-    }
-
-    /// Which boot it is in.
-    fn boot_id(&self) -> &BootId {
-        &self.host().boot_id
-    }
+    fn boot_and_facts(&self, host: &OnHost) -> Result<(Option<BootId>, Facts), LabError>;
 
     /// What chooses what it boots.
     fn boot_loader(&self) -> Box<dyn BootLoader>;
-
-    /// Facts that change by themselves.
-    fn restless(&self) -> &BTreeSet<String> {
-        &self.host().restless
-    }
-
-    /// Takes note of more facts that change by themselves.
-    fn note_restless(&mut self, names: BTreeSet<String>) {
-        self.host_mut().restless.extend(names);
-    }
 
     /// What the host is.
     ///
     /// # Errors
     /// Those of the connection.
-    fn environment(&self) -> Result<Environment, LabError>;
+    fn environment(&self, host: &OnHost) -> Result<Environment, LabError>;
 
-    /// Takes note of another boot: nothing stands of what was set in the last one.
+    /// The stations of its ports, towards the generator and towards the sink, once it is sure that the host can do without
+    /// them.
     ///
     /// # Errors
-    /// `Host` where its ports do not come up in time, or it does not come to rest.
-    fn has_booted(&mut self) -> Result<(), LabError>;
+    /// `Host` where it cannot, and those of the connection.
+    fn look_at_ports(&self, host: &OnHost) -> Result<[String; 2], LabError>;
 
-    /// What sets it to variants.
-    fn settings(&self) -> &Settings;
+    /// A command that the host refuses until it has a port.
+    fn question_of_port(&self, interface: &str) -> Vec<String>;
 
-    /// It, with the way to the host that it sets.
-    fn settings_mut(&mut self) -> (&mut Settings, OverSsh<'_>);
-
-    /// What it has to boot for a variant.
-    ///
-    /// # Errors
-    /// `Unbound` for a level that no binding knows.
-    fn boot_choice(&self, variant: &Variant) -> Result<BootChoice, LabError> {
-        self.settings().boot_choice(variant)
-    }
-
-    /// All that may change how it forwards, but for what changes by itself.
-    ///
-    /// # Errors
-    /// `Rebooted` where it is in another boot than the one in which it was set up.
-    fn facts(&self) -> Result<Facts, LabError> {
-        let mut facts = self.all_facts()?;
-        facts.retain(|name, _| !self.restless().contains(name));
-        Ok(facts)
-    }
-
-    /// The same with what changes by itself.
-    ///
-    /// # Errors
-    /// As of [`facts`](Self::facts).
-    fn all_facts(&self) -> Result<Facts, LabError> {
-        match self.boot_and_facts()? {
-            (Some(boot), _) if !boot.is(self.boot_id()) => Err(LabError::Rebooted {
-                host: self.host().connection.host().to_owned(),
-            }),
-            (_, facts) => Ok(facts),
-        }
-    }
-
-    /// Finds out which facts change by themselves, while nothing is measured.
+    /// Waits, after a boot, for the services that set what may change how it forwards.
     ///
     /// # Errors
     /// Those of the connection.
-    fn look_for_restless_facts(&mut self) -> Result<&BTreeSet<String>, LabError> {
-        let restless = restless(|| self.all_facts())?;
-        self.host_mut().restless = restless;
-        Ok(self.restless())
+    fn await_services(&mut self, _host: &OnHost) -> Result<(), LabError> {
+        Ok(())
     }
 
-    /// Why the host cannot have a variant; none where it can.
+    /// Whether an address is still being proved to be the only one.
     ///
     /// # Errors
     /// Those of the connection.
-    fn unavailable(&mut self, variant: &Variant, asks: Asks) -> Result<Option<String>, LabError> {
-        let (settings, mut over_ssh) = self.settings_mut();
-        let reason = settings.unavailable(&mut over_ssh, variant, asks)?;
-        let host = over_ssh.host.connection.host();
-        Ok(reason.map(|reason| format!("host {host}: {reason}")))
-    }
+    fn has_tentative_addresses(&self, host: &OnHost) -> Result<bool, LabError>;
 
-    /// Gives it addresses, neighbours and routes for the frames from the generator to the sink, and notes how
-    /// everything was that a variant may set. What is changed is announced to the journal first.
+    /// What gives it addresses, neighbours and routes for the frames from the generator to the sink, and how everything was
+    /// that `looks` ask for.
     ///
     /// # Errors
     /// `Host` where it cannot be made ready, and those of the connection.
     fn set_up(
-        &mut self,
-        journal: &mut Journal,
+        &self,
+        host: &OnHost,
         families: &[AddressFamily],
         stations: [&Station; 2],
-    ) -> Result<(), LabError>;
+        looks: Vec<Vec<String>>,
+    ) -> Result<(Vec<Step>, Answers), LabError>;
 
     /// Waits until those ports that are up have a link.
     ///
     /// # Errors
     /// `Host` where one has none in time, and those of the connection.
-    fn await_link(&self) -> Result<(), LabError>;
+    fn await_link(&self, host: &OnHost) -> Result<(), LabError>;
 
-    /// Lets go of what is there only as long as somebody holds it, and stands in no journal.
+    /// Frames that the system dropped so far, by reason, and the answers to more questions.
     ///
     /// # Errors
     /// Those of the connection.
-    fn release(&mut self) -> Result<(), LabError> {
-        let (_, over_ssh) = self.settings_mut();
-        over_ssh.abilities.release()
-    }
+    fn drops(
+        &self,
+        host: &OnHost,
+        family: AddressFamily,
+        questions: Vec<Vec<String>>,
+    ) -> Result<(Drops, Answers), LabError>;
 
-    /// Sets all levels of a variant but what takes a boot.
-    ///
-    /// # Errors
-    /// What the host refuses.
-    fn apply(&mut self, journal: &mut Journal, variant: &Variant) -> Result<(), LabError> {
-        let (settings, mut over_ssh) = self.settings_mut();
-        // Many a driver restarts its port for such a change, and the link is gone for seconds.
-        if over_ssh.carry_out(journal, settings.actions(variant)?)? {
-            self.await_link()?;
-        }
-        Ok(())
-    }
-
-    /// What reads back as something else than the variant's; none where all is as asked.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
-        let (settings, mut over_ssh) = self.settings_mut();
-        let moved = settings.moved(&mut over_ssh, variant)?;
-        Ok(moved.map(|moved| moved.to_string()))
-    }
-
-    /// Frames dropped so far, by reason.
-    ///
-    /// # Errors
-    /// Those of the connection.
-    fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError>;
-
-    /// Under which frames are counted that its receiving interfaces dropped.
-    fn received_and_dropped(&self) -> Vec<String>;
+    /// The counter of an interface's received frames that it dropped, as [`drops`](Self::drops) names it.
+    fn received_and_dropped(&self) -> &'static str;
 
     /// The command of a program that waits there for so many frames, and then tells what the CPUs do in a window.
-    fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String>;
+    fn cpu_watch(&self, host: &OnHost, window: Window, load_frames_min: u32) -> Vec<String>;
 
     /// What such a program has printed; none where that is something else.
     fn watched_cpus(&self, text: &str) -> Option<CpuWatch>;
@@ -225,6 +133,7 @@ pub(super) trait Dut {
     /// `Host` where it does not run there, and those of the connection.
     fn stack_watch(
         &mut self,
+        host: &OnHost,
         window: Window,
         frequency_hz: u32,
         load_frames_min: u32,
@@ -239,16 +148,271 @@ pub(super) trait Dut {
     ) -> Result<ProfileSlice, String>;
 }
 
+/// A DUT on its host: made ready, set to a variant, read back, and put back as it was.
+pub(super) struct Dut {
+    pub(super) host: OnHost,
+    pub(super) system: Box<dyn DutSystem>,
+    settings: Settings,
+    own: OwnPrograms,
+    /// Facts that change by themselves.
+    restless: BTreeSet<String>,
+}
+
+impl Dut {
+    /// One whose ports have been looked at.
+    ///
+    /// # Errors
+    /// As of [`look_at_ports`](DutSystem::look_at_ports).
+    pub(super) fn new(
+        mut host: OnHost,
+        system: Box<dyn DutSystem>,
+        settings: Settings,
+    ) -> Result<Self, LabError> {
+        host.macs = system.look_at_ports(&host)?;
+        Ok(Self {
+            host,
+            system,
+            settings,
+            own: OwnPrograms::default(),
+            restless: BTreeSet::new(),
+        })
+    }
+
+    /// Frames of a family that cross it.
+    pub(super) fn crossed_by<'a>(
+        &'a self,
+        resolved: &'a Resolved,
+        family: AddressFamily,
+    ) -> Crossing<'a> {
+        let [mac_in, mac_out] = &self.host.macs;
+        Crossing {
+            resolved,
+            family,
+            mac_in,
+            mac_out,
+        }
+    }
+
+    /// Facts that change by themselves.
+    pub(super) fn restless(&self) -> &BTreeSet<String> {
+        &self.restless
+    }
+
+    /// Takes note of more facts that change by themselves.
+    pub(super) fn note_restless(&mut self, names: BTreeSet<String>) {
+        self.restless.extend(names);
+    }
+
+    /// Takes note of another boot: nothing stands of what was set in the last one.
+    ///
+    /// # Errors
+    /// `Host` where its ports do not come up in time, or it does not come to rest.
+    pub(super) fn has_booted(&mut self) -> Result<(), LabError> {
+        let (host, system) = (&mut self.host, &mut self.system);
+        system.await_services(host)?;
+        host.boot_id = system.boot_loader().look(&host.connection)?.id;
+        self.settings.forget();
+        self.own.forget();
+        system.abilities().forget();
+        host.await_ports(|interface| system.question_of_port(interface))?;
+        host.macs = system.look_at_ports(host)?;
+        await_rest(&self.host.connection, || {
+            let is_under_way = self.system.has_tentative_addresses(&self.host)?;
+            Ok((self.facts()?, is_under_way))
+        })
+    }
+
+    /// What sets it to variants, and the way to the host that it sets.
+    fn settings(&mut self) -> (&mut Settings, OverSsh<'_>) {
+        let over_ssh = OverSsh {
+            host: &self.host,
+            abilities: self.system.abilities(),
+            own: &mut self.own,
+        };
+        (&mut self.settings, over_ssh)
+    }
+
+    /// What it has to boot for a variant.
+    ///
+    /// # Errors
+    /// `Unbound` for a level that no binding knows.
+    pub(super) fn boot_choice(&self, variant: &Variant) -> Result<BootChoice, LabError> {
+        self.settings.boot_choice(variant)
+    }
+
+    /// All that may change how it forwards, but for what changes by itself.
+    ///
+    /// # Errors
+    /// `Rebooted` where it is in another boot than the one in which it was set up.
+    pub(super) fn facts(&self) -> Result<Facts, LabError> {
+        let mut facts = self.all_facts()?;
+        facts.retain(|name, _| !self.restless.contains(name));
+        Ok(facts)
+    }
+
+    /// The same with what changes by itself.
+    ///
+    /// # Errors
+    /// As of [`facts`](Self::facts).
+    fn all_facts(&self) -> Result<Facts, LabError> {
+        match self.system.boot_and_facts(&self.host)? {
+            (Some(boot), _) if !boot.is(&self.host.boot_id) => Err(LabError::Rebooted {
+                host: self.host.connection.host().to_owned(),
+            }),
+            (_, facts) => Ok(facts),
+        }
+    }
+
+    /// Finds out which facts change by themselves, while nothing is measured.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn look_for_restless_facts(&mut self) -> Result<&BTreeSet<String>, LabError> {
+        self.restless = restless(|| self.all_facts())?;
+        Ok(&self.restless)
+    }
+
+    /// Why the host cannot have a variant; none where it can.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn unavailable(
+        &mut self,
+        variant: &Variant,
+        asks: Asks,
+    ) -> Result<Option<String>, LabError> {
+        let (settings, mut over_ssh) = self.settings();
+        let reason = settings.unavailable(&mut over_ssh, variant, asks)?;
+        let host = over_ssh.host.connection.host();
+        Ok(reason.map(|reason| format!("host {host}: {reason}")))
+    }
+
+    /// Gives it addresses, neighbours and routes for the frames from the generator to the sink, and notes how
+    /// everything was that a variant may set. What is changed is announced to the journal first.
+    ///
+    /// # Errors
+    /// `Host` where it cannot be made ready, and those of the connection.
+    pub(super) fn set_up(
+        &mut self,
+        journal: &mut Journal,
+        families: &[AddressFamily],
+        stations: [&Station; 2],
+    ) -> Result<(), LabError> {
+        let looks = self.settings.looks().filter_map(|look| words(&look));
+        let looks = looks.collect();
+        let (mut steps, answers) = self.system.set_up(&self.host, families, stations, looks)?;
+        self.own.forget();
+        steps.extend(self.settings.keep(&answers)?);
+        change_all(&self.host.connection, journal, steps)?;
+        self.await_link()
+    }
+
+    /// Waits until those ports that are up have a link.
+    ///
+    /// # Errors
+    /// As of [`DutSystem::await_link`].
+    pub(super) fn await_link(&self) -> Result<(), LabError> {
+        self.system.await_link(&self.host)
+    }
+
+    /// Lets go of what is there only as long as somebody holds it, and stands in no journal.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn release(&mut self) -> Result<(), LabError> {
+        self.system.abilities().release()
+    }
+
+    /// Sets all levels of a variant but what takes a boot.
+    ///
+    /// # Errors
+    /// What the host refuses.
+    pub(super) fn apply(
+        &mut self,
+        journal: &mut Journal,
+        variant: &Variant,
+    ) -> Result<(), LabError> {
+        let (settings, mut over_ssh) = self.settings();
+        // Many a driver restarts its port for such a change, and the link is gone for seconds.
+        if over_ssh.carry_out(journal, settings.actions(variant)?)? {
+            self.await_link()?;
+        }
+        Ok(())
+    }
+
+    /// What reads back as something else than the variant's; none where all is as asked.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn moved(&mut self, variant: &Variant) -> Result<Option<String>, LabError> {
+        let (settings, mut over_ssh) = self.settings();
+        let moved = settings.moved(&mut over_ssh, variant)?;
+        Ok(moved.map(|moved| moved.to_string()))
+    }
+
+    /// Frames dropped so far, by reason.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
+        let questions = self.settings.counters();
+        let (mut drops, answers) = self.system.drops(&self.host, family, questions)?;
+        let (settings, mut over_ssh) = self.settings();
+        drops.extend(settings.drops(&mut over_ssh, &answers)?);
+        Ok(drops)
+    }
+
+    /// Under which frames are counted that its receiving interfaces dropped.
+    pub(super) fn received_and_dropped(&self) -> Vec<String> {
+        let [receiving, _] = self.host.ports_of_the_load();
+        let counter = self.system.received_and_dropped();
+        let receiving = receiving.into_iter();
+        receiving
+            .map(|interface| format!("{interface} {counter}"))
+            .collect()
+    }
+
+    /// Why its CPUs cannot be watched under a load; none where they can.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn cpu_watch_unavailable(&self) -> Result<Option<String>, LabError> {
+        let words = self.system.cpu_watch(&self.host, TRIAL_WINDOW, 0);
+        Ok(match tried(&self.host.connection, &words)? {
+            Ok(text) if self.system.watched_cpus(&text).is_some() => None,
+            Ok(text) => Some(format!("{text:?} is not what was asked for")),
+            Err(why) => Some(why),
+        })
+    }
+
+    /// Why its stacks cannot be sampled; none where they can.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub(super) fn stack_watch_unavailable(
+        &mut self,
+        frequency_hz: u32,
+    ) -> Result<Option<String>, LabError> {
+        let (host, system) = (&self.host, &mut self.system);
+        let words = match system.stack_watch(host, TRIAL_WINDOW, frequency_hz, 0) {
+            Err(error) if !error.is_of_a_connection() => return Ok(Some(error.to_string())),
+            words => words?,
+        };
+        let printed = tried(&host.connection, &words)?;
+        let sampled =
+            printed.and_then(|text| system.sampled_stacks(&text, frequency_hz, TRIAL_WINDOW));
+        Ok(sampled.err())
+    }
+}
+
 /// What a DUT on a host is whatever its system: how it is reached, what its lab file says, and what stands there.
 pub(super) struct OnHost {
     pub(super) connection: Rc<Connection>,
     pub(super) of: DutHost,
     pub(super) direction: Direction,
     pub(super) boot_id: BootId,
-    pub(super) mac_in: String,
-    pub(super) mac_out: String,
-    /// Facts that change by themselves.
-    restless: BTreeSet<String>,
+    /// The stations of the ports towards the generator and towards the sink.
+    pub(super) macs: [String; 2],
 }
 
 impl OnHost {
@@ -264,9 +428,21 @@ impl OnHost {
             of: of.clone(),
             direction: resolved.traffic.direction,
             boot_id,
-            mac_in: String::new(),
-            mac_out: String::new(),
-            restless: BTreeSet::new(),
+            macs: [String::new(), String::new()],
+        }
+    }
+
+    /// Its ports, towards the generator and towards the sink.
+    pub(super) fn ports(&self) -> [&str; 2] {
+        [&self.of.interface_in, &self.of.interface_out]
+    }
+
+    /// The ports at which it takes the tester's frames in, and those that it sends them from.
+    pub(super) fn ports_of_the_load(&self) -> [Vec<&str>; 2] {
+        let [receiving, sending] = self.ports();
+        match self.direction {
+            Direction::Forward => [vec![receiving], vec![sending]],
+            Direction::Both => [self.ports().to_vec(), self.ports().to_vec()],
         }
     }
 
@@ -296,7 +472,7 @@ impl OnHost {
         question: impl Fn(&str) -> Vec<String>,
     ) -> Result<(), LabError> {
         let start = Instant::now();
-        for interface in [&self.of.interface_in, &self.of.interface_out] {
+        for interface in self.ports() {
             let question = question(interface);
             while self.is_refused(&question)? {
                 if start.elapsed() > PORTS_TIME_MAX {
@@ -310,52 +486,6 @@ impl OnHost {
         }
         Ok(())
     }
-}
-
-/// The ports at which a DUT takes the tester's frames in, and those that it sends them from.
-pub(super) fn ports_of_the_load(of: &DutHost, direction: Direction) -> [Vec<&str>; 2] {
-    let (face_the_generator, face_the_sink) = (&*of.interface_in, &*of.interface_out);
-    match direction {
-        Direction::Forward => [vec![face_the_generator], vec![face_the_sink]],
-        Direction::Both => {
-            let both = vec![face_the_generator, face_the_sink];
-            [both.clone(), both]
-        }
-    }
-}
-
-/// Why the DUT's CPUs cannot be watched under a load; none where they can.
-///
-/// # Errors
-/// Those of the connection.
-pub(super) fn cpu_watch_unavailable(
-    connection: &Connection,
-    dut: &dyn Dut,
-) -> Result<Option<String>, LabError> {
-    let printed = tried(connection, &dut.cpu_watch(TRIAL_WINDOW, 0))?;
-    Ok(match printed {
-        Ok(text) if dut.watched_cpus(&text).is_some() => None,
-        Ok(text) => Some(format!("{text:?} is not what was asked for")),
-        Err(why) => Some(why),
-    })
-}
-
-/// Why the DUT's stacks cannot be sampled; none where they can.
-///
-/// # Errors
-/// Those of the connection.
-pub(super) fn stack_watch_unavailable(
-    connection: &Connection,
-    dut: &mut dyn Dut,
-    frequency_hz: u32,
-) -> Result<Option<String>, LabError> {
-    let words = match dut.stack_watch(TRIAL_WINDOW, frequency_hz, 0) {
-        Err(error) if !error.is_of_a_connection() => return Ok(Some(error.to_string())),
-        words => words?,
-    };
-    let printed = tried(connection, &words)?;
-    let sampled = printed.and_then(|text| dut.sampled_stacks(&text, frequency_hz, TRIAL_WINDOW));
-    Ok(sampled.err())
 }
 
 /// What a program prints that is to wait for a load and gets none to wait for, or why it fails.

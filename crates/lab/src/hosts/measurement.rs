@@ -122,7 +122,7 @@ impl<'a> Measurement<'a> {
             return Ok(());
         };
         let choice = self.link.dut.boot_choice(variant)?;
-        if boots.booter.stands(&choice, self.link.dut.boot_id()) {
+        if boots.booter.stands(&choice, &self.link.dut.host.boot_id) {
             return Ok(());
         }
         on_event(LabEvent::Boot {
@@ -361,7 +361,8 @@ impl<'a> Measurement<'a> {
         if !self.link.watches_cpus {
             return Ok(None);
         }
-        let words = self.link.dut.cpu_watch(window, LOAD_FRAMES_MIN);
+        let dut = &self.link.dut;
+        let words = dut.system.cpu_watch(&dut.host, window, LOAD_FRAMES_MIN);
         unless_refused(Detached::start(&self.link.dut_connection, &words, window)).map(Result::ok)
     }
 
@@ -372,7 +373,9 @@ impl<'a> Measurement<'a> {
         transmitted_pps: f64,
     ) -> Result<Option<CpuWatch>, LabError> {
         let text = unless_refused(watch.collect())?;
-        let watch = text.ok().and_then(|text| self.link.dut.watched_cpus(&text));
+        let watch = text
+            .ok()
+            .and_then(|text| self.link.dut.system.watched_cpus(&text));
         Ok(watch.filter(|watch| watch.was_loaded(transmitted_pps)))
     }
 
@@ -533,7 +536,9 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
                 dut_connection,
                 ..
             } = &mut *measurement.link;
-            let words = dut.stack_watch(window, frequency_hz, LOAD_FRAMES_MIN)?;
+            let words = dut
+                .system
+                .stack_watch(&dut.host, window, frequency_hz, LOAD_FRAMES_MIN)?;
             let watch = unless_refused(Detached::start(dut_connection, &words, window))?;
             let length_ms = as_milliseconds(window.length + LATE_MAX).max(design.slice_ms);
             let load = measurement.load(slice, design.settle_ms, length_ms)?;
@@ -544,7 +549,7 @@ impl UnderLoad for FamilyUnderLoad<'_, '_> {
             };
             let sampled = text.and_then(|text| {
                 let dut = &measurement.link.dut;
-                dut.sampled_stacks(&text, frequency_hz, window)
+                dut.system.sampled_stacks(&text, frequency_hz, window)
             });
             let Some(profiler) = &mut measurement.log.profiler else {
                 return Ok(());

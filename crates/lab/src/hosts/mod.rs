@@ -45,11 +45,9 @@ pub(crate) use self::ssh::Connection;
 
 use self::boot::{Booter, power_cycle};
 use self::both_ways::BothWays;
-use self::dut::{Dut, cpu_watch_unavailable, stack_watch_unavailable};
+use self::dut::Dut;
 use self::facts::{Facts, difference};
-use self::freebsd::FreebsdDut;
 use self::journal_copy::{JournalCopy, journal_folder};
-use self::linux::LinuxDut;
 use self::measurement::{Boots, Measurement};
 use self::pkt_gen::PktGenTester;
 use self::tester::{HostTester, OwnTester};
@@ -98,7 +96,7 @@ pub struct HostsLab {
 /// Connections and what answers at their ends.
 struct Link {
     dut_connection: Rc<Connection>,
-    dut: Box<dyn Dut>,
+    dut: Dut,
     tester: Box<dyn HostTester>,
     /// Whether the DUT's CPUs can be watched under the load.
     watches_cpus: bool,
@@ -137,10 +135,10 @@ fn open_dut(
     of: &DutHost,
     system: System,
     resolved: &Resolved,
-) -> Result<Box<dyn Dut>, LabError> {
+) -> Result<Dut, LabError> {
     Ok(match system {
-        System::Freebsd => Box::new(FreebsdDut::open(connection, of, resolved)?),
-        System::Linux => Box::new(LinuxDut::open(connection, of, resolved)?),
+        System::Freebsd => freebsd::open_dut(connection, of, resolved)?,
+        System::Linux => linux::open_dut(connection, of, resolved)?,
     })
 }
 
@@ -178,7 +176,7 @@ impl HostsLab {
         let (journal, boot_journal) = (journal?, boot_journal?);
         let mut link = Link::open(&hosts, system, resolved, dut_connection)?;
         let mut environment = environment(&mut link)?;
-        if let Some(why) = cpu_watch_unavailable(&link.dut_connection, &*link.dut)? {
+        if let Some(why) = link.dut.cpu_watch_unavailable()? {
             link.watches_cpus = false;
             let facts = &mut environment.facts;
             facts.insert("DUT's CPUs".to_owned(), format!("not watched: {why}"));
@@ -186,13 +184,7 @@ impl HostsLab {
         let mut resolved = resolved.clone();
         let mut profiles_unavailable = None;
         if let Some(profiling) = resolved.profiling {
-            let Link {
-                dut,
-                dut_connection,
-                ..
-            } = &mut link;
-            profiles_unavailable =
-                stack_watch_unavailable(dut_connection, &mut **dut, profiling.frequency_hz)?;
+            profiles_unavailable = link.dut.stack_watch_unavailable(profiling.frequency_hz)?;
             resolved.profiling = resolved
                 .profiling
                 .filter(|_| profiles_unavailable.is_none());
@@ -212,7 +204,7 @@ impl HostsLab {
         };
         let boots = resolved.lab.bindings.values().any(Binding::needs_reboot);
         let booter = boots.then(|| {
-            let loader = link.dut.boot_loader();
+            let loader = link.dut.system.boot_loader();
             Booter::new(&link.dut_connection, &hosts.dut, loader)
         });
         let mut lab = Self {
@@ -391,7 +383,7 @@ impl HostsLab {
         )?;
         link.watches_cpus = self.link.watches_cpus;
         link.dut.note_restless(before.restless().clone());
-        if !link.dut.boot_id().is(before.boot_id()) {
+        if !link.dut.host.boot_id.is(&before.host.boot_id) {
             link.dut.has_booted()?;
         }
         Ok(link)
@@ -449,7 +441,7 @@ impl Drop for HostsLab {
 
 /// The DUT's host as an environment, with what is to be known of the tester's.
 fn environment(link: &mut Link) -> Result<Environment, LabError> {
-    let mut environment = link.dut.environment()?;
+    let mut environment = link.dut.system.environment(&link.dut.host)?;
     environment.facts.extend(link.tester.described());
     let restless = link.dut.look_for_restless_facts()?;
     if !restless.is_empty() {

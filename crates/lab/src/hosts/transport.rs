@@ -84,14 +84,6 @@ pub(super) struct OverSsh<'a> {
     pub(super) own: &'a mut OwnPrograms,
 }
 
-impl OverSsh<'_> {
-    /// Takes note of another boot.
-    pub(super) fn forget(&mut self) {
-        self.own.forget();
-        self.abilities.forget();
-    }
-}
-
 impl Transport for OverSsh<'_> {
     fn ask(&mut self, questions: &[Question], asks: Asks) -> Result<Answers, LabError> {
         let host = self.host;

@@ -16,16 +16,13 @@ use crate::LabError;
 use crate::counters::Drops;
 use crate::environment::noise_sources;
 use crate::hosts::boot::{BootId, BootLoader};
-use crate::hosts::changes::change_all;
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
-use crate::hosts::dut::{Dut, NOT_ROOT, OnHost, await_rest, ports_of_the_load};
+use crate::hosts::dut::{Dut, DutSystem, NOT_ROOT, OnHost};
 use crate::hosts::facts::Facts;
-use crate::hosts::own_programs::OwnPrograms;
 use crate::hosts::protocol::Station;
 use crate::hosts::ssh::Connection;
-use crate::hosts::transport::{Abilities, OverSsh, words};
-use crate::journal::Journal;
+use crate::hosts::transport::Abilities;
 use crate::mechanism;
 use crate::mechanism::configs::{ConfigSet, read_set};
 use crate::mechanism::question::Answers;
@@ -35,78 +32,61 @@ use crate::mechanism::sysctl::{kept, shown};
 use crate::profiler::ProfileSlice;
 
 /// A FreeBSD DUT on its host.
-pub(in crate::hosts) struct FreebsdDut {
-    host: OnHost,
-    settings: Settings,
+struct FreebsdDut {
     abilities: WritesImages,
-    own: OwnPrograms,
     sets: BTreeMap<PathBuf, ConfigSet>,
     boots_images: bool,
 }
 
-impl FreebsdDut {
-    /// Looks whether the host is one that can be measured on without cutting it off, and reads the sets of
-    /// configuration files that it may get.
-    ///
-    /// # Errors
-    /// `Host` where it is not, `File` where a set cannot be read, and those of the connection.
-    pub(in crate::hosts) fn open(
-        connection: &Rc<Connection>,
-        of: &DutHost,
-        resolved: &Resolved,
-    ) -> Result<Self, LabError> {
-        let host = OnHost::new(connection, of, resolved, boot(connection)?.id);
-        let mut sets = BTreeMap::new();
-        let mut boots_images = false;
-        for binding in resolved.lab.bindings.values() {
-            match binding {
-                Binding::Configs(folders) => {
-                    for Upload { found, .. } in folders.values() {
-                        sets.insert(found.clone(), read_set(found)?);
-                    }
+/// Looks whether the host is one that can be measured on without cutting it off, and reads the sets of configuration files
+/// that it may get.
+///
+/// # Errors
+/// `Host` where it is not, `File` where a set cannot be read, and those of the connection.
+pub(in crate::hosts) fn open_dut(
+    connection: &Rc<Connection>,
+    of: &DutHost,
+    resolved: &Resolved,
+) -> Result<Dut, LabError> {
+    let host = OnHost::new(connection, of, resolved, boot(connection)?.id);
+    let mut sets = BTreeMap::new();
+    let mut boots_images = false;
+    for binding in resolved.lab.bindings.values() {
+        match binding {
+            Binding::Configs(folders) => {
+                for Upload { found, .. } in folders.values() {
+                    sets.insert(found.clone(), read_set(found)?);
                 }
-                Binding::Image(images) => boots_images |= images.values().any(Option::is_some),
-                _ => {}
             }
-        }
-        let settings = Settings::new(resolved, mechanism::on_freebsd(resolved, of, &sets));
-        let mut dut = Self {
-            host,
-            settings,
-            abilities: WritesImages,
-            own: OwnPrograms::default(),
-            sets,
-            boots_images,
-        };
-        if dut.host.run(&["id", "-u"])?.trim() != "0" {
-            return Err(dut.host.connection.wrong(NOT_ROOT));
-        }
-        dut.look_at_ports()?;
-        Ok(dut)
-    }
-
-    fn ports(&self) -> Ports<'_> {
-        Ports {
-            connection: &self.host.connection,
-            of: &self.host.of,
+            Binding::Image(images) => boots_images |= images.values().any(Option::is_some),
+            _ => {}
         }
     }
-
-    /// Which stations its ports are, and that the host can do without them.
-    fn look_at_ports(&mut self) -> Result<(), LabError> {
-        let mac_in = self.ports().mac(&self.host.of.interface_in)?;
-        let mac_out = self.ports().mac(&self.host.of.interface_out)?;
-        (self.host.mac_in, self.host.mac_out) = (mac_in, mac_out);
-        self.ports().refuse_if_needed_elsewhere()
+    let settings = Settings::new(resolved, mechanism::on_freebsd(resolved, of, &sets));
+    if host.run(&["id", "-u"])?.trim() != "0" {
+        return Err(host.connection.wrong(NOT_ROOT));
     }
+    let system = FreebsdDut {
+        abilities: WritesImages,
+        sets,
+        boots_images,
+    };
+    Dut::new(host, Box::new(system), settings)
+}
 
+impl FreebsdDut {
     /// Whether addresses, routes and neighbours are a set's of configuration files.
     fn has_sets(&self) -> bool {
         !self.sets.is_empty()
     }
 
     /// Has the DUT forward, unless it does already.
-    fn forward(&self, answers: &Answers, family: AddressFamily) -> Result<Option<Step>, LabError> {
+    fn forward(
+        &self,
+        host: &OnHost,
+        answers: &Answers,
+        family: AddressFamily,
+    ) -> Result<Option<Step>, LabError> {
         let key = forwarding(family);
         let seen = answers.needed(&shown(key))?;
         if seen == "1" {
@@ -117,7 +97,7 @@ impl FreebsdDut {
                 AddressFamily::Inet => "gateway_enable",
                 AddressFamily::Inet6 => "ipv6_gateway_enable",
             };
-            return Err(self.host.connection.wrong(format!(
+            return Err(host.connection.wrong(format!(
                 "its set of configuration files does not have it forward ({key} is not 1); give the set's \
                  rc.conf {variable}=\"YES\""
             )));
@@ -127,68 +107,51 @@ impl FreebsdDut {
             ..kept(key, seen)
         }))
     }
-
-    /// A kernel with RSS hands packets to as many threads as it has queues for; with fewer threads almost all are
-    /// dropped.
-    ///
-    /// # Source
-    /// `netisr_start` in FreeBSD's sys/net/netisr.c: -1 becomes the number of CPUs at boot.
-    fn refuse_starved_rss(&self) -> Result<(), LabError> {
-        let names = [
-            "kern.conftxt",
-            "net.isr.maxthreads",
-            "hw.ncpu",
-            "net.isr.bindthreads",
-        ];
-        let answers = self.host.connection.run_all(&names.map(shown))?;
-        let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
-        if !has_rss(answer(0)) {
-            return Ok(());
-        }
-        let has_all_threads = answer(1) == "-1" || answer(1) == answer(2);
-        if has_all_threads && answer(3) == "1" {
-            return Ok(());
-        }
-        Err(self.host.connection.wrong(format!(
-            "its kernel has `options RSS`, with net.isr.maxthreads={} and net.isr.bindthreads={}: it would drop \
-             almost everything; set net.isr.maxthreads=\"-1\" and net.isr.bindthreads=\"1\" in its loader.conf",
-            answer(1),
-            answer(3)
-        )))
-    }
 }
 
-impl Dut for FreebsdDut {
-    fn host(&self) -> &OnHost {
-        &self.host
+/// A kernel with RSS hands packets to as many threads as it has queues for; with fewer threads almost all are
+/// dropped.
+///
+/// # Source
+/// `netisr_start` in FreeBSD's sys/net/netisr.c: -1 becomes the number of CPUs at boot.
+fn refuse_starved_rss(host: &OnHost) -> Result<(), LabError> {
+    let names = [
+        "kern.conftxt",
+        "net.isr.maxthreads",
+        "hw.ncpu",
+        "net.isr.bindthreads",
+    ];
+    let answers = host.connection.run_all(&names.map(shown))?;
+    let answer = |place: usize| answers[place].as_deref().unwrap_or_default().trim();
+    if !has_rss(answer(0)) {
+        return Ok(());
+    }
+    let has_all_threads = answer(1) == "-1" || answer(1) == answer(2);
+    if has_all_threads && answer(3) == "1" {
+        return Ok(());
+    }
+    Err(host.connection.wrong(format!(
+        "its kernel has `options RSS`, with net.isr.maxthreads={} and net.isr.bindthreads={}: it would drop \
+         almost everything; set net.isr.maxthreads=\"-1\" and net.isr.bindthreads=\"1\" in its loader.conf",
+        answer(1),
+        answer(3)
+    )))
+}
+
+impl DutSystem for FreebsdDut {
+    fn abilities(&mut self) -> &mut dyn Abilities {
+        &mut self.abilities
     }
 
-    fn host_mut(&mut self) -> &mut OnHost {
-        &mut self.host
-    }
-
-    fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    fn settings_mut(&mut self) -> (&mut Settings, OverSsh<'_>) {
-        let over_ssh = OverSsh {
-            host: &self.host,
-            abilities: &mut self.abilities,
-            own: &mut self.own,
-        };
-        (&mut self.settings, over_ssh)
-    }
-
-    fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError> {
-        facts(&self.host.connection, self.ports().names())
+    fn boot_and_facts(&self, host: &OnHost) -> Result<(Option<BootId>, Facts), LabError> {
+        facts(&host.connection, host.ports())
     }
 
     fn boot_loader(&self) -> Box<dyn BootLoader> {
         Box::new(Loader::new(self.sets.clone(), self.boots_images))
     }
 
-    fn environment(&self) -> Result<Environment, LabError> {
+    fn environment(&self, host: &OnHost) -> Result<Environment, LabError> {
         let questions = [
             "uname -v",
             "sysctl -n hw.model",
@@ -200,7 +163,7 @@ impl Dut for FreebsdDut {
             "sysctl -n kern.timecounter.hardware",
             "sysctl -n vm.loadavg",
         ];
-        let answers = self.host.connection.run_all(&questions.map(words_of))?;
+        let answers = host.connection.run_all(&questions.map(words_of))?;
         let answer = |place: usize| {
             let text = answers[place].as_deref().unwrap_or_default();
             text.trim().trim_matches(['{', '}', ' ']).to_owned()
@@ -228,79 +191,84 @@ impl Dut for FreebsdDut {
         })
     }
 
-    fn has_booted(&mut self) -> Result<(), LabError> {
-        self.host.boot_id = boot(&self.host.connection)?.id;
-        let (settings, mut over_ssh) = self.settings_mut();
-        settings.forget();
-        over_ssh.forget();
-        self.host
-            .await_ports(|interface| owned(&["ifconfig", interface]))?;
-        self.look_at_ports()?;
-        await_rest(&self.host.connection, || {
-            let ports = self.ports();
-            let mut is_under_way = false;
-            for name in ports.names() {
-                is_under_way |= ports.interface(name)?.is_tentative;
-            }
-            Ok((self.facts()?, is_under_way))
-        })
+    fn look_at_ports(&self, host: &OnHost) -> Result<[String; 2], LabError> {
+        let ports = Ports(host);
+        let [name_in, name_out] = host.ports();
+        let macs = [ports.mac(name_in)?, ports.mac(name_out)?];
+        ports.refuse_if_needed_elsewhere()?;
+        Ok(macs)
+    }
+
+    fn question_of_port(&self, interface: &str) -> Vec<String> {
+        owned(&["ifconfig", interface])
+    }
+
+    fn has_tentative_addresses(&self, host: &OnHost) -> Result<bool, LabError> {
+        let mut is_under_way = false;
+        for name in host.ports() {
+            is_under_way |= Ports(host).interface(name)?.is_tentative;
+        }
+        Ok(is_under_way)
     }
 
     fn set_up(
-        &mut self,
-        journal: &mut Journal,
+        &self,
+        host: &OnHost,
         families: &[AddressFamily],
         stations: [&Station; 2],
-    ) -> Result<(), LabError> {
-        self.refuse_starved_rss()?;
-        let ports = self.ports();
+        looks: Vec<Vec<String>>,
+    ) -> Result<(Vec<Step>, Answers), LabError> {
+        refuse_starved_rss(host)?;
+        let ports = Ports(host);
         let mut questions = ports.questions(families);
         questions.extend(families.iter().map(|&family| shown(forwarding(family))));
-        questions.extend(self.settings.looks().filter_map(|look| words(&look)));
-        let answers = self.host.connection.ask(questions)?;
+        questions.extend(looks);
+        let answers = host.connection.ask(questions)?;
         let mut steps = ports.bring_up(&answers)?;
         for &family in families {
-            steps.extend(self.forward(&answers, family)?);
+            steps.extend(self.forward(host, &answers, family)?);
             if self.has_sets() {
                 ports.prove_routed(family)?;
             } else {
                 steps.extend(ports.family(&answers, family, stations)?);
             }
         }
-        self.own.forget();
-        steps.extend(self.settings.keep(&answers)?);
-        change_all(&self.host.connection, journal, steps)?;
-        self.await_link()
+        Ok((steps, answers))
     }
 
-    fn await_link(&self) -> Result<(), LabError> {
-        self.ports().await_link()
+    fn await_link(&self, host: &OnHost) -> Result<(), LabError> {
+        Ports(host).await_link()
     }
 
-    fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
+    fn drops(
+        &self,
+        host: &OnHost,
+        family: AddressFamily,
+        more: Vec<Vec<String>>,
+    ) -> Result<(Drops, Answers), LabError> {
         let protocol = match family {
             AddressFamily::Inet => "ip",
             AddressFamily::Inet6 => "ip6",
         };
-        let (name_in, name_out) = (&self.host.of.interface_in, &self.host.of.interface_out);
+        let [name_in, name_out] = host.ports();
         let commands = [
             format!("netstat -s -p {protocol}"),
             "netstat -Q".to_owned(),
             format!("netstat -i -b -n -d -W -I {name_in}"),
             format!("netstat -i -b -n -d -W -I {name_out}"),
         ];
-        let texts = (self.host.connection).run_all(&commands.map(|line| words_of(&line)))?;
+        let texts = (host.connection).run_all(&commands.map(|line| words_of(&line)))?;
         let text = |place: usize| texts[place].as_deref().unwrap_or_default();
         let mut drops = stack_drops(family == AddressFamily::Inet6, text(0));
         let queues = queue_drops(protocol, text(1));
         drops.insert(format!("netisr {protocol} QDrops"), queues);
         let of_ports = [(name_in, text(2)), (name_out, text(3))];
-        let [receiving, sending] = ports_of_the_load(&self.host.of, self.host.direction);
+        let [receiving, sending] = host.ports_of_the_load();
         let received = ["Idrop", "Ierrs"];
         let sent = ["Drop", "Oerrs"];
         for (interfaces, counters) in [(receiving, received), (sending, sent)] {
             for (name, text) in of_ports {
-                if !interfaces.contains(&name.as_str()) {
+                if !interfaces.contains(&name) {
                     continue;
                 }
                 let all = interface_counters(text);
@@ -310,22 +278,15 @@ impl Dut for FreebsdDut {
                 }
             }
         }
-        let answers = self.host.connection.ask(self.settings.counters())?;
-        let (settings, mut over_ssh) = self.settings_mut();
-        drops.extend(settings.drops(&mut over_ssh, &answers)?);
-        Ok(drops)
+        Ok((drops, host.connection.ask(more)?))
     }
 
-    fn received_and_dropped(&self) -> Vec<String> {
-        let [receiving, _] = ports_of_the_load(&self.host.of, self.host.direction);
-        let reasons = receiving.into_iter();
-        reasons
-            .map(|interface| format!("{interface} Idrop"))
-            .collect()
+    fn received_and_dropped(&self) -> &'static str {
+        "Idrop"
     }
 
-    fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String> {
-        watch::words(self.ports().names(), window, load_frames_min)
+    fn cpu_watch(&self, host: &OnHost, window: Window, load_frames_min: u32) -> Vec<String> {
+        watch::words(host.ports(), window, load_frames_min)
     }
 
     fn watched_cpus(&self, text: &str) -> Option<CpuWatch> {
@@ -334,19 +295,19 @@ impl Dut for FreebsdDut {
 
     fn stack_watch(
         &mut self,
+        host: &OnHost,
         window: Window,
         frequency_hz: u32,
         load_frames_min: u32,
     ) -> Result<Vec<String>, LabError> {
-        if self.host.is_refused(&["kldstat", "-q", "-m", "hwpmc"])? {
-            return Err(self
-                .host
+        if host.is_refused(&["kldstat", "-q", "-m", "hwpmc"])? {
+            return Err(host
                 .connection
                 .wrong("hwpmc is not loaded, which samples stacks; `kldload hwpmc` loads it"));
         }
         Ok(watch::sampling_words(
-            &self.host.of.interface_in,
-            &self.host.of.pmc_event,
+            &host.of.interface_in,
+            &host.of.pmc_event,
             frequency_hz,
             window,
             load_frames_min,

@@ -14,6 +14,6 @@ mod text;
 mod watch;
 
 pub(super) use self::boot::Loader;
-pub(super) use self::dut::FreebsdDut;
+pub(super) use self::dut::open_dut;
 pub(super) use self::reached::network;
 pub(super) use self::slices::{image_writer, is_on_slice};

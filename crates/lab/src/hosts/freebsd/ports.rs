@@ -4,16 +4,15 @@ use std::net::IpAddr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, DutHost};
+use fwdlab_model::AddressFamily;
 
 use super::reached::network;
 use super::text::{Interface, interface, route_interface, static_routes};
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
-use crate::hosts::dut::{PORTS_TIME_MAX, unless_refused};
+use crate::hosts::dut::{OnHost, PORTS_TIME_MAX, unless_refused};
 use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
-use crate::hosts::ssh::Connection;
 use crate::mechanism::question::Answers;
 use crate::mechanism::routes::option;
 use crate::mechanism::step::{Errand, Step, owned};
@@ -22,16 +21,9 @@ use crate::mechanism::step::{Errand, Step, owned};
 const QUIETLY: [&str; 4] = ["sh", "-c", "\"$@\" >/dev/null 2>&1 || :", "sh"];
 
 /// The ports of a host.
-pub(super) struct Ports<'a> {
-    pub(super) connection: &'a Connection,
-    pub(super) of: &'a DutHost,
-}
+pub(super) struct Ports<'a>(pub(super) &'a OnHost);
 
 impl Ports<'_> {
-    pub(super) fn names(&self) -> [&str; 2] {
-        [&self.of.interface_in, &self.of.interface_out]
-    }
-
     /// The interface of a name.
     ///
     /// # Errors
@@ -40,7 +32,7 @@ impl Ports<'_> {
         let shown = unless_refused(self.run(&["ifconfig", name]))?;
         let shown = shown.map(|text| interface(&text));
         shown.map_err(|_| {
-            self.connection.wrong(format!(
+            self.0.connection.wrong(format!(
                 "it has no interface {name}; `ifconfig -l` lists them"
             ))
         })
@@ -53,7 +45,8 @@ impl Ports<'_> {
     pub(super) fn mac(&self, name: &str) -> Result<String, LabError> {
         let mac = self.interface(name)?.mac;
         mac.ok_or_else(|| {
-            self.connection
+            self.0
+                .connection
                 .wrong(format!("{name} is no Ethernet interface"))
         })
     }
@@ -63,14 +56,14 @@ impl Ports<'_> {
     /// # Errors
     /// `Host` where one does.
     pub(super) fn refuse_if_needed_elsewhere(&self) -> Result<(), LabError> {
-        for name in self.names() {
+        for name in self.0.ports() {
             self.interface(name)?;
         }
-        let network = network(self.connection)?;
+        let network = network(&self.0.connection)?;
         refuse_needed(
-            self.connection,
+            &self.0.connection,
             &network,
-            &self.names(),
+            &self.0.ports(),
             "the tester's ports",
         )
     }
@@ -79,19 +72,19 @@ impl Ports<'_> {
     pub(super) fn await_link(&self) -> Result<(), LabError> {
         let start = Instant::now();
         loop {
-            let questions = self.names().map(shown).to_vec();
-            let answers = self.connection.ask(questions)?;
+            let questions = self.0.ports().map(shown).to_vec();
+            let answers = self.0.connection.ask(questions)?;
             let is_ready = |name: &&str| {
                 let now = interface(answers.get(&shown(name)).unwrap_or_default());
                 // Not every driver tells.
                 let is_linked = !now.is_up || now.status.is_none_or(|status| status == "active");
                 is_linked && !now.is_tentative
             };
-            let Some(name) = self.names().into_iter().find(|name| !is_ready(name)) else {
+            let Some(name) = self.0.ports().into_iter().find(|name| !is_ready(name)) else {
                 return Ok(());
             };
             if start.elapsed() > PORTS_TIME_MAX {
-                return Err(self.connection.wrong(format!(
+                return Err(self.0.connection.wrong(format!(
                     "{name} has no link; see to its cable and to the tester's port"
                 )));
             }
@@ -101,7 +94,7 @@ impl Ports<'_> {
 
     /// What has to be known before the ports are set up for frames of some families.
     pub(super) fn questions(&self, families: &[AddressFamily]) -> Vec<Vec<String>> {
-        let mut questions = self.names().map(shown).to_vec();
+        let mut questions = self.0.ports().map(shown).to_vec();
         questions.extend(families.iter().map(|&family| routes_of(family)));
         questions
     }
@@ -112,7 +105,7 @@ impl Ports<'_> {
     /// `Host` for what the DUT does not tell.
     pub(super) fn bring_up(&self, answers: &Answers) -> Result<Vec<Step>, LabError> {
         let mut steps = Vec::new();
-        for name in self.names() {
+        for name in self.0.ports() {
             if interface(answers.needed(&shown(name))?).is_up {
                 continue;
             }
@@ -136,7 +129,7 @@ impl Ports<'_> {
         [generator, sink]: [&Station; 2],
     ) -> Result<Vec<Step>, LabError> {
         let own = addresses(family);
-        let [name_in, name_out] = self.names();
+        let [name_in, name_out] = self.0.ports();
         let mut steps = Vec::new();
         for (name, address, neighbour, station, network) in [
             (name_in, own.dut_in, own.generator, generator, own.sources),
@@ -156,7 +149,7 @@ impl Ports<'_> {
                 // It is the owner's, and stays.
                 Some(owners) if owners.gateway == gateway => {}
                 Some(owners) => {
-                    return Err(self.connection.wrong(format!(
+                    return Err(self.0.connection.wrong(format!(
                         "it has a route to {network} through {} already, which the lab needs through {gateway}; \
                          delete it, or leave the routes to a set of configuration files",
                         owners.gateway
@@ -181,18 +174,18 @@ impl Ports<'_> {
         let text = unless_refused(self.run(&["route", "-n", option, "get", &inside]))?;
         let text = text.unwrap_or_default();
         let leads = route_interface(&text).unwrap_or("nowhere");
-        if leads == self.of.interface_out {
+        if leads == self.0.of.interface_out {
             return Ok(());
         }
-        Err(self.connection.wrong(format!(
+        Err(self.0.connection.wrong(format!(
             "with its set of configuration files {inside} is routed to {leads}, not to {}; give the set's rc.conf \
              the routes to the destinations, which are {network} and on",
-            self.of.interface_out
+            self.0.of.interface_out
         )))
     }
 
     fn run(&self, words: &[&str]) -> Result<String, LabError> {
-        self.connection.run(words, "")
+        self.0.connection.run(words, "")
     }
 }
 

@@ -16,21 +16,19 @@ use crate::LabError;
 use crate::counters::{Drops, stack_drops};
 use crate::environment::{ENVIRONMENT_FILES, environment_by};
 use crate::hosts::boot::{BootId, BootLoader};
-use crate::hosts::changes::change_all;
 use crate::hosts::cpu_watch::CpuWatch;
 use crate::hosts::detached::Window;
-use crate::hosts::dut::{Dut, NOT_ROOT, OnHost, PORTS_TIME_MAX, await_rest, ports_of_the_load};
+use crate::hosts::dut::{Dut, DutSystem, NOT_ROOT, OnHost, PORTS_TIME_MAX};
 use crate::hosts::facts::Facts;
-use crate::hosts::own_programs::OwnPrograms;
 use crate::hosts::process::bring;
 use crate::hosts::protocol::Station;
 use crate::hosts::reached::refuse_needed;
 use crate::hosts::ssh::Connection;
-use crate::hosts::transport::{OverSsh, words};
-use crate::journal::Journal;
+use crate::hosts::transport::Abilities;
 use crate::mechanism::file::cat;
+use crate::mechanism::question::Answers;
 use crate::mechanism::settings::Settings;
-use crate::mechanism::step::owned;
+use crate::mechanism::step::{Step, owned};
 use crate::mechanism::{self, DutPlace};
 use crate::profiler::ProfileSlice;
 
@@ -39,137 +37,73 @@ pub(in crate::hosts) const BALANCER: [&str; 3] =
     ["sh", "-c", "grep -hsx irqbalance /proc/[0-9]*/comm || :"];
 
 /// A Linux DUT on its host.
-pub(in crate::hosts) struct LinuxDut {
-    host: OnHost,
-    settings: Settings,
-    abilities: Attachments,
-    own: OwnPrograms,
+#[derive(Default)]
+struct LinuxDut {
+    attachments: Attachments,
     /// Where fwdlab's own is, once it is there.
     program: Option<String>,
 }
 
-impl LinuxDut {
-    /// Looks whether the host is one that can be measured on without cutting it off.
-    ///
-    /// # Errors
-    /// `Host` where it is not, and those of the connection.
-    pub(in crate::hosts) fn open(
-        connection: &Rc<Connection>,
-        of: &DutHost,
-        resolved: &Resolved,
-    ) -> Result<Self, LabError> {
-        let settings = Settings::new(
-            resolved,
-            mechanism::on_linux(resolved, &DutPlace::on_host(of))?,
-        );
-        let mut dut = Self {
-            host: OnHost::new(connection, of, resolved, boot(connection)?.id),
-            settings,
-            abilities: Attachments::default(),
-            own: OwnPrograms::default(),
-            program: None,
-        };
-        dut.look_at_ports()?;
-        if mechanism::xdp::is_bound(&resolved.lab) {
-            await_no_forwarder(connection, of)?;
-        }
-        Ok(dut)
+/// Looks whether the host is one that can be measured on without cutting it off.
+///
+/// # Errors
+/// `Host` where it is not, and those of the connection.
+pub(in crate::hosts) fn open_dut(
+    connection: &Rc<Connection>,
+    of: &DutHost,
+    resolved: &Resolved,
+) -> Result<Dut, LabError> {
+    let mechanisms = mechanism::on_linux(resolved, &DutPlace::on_host(of))?;
+    let settings = Settings::new(resolved, mechanisms);
+    let host = OnHost::new(connection, of, resolved, boot(connection)?.id);
+    let dut = Dut::new(host, Box::new(LinuxDut::default()), settings)?;
+    if mechanism::xdp::is_bound(&resolved.lab) {
+        await_no_forwarder(connection, of)?;
     }
-
-    /// Which stations its ports are, that the host can do without them, and that it lets us change them.
-    fn look_at_ports(&mut self) -> Result<(), LabError> {
-        let ports = [&*self.host.of.interface_in, &*self.host.of.interface_out];
-        let user = owned(&["id", "-u"]);
-        let mac_of = |interface: &str| cat(&format!("/sys/class/net/{interface}/address"));
-        let mut questions = vec![user.clone()];
-        questions.extend(ports.map(mac_of));
-        let answers = self.host.connection.ask(questions)?;
-        if answers.needed(&user)? != "0" {
-            return Err(self.host.connection.wrong(NOT_ROOT));
-        }
-        let [mac_in, mac_out] = ports.map(|interface| {
-            let mac = answers.get(&mac_of(interface)).map(str::to_owned);
-            mac.ok_or_else(|| {
-                self.host.connection.wrong(format!(
-                    "it has no interface {interface}; `ip link` lists them"
-                ))
-            })
-        });
-        let (mac_in, mac_out) = (mac_in?, mac_out?);
-        let network = network(&self.host.connection)?;
-        refuse_needed(
-            &self.host.connection,
-            &network,
-            &ports,
-            "the tester's ports",
-        )?;
-        (self.host.mac_in, self.host.mac_out) = (mac_in, mac_out);
-        self.prove_that_drivers_count()
-    }
-
-    fn ports(&self) -> [&str; 2] {
-        [&self.host.of.interface_in, &self.host.of.interface_out]
-    }
-
-    /// What lists the counters of the ports' drivers, where any of them count.
-    fn of_drivers(&self) -> Vec<Vec<String>> {
-        if self.host.of.drop_counters.is_empty() {
-            return Vec::new();
-        }
-        let list = |interface| owned(&["ethtool", "-S", interface]);
-        self.ports().map(list).to_vec()
-    }
-
-    /// Fails where neither port has a counter that the lab file names.
-    fn prove_that_drivers_count(&self) -> Result<(), LabError> {
-        let questions = self.of_drivers();
-        if questions.is_empty() {
-            return Ok(());
-        }
-        let answers = self.host.connection.ask(questions.clone())?;
-        let listed = questions
-            .iter()
-            .filter_map(|question| answers.get(question));
-        let listed: Vec<&str> = listed.collect();
-        for name in &self.host.of.drop_counters {
-            if !listed
-                .iter()
-                .any(|text| driver_counter(text, name).is_some())
-            {
-                let [of_in, of_out] = self.ports();
-                return Err(self.host.connection.wrong(format!(
-                    "neither {of_in} nor {of_out} has a counter {name:?}; `ethtool -S {of_in}` lists them"
-                )));
-            }
-        }
-        Ok(())
-    }
+    Ok(dut)
 }
 
-impl Dut for LinuxDut {
-    fn host(&self) -> &OnHost {
-        &self.host
+/// What lists the counters of the ports' drivers, where any of them count.
+fn of_drivers(host: &OnHost) -> Vec<Vec<String>> {
+    if host.of.drop_counters.is_empty() {
+        return Vec::new();
+    }
+    let list = |interface| owned(&["ethtool", "-S", interface]);
+    host.ports().map(list).to_vec()
+}
+
+/// Fails where neither port has a counter that the lab file names.
+fn prove_that_drivers_count(host: &OnHost) -> Result<(), LabError> {
+    let questions = of_drivers(host);
+    if questions.is_empty() {
+        return Ok(());
+    }
+    let answers = host.connection.ask(questions.clone())?;
+    let listed = questions
+        .iter()
+        .filter_map(|question| answers.get(question));
+    let listed: Vec<&str> = listed.collect();
+    for name in &host.of.drop_counters {
+        if !listed
+            .iter()
+            .any(|text| driver_counter(text, name).is_some())
+        {
+            let [of_in, of_out] = host.ports();
+            return Err(host.connection.wrong(format!(
+                "neither {of_in} nor {of_out} has a counter {name:?}; `ethtool -S {of_in}` lists them"
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl DutSystem for LinuxDut {
+    fn abilities(&mut self) -> &mut dyn Abilities {
+        &mut self.attachments
     }
 
-    fn host_mut(&mut self) -> &mut OnHost {
-        &mut self.host
-    }
-
-    fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
-    fn settings_mut(&mut self) -> (&mut Settings, OverSsh<'_>) {
-        let over_ssh = OverSsh {
-            host: &self.host,
-            abilities: &mut self.abilities,
-            own: &mut self.own,
-        };
-        (&mut self.settings, over_ssh)
-    }
-
-    fn boot_and_facts(&self) -> Result<(Option<BootId>, Facts), LabError> {
-        let mut facts = facts(&self.host.connection, self.ports())?;
+    fn boot_and_facts(&self, host: &OnHost) -> Result<(Option<BootId>, Facts), LabError> {
+        let mut facts = facts(&host.connection, host.ports())?;
         let boot = facts.remove(BOOT_ID).map(BootId::Named);
         Ok((boot, facts))
     }
@@ -178,13 +112,13 @@ impl Dut for LinuxDut {
         Box::new(Grub)
     }
 
-    fn environment(&self) -> Result<Environment, LabError> {
+    fn environment(&self, host: &OnHost) -> Result<Environment, LabError> {
         let processors = owned(&["nproc", "--all"]);
         let nft = owned(&["nft", "--version"]);
         let balancer = owned(&BALANCER);
         let mut questions = vec![processors.clone(), nft.clone(), balancer.clone()];
         questions.extend(ENVIRONMENT_FILES.map(cat));
-        let answers = self.host.connection.ask(questions)?;
+        let answers = host.connection.ask(questions)?;
         let cpus = answers.needed(&processors)?.parse().unwrap_or(1);
         let nft = answers.get(&nft).map(str::to_owned);
         let read = |path: &str| {
@@ -202,61 +136,82 @@ impl Dut for LinuxDut {
         Ok(environment)
     }
 
-    fn has_booted(&mut self) -> Result<(), LabError> {
-        // What its services set when they start is in place before it is looked at. Not every host has systemd.
-        let settled = self.host.run(&["systemctl", "is-system-running", "--wait"]);
-        if let Err(error) = settled
-            && error.is_of_a_connection()
-        {
-            return Err(error);
+    fn look_at_ports(&self, host: &OnHost) -> Result<[String; 2], LabError> {
+        let user = owned(&["id", "-u"]);
+        let mac_of = |interface: &str| cat(&format!("/sys/class/net/{interface}/address"));
+        let mut questions = vec![user.clone()];
+        questions.extend(host.ports().map(mac_of));
+        let answers = host.connection.ask(questions)?;
+        if answers.needed(&user)? != "0" {
+            return Err(host.connection.wrong(NOT_ROOT));
         }
-        self.host.boot_id = boot(&self.host.connection)?.id;
-        let (settings, mut over_ssh) = self.settings_mut();
-        settings.forget();
-        over_ssh.forget();
+        let [mac_in, mac_out] = host.ports().map(|interface| {
+            let mac = answers.get(&mac_of(interface)).map(str::to_owned);
+            mac.ok_or_else(|| {
+                host.connection.wrong(format!(
+                    "it has no interface {interface}; `ip link` lists them"
+                ))
+            })
+        });
+        let macs = [mac_in?, mac_out?];
+        let network = network(&host.connection)?;
+        refuse_needed(
+            &host.connection,
+            &network,
+            &host.ports(),
+            "the tester's ports",
+        )?;
+        prove_that_drivers_count(host)?;
+        Ok(macs)
+    }
+
+    fn question_of_port(&self, interface: &str) -> Vec<String> {
+        let path = format!("/sys/class/net/{interface}/address");
+        owned(&["test", "-e", &path])
+    }
+
+    fn await_services(&mut self, host: &OnHost) -> Result<(), LabError> {
         // Homes may be in memory.
         self.program = None;
-        self.host.await_ports(|interface| {
-            let path = format!("/sys/class/net/{interface}/address");
-            owned(&["test", "-e", &path])
-        })?;
-        self.look_at_ports()?;
-        await_rest(&self.host.connection, || {
-            let addresses = self.host.run(&["ip", "-o", "address", "show"])?;
-            Ok((self.facts()?, addresses.contains(" tentative")))
-        })
+        // Not every host has systemd.
+        let settled = host.run(&["systemctl", "is-system-running", "--wait"]);
+        match settled {
+            Err(error) if error.is_of_a_connection() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn has_tentative_addresses(&self, host: &OnHost) -> Result<bool, LabError> {
+        let addresses = host.run(&["ip", "-o", "address", "show"])?;
+        Ok(addresses.contains(" tentative"))
     }
 
     fn set_up(
-        &mut self,
-        journal: &mut Journal,
+        &self,
+        host: &OnHost,
         families: &[AddressFamily],
         [generator, sink]: [&Station; 2],
-    ) -> Result<(), LabError> {
+        looks: Vec<Vec<String>>,
+    ) -> Result<(Vec<Step>, Answers), LabError> {
         let set_up = SetUp {
-            of: &self.host.of,
-            direction: self.host.direction,
+            host,
             families,
             generator,
             sink,
         };
         let mut questions = set_up.questions();
-        questions.extend(self.settings.looks().filter_map(|look| words(&look)));
-        let answers = self.host.connection.ask(questions)?;
-        let mut steps = set_up.steps(&answers)?;
-        self.own.forget();
-        steps.extend(self.settings.keep(&answers)?);
-        change_all(&self.host.connection, journal, steps)?;
-        self.await_link()
+        questions.extend(looks);
+        let answers = host.connection.ask(questions)?;
+        Ok((set_up.steps(&answers)?, answers))
     }
 
-    fn await_link(&self) -> Result<(), LabError> {
+    fn await_link(&self, host: &OnHost) -> Result<(), LabError> {
         let start = Instant::now();
-        let interfaces = [&self.host.of.interface_in, &self.host.of.interface_out];
-        let question = |interface: &String| cat(&format!("/sys/class/net/{interface}/carrier"));
+        let interfaces = host.ports();
+        let question = |interface: &str| cat(&format!("/sys/class/net/{interface}/carrier"));
         loop {
             let questions = interfaces.map(question).to_vec();
-            let answers = self.host.connection.ask(questions)?;
+            let answers = host.connection.ask(questions)?;
             let mut without = interfaces.into_iter();
             // Of one that is down there is no answer.
             let without = without.find(|interface| answers.get(&question(interface)) == Some("0"));
@@ -264,7 +219,7 @@ impl Dut for LinuxDut {
                 return Ok(());
             };
             if start.elapsed() > PORTS_TIME_MAX {
-                return Err(self.host.connection.wrong(format!(
+                return Err(host.connection.wrong(format!(
                     "{interface} has no link; see to its cable and to the tester's port"
                 )));
             }
@@ -272,8 +227,13 @@ impl Dut for LinuxDut {
         }
     }
 
-    fn drops(&mut self, family: AddressFamily) -> Result<Drops, LabError> {
-        let [receiving, sending] = ports_of_the_load(&self.host.of, self.host.direction);
+    fn drops(
+        &self,
+        host: &OnHost,
+        family: AddressFamily,
+        more: Vec<Vec<String>>,
+    ) -> Result<(Drops, Answers), LabError> {
+        let [receiving, sending] = host.ports_of_the_load();
         let received = ["rx_dropped", "rx_missed_errors"];
         let sent = ["tx_dropped", "tx_fifo_errors"];
         let counters = [(receiving, received), (sending, sent)]
@@ -289,12 +249,12 @@ impl Dut for LinuxDut {
             })
             .collect();
         let stack = ["snmp", "netstat", "snmp6"].map(|name| cat(&format!("/proc/net/{name}")));
-        let drivers = self.of_drivers();
+        let drivers = of_drivers(host);
         let mut questions = stack.to_vec();
         questions.extend(counters.iter().map(|(_, question)| question.clone()));
         questions.extend(drivers.iter().cloned());
-        questions.extend(self.settings.counters());
-        let answers = self.host.connection.ask(questions)?;
+        questions.extend(more);
+        let answers = host.connection.ask(questions)?;
         let answer = |question: &Vec<String>| answers.get(question).unwrap_or_default();
         // A kernel without IPv6 has no snmp6.
         let stack = stack.map(|question| format!("{}\n", answer(&question)));
@@ -302,27 +262,21 @@ impl Dut for LinuxDut {
         for (reason, question) in &counters {
             drops.insert(reason.clone(), answer(question).parse().unwrap_or(0));
         }
-        for (interface, question) in self.ports().into_iter().zip(&drivers) {
-            for name in &self.host.of.drop_counters {
+        for (interface, question) in host.ports().into_iter().zip(&drivers) {
+            for name in &host.of.drop_counters {
                 let frames = driver_counter(answer(question), name);
                 drops.extend(frames.map(|frames| (format!("{interface} {name}"), frames)));
             }
         }
-        let (settings, mut over_ssh) = self.settings_mut();
-        drops.extend(settings.drops(&mut over_ssh, &answers)?);
-        Ok(drops)
+        Ok((drops, answers))
     }
 
-    fn received_and_dropped(&self) -> Vec<String> {
-        let [receiving, _] = ports_of_the_load(&self.host.of, self.host.direction);
-        let reasons = receiving.into_iter();
-        reasons
-            .map(|interface| format!("{interface} rx_dropped"))
-            .collect()
+    fn received_and_dropped(&self) -> &'static str {
+        "rx_dropped"
     }
 
-    fn cpu_watch(&self, window: Window, load_frames_min: u32) -> Vec<String> {
-        watch::words(self.ports(), window, load_frames_min)
+    fn cpu_watch(&self, host: &OnHost, window: Window, load_frames_min: u32) -> Vec<String> {
+        watch::words(host.ports(), window, load_frames_min)
     }
 
     fn watched_cpus(&self, text: &str) -> Option<CpuWatch> {
@@ -331,18 +285,19 @@ impl Dut for LinuxDut {
 
     fn stack_watch(
         &mut self,
+        host: &OnHost,
         window: Window,
         frequency_hz: u32,
         load_frames_min: u32,
     ) -> Result<Vec<String>, LabError> {
         let program = match &self.program {
             Some(program) => program,
-            None => self.program.insert(bring(
-                &self.host.connection,
-                self.host.of.program.as_deref(),
-            )?),
+            None => {
+                let program = bring(&host.connection, host.of.program.as_deref())?;
+                self.program.insert(program)
+            }
         };
-        let interface = &self.host.of.interface_in;
+        let interface = &host.of.interface_in;
         Ok(stacks::words(
             program,
             interface,

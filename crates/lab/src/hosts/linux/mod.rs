@@ -12,6 +12,6 @@ mod watch;
 
 pub(super) use self::attachments::Attachments;
 pub(super) use self::boot::{Grub, find_grub};
-pub(super) use self::dut::{BALANCER, LinuxDut};
+pub(super) use self::dut::{BALANCER, open_dut};
 pub(super) use self::reached::network;
 pub use self::stacks::{StackWatch, serve_stacks};

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_model::{AddressFamily, Direction, DutHost};
+use fwdlab_model::{AddressFamily, Direction};
 
 use crate::LabError;
 use crate::addresses::{Prefix, addresses};
+use crate::hosts::dut::OnHost;
 use crate::hosts::protocol::Station;
 use crate::mechanism::DutPlace;
 use crate::mechanism::file::{cat, kept, write};
@@ -44,8 +45,7 @@ const ADVERTISED_DEFAULTS: [&str; 8] =
 
 /// What a DUT is set up for.
 pub(super) struct SetUp<'a> {
-    pub(super) of: &'a DutHost,
-    pub(super) direction: Direction,
+    pub(super) host: &'a OnHost,
     pub(super) families: &'a [AddressFamily],
     pub(super) generator: &'a Station,
     pub(super) sink: &'a Station,
@@ -55,7 +55,7 @@ impl SetUp<'_> {
     /// What has to be known of the DUT first.
     pub(super) fn questions(&self) -> Vec<Vec<String>> {
         let mut questions = Vec::new();
-        for interface in [&self.of.interface_in, &self.of.interface_out] {
+        for interface in self.host.ports() {
             questions.push(cat(&flags(interface)));
             for &family in self.families {
                 questions.push(owned(&addresses_of(family, interface)));
@@ -78,7 +78,7 @@ impl SetUp<'_> {
     /// `Host` for what the DUT does not tell.
     pub(super) fn steps(&self, answers: &Answers) -> Result<Vec<Step>, LabError> {
         let mut steps = Vec::new();
-        for interface in [&self.of.interface_in, &self.of.interface_out] {
+        for interface in self.host.ports() {
             let seen = answers.needed(&cat(&flags(interface)))?;
             let seen = u32::from_str_radix(seen.trim_start_matches("0x"), 16);
             // One that its owner has left down.
@@ -124,7 +124,7 @@ impl SetUp<'_> {
                 changed.push(path);
             }
         }
-        let all_of_inet6 = path_at(&DutPlace::on_host(self.of), INET6_FORWARDING);
+        let all_of_inet6 = path_at(&DutPlace::on_host(&self.host.of), INET6_FORWARDING);
         let is_everywhere = changed.contains(&all_of_inet6);
         for interface in answers.needed(&owned(&RECEIVE_OFFLOADS))?.lines() {
             if is_everywhere
@@ -179,7 +179,7 @@ impl SetUp<'_> {
     /// Files of settings that frames need, and what they have to hold.
     fn settings(&self) -> Vec<(String, &'static str)> {
         let mut settings = Vec::new();
-        let place = DutPlace::on_host(self.of);
+        let place = DutPlace::on_host(&self.host.of);
         let mut add = |key, value| settings.push((path_at(&place, key), value));
         for family in self.families {
             match family {
@@ -188,7 +188,7 @@ impl SetUp<'_> {
                     add("net.ipv4.conf.{dut-in}.forwarding", "1");
                     add("net.ipv4.conf.all.rp_filter", "0");
                     add("net.ipv4.conf.{dut-in}.rp_filter", "0");
-                    if self.direction == Direction::Both {
+                    if self.host.direction == Direction::Both {
                         add("net.ipv4.conf.{dut-out}.forwarding", "1");
                         add("net.ipv4.conf.{dut-out}.rp_filter", "0");
                     }
@@ -208,7 +208,7 @@ impl SetUp<'_> {
     ) -> Result<(), LabError> {
         let own = addresses(family);
         let option = option(family);
-        let (of_in, of_out) = (&*self.of.interface_in, &*self.of.interface_out);
+        let [of_in, of_out] = self.host.ports();
         let (generator, sink) = (&*self.generator.mac, &*self.sink.mac);
         for (interface, (address, length), neighbour, mac, network) in [
             (of_in, own.dut_in, own.generator, generator, own.sources),
