@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use fwdlab_model::imported::{
-    DatasetOrigin, FileOutcome, IMPORT_SCHEMA_VERSION, ImportedDataset, ImportedDescription,
-    ImportedFile, ImportedResults, ImportedRun, ImportedText, ImportedVariant,
+    FileOutcome, IMPORT_SCHEMA_VERSION, ImportedDataset, ImportedDescription, ImportedFile,
+    ImportedResults, ImportedRun, ImportedText, ImportedVariant,
 };
 use fwdlab_model::{AddressFamily, VariantName};
 
 use super::datasets::{TreeDataset, place};
 use super::file::{ArchiveFile, Content, Outcome};
-use super::folder::{Origin, PublishedDataset, ResultsFolder, Run, RunGroup};
+use super::folder::{PublishedDataset, ResultsFolder, Run, RunGroup};
 use super::info::BenchInfo;
 use super::log::LogFacts;
 use super::published_text::{Sources, made_again};
@@ -143,7 +143,7 @@ impl Imported {
             format!("{}-{}", group.key, group.folder.display())
         };
         let name = names.of(&label);
-        let median = published.map_or(PublishedMedian::Averaged, |dataset| dataset.origin.median());
+        let median = published.map_or(PublishedMedian::Averaged, |dataset| dataset.median);
         let dataset = published.and_then(|dataset| imported_dataset(files, dataset));
         let lines = group.published(files, median);
         if !lines.is_empty() {
@@ -287,12 +287,7 @@ fn imported_dataset(files: &[ArchiveFile], dataset: &PublishedDataset) -> Option
     };
     Some(ImportedDataset {
         path: text(&file.path),
-        origin: match dataset.origin {
-            Origin::Logs { .. } => DatasetOrigin::Logs,
-            Origin::OtherLogs { .. } => DatasetOrigin::OtherLogs,
-            Origin::Altered { .. } => DatasetOrigin::Altered,
-            Origin::NoLogs => DatasetOrigin::NoLogs,
-        },
+        origin: dataset.origin,
         published_pps: values.values.clone(),
     })
 }
@@ -360,6 +355,8 @@ const fn ending(ending: Ending) -> &'static str {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use fwdlab_model::imported::DatasetOrigin;
 
     use super::*;
 

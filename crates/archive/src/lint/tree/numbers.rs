@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use fwdlab_model::imported::DatasetOrigin;
+
 use crate::lint::{
     DATASET_EMPTY, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_MISSING, RUN_OVERWRITTEN,
     VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_REORDERED,
 };
-use crate::netbenches::{Content, Dataset, Origin, Outcome, PublishedDataset, Run};
-use crate::pkt_gen::PublishedMedian;
+use crate::netbenches::{Content, Dataset, Outcome, PublishedDataset, Run};
 
 use super::Folder;
 
@@ -27,14 +28,14 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             findings.push(empty(folder, dataset));
             continue;
         }
-        match dataset.origin {
+        match (dataset.origin, dataset.group) {
             // What a log that does not read would give is not known.
-            Origin::Altered { group, .. } if has_unread_log(folder, group) => {}
-            Origin::Altered { group, median } => {
-                Altered::of(folder, dataset, content, group, median).lint(findings);
+            (DatasetOrigin::Altered, Some(group)) if has_unread_log(folder, group) => {}
+            (DatasetOrigin::Altered, Some(group)) => {
+                Altered::of(folder, dataset, content, group).lint(findings);
             }
-            Origin::OtherLogs { group, .. } => renamed(folder, dataset, group, findings),
-            Origin::NoLogs if has_logs => {
+            (DatasetOrigin::OtherLogs, Some(group)) => renamed(folder, dataset, group, findings),
+            (DatasetOrigin::NoLogs, _) if has_logs => {
                 let name = folder.name(dataset.file);
                 let sentence = format!(
                     "{name} has {} values and no log, while others of its folder have theirs",
@@ -45,7 +46,7 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
                     folder.published(dataset.file, format!("{} values", content.values.len())),
                 ));
             }
-            Origin::NoLogs | Origin::Logs { .. } => {}
+            _ => {}
         }
     }
 }
@@ -60,8 +61,8 @@ fn empty(folder: Folder<'_>, dataset: &PublishedDataset) -> Finding {
     let name = folder.name(dataset.file);
     let finding = folder.finding(&DATASET_EMPTY, format!("{name} holds no value"));
     let finding = finding.with(folder.published(dataset.file, "no value"));
-    let group = dataset.origin.group();
-    let mut runs = group
+    let mut runs = dataset
+        .group
         .iter()
         .flat_map(|&group| &folder.folder.groups[group].runs);
     let first = runs.find_map(|run| {
@@ -158,7 +159,6 @@ impl<'a> Altered<'a> {
         dataset: &'a PublishedDataset,
         content: &'a Dataset,
         group: usize,
-        median: PublishedMedian,
     ) -> Self {
         let mut only_published: Vec<(usize, &str)> = content
             .text
@@ -173,7 +173,9 @@ impl<'a> Altered<'a> {
             .filter_map(|run| {
                 Some((
                     run,
-                    run.received(&folder.tree.files)?.published.with(median)?,
+                    run.received(&folder.tree.files)?
+                        .published
+                        .with(dataset.median)?,
                 ))
             })
             .collect();
