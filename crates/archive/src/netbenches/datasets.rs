@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::file::{ArchiveFile, Content, Outcome};
+use super::file::ArchiveFile;
 use super::folder::{PublishedDataset, ResultsFolder, Run, RunGroup};
 use super::readme::Candidate;
 use super::tree::ArchiveTree;
@@ -30,14 +30,11 @@ impl<'a> TreeDataset<'a> {
         let known = tree.folders.iter().flat_map(|folder| {
             folder.datasets.iter().filter_map(move |dataset| {
                 let file = &tree.files[dataset.file];
-                let Outcome::Read(Content::Dataset(content)) = &file.outcome else {
-                    return None;
-                };
                 Some(Self {
                     place: place(file.path.parent().unwrap_or(Path::new(""))),
                     name: file.path.file_name()?.to_string_lossy().into_owned(),
                     path: &file.path,
-                    values: &content.values,
+                    values: &dataset.content(&tree.files)?.values,
                     folder,
                     dataset,
                 })

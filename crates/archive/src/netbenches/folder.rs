@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_model::imported::DatasetOrigin;
 
 use super::file::{ArchiveFile, Content, Dataset, Outcome};
+use super::info::BenchInfo;
 use super::log::LogFacts;
 use super::log_name::{BenchName, Role};
 use super::place::ArchivePlace;
@@ -79,6 +80,17 @@ struct Made {
     lines: Vec<String>,
 }
 
+impl PublishedDataset {
+    /// What its file holds.
+    #[must_use]
+    pub fn content<'a>(&self, files: &'a [ArchiveFile]) -> Option<&'a Dataset> {
+        match &files[self.file].outcome {
+            Outcome::Read(Content::Dataset(content)) => Some(content),
+            _ => None,
+        }
+    }
+}
+
 impl ResultsFolder {
     pub(super) fn new(
         path: PathBuf,
@@ -102,6 +114,13 @@ impl ResultsFolder {
     pub fn dataset_of(&self, group: usize) -> Option<&PublishedDataset> {
         let mut datasets = self.datasets.iter();
         datasets.find(|dataset| dataset.group == Some(group))
+    }
+
+    /// The runs that are described under a name; logs are often not kept, their descriptions are.
+    #[must_use]
+    pub fn described(&self, name: &str) -> Option<&RunGroup> {
+        let mut groups = self.groups.iter();
+        groups.find(|group| group.key == name && group.info.is_some())
     }
 
     /// What was published with the results: the text that lies in the folder itself; of several, that which is
@@ -162,6 +181,21 @@ impl RunGroup {
         self.folder
             .file_name()
             .is_some_and(|name| name.eq_ignore_ascii_case("PMC"))
+    }
+
+    /// Whether there are logs of what was measured to be published; what is in `PMC` was measured to be profiled.
+    #[must_use]
+    pub fn has_logs(&self) -> bool {
+        !self.is_of_profiles() && self.runs.iter().any(|run| run.receiver.is_some())
+    }
+
+    /// What its `.info` says; none where there is none, or none that can be read.
+    #[must_use]
+    pub fn description<'a>(&self, files: &'a [ArchiveFile]) -> Option<&'a BenchInfo> {
+        match &files[self.info?].outcome {
+            Outcome::Read(Content::Info(info)) => Some(info),
+            _ => None,
+        }
     }
 
     /// What the archive's script makes of the runs: a line each that it makes something of.
@@ -243,12 +277,9 @@ fn datasets(
     files: &[ArchiveFile],
     groups: &[RunGroup],
 ) -> Vec<PublishedDataset> {
-    // What is in `PMC` was measured to be profiled, not to be published.
     let mut made = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
-        if group.is_of_profiles() || group.runs.iter().all(|run| run.receiver.is_none()) {
-            continue;
-        }
+    let numbered = groups.iter().enumerate();
+    for (index, group) in numbered.filter(|(_, group)| group.has_logs()) {
         for median in [PublishedMedian::Averaged, PublishedMedian::Upper] {
             made.push(Made {
                 group: index,

@@ -10,7 +10,7 @@ use fwdlab_model::imported::{
 use fwdlab_model::{AddressFamily, VariantName};
 
 use super::datasets::{TreeDataset, place};
-use super::file::{ArchiveFile, Content, Outcome};
+use super::file::{ArchiveFile, Outcome};
 use super::folder::{PublishedDataset, ResultsFolder, Run, RunGroup};
 use super::info::BenchInfo;
 use super::log::LogFacts;
@@ -94,7 +94,7 @@ impl Imported {
         };
         let mut with_logs = BTreeSet::new();
         for (index, group) in folder.groups.iter().enumerate() {
-            if group.is_of_profiles() || group.runs.iter().all(|run| run.receiver.is_none()) {
+            if !group.has_logs() {
                 continue;
             }
             let published = folder.dataset_of(index);
@@ -104,11 +104,7 @@ impl Imported {
         }
         for dataset in &folder.datasets {
             if !with_logs.contains(&dataset.file) {
-                // Logs are often not kept, their descriptions are.
-                let described = folder
-                    .groups
-                    .iter()
-                    .find(|group| group.key == dataset.name && group.info.is_some());
+                let described = folder.described(&dataset.name);
                 let settings = described.map(|group| tree.settings(folder, group));
                 imported.add_dataset(files, dataset, described, settings, &mut names);
             }
@@ -159,7 +155,7 @@ impl Imported {
             name,
             key: group.key.clone(),
             family,
-            description: description_of(files, group),
+            description: group.description(files).map(description),
             dataset,
             flows: command
                 .and_then(crate::pkt_gen::Command::flows)
@@ -184,7 +180,9 @@ impl Imported {
             name,
             key: dataset.name.clone(),
             family: family_of_key(&dataset.name),
-            description: described.and_then(|group| description_of(files, group)),
+            description: described
+                .and_then(|group| group.description(files))
+                .map(description),
             dataset: imported_dataset(files, dataset),
             flows: None,
             frame_size_bytes: None,
@@ -262,13 +260,6 @@ fn family_of_key(key: &str) -> Option<AddressFamily> {
     })
 }
 
-fn description_of(files: &[ArchiveFile], group: &RunGroup) -> Option<ImportedDescription> {
-    match &files[group.info?].outcome {
-        Outcome::Read(Content::Info(info)) => Some(description(info)),
-        _ => None,
-    }
-}
-
 fn description(info: &BenchInfo) -> ImportedDescription {
     ImportedDescription {
         image: info.image.clone(),
@@ -281,14 +272,10 @@ fn description(info: &BenchInfo) -> ImportedDescription {
 }
 
 fn imported_dataset(files: &[ArchiveFile], dataset: &PublishedDataset) -> Option<ImportedDataset> {
-    let file = &files[dataset.file];
-    let Outcome::Read(Content::Dataset(values)) = &file.outcome else {
-        return None;
-    };
     Some(ImportedDataset {
-        path: text(&file.path),
+        path: text(&files[dataset.file].path),
         origin: dataset.origin,
-        published_pps: values.values.clone(),
+        published_pps: dataset.content(files)?.values.clone(),
     })
 }
 

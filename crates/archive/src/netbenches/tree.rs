@@ -11,6 +11,7 @@ use super::config_set::ConfigSet;
 use super::file::{ArchiveFile, Content, Outcome, read};
 use super::folder::{ResultsFolder, RunGroup};
 use super::import::Settings;
+use super::info::BenchInfo;
 use super::kind::{FileKind, is_configurations};
 use super::place::{ArchivePlace, label_depth};
 use super::walk::walk;
@@ -127,13 +128,9 @@ impl ArchiveTree {
         group: &RunGroup,
     ) -> Option<impl Iterator<Item = (Cow<'_, str>, &ConfigFile)>> {
         let topic = folder.path.parent()?.parent()?;
-        let info = group
-            .info
-            .and_then(|index| match &self.files[index].outcome {
-                Outcome::Read(Content::Info(info)) => info.configuration_name(),
-                _ => None,
-            });
-        let name = info.filter(|name| !name.is_empty()).unwrap_or(&group.key);
+        let info = group.description(&self.files);
+        let name = info.and_then(BenchInfo::configuration_name);
+        let name = name.filter(|name| !name.is_empty()).unwrap_or(&group.key);
         // What lies below a folder stands right behind it.
         let below = self
             .sets

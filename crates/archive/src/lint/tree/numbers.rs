@@ -8,7 +8,7 @@ use crate::lint::{
     DATASET_EMPTY, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_MISSING, RUN_OVERWRITTEN,
     VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_REORDERED,
 };
-use crate::netbenches::{Content, Dataset, Outcome, PublishedDataset, Run};
+use crate::netbenches::{Dataset, PublishedDataset, Run, RunGroup};
 
 use super::Folder;
 
@@ -17,11 +17,9 @@ use super::Folder;
 const PROFILED_BELOW: f64 = 0.97;
 
 pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
-    let has_logs = folder.folder.groups.iter().any(|group| {
-        !group.is_of_profiles() && group.runs.iter().any(|run| run.receiver.is_some())
-    });
+    let has_logs = folder.folder.groups.iter().any(RunGroup::has_logs);
     for dataset in &folder.folder.datasets {
-        let Outcome::Read(Content::Dataset(content)) = &folder.file(dataset.file).outcome else {
+        let Some(content) = dataset.content(&folder.tree.files) else {
             continue;
         };
         if content.values.is_empty() {
