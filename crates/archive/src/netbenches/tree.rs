@@ -59,10 +59,11 @@ impl ArchiveTree {
             }
         });
         if !found.others.is_empty() {
-            files.extend(found.others.iter().map(|(path, why)| ArchiveFile {
-                path: path.clone(),
+            let others = found.others.into_iter();
+            files.extend(others.map(|(path, outcome)| ArchiveFile {
+                path,
                 kind: FileKind::Unnamed,
-                outcome: Outcome::of_unwalked(why),
+                outcome,
             }));
             files.sort_by(|a, b| a.path.cmp(&b.path));
         }
