@@ -11,8 +11,7 @@ use crate::load::Loaded;
 use crate::results::Results;
 
 use super::{
-    BEING_MEASURED, Finding, UNREADABLE, chain, files, links, numbers, observations, profiles, run,
-    times,
+    BEING_MEASURED, Finding, chain, files, links, numbers, observations, profiles, run, times,
 };
 
 /// What was found in a results directory, and what is left for those who know how reports are made.
@@ -92,11 +91,7 @@ pub(super) fn published(
     for path in paths.filter(|path| !path.is_dir()) {
         match input(directory, &path).bytes() {
             Ok(bytes) => drop(published.insert(name_in(directory, &path), bytes)),
-            Err(error) => {
-                let sentence = format!("{} cannot be read: {error}", name_in(directory, &path));
-                let finding = Finding::new(&UNREADABLE, directory, sentence);
-                findings.push(finding.published(&path, error.to_string()));
-            }
+            Err(error) => findings.push(Finding::unreadable(directory, &path, &error)),
         }
     }
     published

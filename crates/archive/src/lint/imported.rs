@@ -8,16 +8,14 @@ use fwdlab_model::imported::{DatasetOrigin, ImportedResults, ImportedRun, Import
 
 use crate::durable;
 use crate::imported::{IMPORTED, RUNS, load_imported};
-use crate::input::input;
 use crate::layout::{self, name_in};
 use crate::pps::format_observation;
 
 use super::directory::published;
-use super::observations::{Value, is_observations, values};
+use super::observations::{Value, is_observations, read_values};
 use super::{
-    Evidence, Finding, NO_RAW_DATA, NO_SUCH_VARIANT, NOT_OF_ITS_FORM, RUN_MISSING, Rule,
-    UNKNOWN_FILE, UNREADABLE, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING,
-    VALUES_REORDERED,
+    Evidence, Finding, NO_RAW_DATA, NO_SUCH_VARIANT, RUN_MISSING, Rule, UNKNOWN_FILE,
+    VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING, VALUES_REORDERED,
 };
 
 /// What was found in a folder of imported results, and what is left for those who know how reports are made.
@@ -173,22 +171,10 @@ impl Import<'_> {
             }
             return;
         }
-        let bytes = match input(self.directory, &path).bytes() {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let finding = of(&UNREADABLE, format!("{name} cannot be read: {error}"));
-                findings.push(finding.published(&path, error.to_string()));
-                return;
-            }
-        };
-        let values = match values(&bytes) {
-            Ok(values) => values,
-            Err((line, says)) => {
-                let finding = of(
-                    &NOT_OF_ITS_FORM,
-                    format!("{name}, line {line} is not a number"),
-                );
-                findings.push(finding.published_at(&path, line, says));
+        let values = match read_values(self.directory, &path) {
+            Ok((_, values)) => values,
+            Err(finding) => {
+                findings.push(finding);
                 return;
             }
         };
