@@ -369,6 +369,13 @@ fn read_sessions(dir: &Path) -> Result<Vec<SessionRecord>, ArchiveError> {
     Ok(sessions)
 }
 
+/// A record as the bytes of its file.
+pub(crate) fn json(record: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(record).expect("records are plain data");
+    bytes.push(b'\n');
+    bytes
+}
+
 pub(crate) fn read_json<T: DeserializeOwned>(dir: &Path, path: &Path) -> Result<T, ArchiveError> {
     parse_json(&Place::file(path), &read(dir, path)?)
 }

@@ -10,7 +10,6 @@ use fwdlab_model::{
     SliceRecord, TrialRecord, nearest,
 };
 use fwdlab_sys::check_inside;
-use serde::Serialize;
 
 use crate::caller::create_folder;
 use crate::chain::{ChainWriter, FinishedFile};
@@ -19,7 +18,9 @@ use crate::durable::{
 };
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::find::not_results;
-use crate::load::{Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, parse_json, read_json};
+use crate::load::{
+    Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, json, parse_json, read_json,
+};
 use crate::lock::{DirectoryLock, create_and_hold_folder, hold_folder, holder};
 use crate::name::{checked_name, safe_name};
 use crate::pps::observation_files;
@@ -561,12 +562,6 @@ impl Worth {
 
 fn is_finished(dir: &Path) -> bool {
     dir.join(layout::FINISHED).exists()
-}
-
-fn json(value: &impl Serialize) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(value).expect("records are plain data");
-    bytes.push(b'\n');
-    bytes
 }
 
 /// Records as lines, each proved to read back: a number that JSON cannot hold would make the
