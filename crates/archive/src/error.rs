@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_sys::Refusal;
 
 /// A file, and a line of it where one is meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The file or directory.
     pub path: PathBuf,
