@@ -19,7 +19,8 @@ use crate::durable::{
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::find::not_results;
 use crate::load::{
-    Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, json, parse_json, read_json,
+    Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, files_of_attempts, json, parse_json,
+    read_json,
 };
 use crate::lock::{DirectoryLock, create_and_hold_folder, hold_folder, holder};
 use crate::name::{checked_name, safe_name};
@@ -141,7 +142,7 @@ impl Results {
             // A copy of the directory may have come without those that were empty.
             remove_unfinished(&own_folder(dir, folder)?)?;
         }
-        let (mut loaded, whole_bytes) = Loaded::read(dir)?;
+        let (loaded, whole_bytes) = Loaded::read(dir)?;
         if loaded.resolved.hash() != hash {
             return Err(ArchiveError::damaged(
                 Place::file(&dir.join(layout::RESOLVED)),
@@ -149,22 +150,35 @@ impl Results {
             ));
         }
         let is_chained = head.chain || dir.join(layout::CHAIN).exists();
+        let results = Self {
+            is_continued: true,
+            ..Self::new(loaded, whole_bytes, is_chained, lock)?
+        };
+        if is_chained {
+            remove_unrecorded(&results.loaded)?;
+        }
+        results.write_observations()?;
+        Ok(results)
+    }
+
+    /// A new directory that was read, opened for writing; `trials.jsonl` counts up to `whole_bytes`.
+    fn new(
+        mut loaded: Loaded,
+        whole_bytes: u64,
+        is_chained: bool,
+        lock: DirectoryLock,
+    ) -> Result<Self, ArchiveError> {
         let chain = is_chained
             .then(|| ChainWriter::open(&mut loaded))
             .transpose()?;
-        let journal = Journal::open(&dir.join(layout::TRIALS), whole_bytes)?;
-        if is_chained {
-            remove_unrecorded(&loaded)?;
-        }
-        let results = Self {
+        let journal = Journal::open(&loaded.dir.join(layout::TRIALS), whole_bytes)?;
+        Ok(Self {
             loaded,
-            is_continued: true,
+            is_continued: false,
             journal,
             chain,
             _lock: lock,
-        };
-        results.write_observations()?;
-        Ok(results)
+        })
     }
 
     /// Reads a directory, finished or not; one that is being written as far as it is written.
@@ -604,16 +618,8 @@ fn create(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<Results, ArchiveEr
         // The error says what matters; what stays behind is removed at the next opening.
         let _ = fs::remove_dir_all(&unfinished);
     })?;
-    let (mut loaded, whole_bytes) = Loaded::read(dir)?;
-    let journal = Journal::open(&dir.join(layout::TRIALS), whole_bytes)?;
-    let chain = ChainWriter::open(&mut loaded)?;
-    Ok(Results {
-        loaded,
-        is_continued: false,
-        journal,
-        chain: Some(chain),
-        _lock: lock,
-    })
+    let (loaded, whole_bytes) = Loaded::read(dir)?;
+    Results::new(loaded, whole_bytes, true, lock)
 }
 
 fn fill(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<DirectoryLock, ArchiveError> {
@@ -651,14 +657,8 @@ fn remove_unrecorded(loaded: &Loaded) -> Result<(), ArchiveError> {
         Record::Block(block) => (block.block, block.attempt),
     };
     let recorded: BTreeSet<(u32, u32)> = loaded.records.iter().map(attempt).collect();
-    for folder in [layout::BLOCKS, layout::PROFILES] {
-        for path in entries(&loaded.dir.join(folder))? {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let attempt = name.and_then(layout::attempt_of);
-            if attempt.is_some_and(|attempt| !recorded.contains(&attempt)) {
-                fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
-            }
-        }
+    for path in files_of_attempts(&loaded.dir, |attempt| !recorded.contains(attempt))? {
+        fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
     }
     Ok(())
 }
