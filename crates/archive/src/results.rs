@@ -24,7 +24,7 @@ use crate::load::{
 };
 use crate::lock::{DirectoryLock, create_and_hold_folder, hold_folder, holder};
 use crate::name::{checked_name, safe_name};
-use crate::pps::observation_files;
+use crate::pps::{format_observations, published_trials};
 use crate::slices::{format_slices, parse_slices};
 use crate::{fit, layout};
 
@@ -459,7 +459,8 @@ impl Results {
     }
 
     fn write_observations(&self) -> Result<(), ArchiveError> {
-        for (path, text) in observation_files(self.dir(), &self.loaded.accepted()) {
+        for (path, trials) in published_trials(&self.loaded) {
+            let text = format_observations(trials.iter().map(|trial| trial.observation_pps));
             write_atomically(&path, text.as_bytes())?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::durable;
 use crate::input::input;
 use crate::layout::{self, name_in};
 use crate::load::Loaded;
-use crate::pps::format_observation;
+use crate::pps::{format_observation, published_trials};
 
 use super::lines::Lines;
 use super::{
@@ -22,7 +22,7 @@ use super::{
 type Published = BTreeMap<PathBuf, Option<Vec<Value>>>;
 
 pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
-    let measured = measured(loaded);
+    let measured = published_trials(loaded);
     let mut published: Published = BTreeMap::new();
     let there = durable::entries(&loaded.dir).unwrap_or_default();
     for path in there.into_iter().filter(|path| is_observations(path)) {
@@ -78,16 +78,6 @@ pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
 /// A killed run may leave the files one block behind the records; the next start writes them again.
 fn is_being_written(loaded: &Loaded, measured: usize, published: usize) -> bool {
     loaded.finished.is_none() && measured == published + 1
-}
-
-/// The accepted trials in block order, by the file that publishes them.
-fn measured(loaded: &Loaded) -> BTreeMap<PathBuf, Vec<&TrialRecord>> {
-    let mut files: BTreeMap<PathBuf, Vec<&TrialRecord>> = BTreeMap::new();
-    for trial in loaded.accepted().iter().flat_map(|attempt| &attempt.trials) {
-        let path = layout::observations(&loaded.dir, &trial.variant, trial.family);
-        files.entry(path).or_default().push(trial);
-    }
-    files
 }
 
 pub(super) fn is_observations(path: &Path) -> bool {
