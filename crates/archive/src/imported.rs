@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ArchiveError, Place, READ_FILE};
 use crate::input::{input, read};
 use crate::load::{json, parse_json_up_to};
+use crate::name::first_free;
 use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, PrintedTime, imported_file};
 use crate::parallel::both;
 use crate::replacement::{Replacement, write};
@@ -153,14 +154,9 @@ fn write_folder(dir: &Path, folder: &Imported) -> Result<(), ArchiveError> {
 /// number behind it where another folder has the place.
 fn place(source: &Path, taken: &mut BTreeSet<PathBuf>) -> PathBuf {
     let first = safe(source);
-    let mut place = first.clone();
-    let mut number = 2;
-    while !taken.insert(place.clone()) {
-        let name = first.file_name().unwrap_or_default().display();
-        place = first.with_file_name(format!("{name}-{number}"));
-        number += 1;
-    }
-    place
+    let name = first.file_name().unwrap_or_default().display();
+    let numbered = |number| first.with_file_name(format!("{name}-{number}"));
+    first_free(first.clone(), numbered, |place| taken.insert(place.clone()))
 }
 
 /// A path that lies below where it is joined to, of characters that are harmless everywhere, and of names that

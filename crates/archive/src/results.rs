@@ -23,7 +23,7 @@ use crate::load::{
     read_json,
 };
 use crate::lock::{DirectoryLock, create_and_hold_folder, hold_folder, holder};
-use crate::name::{checked_name, safe_name};
+use crate::name::{checked_name, first_free, safe_name};
 use crate::pps::{format_observations, published_trials};
 use crate::slices::{format_slices, parse_slices};
 use crate::{fit, layout};
@@ -760,14 +760,8 @@ fn newest_unfinished(
 /// The default name, or the first of those numbered from 2 that is free.
 fn free_directory(folder: &Path, run: &NewRun<'_>) -> PathBuf {
     let label = format!("{}-{}", safe_name(run.kernel), safe_name(run.started));
-    let first = folder.join(&label);
-    if !first.exists() {
-        return first;
-    }
-    (2_u64..)
-        .map(|number| folder.join(format!("{label}-{number}")))
-        .find(|dir| !dir.exists())
-        .expect("there are more numbers than directories")
+    let numbered = |number| folder.join(format!("{label}-{number}"));
+    first_free(folder.join(&label), numbered, |dir| !dir.exists())
 }
 
 #[cfg(test)]

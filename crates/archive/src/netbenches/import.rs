@@ -18,6 +18,7 @@ use super::published_text::{Sources, made_again};
 use super::readme::DatasetIndex;
 use super::tree::ArchiveTree;
 use crate::input::input;
+use crate::name::first_free;
 use crate::parallel::{FEW, parallel};
 use crate::pkt_gen::{Ending, PublishedMedian};
 
@@ -218,13 +219,8 @@ struct Names(BTreeSet<VariantName>);
 impl Names {
     fn of(&mut self, label: &str) -> VariantName {
         let first = VariantName::from_label(label);
-        let mut name = first.clone();
-        let mut number = 2;
-        while !self.0.insert(name.clone()) {
-            name = first.numbered(number);
-            number += 1;
-        }
-        name
+        let numbered = |number| first.numbered(number);
+        first_free(first.clone(), numbered, |name| self.0.insert(name.clone()))
     }
 }
 
