@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::AddressFamily;
+use jiff::civil::DateTime;
 
 use crate::load::Loaded;
 
@@ -156,25 +157,8 @@ impl Entry {
 
 /// `20261121T084253Z` as `2026-11-21T08:42:53Z`; another text as it is.
 fn extended_time(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let is_basic = bytes.len() == 16
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            8 => *byte == b'T',
-            15 => *byte == b'Z',
-            _ => byte.is_ascii_digit(),
-        });
-    if !is_basic {
-        return text.to_owned();
-    }
-    format!(
-        "{}-{}-{}T{}:{}:{}Z",
-        &text[..4],
-        &text[4..6],
-        &text[6..8],
-        &text[9..11],
-        &text[11..13],
-        &text[13..15]
-    )
+    DateTime::strptime("%Y%m%dT%H%M%SZ", text)
+        .map_or_else(|_| text.to_owned(), |time| format!("{time}Z"))
 }
 
 #[cfg(test)]
