@@ -6,7 +6,7 @@ use fwdlab_model::VariantName;
 use fwdlab_model::imported::{ImportedResults, ImportedRun, ImportedVariant};
 use jiff::Timestamp;
 
-use super::entry::{Entry, EntryObservation, EntryVariant, Kind};
+use super::entry::{Entry, EntryObservation, EntryVariant};
 use crate::imported::{imported_observations, imported_start};
 use crate::netbenches::Uname;
 
@@ -16,8 +16,7 @@ impl Entry {
     ///
     /// Observations are what the logs give as the archive reckons them, and what was published where no
     /// logs are there. Runs that were profiled are left out.
-    #[must_use]
-    pub fn of_imported(results: &ImportedResults, runs: &[ImportedRun]) -> Vec<Self> {
+    pub(super) fn of_imported(results: &ImportedResults, runs: &[ImportedRun]) -> Vec<Self> {
         let mut systems: Vec<(System<'_>, Vec<&ImportedVariant>)> = Vec::new();
         for variant in &results.variants {
             let system = System::of(variant);
@@ -46,7 +45,7 @@ impl Entry {
                 .map(|variant| variant.observations.len())
                 .max();
             Self {
-                kind: Kind::Imported,
+                kind: "imported",
                 topic: results
                     .topic
                     .clone()

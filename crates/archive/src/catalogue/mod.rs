@@ -28,7 +28,6 @@ use rusqlite::Connection;
 
 use crate::find;
 
-pub use entry::{Entry, EntryObservation, EntryVariant, Kind};
 pub use error::CatalogueError;
 pub use filter::{Filter, Moment, MomentError};
 pub use rows::{Problem, RateRow, ResultsRow};
