@@ -316,17 +316,21 @@ fn dataset_name(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// A path without the folders in its end that logs are put into: `RAW`, `raw`, `RAW.8rx`, `PMC`.
+/// A path without the folders in its end that logs are put into.
 fn without_raw(path: &Path) -> &Path {
     let mut path = path;
-    while let Some(name) = path.file_name() {
-        let name = name.to_string_lossy().to_ascii_uppercase();
-        if !(name == "RAW" || name == "PMC" || name.starts_with("RAW.")) {
-            break;
-        }
+    while is_raw(path) {
         path = path.parent().unwrap_or(Path::new(""));
     }
     path
+}
+
+/// Whether a folder is one that logs are put into: `RAW`, `raw`, `RAW.8rx`, `PMC`.
+pub(super) fn is_raw(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| {
+        let name = name.to_string_lossy().to_ascii_uppercase();
+        name == "PMC" || name == "RAW" || name.starts_with("RAW.")
+    })
 }
 
 /// Where a dataset's numbers are from, and what of all that is made of logs it is of.

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use super::config_file::{ConfigFile, SettingValue};
 use super::config_set::ConfigSet;
 use super::file::{ArchiveFile, Content, Outcome, read};
-use super::folder::{ResultsFolder, RunGroup};
+use super::folder::{ResultsFolder, RunGroup, is_raw};
 use super::import::Settings;
 use super::info::BenchInfo;
 use super::kind::{FileKind, is_configurations};
@@ -193,16 +193,8 @@ fn results_folder(root: &Path, file: &Path) -> PathBuf {
             .take(label.saturating_sub(depth))
             .collect();
     }
-    let is_raw = parent.file_name().is_some_and(|name| {
-        let name = name.to_string_lossy().to_ascii_uppercase();
-        name == "PMC" || name == "RAW" || name.starts_with("RAW.")
-    });
-    let parent = if is_raw {
-        parent.parent()
-    } else {
-        Some(parent)
-    };
-    parent.unwrap_or(Path::new("")).to_owned()
+    let above = parent.parent().filter(|_| is_raw(parent));
+    above.unwrap_or(parent).to_owned()
 }
 
 /// Which files belong to which configuration set, by its folder.
