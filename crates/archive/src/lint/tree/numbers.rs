@@ -32,7 +32,9 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
             (DatasetOrigin::Altered, Some(group)) => {
                 Altered::of(folder, dataset, content, group).lint(findings);
             }
-            (DatasetOrigin::OtherLogs, Some(group)) => renamed(folder, dataset, group, findings),
+            (DatasetOrigin::OtherLogs, Some(group)) => {
+                findings.extend(renamed(folder, dataset, group));
+            }
             (DatasetOrigin::NoLogs, _) if has_logs => {
                 let name = folder.name(dataset.file);
                 let sentence = format!(
@@ -75,16 +77,9 @@ fn empty(folder: Folder<'_>, dataset: &PublishedDataset) -> Finding {
 
 /// A dataset under another name than its logs. Names are changed to be clearer; what is wrong is a name that
 /// says the opposite.
-fn renamed(
-    folder: Folder<'_>,
-    dataset: &PublishedDataset,
-    group: usize,
-    findings: &mut Vec<Finding>,
-) {
+fn renamed(folder: Folder<'_>, dataset: &PublishedDataset, group: usize) -> Option<Finding> {
     let group = &folder.folder.groups[group];
-    let Some((says, logs_say)) = opposite(&dataset.name, &group.key) else {
-        return;
-    };
+    let (says, logs_say) = opposite(&dataset.name, &group.key)?;
     let name = folder.name(dataset.file);
     let sentence = format!(
         "{name} holds what the logs of {} give: its name says {says}, theirs {logs_say}",
@@ -96,7 +91,7 @@ fn renamed(
     if let Some(receiver) = group.runs.iter().find_map(|run| run.receiver) {
         finding = finding.with(folder.derived(receiver, &group.key));
     }
-    findings.push(finding);
+    Some(finding)
 }
 
 /// Words of names that say the opposite of each other.
