@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fwdlab_model::imported::DatasetOrigin;
 
 use crate::lint::{
-    DATASET_EMPTY, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_MISSING, RUN_OVERWRITTEN,
+    DATASET_EMPTY, Evidence, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_MISSING, RUN_OVERWRITTEN,
     VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_REORDERED,
 };
 use crate::netbenches::{Dataset, PublishedDataset, Run, RunGroup};
@@ -221,11 +221,7 @@ impl<'a> Altered<'a> {
             let Some(&(run, value)) = derived.next() else {
                 let sentence = format!("{name} has {published}, and no log of that run is there");
                 let finding = self.folder.finding(&RUN_MISSING, sentence);
-                findings.push(finding.with(self.folder.published_at(
-                    self.dataset.file,
-                    line,
-                    published,
-                )));
+                findings.push(finding.with(self.published(line, published)));
                 continue;
             };
             let is_slowed = value
@@ -244,7 +240,7 @@ impl<'a> Altered<'a> {
                 self.with_log(
                     self.folder
                         .finding(rule, sentence)
-                        .with(self.folder.published_at(self.dataset.file, line, published)),
+                        .with(self.published(line, published)),
                     run,
                     value,
                 ),
@@ -268,7 +264,7 @@ impl<'a> Altered<'a> {
         let sentence = format!("{name} has the values of its runs in another order");
         let mut finding = self.folder.finding(&VALUES_REORDERED, sentence);
         if let Some((line, published, run, derived)) = self.first_apart {
-            let evidence = self.folder.published_at(self.dataset.file, line, published);
+            let evidence = self.published(line, published);
             finding = self.with_log(finding.with(evidence), run, derived);
         }
         findings.push(finding);
@@ -285,13 +281,16 @@ impl<'a> Altered<'a> {
         );
         let mut finding = self.folder.finding(&VALUE_NOT_DERIVED, sentence);
         if let Some(&(line, published)) = self.only_published.first() {
-            let evidence = self.folder.published_at(self.dataset.file, line, published);
-            finding = finding.with(evidence);
+            finding = finding.with(self.published(line, published));
         }
         if let Some(&(run, value)) = self.only_derived.first() {
             finding = self.with_log(finding, run, value);
         }
         findings.push(finding);
+    }
+
+    fn published(&self, line: usize, text: &str) -> Evidence {
+        self.folder.published_at(self.dataset.file, line, text)
     }
 
     fn with_log(&self, finding: Finding, run: &Run, value: &str) -> Finding {
