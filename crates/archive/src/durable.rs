@@ -59,7 +59,7 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError
 }
 
 /// The folder that something lies in.
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(above) if above != Path::new("") => above,
         _ => Path::new("."),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fwdlab_sys::Refusal;
 
 /// A file, and a line of it where one is meant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The file or directory.
     pub path: PathBuf,
@@ -170,23 +170,16 @@ pub enum ArchiveError {
         /// What is wrong.
         what: String,
     },
-    /// A folder that an import was to be written into has something else in it.
+    /// A folder that an import or an audit was to be written into has something else in it.
     #[error(
-        "{}: holds something that is no earlier import; give a folder that is new or empty",
+        "{}: holds something that is no earlier {what}; give a folder that is new or empty",
         dir.display()
     )]
-    NoImport {
+    SomethingElse {
         /// The folder.
         dir: PathBuf,
-    },
-    /// A folder to write an audit to holds something else.
-    #[error(
-        "{}: holds something that is no earlier audit; give a folder that is new or empty",
-        dir.display()
-    )]
-    NoAudit {
-        /// The folder.
-        dir: PathBuf,
+        /// What was to be written: `import`, `audit`.
+        what: &'static str,
     },
     /// A file was written by a later version.
     #[error(

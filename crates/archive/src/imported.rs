@@ -14,13 +14,13 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::durable::entries;
 use crate::error::{ArchiveError, Place, READ_FILE};
 use crate::input::{input, read};
-use crate::load::parse_json_up_to;
+use crate::load::{json, parse_json_up_to};
+use crate::name::first_free;
 use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, PrintedTime, imported_file};
 use crate::parallel::both;
-use crate::replacement::Replacement;
+use crate::replacement::{Replacement, write};
 
 /// Whose folder it is, and what became of the files: written last.
 const ACCOUNT: &str = "import.json";
@@ -80,9 +80,12 @@ impl FileCounts {
 /// # Errors
 /// What the system refuses, and a folder that holds something else, which is left as it is.
 pub fn write_import(out: &Path, tree: &ArchiveTree) -> Result<ImportAccount, ArchiveError> {
-    fs::create_dir_all(out).map_err(ArchiveError::io(out, "create the folder"))?;
     let replacement = Replacement::begin(out, &[RESULTS, FILES, ACCOUNT])?;
-    refuse_something_else(out)?;
+    let is_earlier = match read_import::<ImportAccount>(out, ACCOUNT) {
+        Err(error @ ArchiveError::NewerSchema { .. }) => return Err(error),
+        account => account.is_ok(),
+    };
+    replacement.refuse_something_else("import", is_earlier)?;
     let mut account = ImportAccount {
         schema: IMPORT_SCHEMA_VERSION,
         root: tree.root.to_string_lossy().into_owned(),
@@ -97,24 +100,9 @@ pub fn write_import(out: &Path, tree: &ArchiveTree) -> Result<ImportAccount, Arc
         );
         account.runs = runs?;
         files?;
-        write(&new.join(ACCOUNT), json(&account).as_bytes())
+        write(&new.join(ACCOUNT), &json(&account))
     })?;
     Ok(account)
-}
-
-/// What is replaced has to be an earlier import: other folders, too, have results in them.
-fn refuse_something_else(out: &Path) -> Result<(), ArchiveError> {
-    let is_earlier = match read_import::<ImportAccount>(out, ACCOUNT) {
-        Ok(_) => true,
-        Err(error @ ArchiveError::NewerSchema { .. }) => return Err(error),
-        Err(_) => false,
-    };
-    if is_earlier || entries(out)?.is_empty() {
-        return Ok(());
-    }
-    Err(ArchiveError::NoImport {
-        dir: out.to_owned(),
-    })
 }
 
 fn write_files(path: &Path, files: &[ArchiveFile]) -> Result<(), ArchiveError> {
@@ -166,14 +154,9 @@ fn write_folder(dir: &Path, folder: &Imported) -> Result<(), ArchiveError> {
 /// number behind it where another folder has the place.
 fn place(source: &Path, taken: &mut BTreeSet<PathBuf>) -> PathBuf {
     let first = safe(source);
-    let mut place = first.clone();
-    let mut number = 2;
-    while !taken.insert(place.clone()) {
-        let name = first.file_name().unwrap_or_default().display();
-        place = first.with_file_name(format!("{name}-{number}"));
-        number += 1;
-    }
-    place
+    let name = first.file_name().unwrap_or_default().display();
+    let numbered = |number| first.with_file_name(format!("{name}-{number}"));
+    first_free(first.clone(), numbered, |place| taken.insert(place.clone()))
 }
 
 /// A path that lies below where it is joined to, of characters that are harmless everywhere, and of names that
@@ -201,16 +184,6 @@ fn safe(path: &Path) -> PathBuf {
         name
     };
     names.map(safe_name).collect()
-}
-
-fn write(path: &Path, text: &[u8]) -> Result<(), ArchiveError> {
-    fs::write(path, text).map_err(ArchiveError::io(path, "write the file"))
-}
-
-fn json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).expect("records have no keys but texts");
-    text.push('\n');
-    text
 }
 
 fn push_line(text: &mut Vec<u8>, value: &impl Serialize) {
@@ -290,6 +263,7 @@ pub fn imported_start(variant: &ImportedVariant) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::durable::entries;
 
     #[test]
     fn no_path_leads_out_or_hides() {
@@ -352,7 +326,10 @@ mod tests {
             let out = tempfile::tempdir().unwrap();
             fs::write(out.path().join(name), text).unwrap();
             let refused = write_import(out.path(), &tree);
-            assert!(matches!(refused, Err(ArchiveError::NoImport { .. })));
+            assert!(matches!(
+                refused,
+                Err(ArchiveError::SomethingElse { what: "import", .. })
+            ));
             assert_eq!(names(out.path()), [name]);
             assert_eq!(fs::read_to_string(out.path().join(name)).unwrap(), text);
         }

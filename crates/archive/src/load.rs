@@ -369,6 +369,28 @@ fn read_sessions(dir: &Path) -> Result<Vec<SessionRecord>, ArchiveError> {
     Ok(sessions)
 }
 
+/// The files of slices and of profiles that are there of some attempts: by their block and their number.
+pub(crate) fn files_of_attempts(
+    dir: &Path,
+    is_wanted: impl Fn(&(u32, u32)) -> bool,
+) -> Result<Vec<PathBuf>, ArchiveError> {
+    let mut files = entries(&dir.join(layout::BLOCKS))?;
+    files.extend(entries(&dir.join(layout::PROFILES))?);
+    files.retain(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.and_then(layout::attempt_of)
+            .is_some_and(|attempt| is_wanted(&attempt))
+    });
+    Ok(files)
+}
+
+/// A record as the bytes of its file.
+pub(crate) fn json(record: &impl Serialize) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(record).expect("records are plain data");
+    bytes.push(b'\n');
+    bytes
+}
+
 pub(crate) fn read_json<T: DeserializeOwned>(dir: &Path, path: &Path) -> Result<T, ArchiveError> {
     parse_json(&Place::file(path), &read(dir, path)?)
 }

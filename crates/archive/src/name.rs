@@ -1,5 +1,7 @@
 //! Names of files and directories.
 
+use std::iter;
+
 use crate::error::ArchiveError;
 
 /// What the longest name may be: two names of variants fit in, and every file system can hold it, with what stands
@@ -19,6 +21,17 @@ pub(crate) fn safe_name(text: &str) -> String {
     } else {
         name.into()
     }
+}
+
+/// The first that is free of a name and those numbered from 2.
+pub(crate) fn first_free<N>(
+    name: N,
+    numbered: impl Fn(usize) -> N,
+    is_free: impl FnMut(&N) -> bool,
+) -> N {
+    let mut names = iter::once(name).chain((2..).map(numbered));
+    let free = names.find(is_free);
+    free.expect("there are more numbers than names")
 }
 
 /// Refuses a text that is no safe name.

@@ -1,11 +1,12 @@
 //! `<variant>.<family>.pps`: one observation a line, as ministat and the archives' tools read it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use fwdlab_model::TrialRecord;
 
 use crate::layout;
-use crate::load::Attempt;
+use crate::load::Loaded;
 
 /// Significant digits of an observation, as ministat prints them.
 const DIGITS: i32 = 8;
@@ -30,20 +31,21 @@ pub fn format_observation(observation_pps: f64) -> String {
     }
 }
 
-/// The `.pps` files of accepted attempts and their text.
+/// Observations as the text of a `.pps` file.
+pub(crate) fn format_observations(observations_pps: impl Iterator<Item = f64>) -> String {
+    observations_pps
+        .map(|observation_pps| format_observation(observation_pps) + "\n")
+        .collect()
+}
+
+/// The accepted trials of a run in block order, by the `.pps` file that publishes them.
 ///
-/// Shape: `accepted` in block order; each has a trial of every variant, so that rows of different
-/// files belong together.
-pub(crate) fn observation_files(dir: &Path, accepted: &[&Attempt]) -> BTreeMap<PathBuf, String> {
-    let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
-    for trial in accepted.iter().flat_map(|attempt| &attempt.trials) {
-        let file = layout::observations(dir, &trial.variant, trial.family);
-        writeln!(
-            files.entry(file).or_default(),
-            "{}",
-            format_observation(trial.observation_pps)
-        )
-        .expect("writing to memory does not fail");
+/// Shape: each attempt has a trial of every variant, so that rows of different files belong together.
+pub(crate) fn published_trials(run: &Loaded) -> BTreeMap<PathBuf, Vec<&TrialRecord>> {
+    let mut files: BTreeMap<PathBuf, Vec<&TrialRecord>> = BTreeMap::new();
+    for trial in run.accepted().iter().flat_map(|attempt| &attempt.trials) {
+        let path = layout::observations(&run.dir, &trial.variant, trial.family);
+        files.entry(path).or_default().push(trial);
     }
     files
 }

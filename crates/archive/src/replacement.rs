@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::durable::sync_folder;
+use crate::durable::{entries, sync_folder};
 use crate::error::ArchiveError;
 use crate::lock::hold_folder;
 
@@ -27,9 +27,10 @@ pub(crate) struct Replacement<'a> {
 }
 
 impl<'a> Replacement<'a> {
-    /// Waits for whoever else replaces entries of the folder, and finishes or takes back what a killed
-    /// process left.
+    /// Creates the folder where it is missing, waits for whoever else replaces entries of it, and finishes or takes
+    /// back what a killed process left.
     pub(crate) fn begin(folder: &'a Path, names: &'a [&'a str]) -> Result<Self, ArchiveError> {
+        fs::create_dir_all(folder).map_err(ArchiveError::io(folder, "create the folder"))?;
         let held = hold_folder(folder)?;
         let replacement = Self {
             folder,
@@ -44,6 +45,20 @@ impl<'a> Replacement<'a> {
         remove(&replacement.new)?;
         remove(&replacement.old)?;
         Ok(replacement)
+    }
+
+    /// Refuses a folder that is not empty and holds something else than an earlier `what`: other folders, too, have
+    /// files of these names in them.
+    pub(crate) fn refuse_something_else(
+        &self,
+        what: &'static str,
+        is_earlier: bool,
+    ) -> Result<(), ArchiveError> {
+        if is_earlier || entries(self.folder)?.is_empty() {
+            return Ok(());
+        }
+        let dir = self.folder.to_owned();
+        Err(ArchiveError::SomethingElse { dir, what })
     }
 
     /// Has the new entries written into a folder of their own, and puts them in the places of the old.
@@ -101,6 +116,11 @@ impl<'a> Replacement<'a> {
         sync_folder(self.folder)?;
         fs::remove_dir(&self.old).map_err(ArchiveError::io(&self.old, "remove the folder"))
     }
+}
+
+/// Writes one of the new entries; all of them become durable together.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+    fs::write(path, bytes).map_err(ArchiveError::io(path, "write the file"))
 }
 
 fn is_there(path: &Path) -> bool {

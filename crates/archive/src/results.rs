@@ -10,7 +10,6 @@ use fwdlab_model::{
     SliceRecord, TrialRecord, nearest,
 };
 use fwdlab_sys::check_inside;
-use serde::Serialize;
 
 use crate::caller::create_folder;
 use crate::chain::{ChainWriter, FinishedFile};
@@ -19,10 +18,13 @@ use crate::durable::{
 };
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::find::not_results;
-use crate::load::{Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, parse_json, read_json};
+use crate::load::{
+    Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, files_of_attempts, json, parse_json,
+    read_json,
+};
 use crate::lock::{DirectoryLock, create_and_hold_folder, hold_folder, holder};
-use crate::name::{checked_name, safe_name};
-use crate::pps::observation_files;
+use crate::name::{checked_name, first_free, safe_name};
+use crate::pps::{format_observations, published_trials};
 use crate::slices::{format_slices, parse_slices};
 use crate::{fit, layout};
 
@@ -140,7 +142,7 @@ impl Results {
             // A copy of the directory may have come without those that were empty.
             remove_unfinished(&own_folder(dir, folder)?)?;
         }
-        let (mut loaded, whole_bytes) = Loaded::read(dir)?;
+        let (loaded, whole_bytes) = Loaded::read(dir)?;
         if loaded.resolved.hash() != hash {
             return Err(ArchiveError::damaged(
                 Place::file(&dir.join(layout::RESOLVED)),
@@ -148,22 +150,35 @@ impl Results {
             ));
         }
         let is_chained = head.chain || dir.join(layout::CHAIN).exists();
+        let results = Self {
+            is_continued: true,
+            ..Self::new(loaded, whole_bytes, is_chained, lock)?
+        };
+        if is_chained {
+            remove_unrecorded(&results.loaded)?;
+        }
+        results.write_observations()?;
+        Ok(results)
+    }
+
+    /// A new directory that was read, opened for writing; `trials.jsonl` counts up to `whole_bytes`.
+    fn new(
+        mut loaded: Loaded,
+        whole_bytes: u64,
+        is_chained: bool,
+        lock: DirectoryLock,
+    ) -> Result<Self, ArchiveError> {
         let chain = is_chained
             .then(|| ChainWriter::open(&mut loaded))
             .transpose()?;
-        let journal = Journal::open(&dir.join(layout::TRIALS), whole_bytes)?;
-        if is_chained {
-            remove_unrecorded(&loaded)?;
-        }
-        let results = Self {
+        let journal = Journal::open(&loaded.dir.join(layout::TRIALS), whole_bytes)?;
+        Ok(Self {
             loaded,
-            is_continued: true,
+            is_continued: false,
             journal,
             chain,
             _lock: lock,
-        };
-        results.write_observations()?;
-        Ok(results)
+        })
     }
 
     /// Reads a directory, finished or not; one that is being written as far as it is written.
@@ -444,7 +459,8 @@ impl Results {
     }
 
     fn write_observations(&self) -> Result<(), ArchiveError> {
-        for (path, text) in observation_files(self.dir(), &self.loaded.accepted()) {
+        for (path, trials) in published_trials(&self.loaded) {
+            let text = format_observations(trials.iter().map(|trial| trial.observation_pps));
             write_atomically(&path, text.as_bytes())?;
         }
         Ok(())
@@ -563,12 +579,6 @@ fn is_finished(dir: &Path) -> bool {
     dir.join(layout::FINISHED).exists()
 }
 
-fn json(value: &impl Serialize) -> Vec<u8> {
-    let mut bytes = serde_json::to_vec_pretty(value).expect("records are plain data");
-    bytes.push(b'\n');
-    bytes
-}
-
 /// Records as lines, each proved to read back: a number that JSON cannot hold would make the
 /// directory unreadable.
 fn format_lines(records: &[Record]) -> Result<Vec<u8>, String> {
@@ -609,16 +619,8 @@ fn create(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<Results, ArchiveEr
         // The error says what matters; what stays behind is removed at the next opening.
         let _ = fs::remove_dir_all(&unfinished);
     })?;
-    let (mut loaded, whole_bytes) = Loaded::read(dir)?;
-    let journal = Journal::open(&dir.join(layout::TRIALS), whole_bytes)?;
-    let chain = ChainWriter::open(&mut loaded)?;
-    Ok(Results {
-        loaded,
-        is_continued: false,
-        journal,
-        chain: Some(chain),
-        _lock: lock,
-    })
+    let (loaded, whole_bytes) = Loaded::read(dir)?;
+    Results::new(loaded, whole_bytes, true, lock)
 }
 
 fn fill(dir: &Path, run: &NewRun<'_>, hash: &str) -> Result<DirectoryLock, ArchiveError> {
@@ -656,14 +658,8 @@ fn remove_unrecorded(loaded: &Loaded) -> Result<(), ArchiveError> {
         Record::Block(block) => (block.block, block.attempt),
     };
     let recorded: BTreeSet<(u32, u32)> = loaded.records.iter().map(attempt).collect();
-    for folder in [layout::BLOCKS, layout::PROFILES] {
-        for path in entries(&loaded.dir.join(folder))? {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let attempt = name.and_then(layout::attempt_of);
-            if attempt.is_some_and(|attempt| !recorded.contains(&attempt)) {
-                fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
-            }
-        }
+    for path in files_of_attempts(&loaded.dir, |attempt| !recorded.contains(attempt))? {
+        fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
     }
     Ok(())
 }
@@ -764,14 +760,8 @@ fn newest_unfinished(
 /// The default name, or the first of those numbered from 2 that is free.
 fn free_directory(folder: &Path, run: &NewRun<'_>) -> PathBuf {
     let label = format!("{}-{}", safe_name(run.kernel), safe_name(run.started));
-    let first = folder.join(&label);
-    if !first.exists() {
-        return first;
-    }
-    (2_u64..)
-        .map(|number| folder.join(format!("{label}-{number}")))
-        .find(|dir| !dir.exists())
-        .expect("there are more numbers than directories")
+    let numbered = |number| folder.join(format!("{label}-{number}"));
+    first_free(folder.join(&label), numbered, |dir| !dir.exists())
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use fwdlab_archive::lint::{Finding, Severity, lint_tree};
-use fwdlab_archive::netbenches::{ArchiveTree, FileKind, Origin, Outcome};
+use fwdlab_archive::netbenches::{ArchiveTree, FileKind, Outcome};
+use fwdlab_model::imported::DatasetOrigin;
 
 /// A finding's code, and where it is.
 fn code_and_place(root: &Path, finding: &Finding) -> String {
@@ -107,7 +108,7 @@ fn every_dataset_that_its_logs_do_not_give_is_found() {
     let mut altered = 0;
     for folder in &tree.folders {
         for dataset in &folder.datasets {
-            if !matches!(dataset.origin, Origin::Altered { .. }) {
+            if dataset.origin != DatasetOrigin::Altered {
                 continue;
             }
             altered += 1;

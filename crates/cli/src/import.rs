@@ -6,8 +6,9 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use anyhow::Context as _;
-use fwdlab_archive::netbenches::{ArchiveTree, Origin, Outcome};
+use fwdlab_archive::netbenches::{ArchiveTree, Outcome};
 use fwdlab_archive::{ImportAccount, write_import};
+use fwdlab_model::imported::DatasetOrigin;
 use fwdlab_report::format::{count, counted};
 use fwdlab_report::one_line;
 use serde::Serialize;
@@ -107,10 +108,10 @@ impl Summary {
         let mut datasets = Datasets::default();
         for dataset in tree.folders.iter().flat_map(|folder| &folder.datasets) {
             *match dataset.origin {
-                Origin::Logs { .. } => &mut datasets.from_logs,
-                Origin::OtherLogs { .. } => &mut datasets.renamed,
-                Origin::Altered { .. } => &mut datasets.altered,
-                Origin::NoLogs => &mut datasets.without_logs,
+                DatasetOrigin::Logs => &mut datasets.from_logs,
+                DatasetOrigin::OtherLogs => &mut datasets.renamed,
+                DatasetOrigin::Altered => &mut datasets.altered,
+                DatasetOrigin::NoLogs => &mut datasets.without_logs,
             } += 1;
         }
         Self {

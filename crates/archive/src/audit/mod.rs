@@ -102,7 +102,7 @@ impl PublishedResults {
             found.push(group.and_then(|group| configurations.find(tree, folder, group)));
         }
         let audited = datasets.iter().zip(found).map(|(dataset, found)| {
-            let info = described(dataset).and_then(|group| info_of(tree, group));
+            let info = described(dataset).and_then(|group| group.description(&tree.files));
             let folder = dataset.folder();
             AuditedDataset {
                 path: format!("{}/{}", dataset.place, dataset.name)
@@ -131,16 +131,8 @@ impl PublishedResults {
 fn described<'a>(dataset: &TreeDataset<'a>) -> Option<&'a RunGroup> {
     dataset.group().or_else(|| {
         let name = dataset.name.strip_suffix(".pps").unwrap_or(&dataset.name);
-        let mut groups = dataset.folder().groups.iter();
-        groups.find(|group| group.key == name && group.info.is_some())
+        dataset.folder().described(name)
     })
-}
-
-fn info_of<'a>(tree: &'a ArchiveTree, group: &RunGroup) -> Option<&'a BenchInfo> {
-    match &tree.files[group.info?].outcome {
-        Outcome::Read(Content::Info(info)) => Some(info),
-        _ => None,
-    }
 }
 
 fn runs(tree: &ArchiveTree, dataset: &TreeDataset<'_>) -> Vec<AuditedRun> {
@@ -235,7 +227,7 @@ impl Configurations {
         folder: &ResultsFolder,
         group: &RunGroup,
     ) -> Option<Found> {
-        let info = info_of(tree, group)?;
+        let info = group.description(&tree.files)?;
         let sender = group
             .runs
             .iter()

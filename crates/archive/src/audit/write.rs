@@ -7,10 +7,9 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::durable::entries;
 use crate::error::ArchiveError;
 use crate::load::read_json;
-use crate::replacement::Replacement;
+use crate::replacement::{Replacement, write};
 
 const README: &str = "README.md";
 /// By which an earlier audit is known.
@@ -37,25 +36,17 @@ pub fn write_audit(
     json: &str,
     plots: &BTreeMap<&str, String>,
 ) -> Result<(), ArchiveError> {
-    fs::create_dir_all(out).map_err(ArchiveError::io(out, "create the folder"))?;
     let replacement = Replacement::begin(out, &[README, PLOTS, MARK])?;
     let is_earlier = read_json::<Mark>(out, &out.join(MARK)).is_ok();
-    if !is_earlier && !entries(out)?.is_empty() {
-        return Err(ArchiveError::NoAudit {
-            dir: out.to_owned(),
-        });
-    }
+    replacement.refuse_something_else("audit", is_earlier)?;
     replacement.with(|new| {
-        let write = |path: &Path, text: &str| {
-            fs::write(path, text).map_err(ArchiveError::io(path, "write the file"))
-        };
         let folder = new.join(PLOTS);
         fs::create_dir(&folder).map_err(ArchiveError::io(&folder, "create the folder"))?;
         for (name, text) in plots {
-            write(&folder.join(name), text)?;
+            write(&folder.join(name), text.as_bytes())?;
         }
-        write(&new.join(README), readme)?;
-        write(&new.join(MARK), json)
+        write(&new.join(README), readme.as_bytes())?;
+        write(&new.join(MARK), json.as_bytes())
     })
 }
 
@@ -64,6 +55,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::durable::entries;
 
     const JSON: &str = "{\"schema\":1,\"verdicts\":{}}";
 
@@ -100,7 +92,10 @@ mod tests {
             let out = tempfile::tempdir().unwrap();
             fs::write(out.path().join(name), text).unwrap();
             let refused = write_audit(out.path(), "new", JSON, &BTreeMap::new());
-            assert!(matches!(refused, Err(ArchiveError::NoAudit { .. })));
+            assert!(matches!(
+                refused,
+                Err(ArchiveError::SomethingElse { what: "audit", .. })
+            ));
             assert_eq!(fs::read_to_string(out.path().join(name)).unwrap(), text);
             assert_eq!(names(out.path()), [name]);
         }

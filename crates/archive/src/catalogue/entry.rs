@@ -3,103 +3,83 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::AddressFamily;
+use jiff::civil::DateTime;
 
 use crate::load::Loaded;
-
-/// Who measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// fwdlab.
-    Own,
-    /// Others; fwdlab read what they left.
-    Imported,
-}
-
-impl Kind {
-    /// The word in tables.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::Imported => "imported",
-        }
-    }
-}
 
 /// The results of one experiment under one label.
 ///
 /// Texts are as they were found; none where nothing says.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// Who measured.
-    pub kind: Kind,
+pub(super) struct Entry {
+    /// Who measured: `own` of fwdlab, `imported` of others whose results it read.
+    pub(super) kind: &'static str,
     /// The experiment's name, or the topic that the results are filed under.
-    pub topic: String,
+    pub(super) topic: String,
     /// The name of this run among those of its topic.
-    pub label: String,
+    pub(super) label: String,
     /// The title of the report.
-    pub question: Option<String>,
+    pub(super) question: Option<String>,
     /// The CPU of the device under test, or what the results call their hardware.
-    pub platform: Option<String>,
+    pub(super) platform: Option<String>,
     /// Vendor and product of the machine.
-    pub machine: Option<String>,
+    pub(super) machine: Option<String>,
     /// The network interface controller.
-    pub nic: Option<String>,
+    pub(super) nic: Option<String>,
     /// Release of the kernel, or revision of the operating system.
-    pub os: Option<String>,
+    pub(super) os: Option<String>,
     /// When it was measured, UTC, as far as it is known: `2016`, `2016-08`, `2016-08-03` or
     /// `2016-08-03T12:00:00Z`.
-    pub date: Option<String>,
+    pub(super) date: Option<String>,
     /// Short name of the lab.
-    pub lab: Option<String>,
+    pub(super) lab: Option<String>,
     /// What kind of lab.
-    pub lab_kind: Option<String>,
+    pub(super) lab_kind: Option<String>,
     /// How the load related to what the device could forward.
-    pub regime: Option<String>,
+    pub(super) regime: Option<String>,
     /// Blocks that count, or runs of the variant that has most.
-    pub blocks: u32,
+    pub(super) blocks: u32,
     /// Whether nothing more will be measured.
-    pub is_finished: bool,
+    pub(super) is_finished: bool,
     /// What the report concludes, in a few words.
-    pub verdict: Option<String>,
+    pub(super) verdict: Option<String>,
     /// The variants, in the experiment's order.
-    pub variants: Vec<EntryVariant>,
+    pub(super) variants: Vec<EntryVariant>,
 }
 
 /// One combination of levels.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EntryVariant {
+pub(super) struct EntryVariant {
     /// Its name in files.
-    pub name: String,
+    pub(super) name: String,
     /// Its name for readers.
-    pub label: String,
+    pub(super) label: String,
     /// Whether it is the baseline a second time.
-    pub is_control: bool,
+    pub(super) is_control: bool,
     /// The level of every factor, by the factor's name.
-    pub levels: BTreeMap<String, String>,
+    pub(super) levels: BTreeMap<String, String>,
     /// What was measured of it, a family after the other, each in order of time.
-    pub observations: Vec<EntryObservation>,
+    pub(super) observations: Vec<EntryObservation>,
 }
 
 /// What one block, or one run, says of a variant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct EntryObservation {
+pub(super) struct EntryObservation {
     /// The address family; none where nothing says.
-    pub family: Option<AddressFamily>,
+    pub(super) family: Option<AddressFamily>,
     /// Number of the block or of the run.
-    pub position: u32,
+    pub(super) position: u32,
     /// The uninterrupted stretch that it belongs to.
-    pub session: Option<u32>,
+    pub(super) session: Option<u32>,
     /// The observation, in frames per second; finite.
-    pub forwarding_rate_pps: f64,
+    pub(super) forwarding_rate_pps: f64,
     /// What was sent meanwhile, in frames per second.
-    pub offered_load_pps: Option<f64>,
+    pub(super) offered_load_pps: Option<f64>,
 }
 
 impl Entry {
     /// What the catalogue takes of a run of fwdlab's: the blocks that count.
-    #[must_use]
-    pub fn of_run(run: &Loaded) -> Self {
+    pub(super) fn of_run(run: &Loaded) -> Self {
         let resolved = &run.resolved;
         let environment = run.sessions.last().map(|session| &session.environment);
         let stated = |text: &String| (!text.is_empty()).then(|| text.clone());
@@ -134,7 +114,7 @@ impl Entry {
             }
         });
         Self {
-            kind: Kind::Own,
+            kind: "own",
             topic: resolved.name.clone(),
             label: label.unwrap_or_default().into_owned(),
             question: stated(&resolved.question),
@@ -156,25 +136,8 @@ impl Entry {
 
 /// `20261121T084253Z` as `2026-11-21T08:42:53Z`; another text as it is.
 fn extended_time(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let is_basic = bytes.len() == 16
-        && bytes.iter().enumerate().all(|(at, byte)| match at {
-            8 => *byte == b'T',
-            15 => *byte == b'Z',
-            _ => byte.is_ascii_digit(),
-        });
-    if !is_basic {
-        return text.to_owned();
-    }
-    format!(
-        "{}-{}-{}T{}:{}:{}Z",
-        &text[..4],
-        &text[4..6],
-        &text[6..8],
-        &text[9..11],
-        &text[11..13],
-        &text[13..15]
-    )
+    DateTime::strptime("%Y%m%dT%H%M%SZ", text)
+        .map_or_else(|_| text.to_owned(), |time| format!("{time}Z"))
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! What the catalogue takes of results that others published.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use fwdlab_model::VariantName;
 use fwdlab_model::imported::{ImportedResults, ImportedRun, ImportedVariant};
 use jiff::Timestamp;
 
-use super::entry::{Entry, EntryObservation, EntryVariant, Kind};
+use super::entry::{Entry, EntryObservation, EntryVariant};
 use crate::imported::{imported_observations, imported_start};
 use crate::netbenches::Uname;
 
@@ -16,8 +16,7 @@ impl Entry {
     ///
     /// Observations are what the logs give as the archive reckons them, and what was published where no
     /// logs are there. Runs that were profiled are left out.
-    #[must_use]
-    pub fn of_imported(results: &ImportedResults, runs: &[ImportedRun]) -> Vec<Self> {
+    pub(super) fn of_imported(results: &ImportedResults, runs: &[ImportedRun]) -> Vec<Self> {
         let mut systems: Vec<(System<'_>, Vec<&ImportedVariant>)> = Vec::new();
         for variant in &results.variants {
             let system = System::of(variant);
@@ -26,27 +25,23 @@ impl Entry {
                 None => systems.push((system, vec![variant])),
             }
         }
-        let mut of_variants: BTreeMap<&VariantName, Vec<&ImportedRun>> = BTreeMap::new();
-        for run in runs {
-            of_variants.entry(&run.variant).or_default().push(run);
-        }
         let entry = |(System { uname, image }, variants): (System<'_>, Vec<&ImportedVariant>)| {
+            let starts = variants
+                .iter()
+                .filter_map(|variant| imported_start(variant));
+            // The kernel was built before it was measured; that is near enough where nothing is nearer.
+            let date = starts.min().or_else(|| uname.and_then(built));
             let image = told_apart_without(image, &variants);
             let variants: Vec<EntryVariant> = variants
                 .iter()
-                .map(|variant| {
-                    let runs = of_variants
-                        .get(&variant.name)
-                        .map_or(&[][..], Vec::as_slice);
-                    entry_variant(variant, image, runs)
-                })
+                .map(|variant| entry_variant(variant, image, runs))
                 .collect();
             let most = variants
                 .iter()
                 .map(|variant| variant.observations.len())
                 .max();
             Self {
-                kind: Kind::Imported,
+                kind: "imported",
                 topic: results
                     .topic
                     .clone()
@@ -60,7 +55,7 @@ impl Entry {
                 machine: None,
                 nic: results.nic.clone(),
                 os: uname.and_then(revision),
-                date: uname.and_then(built),
+                date,
                 lab: None,
                 lab_kind: None,
                 regime: None,
@@ -70,17 +65,7 @@ impl Entry {
                 variants,
             }
         };
-        let with_start = |(system, variants): (System<'_>, Vec<&ImportedVariant>)| {
-            let start = variants
-                .iter()
-                .filter_map(|variant| imported_start(variant))
-                .min();
-            let mut entry = entry((system, variants));
-            // The kernel was built before it was measured; that is near enough where nothing is nearer.
-            entry.date = start.or(entry.date);
-            entry
-        };
-        systems.into_iter().map(with_start).collect()
+        systems.into_iter().map(entry).collect()
     }
 }
 
@@ -121,9 +106,9 @@ fn built(uname: &str) -> Option<String> {
 fn entry_variant(
     variant: &ImportedVariant,
     image: Option<&str>,
-    runs: &[&ImportedRun],
+    runs: &[ImportedRun],
 ) -> EntryVariant {
-    let observations = imported_observations(variant, runs.iter().copied());
+    let observations = imported_observations(variant, runs);
     let levels = variant.settings.values().flatten();
     EntryVariant {
         name: short_name(variant, image).to_owned(),

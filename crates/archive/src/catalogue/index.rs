@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::error::CatalogueError;
+use crate::durable::folder_of;
 use crate::error::ArchiveError;
 use crate::find::is_results;
 
@@ -233,10 +234,7 @@ fn remove(path: &Path) -> Result<(), CatalogueError> {
 }
 
 fn refuse_within_results(path: &Path) -> Result<(), CatalogueError> {
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     let folder =
         fs::canonicalize(folder).map_err(ArchiveError::io(folder, "find the index's folder"))?;
     // Where the file is a link, SQLite writes to what it leads to.

@@ -22,13 +22,12 @@ mod table;
 mod write;
 
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rusqlite::Connection;
 
 use crate::find;
 
-pub use entry::{Entry, EntryObservation, EntryVariant, Kind};
 pub use error::CatalogueError;
 pub use filter::{Filter, Moment, MomentError};
 pub use rows::{Problem, RateRow, ResultsRow};
@@ -90,38 +89,6 @@ impl Catalogue {
         let folders: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
         let found = find::find(&folders)?;
         write::refresh(&mut self.connection, found, now)
-    }
-
-    /// The results directories, by date.
-    ///
-    /// # Errors
-    /// [`CatalogueError::Index`].
-    pub fn results(&self, filter: &Filter) -> Result<Vec<ResultsRow>, CatalogueError> {
-        rows::results(&self.connection, filter)
-    }
-
-    /// What could not be read, by path.
-    ///
-    /// # Errors
-    /// [`CatalogueError::Index`].
-    pub fn problems(&self) -> Result<Vec<Problem>, CatalogueError> {
-        rows::problems(&self.connection)
-    }
-
-    /// What each variant forwarded in each address family of each results directory, by date.
-    ///
-    /// # Errors
-    /// [`CatalogueError::Index`].
-    pub fn rates(&self, filter: &Filter) -> Result<Vec<RateRow>, CatalogueError> {
-        rows::rates(&self.connection, filter)
-    }
-
-    /// What a SELECT in SQL gives within `time_max`; nothing else is allowed.
-    ///
-    /// # Errors
-    /// [`CatalogueError::Sql`], [`CatalogueError::SlowAnswer`] and [`CatalogueError::LargeAnswer`].
-    pub fn select(&mut self, sql: &str, time_max: Duration) -> Result<Table, CatalogueError> {
-        select::select(&mut self.connection, sql, time_max)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Answers to the usual questions.
 
 use fwdlab_stats::{median, quartiles};
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::params_from_iter;
 
+use super::Catalogue;
 use super::error::CatalogueError;
 use super::filter::Filter;
 
@@ -103,101 +104,109 @@ pub struct RateRow {
     pub path: String,
 }
 
-pub(super) fn results(
-    connection: &Connection,
-    filter: &Filter,
-) -> Result<Vec<ResultsRow>, CatalogueError> {
-    let conditions = filter.conditions(false);
-    let mut statement = connection.prepare(&format!(
-        "SELECT date, topic, label, question, platform, machine, nic, os, lab, lab_kind, regime, blocks,
-            finished, verdict, kind, path
-         FROM results WHERE {} ORDER BY date IS NULL, date, path, topic, label",
-        conditions.sql
-    ))?;
-    let rows = statement.query_map(params_from_iter(conditions.parameters), |row| {
-        Ok(ResultsRow {
-            date: row.get(0)?,
-            topic: row.get(1)?,
-            label: row.get(2)?,
-            question: row.get(3)?,
-            platform: row.get(4)?,
-            machine: row.get(5)?,
-            nic: row.get(6)?,
-            os: row.get(7)?,
-            lab: row.get(8)?,
-            lab_kind: row.get(9)?,
-            regime: row.get(10)?,
-            blocks: row.get(11)?,
-            finished: row.get(12)?,
-            verdict: row.get(13)?,
-            kind: row.get(14)?,
-            path: row.get(15)?,
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-pub(super) fn problems(connection: &Connection) -> Result<Vec<Problem>, CatalogueError> {
-    let mut statement = connection.prepare(
-        "SELECT path, problem FROM sources WHERE problem IS NOT NULL ORDER BY path, problem",
-    )?;
-    let rows = statement.query_map([], |row| {
-        Ok(Problem {
-            path: row.get(0)?,
-            problem: row.get(1)?,
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-pub(super) fn rates(
-    connection: &Connection,
-    filter: &Filter,
-) -> Result<Vec<RateRow>, CatalogueError> {
-    let conditions = filter.conditions(true);
-    let mut statement = connection.prepare(&format!(
-        "SELECT variants.id, family, forwarding_rate_pps, offered_load_pps, date, topic, results.label,
-            platform, nic, os, lab, regime, variants.name, variants.label, kind, path,
-            control
-         FROM observations
-         JOIN variants ON variants.id = observations.variant
-         JOIN results ON results.id = variants.results
-         WHERE {}
-         ORDER BY date IS NULL, date, path, topic, results.label, results.id, place, family, position",
-        conditions.sql
-    ))?;
-    let mut found = statement.query(params_from_iter(conditions.parameters))?;
-    let mut rows: Vec<RateRow> = Vec::new();
-    let mut group: Option<(i64, String)> = None;
-    let (mut rates, mut loads): (Vec<f64>, Vec<Option<f64>>) = (vec![], vec![]);
-    while let Some(row) = found.next()? {
-        let of: (i64, String) = (row.get(0)?, row.get(1)?);
-        if group.as_ref() != Some(&of) {
-            summarize(rows.last_mut(), &mut rates, &mut loads);
-            rows.push(RateRow {
-                date: row.get(4)?,
-                topic: row.get(5)?,
-                label: row.get(6)?,
-                platform: row.get(7)?,
-                nic: row.get(8)?,
-                os: row.get(9)?,
-                lab: row.get(10)?,
-                regime: row.get(11)?,
-                variant: row.get(12)?,
-                variant_label: row.get(13)?,
-                control: row.get(16)?,
-                family: of.1.clone(),
+impl Catalogue {
+    /// The results directories, by date.
+    ///
+    /// # Errors
+    /// [`CatalogueError::Index`].
+    pub fn results(&self, filter: &Filter) -> Result<Vec<ResultsRow>, CatalogueError> {
+        let conditions = filter.conditions(false);
+        let mut statement = self.connection.prepare(&format!(
+            "SELECT date, topic, label, question, platform, machine, nic, os, lab, lab_kind, regime, blocks,
+                finished, verdict, kind, path
+             FROM results WHERE {} ORDER BY date IS NULL, date, path, topic, label",
+            conditions.sql
+        ))?;
+        let rows = statement.query_map(params_from_iter(conditions.parameters), |row| {
+            Ok(ResultsRow {
+                date: row.get(0)?,
+                topic: row.get(1)?,
+                label: row.get(2)?,
+                question: row.get(3)?,
+                platform: row.get(4)?,
+                machine: row.get(5)?,
+                nic: row.get(6)?,
+                os: row.get(7)?,
+                lab: row.get(8)?,
+                lab_kind: row.get(9)?,
+                regime: row.get(10)?,
+                blocks: row.get(11)?,
+                finished: row.get(12)?,
+                verdict: row.get(13)?,
                 kind: row.get(14)?,
                 path: row.get(15)?,
-                ..RateRow::default()
-            });
-            group = Some(of);
-        }
-        rates.push(row.get(2)?);
-        loads.push(row.get(3)?);
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
-    summarize(rows.last_mut(), &mut rates, &mut loads);
-    Ok(rows)
+
+    /// What could not be read, by path.
+    ///
+    /// # Errors
+    /// [`CatalogueError::Index`].
+    pub fn problems(&self) -> Result<Vec<Problem>, CatalogueError> {
+        let mut statement = self.connection.prepare(
+            "SELECT path, problem FROM sources WHERE problem IS NOT NULL ORDER BY path, problem",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok(Problem {
+                path: row.get(0)?,
+                problem: row.get(1)?,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What each variant forwarded in each address family of each results directory, by date.
+    ///
+    /// # Errors
+    /// [`CatalogueError::Index`].
+    pub fn rates(&self, filter: &Filter) -> Result<Vec<RateRow>, CatalogueError> {
+        let conditions = filter.conditions(true);
+        let mut statement = self.connection.prepare(&format!(
+            "SELECT variants.id, family, forwarding_rate_pps, offered_load_pps, date, topic, results.label,
+                platform, nic, os, lab, regime, variants.name, variants.label, kind, path,
+                control
+             FROM observations
+             JOIN variants ON variants.id = observations.variant
+             JOIN results ON results.id = variants.results
+             WHERE {}
+             ORDER BY date IS NULL, date, path, topic, results.label, results.id, place, family, position",
+            conditions.sql
+        ))?;
+        let mut found = statement.query(params_from_iter(conditions.parameters))?;
+        let mut rows: Vec<RateRow> = Vec::new();
+        let mut group: Option<(i64, String)> = None;
+        let (mut rates, mut loads): (Vec<f64>, Vec<Option<f64>>) = (vec![], vec![]);
+        while let Some(row) = found.next()? {
+            let of: (i64, String) = (row.get(0)?, row.get(1)?);
+            if group.as_ref() != Some(&of) {
+                summarize(rows.last_mut(), &mut rates, &mut loads);
+                rows.push(RateRow {
+                    date: row.get(4)?,
+                    topic: row.get(5)?,
+                    label: row.get(6)?,
+                    platform: row.get(7)?,
+                    nic: row.get(8)?,
+                    os: row.get(9)?,
+                    lab: row.get(10)?,
+                    regime: row.get(11)?,
+                    variant: row.get(12)?,
+                    variant_label: row.get(13)?,
+                    control: row.get(16)?,
+                    family: of.1.clone(),
+                    kind: row.get(14)?,
+                    path: row.get(15)?,
+                    ..RateRow::default()
+                });
+                group = Some(of);
+            }
+            rates.push(row.get(2)?);
+            loads.push(row.get(3)?);
+        }
+        summarize(rows.last_mut(), &mut rates, &mut loads);
+        Ok(rows)
+    }
 }
 
 /// Fills a row's figures in from its observations, and takes them.

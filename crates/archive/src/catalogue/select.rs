@@ -7,6 +7,7 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, ErrorCode};
 
+use super::Catalogue;
 use super::error::CatalogueError;
 use super::table::{Cell, Table};
 
@@ -17,32 +18,35 @@ const ANSWER_BYTES_MAX: usize = 256 << 20;
 /// Between two looks at the clock, in SQLite's instructions: far less than a millisecond.
 const INSTRUCTIONS: i32 = 10_000;
 
-pub(super) fn select(
-    connection: &mut Connection,
-    sql: &str,
-    time_max: Duration,
-) -> Result<Table, CatalogueError> {
-    connection.pragma_update(None, "query_only", true)?;
-    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH_MAX)?;
-    connection.authorizer(Some(only_reading))?;
-    let begin = Instant::now();
-    let is_late = move || begin.elapsed() >= time_max;
-    connection.progress_handler(INSTRUCTIONS, Some(is_late))?;
-    let selected = selected(connection, sql);
-    connection.progress_handler(0, None::<fn() -> bool>)?;
-    connection.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
-    connection.pragma_update(None, "query_only", false)?;
-    match selected {
-        Ok(Some(table)) => Ok(table),
-        Ok(None) => Err(CatalogueError::LargeAnswer {
-            bytes_max: ANSWER_BYTES_MAX,
-        }),
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
-            Err(CatalogueError::SlowAnswer {
-                seconds: time_max.as_secs(),
-            })
+impl Catalogue {
+    /// What a SELECT in SQL gives within `time_max`; nothing else is allowed.
+    ///
+    /// # Errors
+    /// [`CatalogueError::Sql`], [`CatalogueError::SlowAnswer`] and [`CatalogueError::LargeAnswer`].
+    pub fn select(&mut self, sql: &str, time_max: Duration) -> Result<Table, CatalogueError> {
+        let connection = &mut self.connection;
+        connection.pragma_update(None, "query_only", true)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, LENGTH_MAX)?;
+        connection.authorizer(Some(only_reading))?;
+        let begin = Instant::now();
+        let is_late = move || begin.elapsed() >= time_max;
+        connection.progress_handler(INSTRUCTIONS, Some(is_late))?;
+        let selected = selected(connection, sql);
+        connection.progress_handler(0, None::<fn() -> bool>)?;
+        connection.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
+        connection.pragma_update(None, "query_only", false)?;
+        match selected {
+            Ok(Some(table)) => Ok(table),
+            Ok(None) => Err(CatalogueError::LargeAnswer {
+                bytes_max: ANSWER_BYTES_MAX,
+            }),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+                Err(CatalogueError::SlowAnswer {
+                    seconds: time_max.as_secs(),
+                })
+            }
+            Err(error) => Err(CatalogueError::Sql { what: what(&error) }),
         }
-        Err(error) => Err(CatalogueError::Sql { what: what(&error) }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Any answer as a table of named columns.
 
-use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
+use serde::ser::{Serialize, Serializer};
 
 use super::rows::{Problem, RateRow, ResultsRow};
 
@@ -128,14 +128,10 @@ fn optional(value: Option<&str>) -> Cell {
 
 impl Serialize for Table {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut rows = serializer.serialize_seq(Some(self.rows.len()))?;
-        for cells in &self.rows {
-            rows.serialize_element(&Row {
-                columns: &self.columns,
-                cells,
-            })?;
-        }
-        rows.end()
+        serializer.collect_seq(self.rows.iter().map(|cells| Row {
+            columns: &self.columns,
+            cells,
+        }))
     }
 }
 
@@ -146,10 +142,6 @@ struct Row<'a> {
 
 impl Serialize for Row<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut row = serializer.serialize_map(Some(self.columns.len()))?;
-        for (column, cell) in self.columns.iter().zip(self.cells) {
-            row.serialize_entry(column, cell)?;
-        }
-        row.end()
+        serializer.collect_map(self.columns.iter().zip(self.cells))
     }
 }

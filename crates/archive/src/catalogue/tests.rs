@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::entry::Entry;
 use super::*;
 use crate::results::{Choice, Results, write_derived};
 use crate::sample::{self, BLOCKS};

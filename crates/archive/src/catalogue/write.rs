@@ -159,7 +159,7 @@ fn insert_entry(
         .execute(params![
             source,
             path,
-            entry.kind.as_str(),
+            entry.kind,
             entry.topic,
             entry.label,
             entry.question,

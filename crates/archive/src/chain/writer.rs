@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use fwdlab_model::{BlockRecord, Record, SCHEMA_VERSION, sha256};
 
-use crate::durable::{Journal, entries};
+use crate::durable::Journal;
 use crate::error::{ArchiveError, ArchiveWarning, Place, READ_FILE};
 use crate::layout;
-use crate::load::{Loaded, parse_json};
+use crate::load::{Loaded, files_of_attempts, parse_json};
 
 use super::{FileLines, Link, is_whole, sha256_of_file};
 
@@ -58,18 +58,12 @@ impl ChainWriter {
         let common = [layout::EXPERIMENT, layout::RESOLVED, layout::PLAN]
             .map(|name| loaded.dir.join(name))
             .into_iter()
-            .chain(session)
-            .map(|path| {
-                Ok((
-                    layout::name_in(&loaded.dir, &path),
-                    hash_of(&loaded.dir, &path)?,
-                ))
-            });
+            .chain(session);
         Ok(Self {
             dir: loaded.dir.clone(),
             journal: Journal::open(&path, bytes)?,
             last,
-            common: common.collect::<Result<_, ArchiveError>>()?,
+            common: hashes(&loaded.dir, common)?,
             cut_short: cut_short(loaded)?,
         })
     }
@@ -140,15 +134,8 @@ impl ChainWriter {
         let files = names
             .map(|name| self.dir.join(name))
             .into_iter()
-            .chain(sessions)
-            .map(|path| {
-                Ok((
-                    layout::name_in(&self.dir, &path),
-                    hash_of(&self.dir, &path)?,
-                ))
-            })
-            .collect::<Result<_, ArchiveError>>()?;
-        Ok((self.last.clone(), files))
+            .chain(sessions);
+        Ok((self.last.clone(), hashes(&self.dir, files)?))
     }
 }
 
@@ -250,21 +237,21 @@ fn cut_short(loaded: &Loaded) -> Result<CutShort, ArchiveError> {
         return Ok(cut_short);
     }
     // All of them were written before the first of the lines.
-    for folder in [layout::BLOCKS, layout::PROFILES] {
-        for path in entries(&loaded.dir.join(folder))? {
-            let name = path.file_name().and_then(|name| name.to_str());
-            let attempt = name.and_then(layout::attempt_of);
-            if attempt.is_some_and(|attempt| attempts.contains(&attempt)) {
-                let name = layout::name_in(&loaded.dir, &path);
-                cut_short.files.insert(name, hash_of(&loaded.dir, &path)?);
-            }
-        }
-    }
+    let files = files_of_attempts(&loaded.dir, |attempt| attempts.contains(attempt))?;
+    cut_short.files = hashes(&loaded.dir, files.into_iter())?;
     Ok(cut_short)
 }
 
-fn hash_of(dir: &Path, path: &Path) -> Result<String, ArchiveError> {
-    sha256_of_file(dir, path).map_err(|error| missing_or(path, error))
+/// SHA-256 of files, by the path of each in the directory.
+fn hashes(
+    dir: &Path,
+    paths: impl Iterator<Item = PathBuf>,
+) -> Result<BTreeMap<String, String>, ArchiveError> {
+    let hashes = paths.map(|path| {
+        let hash = sha256_of_file(dir, &path).map_err(|error| missing_or(&path, error))?;
+        Ok((layout::name_in(dir, &path), hash))
+    });
+    hashes.collect()
 }
 
 /// A file that the run wrote and that is gone, or another error.

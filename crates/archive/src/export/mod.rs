@@ -19,7 +19,7 @@ use fwdlab_stats::median;
 
 use crate::error::ArchiveError;
 use crate::load::Loaded;
-use crate::pps::format_observation;
+use crate::pps::{format_observation, format_observations};
 use crate::slices::format_slices;
 use names::{safe_component, shell_text, unique};
 
@@ -144,7 +144,8 @@ impl Export {
                     family,
                     observations_pps,
                 };
-                files.insert(results.join(dataset.file_name()), pps(&dataset));
+                let text = format_observations(dataset.observations_pps.iter().copied());
+                files.insert(results.join(dataset.file_name()), text.into_bytes());
                 datasets.push(dataset);
             }
             let set = Path::new("pktgen.configs").join(safe_component(&resolved.name));
@@ -182,14 +183,6 @@ impl Export {
     pub fn write(&self, to: &Path) -> Result<(), ExportError> {
         tree::write(to, &self.results, &self.files)
     }
-}
-
-fn pps(dataset: &Dataset) -> Vec<u8> {
-    let mut text = String::new();
-    for &observation_pps in &dataset.observations_pps {
-        let _ = writeln!(text, "{}", format_observation(observation_pps));
-    }
-    text.into_bytes()
 }
 
 fn gnuplot(datasets: &[Dataset]) -> Vec<u8> {

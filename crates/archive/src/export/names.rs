@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use fwdlab_model::{AddressFamily, LabKind};
 
+use crate::name::first_free;
+
 /// What the longest part of a path may be, so that every file system can hold it.
 const LENGTH_MAX: usize = 100;
 
@@ -27,12 +29,8 @@ pub(super) fn safe_component(text: &str) -> String {
 
 /// A key, with a number behind it where it is taken.
 pub(super) fn unique(key: &str, taken: &mut BTreeSet<String>) -> String {
-    let numbered = (2_u64..).map(|number| format!("{key}-{number}"));
-    let mut names = std::iter::once(key.to_owned()).chain(numbered);
-    let name = names.find(|name| !taken.contains(name));
-    let name = name.unwrap_or_else(|| key.to_owned());
-    taken.insert(name.clone());
-    name
+    let numbered = |number| format!("{key}-{number}");
+    first_free(key.to_owned(), numbered, |name| taken.insert(name.clone()))
 }
 
 /// What stands where the archive has the network interface controller.

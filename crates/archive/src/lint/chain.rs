@@ -18,7 +18,6 @@ use crate::load::{parse_json, read_json};
 use super::directory::is_held;
 use super::{
     BLOCK_CHANGED, BLOCK_UNRECORDED, CHAIN_BROKEN, Evidence, FINISHED_RUN_CHANGED, Finding, Rule,
-    UNREADABLE,
 };
 
 /// So many parts of a block are named; a run that lost a folder differs in hundreds.
@@ -309,10 +308,8 @@ impl Walk<'_> {
             Ok(hash) => Content::Sha256(hash),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Content::Missing,
             Err(error) => {
-                let sentence = format!("{name} cannot be read: {error}");
-                let finding = Finding::new(&UNREADABLE, self.directory, sentence);
-                let evidence = Evidence::published(path, None, error.to_string());
-                self.findings.push(finding.with(evidence));
+                let finding = Finding::unreadable(self.directory, path, &error);
+                self.findings.push(finding);
                 Content::Unreadable
             }
         };

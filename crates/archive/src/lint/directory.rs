@@ -11,15 +11,15 @@ use crate::load::Loaded;
 use crate::results::Results;
 
 use super::{
-    BEING_MEASURED, Finding, UNREADABLE, chain, files, links, numbers, observations, profiles, run,
-    times,
+    BEING_MEASURED, Finding, chain, files, links, numbers, observations, profiles, run, times,
 };
 
-/// What was found in a results directory, and what is left for those who know how reports are made.
+/// What was found in a results directory, of fwdlab or imported, and what is left for those who know how reports are
+/// made.
 #[derive(Debug)]
-pub struct LintedDirectory {
+pub struct Linted<Records> {
     /// Its records; none where they cannot be read, which is a finding.
-    pub loaded: Option<Loaded>,
+    pub loaded: Option<Records>,
     /// README.md and what `derived/` holds, by their paths in the directory.
     pub published: BTreeMap<String, Vec<u8>>,
     /// What was found.
@@ -30,7 +30,7 @@ pub struct LintedDirectory {
 ///
 /// What reports say is not looked at: they are handed back.
 #[must_use]
-pub fn lint_directory(directory: &Path) -> LintedDirectory {
+pub fn lint_directory(directory: &Path) -> Linted<Loaded> {
     let mut findings = Vec::new();
     files::lint_files(directory, &mut findings);
     let is_being_measured = is_held(directory);
@@ -64,7 +64,7 @@ pub fn lint_directory(directory: &Path) -> LintedDirectory {
         }
     };
     chain::lint_chain(directory, is_being_measured, &mut findings);
-    LintedDirectory {
+    Linted {
         loaded,
         published,
         findings,
@@ -92,11 +92,7 @@ pub(super) fn published(
     for path in paths.filter(|path| !path.is_dir()) {
         match input(directory, &path).bytes() {
             Ok(bytes) => drop(published.insert(name_in(directory, &path), bytes)),
-            Err(error) => {
-                let sentence = format!("{} cannot be read: {error}", name_in(directory, &path));
-                let finding = Finding::new(&UNREADABLE, directory, sentence);
-                findings.push(finding.published(&path, error.to_string()));
-            }
+            Err(error) => findings.push(Finding::unreadable(directory, &path, &error)),
         }
     }
     published

@@ -1,7 +1,6 @@
 //! Finding results directories, and the files in them that are none of the format's.
 
-use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,10 +30,10 @@ pub struct Search {
 /// [`ArchiveError::Io`] where the folder itself cannot be listed.
 pub fn search(root: &Path) -> Result<Search, ArchiveError> {
     let mut found = Search::default();
-    let seen = look(root).map_err(ArchiveError::io(root, "list the folder"))?;
-    for part in parallel(&found.take(root, seen), FEW, |folder| {
-        below(root, folder.clone())
-    }) {
+    let folders = found
+        .look(root)
+        .map_err(ArchiveError::io(root, "list the folder"))?;
+    for part in parallel(&folders, FEW, |folder| below(root, folder.clone())) {
         found.directories.extend(part.directories);
         found.imported.extend(part.imported);
         found.findings.extend(part.findings);
@@ -49,8 +48,8 @@ fn below(root: &Path, folder: PathBuf) -> Search {
     let mut found = Search::default();
     let mut open = vec![folder];
     while let Some(folder) = open.pop() {
-        match look(&folder) {
-            Ok(seen) => open.extend(found.take(&folder, seen)),
+        match found.look(&folder) {
+            Ok(folders) => open.extend(folders),
             Err(error) => {
                 let name = name_in(root, &folder);
                 let sentence = format!("the folder {name} cannot be read: {error}");
@@ -64,82 +63,42 @@ fn below(root: &Path, folder: PathBuf) -> Search {
 }
 
 impl Search {
-    /// Notes what a folder is, and returns the folders in it that are to be searched.
-    fn take(&mut self, folder: &Path, seen: Seen) -> Vec<PathBuf> {
-        match seen {
-            Seen::Results => {
+    /// Notes what a folder is, and returns the folders in it that are to be searched, sorted.
+    fn look(&mut self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut folders = Vec::new();
+        let mut is_imported = false;
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            // One of these two files is enough: the other may be what is missing.
+            if name == layout::RESOLVED || name == layout::TRIALS {
                 self.directories.push(folder.to_owned());
-                Vec::new()
+                return Ok(Vec::new());
             }
-            Seen::Imported(folders) => {
-                self.imported.push(folder.to_owned());
-                folders
+            is_imported |= name == IMPORTED;
+            let is_hidden = name.as_encoded_bytes().starts_with(b".");
+            if entry.file_type()?.is_dir() && !is_hidden {
+                folders.push(folder.join(name));
             }
-            Seen::Folders(folders) => folders,
         }
+        if is_imported {
+            self.imported.push(folder.to_owned());
+        }
+        folders.sort();
+        Ok(folders)
     }
 }
 
-/// What a folder is, with the folders in it, sorted.
-enum Seen {
-    /// A results directory.
-    Results,
-    /// Imported results.
-    Imported(Vec<PathBuf>),
-    /// Neither.
-    Folders(Vec<PathBuf>),
-}
-
-fn look(folder: &Path) -> io::Result<Seen> {
-    let mut folders = Vec::new();
-    let mut is_imported = false;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        // One of these two files is enough: the other may be what is missing.
-        if name == layout::RESOLVED || name == layout::TRIALS {
-            return Ok(Seen::Results);
-        }
-        is_imported |= name == IMPORTED;
-        if entry.file_type()?.is_dir() && !is_hidden(&name) {
-            folders.push(folder.join(name));
-        }
-    }
-    folders.sort();
-    Ok(if is_imported {
-        Seen::Imported(folders)
-    } else {
-        Seen::Folders(folders)
-    })
-}
-
-struct Entry {
-    path: PathBuf,
-    is_link: bool,
-    is_folder: bool,
-    is_file: bool,
-}
-
-/// What lies in a folder, sorted.
-fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
+/// What lies in a folder, and of what type it is, sorted.
+fn entries(folder: &Path) -> io::Result<Vec<(PathBuf, FileType)>> {
     let mut entries = fs::read_dir(folder)?
         .map(|entry| {
             let entry = entry?;
-            let kind = entry.file_type()?;
-            Ok(Entry {
-                path: entry.path(),
-                is_link: kind.is_symlink(),
-                is_folder: kind.is_dir(),
-                is_file: kind.is_file(),
-            })
+            Ok((entry.path(), entry.file_type()?))
         })
         .collect::<io::Result<Vec<_>>>()?;
-    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
     Ok(entries)
-}
-
-fn is_hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".")
 }
 
 /// Files of a results directory that are not the format's, and names that act.
@@ -164,19 +123,19 @@ pub(super) fn lint_files(directory: &Path, findings: &mut Vec<Finding>) {
             }
             Vec::new()
         });
-        for entry in found {
-            let Some(name) = entry.path.file_name() else {
+        for (path, kind) in found {
+            let Some(name) = path.file_name() else {
                 continue;
             };
-            let shown = name_in(directory, &entry.path);
-            let evidence = |says: &str| Evidence::published(&entry.path, None, says);
+            let shown = name_in(directory, &path);
+            let evidence = |says: &str| Evidence::published(&path, None, says);
             match name.to_str() {
                 Some(text) if !text.chars().any(acts) => {
-                    let what = if entry.is_link {
+                    let what = if kind.is_symlink() {
                         Some("a symbolic link")
-                    } else if folder == layout::DERIVED && entry.is_folder {
+                    } else if folder == layout::DERIVED && kind.is_dir() {
                         Some("a folder, which was not looked into")
-                    } else if text == layout::LOCK && !entry.is_file {
+                    } else if text == layout::LOCK && !kind.is_file() {
                         Some("no regular file")
                     } else if is_known(text) {
                         None

@@ -76,6 +76,12 @@ impl Finding {
         self.with(Evidence::derived(path, line.into(), says))
     }
 
+    /// A file that the system does not let be read.
+    pub(super) fn unreadable(directory: &Path, path: &Path, error: &io::Error) -> Self {
+        let sentence = format!("{} cannot be read: {error}", name_in(directory, path));
+        Self::new(&UNREADABLE, directory, sentence).published(path, error.to_string())
+    }
+
     /// What keeps a file from being read.
     pub(crate) fn of_error(directory: &Path, error: &ArchiveError) -> Self {
         let (rule, place, says) = match error {

@@ -1,6 +1,6 @@
 //! A folder of imported results, held against its own records: what was read of the logs is in them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::VariantName;
@@ -8,35 +8,22 @@ use fwdlab_model::imported::{DatasetOrigin, ImportedResults, ImportedRun, Import
 
 use crate::durable;
 use crate::imported::{IMPORTED, RUNS, load_imported};
-use crate::input::input;
 use crate::layout::{self, name_in};
 use crate::pps::format_observation;
 
-use super::directory::published;
-use super::observations::{Value, is_observations, values};
+use super::directory::{Linted, published};
+use super::observations::{Value, is_observations, read_values};
 use super::{
-    Evidence, Finding, NO_RAW_DATA, NO_SUCH_VARIANT, NOT_OF_ITS_FORM, RUN_MISSING, Rule,
-    UNKNOWN_FILE, UNREADABLE, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING,
-    VALUES_REORDERED,
+    Evidence, Finding, NO_RAW_DATA, NO_SUCH_VARIANT, RUN_MISSING, Rule, UNKNOWN_FILE,
+    VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING, VALUES_REORDERED,
 };
-
-/// What was found in a folder of imported results, and what is left for those who know how reports are made.
-#[derive(Debug)]
-pub struct LintedImport {
-    /// Its records; none where they cannot be read, which is a finding.
-    pub loaded: Option<(ImportedResults, Vec<ImportedRun>)>,
-    /// README.md and what `derived/` holds, by their paths in the folder.
-    pub published: BTreeMap<String, Vec<u8>>,
-    /// What was found.
-    pub findings: Vec<Finding>,
-}
 
 /// Holds every file in a folder of imported results against its records, and what was published against what its logs
 /// gave when it was imported. The archive itself is not needed.
 ///
 /// What reports say is not looked at: they are handed back.
 #[must_use]
-pub fn lint_imported(directory: &Path) -> LintedImport {
+pub fn lint_imported(directory: &Path) -> Linted<(ImportedResults, Vec<ImportedRun>)> {
     let mut findings = Vec::new();
     let published = published(directory, &mut findings);
     let loaded = match load_imported(directory) {
@@ -56,7 +43,7 @@ pub fn lint_imported(directory: &Path) -> LintedImport {
             None
         }
     };
-    LintedImport {
+    Linted {
         loaded,
         published,
         findings,
@@ -173,22 +160,10 @@ impl Import<'_> {
             }
             return;
         }
-        let bytes = match input(self.directory, &path).bytes() {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                let finding = of(&UNREADABLE, format!("{name} cannot be read: {error}"));
-                findings.push(finding.published(&path, error.to_string()));
-                return;
-            }
-        };
-        let values = match values(&bytes) {
-            Ok(values) => values,
-            Err((line, says)) => {
-                let finding = of(
-                    &NOT_OF_ITS_FORM,
-                    format!("{name}, line {line} is not a number"),
-                );
-                findings.push(finding.published_at(&path, line, says));
+        let values = match read_values(self.directory, &path) {
+            Ok((_, values)) => values,
+            Err(finding) => {
+                findings.push(finding);
                 return;
             }
         };

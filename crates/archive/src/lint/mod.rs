@@ -27,9 +27,9 @@ mod times;
 mod tree;
 
 pub use chain::lint_changes;
-pub use directory::{LintedDirectory, lint_directory};
+pub use directory::{Linted, lint_directory};
 pub use files::{Search, search};
 pub use finding::{Evidence, Finding, Side};
-pub use imported::{LintedImport, lint_imported};
+pub use imported::lint_imported;
 pub use rule::*;
 pub use tree::lint_tree;

@@ -1,6 +1,6 @@
 //! `.pps` files held against the trials whose observations they publish.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::TrialRecord;
@@ -9,68 +9,59 @@ use crate::durable;
 use crate::input::input;
 use crate::layout::{self, name_in};
 use crate::load::Loaded;
-use crate::pps::format_observation;
+use crate::pps::{format_observation, published_trials};
 
 use super::lines::Lines;
 use super::{
     Evidence, Finding, LABELS_EXCHANGED, NO_SUCH_VARIANT, NOT_AS_REPORTED, NOT_OF_ITS_FORM,
-    RUN_MISSING, Rule, UNREADABLE, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED,
-    VALUES_MISSING, VALUES_OF_ANOTHER, VALUES_REORDERED,
+    RUN_MISSING, Rule, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING,
+    VALUES_OF_ANOTHER, VALUES_REORDERED,
 };
 
+/// The values of every file of observations that is there; none of one that does not read.
+type Published = BTreeMap<PathBuf, Option<Vec<Value>>>;
+
 pub(super) fn lint_observations(loaded: &Loaded, findings: &mut Vec<Finding>) {
-    let measured = measured(loaded);
-    let mut published: BTreeMap<PathBuf, Vec<Value>> = BTreeMap::new();
-    let mut is_told: BTreeSet<PathBuf> = BTreeSet::new();
+    let measured = published_trials(loaded);
+    let mut published: Published = BTreeMap::new();
     let there = durable::entries(&loaded.dir).unwrap_or_default();
     for path in there.into_iter().filter(|path| is_observations(path)) {
-        match input(&loaded.dir, &path).bytes() {
-            Ok(bytes) => match values(&bytes) {
-                Ok(values) => {
-                    findings.extend(other_lines(&loaded.dir, &path, &bytes, &values));
-                    published.insert(path, values);
-                }
-                Err((line, says)) => {
-                    let name = name_in(&loaded.dir, &path);
-                    let sentence = format!("{name}, line {line} is not a number");
-                    let finding = Finding::new(&NOT_OF_ITS_FORM, &loaded.dir, sentence);
-                    findings.push(finding.published_at(&path, line, says));
-                    is_told.insert(path.clone());
-                    published.insert(path, Vec::new());
-                }
-            },
-            Err(error) => {
-                let name = name_in(&loaded.dir, &path);
-                let sentence = format!("{name} cannot be read: {error}");
-                let finding = Finding::new(&UNREADABLE, &loaded.dir, sentence);
-                findings.push(finding.published(&path, error.to_string()));
-                is_told.insert(path.clone());
-                published.insert(path, Vec::new());
+        let values = match read_values(&loaded.dir, &path) {
+            Ok((bytes, values)) => {
+                findings.extend(other_lines(&loaded.dir, &path, &bytes, &values));
+                Some(values)
             }
-        }
+            Err(finding) => {
+                findings.push(finding);
+                None
+            }
+        };
+        published.insert(path, values);
     }
     for (path, trials) in &measured {
-        if let Some(values) = published.get(path) {
-            if !is_told.contains(path) {
-                Dataset {
-                    loaded,
-                    path,
-                    values,
-                    trials,
-                }
-                .lint(&measured, &published, findings);
+        match published.get(path) {
+            Some(Some(values)) => Dataset {
+                loaded,
+                path,
+                values,
+                trials,
             }
-        } else if !is_being_written(loaded, trials.len(), 0) {
-            let name = name_in(&loaded.dir, path);
-            let sentence = format!("{name} is missing, with {} observations", trials.len());
-            findings.push(
-                Finding::new(&VALUES_MISSING, &loaded.dir, sentence)
-                    .published(path, "is not there")
-                    .derived(
-                        &loaded.dir.join(layout::TRIALS),
-                        format!("{} accepted trials", trials.len()),
-                    ),
-            );
+            .lint(&measured, &published, findings),
+            // Which is a finding already.
+            Some(None) => {}
+            None if is_being_written(loaded, trials.len(), 0) => {}
+            None => {
+                let name = name_in(&loaded.dir, path);
+                let sentence = format!("{name} is missing, with {} observations", trials.len());
+                findings.push(
+                    Finding::new(&VALUES_MISSING, &loaded.dir, sentence)
+                        .published(path, "is not there")
+                        .derived(
+                            &loaded.dir.join(layout::TRIALS),
+                            format!("{} accepted trials", trials.len()),
+                        ),
+                );
+            }
         }
     }
     for path in published
@@ -89,16 +80,6 @@ fn is_being_written(loaded: &Loaded, measured: usize, published: usize) -> bool 
     loaded.finished.is_none() && measured == published + 1
 }
 
-/// The accepted trials in block order, by the file that publishes them.
-fn measured(loaded: &Loaded) -> BTreeMap<PathBuf, Vec<&TrialRecord>> {
-    let mut files: BTreeMap<PathBuf, Vec<&TrialRecord>> = BTreeMap::new();
-    for trial in loaded.accepted().iter().flat_map(|attempt| &attempt.trials) {
-        let path = layout::observations(&loaded.dir, &trial.variant, trial.family);
-        files.entry(path).or_default().push(trial);
-    }
-    files
-}
-
 pub(super) fn is_observations(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     !name.starts_with(b".") && name.ends_with(layout::OBSERVATIONS.as_bytes())
@@ -110,6 +91,18 @@ pub(super) struct Value {
     pub(super) line: usize,
     pub(super) text: String,
     pub(super) pps: f64,
+}
+
+/// What a file of observations holds, and its values; or why it has none.
+pub(super) fn read_values(directory: &Path, path: &Path) -> Result<(Vec<u8>, Vec<Value>), Finding> {
+    let bytes = input(directory, path)
+        .bytes()
+        .map_err(|error| Finding::unreadable(directory, path, &error))?;
+    let values = values(&bytes).map_err(|(line, says)| {
+        let sentence = format!("{}, line {line} is not a number", name_in(directory, path));
+        Finding::new(&NOT_OF_ITS_FORM, directory, sentence).published_at(path, line, says)
+    })?;
+    Ok((bytes, values))
 }
 
 /// The values of a file, blank lines passed over, or the first line that is none.
@@ -172,7 +165,7 @@ impl Dataset<'_> {
     fn lint(
         &self,
         measured: &BTreeMap<PathBuf, Vec<&TrialRecord>>,
-        published: &BTreeMap<PathBuf, Vec<Value>>,
+        published: &Published,
         findings: &mut Vec<Finding>,
     ) {
         let (values, trials) = (self.values, self.trials);
@@ -187,9 +180,8 @@ impl Dataset<'_> {
             .find(|(path, others)| path.as_path() != self.path && all_agree(values, others));
         if let Some((other, _)) = of_another {
             let other_name = name_in(&self.loaded.dir, other);
-            let are_exchanged = published
-                .get(other)
-                .is_some_and(|others| all_agree(others, trials));
+            let others = published.get(other).and_then(Option::as_ref);
+            let are_exchanged = others.is_some_and(|others| all_agree(others, trials));
             if are_exchanged && other.as_path() < self.path {
                 return; // Said of the other one.
             }

@@ -15,7 +15,7 @@ use crate::load::{Attempt, Loaded};
 
 use super::{
     Evidence, FINISHED_RUN_CHANGED, Finding, INVALID_TRIALS_UNBALANCED, NOT_FINISHED,
-    OTHER_EXPERIMENT, OTHER_MACHINE, RUN_MISSING, TRIAL_MISPLACED, UNREADABLE, VALUES_MISSING,
+    OTHER_EXPERIMENT, OTHER_MACHINE, RUN_MISSING, TRIAL_MISPLACED, VALUES_MISSING,
 };
 
 /// In so many sound runs does chance alone give one variant too many invalid trials.
@@ -33,15 +33,13 @@ pub(super) fn lint_run(loaded: &Loaded, findings: &mut Vec<Finding>) {
 fn lint_experiment(loaded: &Loaded, findings: &mut Vec<Finding>) {
     let source = loaded.dir.join(layout::EXPERIMENT);
     if let Err(error) = sha256_of_file(&loaded.dir, &source) {
-        let is_missing = error.kind() == io::ErrorKind::NotFound;
-        let (rule, says) = if is_missing {
-            (&VALUES_MISSING, "experiment.toml is missing".to_owned())
+        findings.push(if error.kind() == io::ErrorKind::NotFound {
+            let sentence = "experiment.toml is missing";
+            Finding::new(&VALUES_MISSING, &loaded.dir, sentence)
+                .published(&source, error.to_string())
         } else {
-            let says = format!("experiment.toml cannot be read: {error}");
-            (&UNREADABLE, says)
-        };
-        let finding = Finding::new(rule, &loaded.dir, says);
-        findings.push(finding.published(&source, error.to_string()));
+            Finding::unreadable(&loaded.dir, &source, &error)
+        });
     }
     let derived = loaded.resolved.hash();
     if derived == loaded.hash {

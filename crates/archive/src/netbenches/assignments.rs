@@ -1,8 +1,6 @@
 //! Assignments of variables as a shell, the boot loader or `sysctl` reads them. Nothing is ever run,
 //! sourced or expanded.
 
-use std::iter::FusedIterator;
-
 /// Whose rules a file is written by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -423,8 +421,6 @@ impl Iterator for Assignments<'_> {
         Some(statement)
     }
 }
-
-impl FusedIterator for Assignments<'_> {}
 
 /// A value so far.
 #[derive(Default)]

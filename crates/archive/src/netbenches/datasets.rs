@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::file::{ArchiveFile, Content, Outcome};
-use super::folder::{ResultsFolder, Run, RunGroup};
+use super::file::ArchiveFile;
+use super::folder::{PublishedDataset, ResultsFolder, Run, RunGroup};
 use super::readme::Candidate;
 use super::tree::ArchiveTree;
 use crate::pkt_gen::PublishedMedian;
@@ -20,8 +20,7 @@ pub struct TreeDataset<'a> {
     /// What was published.
     pub values: &'a [f64],
     folder: &'a ResultsFolder,
-    group: Option<usize>,
-    median: PublishedMedian,
+    dataset: &'a PublishedDataset,
 }
 
 impl<'a> TreeDataset<'a> {
@@ -31,17 +30,13 @@ impl<'a> TreeDataset<'a> {
         let known = tree.folders.iter().flat_map(|folder| {
             folder.datasets.iter().filter_map(move |dataset| {
                 let file = &tree.files[dataset.file];
-                let Outcome::Read(Content::Dataset(content)) = &file.outcome else {
-                    return None;
-                };
                 Some(Self {
                     place: place(file.path.parent().unwrap_or(Path::new(""))),
                     name: file.path.file_name()?.to_string_lossy().into_owned(),
                     path: &file.path,
-                    values: &content.values,
+                    values: &dataset.content(&tree.files)?.values,
                     folder,
-                    group: dataset.origin.group(),
-                    median: dataset.origin.median(),
+                    dataset,
                 })
             })
         });
@@ -67,20 +62,20 @@ impl<'a> TreeDataset<'a> {
     /// The median that it was made with, as far as can be seen.
     #[must_use]
     pub fn median(&self) -> PublishedMedian {
-        self.median
+        self.dataset.median
     }
 
     /// The runs that it was made of.
     #[must_use]
     pub fn group(&self) -> Option<&'a RunGroup> {
-        Some(&self.folder.groups[self.group?])
+        Some(&self.folder.groups[self.dataset.group?])
     }
 
     /// The observations that the logs give, as the archive reckons them, in packets per second; none
     /// without logs.
     #[must_use]
     pub fn derived(&self, files: &[ArchiveFile]) -> Option<Vec<f64>> {
-        let lines = self.group()?.published(files, self.median);
+        let lines = self.group()?.published(files, self.median());
         lines.iter().map(|line| line.parse().ok()).collect()
     }
 
@@ -90,7 +85,7 @@ impl<'a> TreeDataset<'a> {
     pub fn offered_pps(&self, files: &[ArchiveFile]) -> Option<Vec<f64>> {
         let gives = |run: &&Run| {
             run.received(files)
-                .is_some_and(|log| log.published.with(self.median).is_some())
+                .is_some_and(|log| log.published.with(self.median()).is_some())
         };
         let runs = self.group()?.runs.iter().filter(gives);
         runs.map(|run| run.offered_pps(files)).collect()

@@ -21,7 +21,6 @@ use super::profile::{CallGraphFacts, FoldedFacts};
 use super::readme::PublishedReadme;
 use super::secret::Secret;
 use super::table::Table;
-use super::walk::Unwalked;
 use crate::pkt_gen::PktGenError;
 
 /// Larger files are not read: nothing of the archive that is read comes near.
@@ -75,7 +74,7 @@ pub enum Skip {
     Licence,
     /// A key, a certificate, or a file that holds one.
     Secret,
-    /// It may lead out of the tree.
+    /// It may lead out of the tree, or round in it.
     SymbolicLink,
     /// A socket, a pipe or a device.
     NoRegularFile,
@@ -132,22 +131,24 @@ impl Problem {
         }
     }
 
-    /// An error of a reader: `line 7: …`, where it knows the line.
-    pub(super) fn of(error: &dyn std::error::Error) -> Self {
-        let message = error.to_string();
-        let with_line = message.strip_prefix("line ").and_then(|rest| {
-            let (line, rest) = rest.split_once(": ")?;
-            Some(Self::at(line.parse().ok()?, rest))
-        });
-        with_line.unwrap_or_else(|| Self::new(message))
-    }
-
     pub(super) fn at(line: usize, message: impl fmt::Display) -> Self {
         Self {
             line: Some(line),
             message: message.to_string(),
             is_unreadable: false,
         }
+    }
+}
+
+/// An error of a reader: `line 7: …`, where it knows the line.
+impl<E: std::error::Error> From<E> for Problem {
+    fn from(error: E) -> Self {
+        let message = error.to_string();
+        let with_line = message.strip_prefix("line ").and_then(|rest| {
+            let (line, rest) = rest.split_once(": ")?;
+            Some(Self::at(line.parse().ok()?, rest))
+        });
+        with_line.unwrap_or_else(|| Self::new(message))
     }
 }
 
@@ -201,19 +202,6 @@ impl Dataset {
 }
 
 impl Outcome {
-    pub(super) fn of_unwalked(why: &Unwalked) -> Self {
-        match why {
-            Unwalked::SymbolicLink => Self::Skipped(Skip::SymbolicLink),
-            Unwalked::NoRegularFile => Self::Skipped(Skip::NoRegularFile),
-            Unwalked::Bookkeeping => Self::Skipped(Skip::Bookkeeping),
-            Unwalked::Imported => Self::Skipped(Skip::Imported),
-            Unwalked::TooDeep => {
-                Self::unreadable("folders lie too deep in each other; give a folder further down")
-            }
-            Unwalked::Unreadable(kind) => Self::unreadable(kind),
-        }
-    }
-
     pub(crate) fn unreadable(why: impl fmt::Display) -> Self {
         Self::Failed(Problem::unreadable(why))
     }
@@ -301,38 +289,26 @@ fn read_to(text: &mut Vec<u8>, path: &Path) -> Result<(), Problem> {
 }
 
 fn content(path: &Path, kind: FileKind, text: &[u8]) -> Result<(FileKind, Content), Problem> {
-    let of = |error: &dyn std::error::Error| Problem::of(error);
     let content = match kind {
         FileKind::Bench(Role::Receiver | Role::Sender(_)) => log(text)?,
-        FileKind::Bench(Role::Info) => Content::Info(Box::new(
-            BenchInfo::parse(text).map_err(|error| of(&error))?,
-        )),
+        FileKind::Bench(Role::Info) => Content::Info(Box::new(BenchInfo::parse(text)?)),
         FileKind::Bench(Role::CallGraph) => {
-            let graph = CallGraphFacts::parse(text).map_err(|error| of(&error))?;
-            Content::CallGraph(Box::new(graph))
+            Content::CallGraph(Box::new(CallGraphFacts::parse(text)?))
         }
-        FileKind::Bench(Role::FoldedStacks) => {
-            Content::FoldedStacks(FoldedFacts::parse(text).map_err(|error| of(&error))?)
-        }
+        FileKind::Bench(Role::FoldedStacks) => Content::FoldedStacks(FoldedFacts::parse(text)?),
         FileKind::Bench(Role::ProfileLog) => profile_log(text)?,
         FileKind::Dataset => Content::Dataset(dataset(text)?),
-        FileKind::EquilibriumValues => {
-            Content::EquilibriumValues(parse_rates_mbps(text).map_err(|error| of(&error))?)
-        }
-        FileKind::Table => Content::Table(Table::parse(text).map_err(|error| of(&error))?),
+        FileKind::EquilibriumValues => Content::EquilibriumValues(parse_rates_mbps(text)?),
+        FileKind::Table => Content::Table(Table::parse(text)?),
         FileKind::Readme => Content::Readme(Box::new(PublishedReadme::parse(text))),
         FileKind::Configuration => {
             let within = path_in_set(path).to_string_lossy().into_owned();
             Content::Configuration(Box::new(ConfigFile::parse(&within, text)))
         }
         FileKind::PktGenConfiguration => {
-            let config = PktGenConfig::parse(text).map_err(|error| of(&error))?;
-            Content::PktGenConfiguration(Box::new(config))
+            Content::PktGenConfiguration(Box::new(PktGenConfig::parse(text)?))
         }
-        FileKind::LabConfiguration => {
-            let config = LabConfig::parse(text).map_err(|error| of(&error))?;
-            Content::LabConfiguration(Box::new(config))
-        }
+        FileKind::LabConfiguration => Content::LabConfiguration(Box::new(LabConfig::parse(text)?)),
         FileKind::Unnamed => {
             // Before the end of 2015 datasets had no ending.
             let dataset = dataset(text).map_err(|problem| Problem {
@@ -366,7 +342,7 @@ fn log(text: &[u8]) -> Result<Content, Problem> {
     match LogFacts::parse(text) {
         Ok(facts) => Ok(Content::Log(Box::new(facts))),
         Err(PktGenError::Equilibrium { .. }) => Ok(Content::EquilibriumLog(Estimate::of_log(text))),
-        Err(error) => Err(Problem::of(&error)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -375,7 +351,7 @@ fn profile_log(text: &[u8]) -> Result<Content, Problem> {
         Ok(statistics) => Ok(Content::ProfileLog(Some(statistics.graphed_samples()))),
         // pmcstat that was stopped before it ended says nothing.
         Err(StatisticsError::Empty) => Ok(Content::ProfileLog(None)),
-        Err(error) => Err(Problem::of(&error)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use fwdlab_model::imported::DatasetOrigin;
+
 use super::file::{ArchiveFile, Content, Dataset, Outcome};
+use super::info::BenchInfo;
 use super::log::LogFacts;
 use super::log_name::{BenchName, Role};
 use super::place::ArchivePlace;
@@ -60,58 +63,30 @@ pub struct PublishedDataset {
     pub file: usize,
     /// What it is called, without `.pps`.
     pub name: String,
-    /// Where its numbers are from.
-    pub origin: Origin,
+    /// Where its numbers are from: logs that give it do so byte for byte.
+    pub origin: DatasetOrigin,
+    /// The runs that it is of, as a place in [`ResultsFolder::groups`]: the first of several where the same numbers
+    /// were copied; none without logs.
+    pub group: Option<usize>,
+    /// The median that it was made with, as far as can be seen: where it was altered, the one that more of its numbers
+    /// agree with.
+    pub median: PublishedMedian,
 }
 
-/// Where a dataset's numbers are from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// The logs of that name give it, byte for byte.
-    Logs {
-        /// Place in [`ResultsFolder::groups`].
-        group: usize,
-        /// Which median they give it with.
-        median: PublishedMedian,
-    },
-    /// Logs of another name give it, byte for byte: it was renamed.
-    OtherLogs {
-        /// Place in [`ResultsFolder::groups`]; several where the same numbers were copied.
-        group: usize,
-        /// Which median they give it with.
-        median: PublishedMedian,
-    },
-    /// The logs of that name give something else.
-    Altered {
-        /// Place in [`ResultsFolder::groups`].
-        group: usize,
-        /// The median that more of its numbers agree with.
-        median: PublishedMedian,
-    },
-    /// There are no logs of that name, and none that give it.
-    NoLogs,
+/// The lines that the archive's script makes of a group of runs with a median.
+struct Made {
+    group: usize,
+    median: PublishedMedian,
+    lines: Vec<String>,
 }
 
-impl Origin {
-    /// The runs that it is of; a place in [`ResultsFolder::groups`].
+impl PublishedDataset {
+    /// What its file holds.
     #[must_use]
-    pub fn group(&self) -> Option<usize> {
-        match *self {
-            Self::Logs { group, .. }
-            | Self::OtherLogs { group, .. }
-            | Self::Altered { group, .. } => Some(group),
-            Self::NoLogs => None,
-        }
-    }
-
-    /// The median that it was made with, as far as can be seen.
-    #[must_use]
-    pub fn median(&self) -> PublishedMedian {
-        match *self {
-            Self::Logs { median, .. }
-            | Self::OtherLogs { median, .. }
-            | Self::Altered { median, .. } => median,
-            Self::NoLogs => PublishedMedian::Averaged,
+    pub fn content<'a>(&self, files: &'a [ArchiveFile]) -> Option<&'a Dataset> {
+        match &files[self.file].outcome {
+            Outcome::Read(Content::Dataset(content)) => Some(content),
+            _ => None,
         }
     }
 }
@@ -138,7 +113,14 @@ impl ResultsFolder {
     #[must_use]
     pub fn dataset_of(&self, group: usize) -> Option<&PublishedDataset> {
         let mut datasets = self.datasets.iter();
-        datasets.find(|dataset| dataset.origin.group() == Some(group))
+        datasets.find(|dataset| dataset.group == Some(group))
+    }
+
+    /// The runs that are described under a name; logs are often not kept, their descriptions are.
+    #[must_use]
+    pub fn described(&self, name: &str) -> Option<&RunGroup> {
+        let mut groups = self.groups.iter();
+        groups.find(|group| group.key == name && group.info.is_some())
     }
 
     /// What was published with the results: the text that lies in the folder itself; of several, that which is
@@ -199,6 +181,21 @@ impl RunGroup {
         self.folder
             .file_name()
             .is_some_and(|name| name.eq_ignore_ascii_case("PMC"))
+    }
+
+    /// Whether there are logs of what was measured to be published; what is in `PMC` was measured to be profiled.
+    #[must_use]
+    pub fn has_logs(&self) -> bool {
+        !self.is_of_profiles() && self.runs.iter().any(|run| run.receiver.is_some())
+    }
+
+    /// What its `.info` says; none where there is none, or none that can be read.
+    #[must_use]
+    pub fn description<'a>(&self, files: &'a [ArchiveFile]) -> Option<&'a BenchInfo> {
+        match &files[self.info?].outcome {
+            Outcome::Read(Content::Info(info)) => Some(info),
+            _ => None,
+        }
     }
 
     /// What the archive's script makes of the runs: a line each that it makes something of.
@@ -280,14 +277,15 @@ fn datasets(
     files: &[ArchiveFile],
     groups: &[RunGroup],
 ) -> Vec<PublishedDataset> {
-    // What is in `PMC` was measured to be profiled, not to be published.
     let mut made = Vec::new();
-    for (index, group) in groups.iter().enumerate() {
-        if group.is_of_profiles() || group.runs.iter().all(|run| run.receiver.is_none()) {
-            continue;
-        }
+    let numbered = groups.iter().enumerate();
+    for (index, group) in numbered.filter(|(_, group)| group.has_logs()) {
         for median in [PublishedMedian::Averaged, PublishedMedian::Upper] {
-            made.push((index, median, group.published(files, median)));
+            made.push(Made {
+                group: index,
+                median,
+                lines: group.published(files, median),
+            });
         }
     }
     let datasets = members.iter().filter_map(|&file| {
@@ -298,8 +296,14 @@ fn datasets(
         let name = dataset_name(&file_name(path)).to_owned();
         let parent = path.parent().unwrap_or(Path::new(""));
         let within = parent.strip_prefix(folder).unwrap_or(parent);
-        let origin = origin(&name, within, dataset, groups, &made);
-        Some(PublishedDataset { file, name, origin })
+        let (origin, made) = origin(&name, within, dataset, groups, &made);
+        Some(PublishedDataset {
+            file,
+            name,
+            origin,
+            group: made.map(|made| made.group),
+            median: made.map_or(PublishedMedian::Averaged, |made| made.median),
+        })
     });
     datasets.collect()
 }
@@ -312,29 +316,33 @@ fn dataset_name(name: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// A path without the folders in its end that logs are put into: `RAW`, `raw`, `RAW.8rx`, `PMC`.
+/// A path without the folders in its end that logs are put into.
 fn without_raw(path: &Path) -> &Path {
     let mut path = path;
-    while let Some(name) = path.file_name() {
-        let name = name.to_string_lossy().to_ascii_uppercase();
-        if !(name == "RAW" || name == "PMC" || name.starts_with("RAW.")) {
-            break;
-        }
+    while is_raw(path) {
         path = path.parent().unwrap_or(Path::new(""));
     }
     path
 }
 
-/// Where a dataset's numbers are from.
+/// Whether a folder is one that logs are put into: `RAW`, `raw`, `RAW.8rx`, `PMC`.
+pub(super) fn is_raw(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| {
+        let name = name.to_string_lossy().to_ascii_uppercase();
+        name == "PMC" || name == "RAW" || name.starts_with("RAW.")
+    })
+}
+
+/// Where a dataset's numbers are from, and what of all that is made of logs it is of.
 ///
 /// Shape: `within` is the folder that it lies in, below that of the results.
-fn origin(
+fn origin<'m>(
     name: &str,
     within: &Path,
     dataset: &Dataset,
     groups: &[RunGroup],
-    made: &[(usize, PublishedMedian, Vec<String>)],
-) -> Origin {
+    made: &'m [Made],
+) -> (DatasetOrigin, Option<&'m Made>) {
     let published: Vec<&str> = dataset
         .text
         .lines()
@@ -348,16 +356,17 @@ fn origin(
     };
     let exact = |wanted: bool| {
         let mut made = made.iter();
-        made.find(|(group, _, lines)| {
+        made.find(|made| {
             // Nothing is told from nothing by its name alone.
-            is_of_name(*group) == wanted && *lines == published && (wanted || !lines.is_empty())
+            let is_told = wanted || !made.lines.is_empty();
+            is_of_name(made.group) == wanted && made.lines == published && is_told
         })
     };
-    if let Some(&(group, median, _)) = exact(true) {
-        return Origin::Logs { group, median };
+    if let Some(made) = exact(true) {
+        return (DatasetOrigin::Logs, Some(made));
     }
-    if let Some(&(group, median, _)) = exact(false) {
-        return Origin::OtherLogs { group, median };
+    if let Some(made) = exact(false) {
+        return (DatasetOrigin::OtherLogs, Some(made));
     }
     // Of `RAW.1rx` and `RAW.8rx` one may have been kept, and the dataset be of the other.
     let is_of_its_own = |group: usize| {
@@ -370,17 +379,16 @@ fn origin(
     };
     let of_name = made
         .iter()
-        .filter(|(group, _, _)| is_of_name(*group) && is_of_its_own(*group));
-    let agreeing = |lines: &[String]| {
+        .filter(|made| is_of_name(made.group) && is_of_its_own(made.group));
+    let agreeing = |made: &&Made| {
+        let lines = made.lines.iter();
         lines
-            .iter()
             .filter(|line| published.contains(&line.as_str()))
             .count()
     };
     // The first of equals: the averaged median, which most of the archive is made with.
-    let best = of_name.rev().max_by_key(|(_, _, lines)| agreeing(lines));
-    match best {
-        Some(&(group, median, _)) => Origin::Altered { group, median },
-        None => Origin::NoLogs,
+    match of_name.rev().max_by_key(agreeing) {
+        Some(best) => (DatasetOrigin::Altered, Some(best)),
+        None => (DatasetOrigin::NoLogs, None),
     }
 }

@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use fwdlab_model::imported::{
-    DatasetOrigin, FileOutcome, IMPORT_SCHEMA_VERSION, ImportedDataset, ImportedDescription,
-    ImportedFile, ImportedResults, ImportedRun, ImportedText, ImportedVariant,
+    FileOutcome, IMPORT_SCHEMA_VERSION, ImportedDataset, ImportedDescription, ImportedFile,
+    ImportedResults, ImportedRun, ImportedText, ImportedVariant,
 };
 use fwdlab_model::{AddressFamily, VariantName};
 
 use super::datasets::{TreeDataset, place};
-use super::file::{ArchiveFile, Content, Outcome};
-use super::folder::{Origin, PublishedDataset, ResultsFolder, Run, RunGroup};
+use super::file::{ArchiveFile, Outcome};
+use super::folder::{PublishedDataset, ResultsFolder, Run, RunGroup};
 use super::info::BenchInfo;
 use super::log::LogFacts;
 use super::published_text::{Sources, made_again};
 use super::readme::DatasetIndex;
 use super::tree::ArchiveTree;
 use crate::input::input;
+use crate::name::first_free;
 use crate::parallel::{FEW, parallel};
 use crate::pkt_gen::{Ending, PublishedMedian};
 
@@ -94,7 +95,7 @@ impl Imported {
         };
         let mut with_logs = BTreeSet::new();
         for (index, group) in folder.groups.iter().enumerate() {
-            if group.is_of_profiles() || group.runs.iter().all(|run| run.receiver.is_none()) {
+            if !group.has_logs() {
                 continue;
             }
             let published = folder.dataset_of(index);
@@ -104,11 +105,7 @@ impl Imported {
         }
         for dataset in &folder.datasets {
             if !with_logs.contains(&dataset.file) {
-                // Logs are often not kept, their descriptions are.
-                let described = folder
-                    .groups
-                    .iter()
-                    .find(|group| group.key == dataset.name && group.info.is_some());
+                let described = folder.described(&dataset.name);
                 let settings = described.map(|group| tree.settings(folder, group));
                 imported.add_dataset(files, dataset, described, settings, &mut names);
             }
@@ -143,7 +140,7 @@ impl Imported {
             format!("{}-{}", group.key, group.folder.display())
         };
         let name = names.of(&label);
-        let median = published.map_or(PublishedMedian::Averaged, |dataset| dataset.origin.median());
+        let median = published.map_or(PublishedMedian::Averaged, |dataset| dataset.median);
         let dataset = published.and_then(|dataset| imported_dataset(files, dataset));
         let lines = group.published(files, median);
         if !lines.is_empty() {
@@ -159,7 +156,7 @@ impl Imported {
             name,
             key: group.key.clone(),
             family,
-            description: description_of(files, group),
+            description: group.description(files).map(description),
             dataset,
             flows: command
                 .and_then(crate::pkt_gen::Command::flows)
@@ -184,7 +181,9 @@ impl Imported {
             name,
             key: dataset.name.clone(),
             family: family_of_key(&dataset.name),
-            description: described.and_then(|group| description_of(files, group)),
+            description: described
+                .and_then(|group| group.description(files))
+                .map(description),
             dataset: imported_dataset(files, dataset),
             flows: None,
             frame_size_bytes: None,
@@ -220,13 +219,8 @@ struct Names(BTreeSet<VariantName>);
 impl Names {
     fn of(&mut self, label: &str) -> VariantName {
         let first = VariantName::from_label(label);
-        let mut name = first.clone();
-        let mut number = 2;
-        while !self.0.insert(name.clone()) {
-            name = first.numbered(number);
-            number += 1;
-        }
-        name
+        let numbered = |number| first.numbered(number);
+        first_free(first.clone(), numbered, |name| self.0.insert(name.clone()))
     }
 }
 
@@ -262,13 +256,6 @@ fn family_of_key(key: &str) -> Option<AddressFamily> {
     })
 }
 
-fn description_of(files: &[ArchiveFile], group: &RunGroup) -> Option<ImportedDescription> {
-    match &files[group.info?].outcome {
-        Outcome::Read(Content::Info(info)) => Some(description(info)),
-        _ => None,
-    }
-}
-
 fn description(info: &BenchInfo) -> ImportedDescription {
     ImportedDescription {
         image: info.image.clone(),
@@ -281,19 +268,10 @@ fn description(info: &BenchInfo) -> ImportedDescription {
 }
 
 fn imported_dataset(files: &[ArchiveFile], dataset: &PublishedDataset) -> Option<ImportedDataset> {
-    let file = &files[dataset.file];
-    let Outcome::Read(Content::Dataset(values)) = &file.outcome else {
-        return None;
-    };
     Some(ImportedDataset {
-        path: text(&file.path),
-        origin: match dataset.origin {
-            Origin::Logs { .. } => DatasetOrigin::Logs,
-            Origin::OtherLogs { .. } => DatasetOrigin::OtherLogs,
-            Origin::Altered { .. } => DatasetOrigin::Altered,
-            Origin::NoLogs => DatasetOrigin::NoLogs,
-        },
-        published_pps: values.values.clone(),
+        path: text(&files[dataset.file].path),
+        origin: dataset.origin,
+        published_pps: dataset.content(files)?.values.clone(),
     })
 }
 
@@ -360,6 +338,8 @@ const fn ending(ending: Ending) -> &'static str {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use fwdlab_model::imported::DatasetOrigin;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use super::time::PrintedTime;
 use super::uname::Uname;
 
 /// What a bench's script wrote down about a group of runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BenchInfo {
     /// Which of the two forms the file has.
     pub form: InfoForm,
@@ -29,9 +29,10 @@ pub struct BenchInfo {
 }
 
 /// How an `.info` is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InfoForm {
     /// `IMAGE="" CFG="" PKTGEN="" UNAME=""`: the archive's scripts let a shell read it.
+    #[default]
     Variables,
     /// `Image: …`, `CFG: …`, the system, `Start time: …`, `End time: …`: until 2016.
     Lines,
@@ -96,21 +97,8 @@ impl BenchInfo {
         }
     }
 
-    fn new(form: InfoForm) -> Self {
-        Self {
-            form,
-            image: None,
-            configuration: None,
-            pktgen: None,
-            uname: None,
-            start: None,
-            end: None,
-            others: Vec::new(),
-        }
-    }
-
     fn of_variables(text: &[u8]) -> Result<Self, InfoError> {
-        let mut info = Self::new(InfoForm::Variables);
+        let mut info = Self::default();
         for assignment in Assignments::plain(text, Dialect::Shell)? {
             let value = &assignment.value;
             match assignment.name.as_str() {
@@ -129,7 +117,10 @@ impl BenchInfo {
     }
 
     fn of_lines(text: &[u8]) -> Result<Self, InfoError> {
-        let mut info = Self::new(InfoForm::Lines);
+        let mut info = Self {
+            form: InfoForm::Lines,
+            ..Self::default()
+        };
         let mut seen = [None; 5];
         for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let text = String::from_utf8_lossy(line);

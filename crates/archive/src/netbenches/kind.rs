@@ -1,8 +1,9 @@
 //! What a file of the archive is, by its name and place.
 
-use std::path::{Component, Path};
+use std::path::Path;
 
 use super::log_name::{BenchName, Role};
+use super::place::names;
 
 /// What a file is; what is inside decides only where names do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,13 +43,7 @@ impl FileKind {
     /// What a file's path below the root says it is.
     #[must_use]
     pub fn of(path: &Path) -> Self {
-        let mut folders: Vec<_> = path
-            .components()
-            .filter_map(|component| match component {
-                Component::Normal(name) => Some(name.to_string_lossy()),
-                _ => None,
-            })
-            .collect();
+        let mut folders: Vec<_> = names(path).collect();
         let Some(name) = folders.pop() else {
             return Self::Unnamed;
         };

@@ -88,13 +88,6 @@ impl LabConfig {
         });
         Some(last.value.as_str()).filter(|value| !value.is_empty())
     }
-
-    /// The variables about something, in order.
-    pub fn about(&self, kind: LabVariable) -> impl Iterator<Item = &Assignment> {
-        self.variables
-            .iter()
-            .filter(move |variable| LabVariable::of(&variable.name) == kind)
-    }
 }
 
 #[cfg(test)]
@@ -122,8 +115,12 @@ ping -c 2 x; $(true)\"
     #[test]
     fn variables_are_about_hosts_interfaces_and_commands() {
         let lab = LabConfig::parse(LAB.as_bytes()).unwrap();
+        let about = |kind| {
+            let variables = lab.variables.iter();
+            variables.filter(move |variable| LabVariable::of(&variable.name) == kind)
+        };
         let names = |kind| {
-            lab.about(kind)
+            about(kind)
                 .map(|variable| variable.name.as_str())
                 .collect::<Vec<_>>()
         };
@@ -136,7 +133,7 @@ ping -c 2 x; $(true)\"
         assert_eq!(names(LabVariable::Address), ["SENDER_LAB_IP_2"]);
         assert_eq!(names(LabVariable::Flows), ["SENDER_LAB_NET"]);
         assert_eq!(names(LabVariable::Other), ["PKT_SIZE"]);
-        let command = lab.about(LabVariable::Command).next().unwrap();
+        let command = about(LabVariable::Command).next().unwrap();
         assert_eq!(
             command.value,
             "ping -c 2 ${SENDER_LAB_IP} && ping -c 2 x; $(true)"

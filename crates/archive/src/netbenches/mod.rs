@@ -37,7 +37,7 @@ pub use datasets::TreeDataset;
 pub(crate) use datasets::place;
 pub use equilibrium::{EquilibriumError, Estimate, parse_rates_mbps};
 pub use file::{ArchiveFile, Content, Dataset, FILE_BYTES_MAX, Outcome, Problem, Skip};
-pub use folder::{Origin, PublishedDataset, ResultsFolder, Run, RunGroup};
+pub use folder::{PublishedDataset, ResultsFolder, Run, RunGroup};
 pub use import::Imported;
 pub(crate) use import::imported_file;
 pub use info::{BenchInfo, InfoError, InfoForm};

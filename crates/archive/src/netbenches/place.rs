@@ -1,5 +1,6 @@
 //! Where in the archive something is: platform, NIC, topic, label.
 
+use std::borrow::Cow;
 use std::path::{Component, Path};
 
 /// How the archive files results: `<platform>/<nic>/<topic>/results/<label>`.
@@ -27,16 +28,17 @@ impl ArchivePlace {
     /// Shape: a results folder or anything in it, or a folder beside `results`.
     #[must_use]
     pub fn of(path: &Path) -> Self {
-        let names = names(path);
+        let names: Vec<_> = names(path).collect();
         let Some(at) = results_at(&names) else {
             return Self::default();
         };
-        let above = |by: usize| at.checked_sub(by).map(|at| names[at].clone());
+        let name = |at: usize| names.get(at).map(|name| name.clone().into_owned());
+        let above = |by: usize| at.checked_sub(by).and_then(name);
         Self {
             platform: above(3),
             nic: above(2),
             topic: above(1),
-            label: names.get(at + 1).cloned(),
+            label: name(at + 1),
         }
     }
 }
@@ -44,25 +46,23 @@ impl ArchivePlace {
 /// How many components of a path there are up to its label, the label included; none where it is in
 /// no label's folder.
 pub(super) fn label_depth(path: &Path) -> Option<usize> {
-    let names = names(path);
+    let names: Vec<_> = names(path).collect();
     results_at(&names)
         .map(|at| at + 2)
         .filter(|&depth| depth <= names.len())
 }
 
 /// The last folder named `results` is the one that counts: whoever keeps a copy may keep it in another.
-fn results_at(names: &[String]) -> Option<usize> {
-    names
-        .iter()
-        .rposition(|name| RESULTS.contains(&name.as_str()))
+fn results_at(names: &[Cow<'_, str>]) -> Option<usize> {
+    names.iter().rposition(|name| RESULTS.contains(&&**name))
 }
 
-fn names(path: &Path) -> Vec<String> {
-    let names = path.components().filter_map(|component| match component {
-        Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+/// The names of the folders of a path, and of what lies in the last.
+pub(super) fn names(path: &Path) -> impl Iterator<Item = Cow<'_, str>> {
+    path.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_string_lossy()),
         _ => None,
-    });
-    names.collect()
+    })
 }
 
 #[cfg(test)]

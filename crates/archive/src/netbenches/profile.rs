@@ -25,13 +25,12 @@ pub struct CallGraphFacts {
 impl CallGraphFacts {
     pub(super) fn parse(text: &[u8]) -> Result<Self, CallGraphError> {
         let graph = CallGraph::parse(text)?;
-        let mut leaves = graph.leaf_samples();
-        leaves.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
         Ok(Self {
             samples: graph.samples(),
             truncation: graph.truncation(None),
             idle_share: graph.idle_share(),
-            leaves: leaves
+            leaves: graph
+                .leaf_samples()
                 .into_iter()
                 .take(LEAVES_MAX)
                 .map(|(name, samples)| (name.to_owned(), samples))

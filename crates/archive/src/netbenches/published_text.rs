@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use fwdlab_model::imported::{BlockOutcome, ImportedBlock, ImportedRow, ImportedText};
-use fwdlab_stats::ministat::{Dataset as MinistatDataset, Dialect, Layout, PublishedBlock, Report};
+use fwdlab_stats::ministat::{Dialect, PublishedBlock};
 
 use super::datasets::TreeDataset;
 use super::file::ArchiveFile;
-use super::readme::{BlockBacking, DatasetIndex, PublishedReadme, RowBacking};
+use super::readme::{BlockBacking, DatasetIndex, PublishedReadme, RowBacking, printed};
 
 /// Where a text is, and what it may have been made of.
 #[derive(Clone, Copy)]
@@ -89,26 +89,14 @@ fn imported_row(label: Option<&str>, backed: &RowBacking, sources: Sources<'_>) 
 
 /// The block as ministat prints it of these rows; none where one has too few observations.
 fn print(block: &PublishedBlock, rows: &[ImportedRow], backing: &BlockBacking) -> Option<String> {
-    let datasets: Result<Vec<MinistatDataset>, _> = block
-        .rows
-        .iter()
-        .zip(rows)
-        .map(|(published, row)| {
-            let label = published.label.as_deref().unwrap_or_default();
-            MinistatDataset::new(label, row.observations_pps.clone())
-        })
-        .collect();
     let today = Dialect::default();
     let dialect = match backing.dialects.as_slice() {
         dialects if dialects.is_empty() || dialects.contains(&today) => today,
         [oldest, ..] => *oldest,
         [] => today,
     };
-    let layout = Layout {
-        dialect,
-        ..block.layout
-    };
-    Some(Report::new(datasets.ok()?, layout).ok()?.to_string())
+    let observations = rows.iter().map(|row| row.observations_pps.clone());
+    printed(block, &observations.collect::<Vec<_>>(), dialect)
 }
 
 /// Puts a block in the place of another; lines that are the same keep the indentation of the text.

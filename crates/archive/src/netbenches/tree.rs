@@ -9,8 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use super::config_file::{ConfigFile, SettingValue};
 use super::config_set::ConfigSet;
 use super::file::{ArchiveFile, Content, Outcome, read};
-use super::folder::{ResultsFolder, RunGroup};
+use super::folder::{ResultsFolder, RunGroup, is_raw};
 use super::import::Settings;
+use super::info::BenchInfo;
 use super::kind::{FileKind, is_configurations};
 use super::place::{ArchivePlace, label_depth};
 use super::walk::walk;
@@ -58,10 +59,11 @@ impl ArchiveTree {
             }
         });
         if !found.others.is_empty() {
-            files.extend(found.others.iter().map(|(path, why)| ArchiveFile {
-                path: path.clone(),
+            let others = found.others.into_iter();
+            files.extend(others.map(|(path, outcome)| ArchiveFile {
+                path,
                 kind: FileKind::Unnamed,
-                outcome: Outcome::of_unwalked(why),
+                outcome,
             }));
             files.sort_by(|a, b| a.path.cmp(&b.path));
         }
@@ -127,13 +129,9 @@ impl ArchiveTree {
         group: &RunGroup,
     ) -> Option<impl Iterator<Item = (Cow<'_, str>, &ConfigFile)>> {
         let topic = folder.path.parent()?.parent()?;
-        let info = group
-            .info
-            .and_then(|index| match &self.files[index].outcome {
-                Outcome::Read(Content::Info(info)) => info.configuration_name(),
-                _ => None,
-            });
-        let name = info.filter(|name| !name.is_empty()).unwrap_or(&group.key);
+        let info = group.description(&self.files);
+        let name = info.and_then(BenchInfo::configuration_name);
+        let name = name.filter(|name| !name.is_empty()).unwrap_or(&group.key);
         // What lies below a folder stands right behind it.
         let below = self
             .sets
@@ -195,16 +193,8 @@ fn results_folder(root: &Path, file: &Path) -> PathBuf {
             .take(label.saturating_sub(depth))
             .collect();
     }
-    let is_raw = parent.file_name().is_some_and(|name| {
-        let name = name.to_string_lossy().to_ascii_uppercase();
-        name == "PMC" || name == "RAW" || name.starts_with("RAW.")
-    });
-    let parent = if is_raw {
-        parent.parent()
-    } else {
-        Some(parent)
-    };
-    parent.unwrap_or(Path::new("")).to_owned()
+    let above = parent.parent().filter(|_| is_raw(parent));
+    above.unwrap_or(parent).to_owned()
 }
 
 /// Which files belong to which configuration set, by its folder.

@@ -5,10 +5,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::file::{Outcome, Skip};
 use crate::parallel::{FEW, parallel};
 
 /// How deep folders may lie in each other; the public archive has 10.
 const DEPTH_MAX: usize = 64;
+/// What is said of a folder around which so many lie.
+const TOO_DEEP: &str = "folders lie too deep in each other; give a folder further down";
 
 /// Folders that hold a tool's own bookkeeping, not results.
 const BOOKKEEPING: &[&str] = &[".git", ".hg", ".svn"];
@@ -22,24 +25,7 @@ pub(super) struct Walk {
     /// Every regular file below the root, not yet opened, in the order of their paths.
     pub(super) files: Vec<PathBuf>,
     /// What is there and is no regular file, or could not be looked at, in the same order.
-    pub(super) others: Vec<(PathBuf, Unwalked)>,
-}
-
-/// Why something was not gone into.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unwalked {
-    /// It may lead out of the tree, or round in it.
-    SymbolicLink,
-    /// A socket, a pipe or a device.
-    NoRegularFile,
-    /// `.git` and the like.
-    Bookkeeping,
-    /// What an import of ours has written.
-    Imported,
-    /// [`DEPTH_MAX`] folders lie around it.
-    TooDeep,
-    /// What the system said.
-    Unreadable(io::ErrorKind),
+    pub(super) others: Vec<(PathBuf, Outcome)>,
 }
 
 /// Everything below `root` that is not in one of the folders `apart`; a symbolic link is followed for `root`
@@ -65,16 +51,18 @@ fn below(root: &Path, entry: Entry, apart: &[PathBuf]) -> Walk {
     let mut found = Walk::default();
     let mut open = vec![entry];
     while let Some(Entry { path, depth, kind }) = open.pop() {
-        let reason = match kind {
-            Err(error) => Unwalked::Unreadable(error),
-            Ok(kind) if kind.is_symlink() => Unwalked::SymbolicLink,
+        let outcome = match kind {
+            Err(error) => Outcome::unreadable(error),
+            Ok(kind) if kind.is_symlink() => Outcome::Skipped(Skip::SymbolicLink),
             Ok(kind) if kind.is_file() => {
                 found.files.push(path);
                 continue;
             }
-            Ok(kind) if !kind.is_dir() => Unwalked::NoRegularFile,
-            Ok(_) if BOOKKEEPING.iter().any(|name| path.ends_with(name)) => Unwalked::Bookkeeping,
-            Ok(_) if depth > DEPTH_MAX => Unwalked::TooDeep,
+            Ok(kind) if !kind.is_dir() => Outcome::Skipped(Skip::NoRegularFile),
+            Ok(_) if BOOKKEEPING.iter().any(|name| path.ends_with(name)) => {
+                Outcome::Skipped(Skip::Bookkeeping)
+            }
+            Ok(_) if depth > DEPTH_MAX => Outcome::unreadable(TOO_DEEP),
             Ok(_) if apart.contains(&root.join(&path)) => continue,
             Ok(_) => match list(root, path.clone(), depth, &mut found) {
                 Ok(entries) => {
@@ -82,10 +70,10 @@ fn below(root: &Path, entry: Entry, apart: &[PathBuf]) -> Walk {
                     open.extend(entries.into_iter().rev());
                     continue;
                 }
-                Err(error) => Unwalked::Unreadable(error.kind()),
+                Err(error) => Outcome::unreadable(error.kind()),
             },
         };
-        found.others.push((path, reason));
+        found.others.push((path, outcome));
     }
     found
 }
@@ -108,7 +96,9 @@ fn list(root: &Path, folder: PathBuf, depth: usize, found: &mut Walk) -> io::Res
         .collect::<io::Result<Vec<_>>>()?;
     let is_imports = |name: &OsStr| IMPORTED.iter().any(|imported| name == *imported);
     if entries.iter().any(|(name, _)| is_imports(name)) {
-        found.others.push((folder, Unwalked::Imported));
+        found
+            .others
+            .push((folder, Outcome::Skipped(Skip::Imported)));
         return Ok(Vec::new());
     }
     entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
@@ -150,11 +140,12 @@ mod tests {
         assert_eq!(
             others,
             [
-                ("a/.git", Unwalked::Bookkeeping),
-                ("a/loop", Unwalked::SymbolicLink),
-                ("dangling", Unwalked::SymbolicLink),
-                ("socket", Unwalked::NoRegularFile),
+                ("a/.git", Skip::Bookkeeping),
+                ("a/loop", Skip::SymbolicLink),
+                ("dangling", Skip::SymbolicLink),
+                ("socket", Skip::NoRegularFile),
             ]
+            .map(|(path, skip)| (path, Outcome::Skipped(skip)))
         );
     }
 
@@ -191,7 +182,7 @@ mod tests {
         fs::write(folder.path().join(deep).join("file"), "").unwrap();
         let found = walk(folder.path(), &[]).unwrap();
         assert!(found.files.is_empty());
-        assert_eq!(found.others[0].1, Unwalked::TooDeep);
+        assert_eq!(found.others[0].1, Outcome::unreadable(TOO_DEEP));
     }
 
     #[test]
@@ -202,7 +193,8 @@ mod tests {
         fs::write(folder.path().join("out/results/a.pps"), "1\n").unwrap();
         let found = walk(folder.path(), &[]).unwrap();
         assert!(found.files.is_empty());
-        assert_eq!(found.others, [(PathBuf::from("out"), Unwalked::Imported)]);
+        let outcome = Outcome::Skipped(Skip::Imported);
+        assert_eq!(found.others, [(PathBuf::from("out"), outcome)]);
     }
 
     #[test]

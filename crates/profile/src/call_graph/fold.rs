@@ -84,20 +84,23 @@ impl<'a> CallGraph<'a> {
             .iter()
             .map(|&symbol| folded.name(symbol.into()))
             .collect();
-        let nodes = self
-            .nodes
-            .iter()
-            .map(|node| (node.depth, names[node.symbol as usize], node.samples));
+        let nodes = self.nodes.iter().map(|node| {
+            (
+                usize::from(node.depth),
+                names[node.symbol as usize],
+                node.samples,
+            )
+        });
         let torn = self
             .torn
             .map(|frame| (frame.depth, folded.name(frame.symbol.into()), frame.samples));
         let mut path: Vec<u32> = Vec::new();
         let mut last_samples = 0;
         for (depth, name, samples) in nodes.chain(torn) {
-            if usize::from(depth) < path.len() {
+            if depth < path.len() {
                 folded.push_names(path.iter().rev().copied(), last_samples);
             }
-            path.truncate(depth.into());
+            path.truncate(depth);
             path.push(name);
             last_samples = u64::from(samples);
         }

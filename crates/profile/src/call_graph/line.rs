@@ -1,5 +1,7 @@
 //! What a single line of a call graph is.
 
+use super::Frame;
+
 /// A line of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
@@ -13,17 +15,7 @@ pub(super) enum Line<'a> {
         samples: u32,
     },
     /// A function, one deeper than the one it called.
-    Frame(FrameLine<'a>),
-}
-
-/// What stands on the line of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FrameLine<'a> {
-    pub(super) depth: usize,
-    pub(super) percent_hundredths: u16,
-    pub(super) samples: u32,
-    pub(super) symbol: &'a str,
-    pub(super) object: Option<&'a str>,
+    Frame(Frame<'a>),
 }
 
 /// Why a text is no line of the grammar.
@@ -31,7 +23,7 @@ pub(super) struct FrameLine<'a> {
 pub(super) enum Fault<'a> {
     /// It ends where something has to follow: the beginning of a line, with the frame if its symbol
     /// or a part of it is there.
-    Incomplete(&'static str, Option<FrameLine<'a>>),
+    Incomplete(&'static str, Option<Frame<'a>>),
     /// Something else stands where this was expected.
     Expected(&'static str),
 }
@@ -69,7 +61,7 @@ fn header(text: &str) -> Result<Line<'_>, Fault<'_>> {
 }
 
 /// `  70.59%  [12]        SYMBOL @ OBJECT`, the object only where it is another than the line's before.
-fn frame(text: &str) -> Result<FrameLine<'_>, Fault<'_>> {
+fn frame(text: &str) -> Result<Frame<'_>, Fault<'_>> {
     let mut rest = Rest::of(text);
     let depth = rest.spaces();
     let percent_hundredths = percentage(&mut rest)?;
@@ -84,7 +76,7 @@ fn frame(text: &str) -> Result<FrameLine<'_>, Fault<'_>> {
     if symbol.is_empty() {
         return Err(rest.fault("a symbol"));
     }
-    let mut frame = FrameLine {
+    let mut frame = Frame {
         depth,
         percent_hundredths,
         samples,
@@ -221,7 +213,7 @@ mod tests {
                 samples: 2546,
             })
         );
-        let frame = FrameLine {
+        let frame = Frame {
             depth: 0,
             percent_hundredths: 939,
             samples: 239,
@@ -234,7 +226,7 @@ mod tests {
         );
         assert_eq!(
             Line::of("  100.0%  [4294967295]   _Z;.$b\u{b7}"),
-            Ok(Line::Frame(FrameLine {
+            Ok(Line::Frame(Frame {
                 depth: 2,
                 percent_hundredths: 10_000,
                 samples: u32::MAX,
@@ -246,7 +238,7 @@ mod tests {
         let nearly_all = Line::of(" 100.00%  [999999]   a @ /a folder/b @ c");
         assert_eq!(
             nearly_all,
-            Ok(Line::Frame(FrameLine {
+            Ok(Line::Frame(Frame {
                 depth: 1,
                 percent_hundredths: 10_000,
                 samples: 999_999,

@@ -80,7 +80,7 @@ pub struct Section<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// How many calls lie between it and the sampled function.
-    pub depth: u16,
+    pub depth: usize,
     /// The percentage printed, of the samples one less deep; `100.0%` is 10,000.
     pub percent_hundredths: u16,
     /// Samples that went through it to there.
@@ -119,7 +119,7 @@ impl<'a> CallGraph<'a> {
     ) -> impl ExactSizeIterator<Item = Frame<'a>> + use<'g, 'a> {
         let nodes = &self.nodes[section.nodes.clone()];
         nodes.iter().map(|node| Frame {
-            depth: node.depth,
+            depth: node.depth.into(),
             percent_hundredths: node.percent_hundredths,
             samples: node.samples,
             symbol: self.symbols[node.symbol as usize],

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::str;
 
-use super::line::{Fault, FrameLine, Line};
+use super::line::{Fault, Line};
 use super::{CallGraph, Frame, LastLine, Node, Section};
 use crate::text::{line_of, quoted};
 
@@ -125,7 +125,7 @@ struct Reader<'a> {
     path: Vec<Open>,
     /// The object of the last frame, as a [`Node`] has it.
     object: u32,
-    torn: Option<FrameLine<'a>>,
+    torn: Option<Frame<'a>>,
     is_torn: bool,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn add(&mut self, frame: &FrameLine<'a>) -> Result<(), CallGraphError> {
+    fn add(&mut self, frame: &Frame<'a>) -> Result<(), CallGraphError> {
         let depth = self.check_depth(frame)?;
         self.path.truncate(frame.depth);
         self.add_samples(frame.samples)?;
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The depth of a frame, if it may stand here.
-    fn check_depth(&self, frame: &FrameLine) -> Result<u16, CallGraphError> {
+    fn check_depth(&self, frame: &Frame) -> Result<u16, CallGraphError> {
         if self.sections.is_empty() {
             return Err(CallGraphError::OutsideSection { line: self.line });
         }
@@ -272,22 +272,13 @@ impl<'a> Reader<'a> {
         } else {
             LastLine::TreeOpen
         };
-        let torn = self.torn.and_then(|frame| {
-            Some(Frame {
-                depth: u16::try_from(frame.depth).ok()?,
-                percent_hundredths: frame.percent_hundredths,
-                samples: frame.samples,
-                symbol: frame.symbol,
-                object: frame.object,
-            })
-        });
         Ok(CallGraph {
             sections: self.sections,
             nodes: self.nodes,
             symbols: self.symbols.names,
             objects: self.objects.names,
             last_line,
-            torn,
+            torn: self.torn,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::canvas::{Canvas, Drawn};
+use super::canvas::Canvas;
 use super::{Caption, DrawError};
 
 pub use inferno::flamegraph::color::Color;
@@ -73,12 +73,7 @@ impl FlameBoxes {
         for (number, shown) in self.boxes.iter().enumerate() {
             path.truncate(shown.depth);
             path.push((&labels[number], number));
-            canvas.add(Drawn {
-                path: &path,
-                width: shown.own_width,
-                colour: shown.colour,
-                note: &shown.note,
-            });
+            canvas.add(&path, shown.own_width, shown.colour, &shown.note);
         }
         canvas.finish(self.width, &self.lines)
     }

@@ -38,17 +38,6 @@ pub(super) const GREY: Color = Color {
     b: 210,
 };
 
-/// A box on the box of its caller.
-pub(super) struct Drawn<'b> {
-    /// The names below it and its own, each with a number that no other box has.
-    pub(super) path: &'b [(&'b str, usize)],
-    /// What no box above it has of its width.
-    pub(super) width: f64,
-    pub(super) colour: Color,
-    /// What stands in parentheses behind its name when the pointer rests on it; has none itself.
-    pub(super) note: &'b str,
-}
-
 pub(super) struct Canvas<'c> {
     caption: Caption<'c>,
     /// What the whole width is counted in.
@@ -75,27 +64,27 @@ impl<'c> Canvas<'c> {
         }
     }
 
-    pub(super) fn add(&mut self, drawn: Drawn<'_>) {
-        let Some(&(frame, number)) = drawn.path.last() else {
+    /// Adds a box on the box of its caller.
+    ///
+    /// Shape: `path` has the names below it and its own, each with a number that no other box has; `width` is what no
+    /// box above it has of its width; `note` stands in parentheses behind its name when the pointer rests on it, and
+    /// has none itself.
+    pub(super) fn add(&mut self, path: &[(&str, usize)], width: f64, colour: Color, note: &str) {
+        let Some(&(frame, number)) = path.last() else {
             return;
         };
         let name = name(frame, number);
-        let _ = writeln!(
-            self.notes,
-            "{name}\ttitle={} ({})",
-            shown(frame),
-            drawn.note
-        );
-        self.colours.insert(name, drawn.colour);
-        if drawn.width > 0.0 {
+        let _ = writeln!(self.notes, "{name}\ttitle={} ({note})", shown(frame));
+        self.colours.insert(name, colour);
+        if width > 0.0 {
             let mut line = String::new();
-            for (frame, number) in drawn.path {
+            for (frame, number) in path {
                 if !line.is_empty() {
                     line.push(';');
                 }
                 line += &self::name(frame, *number);
             }
-            self.lines.push((line, drawn.width));
+            self.lines.push((line, width));
         }
     }
 

@@ -11,6 +11,7 @@ pub(super) struct Tree<'a> {
     children: HashMap<(usize, &'a str), usize, RandomState>,
 }
 
+#[derive(Default)]
 struct Node<'a> {
     name: &'a str,
     calls: Vec<usize>,
@@ -37,11 +38,7 @@ impl Visited<'_> {
 impl<'a> Tree<'a> {
     pub(super) fn new() -> Self {
         Self {
-            nodes: vec![Node {
-                name: "",
-                calls: Vec::new(),
-                own: [0.0; 2],
-            }],
+            nodes: vec![Node::default()],
             children: HashMap::default(),
         }
     }
@@ -54,8 +51,7 @@ impl<'a> Tree<'a> {
                 let new = nodes.len();
                 nodes.push(Node {
                     name,
-                    calls: Vec::new(),
-                    own: [0.0; 2],
+                    ..Node::default()
                 });
                 nodes[at].calls.push(new);
                 new

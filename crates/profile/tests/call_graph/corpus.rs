@@ -70,7 +70,7 @@ fn every_graph_is_read_to_its_last_byte() {
         for section in graph.sections() {
             let mut path = vec![section.samples];
             for frame in graph.frames(section) {
-                path.truncate(usize::from(frame.depth) + 1);
+                path.truncate(frame.depth + 1);
                 assert_eq!(
                     frame.percent_hundredths,
                     hundredths(frame.samples, path[path.len() - 1]),

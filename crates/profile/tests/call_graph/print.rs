@@ -31,9 +31,9 @@ pub(crate) fn print_frames<'a>(
             }
             object = None;
         }
-        wholes.truncate(usize::from(frame.depth) + 1);
+        wholes.truncate(frame.depth + 1);
         let whole = wholes[wholes.len() - 1];
-        let indent = " ".repeat(frame.depth.into());
+        let indent = " ".repeat(frame.depth);
         let percentage = if frame.samples == whole {
             "100.0".to_owned()
         } else {

@@ -22,7 +22,7 @@ impl Tree {
         self.own + self.callers.iter().map(Self::samples).sum::<u32>()
     }
 
-    fn frames<'a>(&'a self, depth: u16, whole: u32, found: &mut Vec<Frame<'a>>) {
+    fn frames<'a>(&'a self, depth: usize, whole: u32, found: &mut Vec<Frame<'a>>) {
         let samples = self.samples();
         found.push(Frame {
             depth,

@@ -32,9 +32,9 @@ pub(super) fn lint_logs(folder: Folder<'_>, findings: &mut Vec<Finding>) {
         }
         for run in &group.runs {
             lint_run(folder, group, run, findings);
-            usual.lint(folder, group, run, findings);
+            findings.extend(usual.lint(folder, group, run));
         }
-        lint_ceiling(folder, group, findings);
+        findings.extend(lint_ceiling(folder, group));
     }
 }
 
@@ -97,32 +97,23 @@ fn lint_run(folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<
         );
     }
     for (&index, log) in run.senders.iter().zip(run.sent(&folder.tree.files)) {
-        lint_sender(folder, index, log, findings);
+        findings.extend(lint_sender(folder, index, log));
     }
 }
 
-fn lint_sender(folder: Folder<'_>, index: usize, log: &LogFacts, findings: &mut Vec<Finding>) {
-    let asked = log
-        .command
-        .as_ref()
-        .and_then(|command| command.packet_count);
-    let (Some(asked), Some(summary)) = (asked, &log.summary) else {
-        return;
-    };
+fn lint_sender(folder: Folder<'_>, index: usize, log: &LogFacts) -> Option<Finding> {
+    let asked = log.command.as_ref()?.packet_count?;
+    let sent = log.summary.as_ref()?.packets;
     // 0 is without end, and one of the last packets may still have been under way.
-    let is_less = (summary.packets as f64) < SENT_SHARE * asked as f64;
-    if asked > 0 && is_less && log.ending == Ending::Finished {
-        let name = folder.name(index);
-        let sentence = format!(
-            "{name}: {} packets were sent of the {asked} asked for",
-            summary.packets
-        );
-        let finding = folder.finding(&SENDER_STOPPED_EARLY, sentence);
-        findings.push(finding.with(folder.published(
-            index,
-            format!("Sent {} packets, -n {asked}", summary.packets),
-        )));
+    let is_less = (sent as f64) < SENT_SHARE * asked as f64;
+    if asked == 0 || !is_less || log.ending != Ending::Finished {
+        return None;
     }
+    let name = folder.name(index);
+    let sentence = format!("{name}: {sent} packets were sent of the {asked} asked for");
+    let says = format!("Sent {sent} packets, -n {asked}");
+    let finding = folder.finding(&SENDER_STOPPED_EARLY, sentence);
+    Some(finding.with(folder.published(index, says)))
 }
 
 /// What the runs of a folder are offered in the median, by what makes a load the same.
@@ -171,13 +162,11 @@ impl UsualLoads {
         Self(usual.collect())
     }
 
-    fn lint(&self, folder: Folder<'_>, group: &RunGroup, run: &Run, findings: &mut Vec<Finding>) {
-        let usual = Traffic::of(folder, run).and_then(|traffic| self.0.get(&traffic));
-        let (Some(&usual), Some(offered)) = (usual, run.offered_pps(&folder.tree.files)) else {
-            return;
-        };
+    fn lint(&self, folder: Folder<'_>, group: &RunGroup, run: &Run) -> Option<Finding> {
+        let usual = *self.0.get(&Traffic::of(folder, run)?)?;
+        let offered = run.offered_pps(&folder.tree.files)?;
         if offered >= SHORT_SHARE * usual {
-            return;
+            return None;
         }
         let iteration = run
             .iteration
@@ -192,12 +181,12 @@ impl UsualLoads {
             finding = finding.with(folder.published(sender, format!("{offered:.0} pps")));
         }
         let usual = format!("median {usual:.0} pps");
-        findings.push(finding.derived(&folder.directory(), usual));
+        Some(finding.derived(&folder.directory(), usual))
     }
 }
 
 /// Whether the device, or what it was offered, holds the rate.
-fn lint_ceiling(folder: Folder<'_>, group: &RunGroup, findings: &mut Vec<Finding>) {
+fn lint_ceiling(folder: Folder<'_>, group: &RunGroup) -> Option<Finding> {
     let files = &folder.tree.files;
     let rates: Vec<(f64, f64)> = group
         .runs
@@ -210,16 +199,9 @@ fn lint_ceiling(folder: Folder<'_>, group: &RunGroup, findings: &mut Vec<Finding
         .collect();
     // More than that is no load that was reached, but a sender's log that is missing.
     let is_reached = |share: &f64| (CEILING_SHARE..=REACHED_SHARE_MAX).contains(share);
-    let Some(share) = median(&shares).filter(is_reached) else {
-        return;
-    };
-    let runs = group.runs.iter();
-    let Some((receiver, &sender)) = runs
-        .filter_map(|run| Some((run.receiver?, run.senders.first()?)))
-        .next()
-    else {
-        return;
-    };
+    let share = median(&shares).filter(is_reached)?;
+    let mut runs = group.runs.iter();
+    let (receiver, &sender) = runs.find_map(|run| Some((run.receiver?, run.senders.first()?)))?;
     let (forwarded, offered): (Vec<f64>, Vec<f64>) = rates.into_iter().unzip();
     let middle = |rates: &[f64]| median(rates).unwrap_or_default();
     let sentence = format!(
@@ -233,7 +215,7 @@ fn lint_ceiling(folder: Folder<'_>, group: &RunGroup, findings: &mut Vec<Finding
         .finding(&CEILING, sentence)
         .with(folder.published(receiver, format!("{:.0} pps forwarded", middle(&forwarded))))
         .with(folder.derived(sender, format!("{:.0} pps offered", middle(&offered))));
-    findings.push(finding);
+    Some(finding)
 }
 
 /// A bench of one variant has no key.

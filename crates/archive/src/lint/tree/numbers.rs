@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use fwdlab_model::imported::DatasetOrigin;
+
 use crate::lint::{
-    DATASET_EMPTY, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_MISSING, RUN_OVERWRITTEN,
+    DATASET_EMPTY, Evidence, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_MISSING, RUN_OVERWRITTEN,
     VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_REORDERED,
 };
-use crate::netbenches::{Content, Dataset, Origin, Outcome, PublishedDataset, Run};
-use crate::pkt_gen::PublishedMedian;
+use crate::netbenches::{Dataset, PublishedDataset, Run, RunGroup};
 
 use super::Folder;
 
@@ -16,25 +17,25 @@ use super::Folder;
 const PROFILED_BELOW: f64 = 0.97;
 
 pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
-    let has_logs = folder.folder.groups.iter().any(|group| {
-        !group.is_of_profiles() && group.runs.iter().any(|run| run.receiver.is_some())
-    });
+    let has_logs = folder.folder.groups.iter().any(RunGroup::has_logs);
     for dataset in &folder.folder.datasets {
-        let Outcome::Read(Content::Dataset(content)) = &folder.file(dataset.file).outcome else {
+        let Some(content) = dataset.content(&folder.tree.files) else {
             continue;
         };
         if content.values.is_empty() {
             findings.push(empty(folder, dataset));
             continue;
         }
-        match dataset.origin {
+        match (dataset.origin, dataset.group) {
             // What a log that does not read would give is not known.
-            Origin::Altered { group, .. } if has_unread_log(folder, group) => {}
-            Origin::Altered { group, median } => {
-                Altered::of(folder, dataset, content, group, median).lint(findings);
+            (DatasetOrigin::Altered, Some(group)) if has_unread_log(folder, group) => {}
+            (DatasetOrigin::Altered, Some(group)) => {
+                Altered::of(folder, dataset, content, group).lint(findings);
             }
-            Origin::OtherLogs { group, .. } => renamed(folder, dataset, group, findings),
-            Origin::NoLogs if has_logs => {
+            (DatasetOrigin::OtherLogs, Some(group)) => {
+                findings.extend(renamed(folder, dataset, group));
+            }
+            (DatasetOrigin::NoLogs, _) if has_logs => {
                 let name = folder.name(dataset.file);
                 let sentence = format!(
                     "{name} has {} values and no log, while others of its folder have theirs",
@@ -45,7 +46,7 @@ pub(super) fn lint_numbers(folder: Folder<'_>, findings: &mut Vec<Finding>) {
                     folder.published(dataset.file, format!("{} values", content.values.len())),
                 ));
             }
-            Origin::NoLogs | Origin::Logs { .. } => {}
+            _ => {}
         }
     }
 }
@@ -60,8 +61,8 @@ fn empty(folder: Folder<'_>, dataset: &PublishedDataset) -> Finding {
     let name = folder.name(dataset.file);
     let finding = folder.finding(&DATASET_EMPTY, format!("{name} holds no value"));
     let finding = finding.with(folder.published(dataset.file, "no value"));
-    let group = dataset.origin.group();
-    let mut runs = group
+    let mut runs = dataset
+        .group
         .iter()
         .flat_map(|&group| &folder.folder.groups[group].runs);
     let first = runs.find_map(|run| {
@@ -76,16 +77,9 @@ fn empty(folder: Folder<'_>, dataset: &PublishedDataset) -> Finding {
 
 /// A dataset under another name than its logs. Names are changed to be clearer; what is wrong is a name that
 /// says the opposite.
-fn renamed(
-    folder: Folder<'_>,
-    dataset: &PublishedDataset,
-    group: usize,
-    findings: &mut Vec<Finding>,
-) {
+fn renamed(folder: Folder<'_>, dataset: &PublishedDataset, group: usize) -> Option<Finding> {
     let group = &folder.folder.groups[group];
-    let Some((says, logs_say)) = opposite(&dataset.name, &group.key) else {
-        return;
-    };
+    let (says, logs_say) = opposite(&dataset.name, &group.key)?;
     let name = folder.name(dataset.file);
     let sentence = format!(
         "{name} holds what the logs of {} give: its name says {says}, theirs {logs_say}",
@@ -97,7 +91,7 @@ fn renamed(
     if let Some(receiver) = group.runs.iter().find_map(|run| run.receiver) {
         finding = finding.with(folder.derived(receiver, &group.key));
     }
-    findings.push(finding);
+    Some(finding)
 }
 
 /// Words of names that say the opposite of each other.
@@ -158,7 +152,6 @@ impl<'a> Altered<'a> {
         dataset: &'a PublishedDataset,
         content: &'a Dataset,
         group: usize,
-        median: PublishedMedian,
     ) -> Self {
         let mut only_published: Vec<(usize, &str)> = content
             .text
@@ -173,7 +166,9 @@ impl<'a> Altered<'a> {
             .filter_map(|run| {
                 Some((
                     run,
-                    run.received(&folder.tree.files)?.published.with(median)?,
+                    run.received(&folder.tree.files)?
+                        .published
+                        .with(dataset.median)?,
                 ))
             })
             .collect();
@@ -226,11 +221,7 @@ impl<'a> Altered<'a> {
             let Some(&(run, value)) = derived.next() else {
                 let sentence = format!("{name} has {published}, and no log of that run is there");
                 let finding = self.folder.finding(&RUN_MISSING, sentence);
-                findings.push(finding.with(self.folder.published_at(
-                    self.dataset.file,
-                    line,
-                    published,
-                )));
+                findings.push(finding.with(self.published(line, published)));
                 continue;
             };
             let is_slowed = value
@@ -249,7 +240,7 @@ impl<'a> Altered<'a> {
                 self.with_log(
                     self.folder
                         .finding(rule, sentence)
-                        .with(self.folder.published_at(self.dataset.file, line, published)),
+                        .with(self.published(line, published)),
                     run,
                     value,
                 ),
@@ -273,7 +264,7 @@ impl<'a> Altered<'a> {
         let sentence = format!("{name} has the values of its runs in another order");
         let mut finding = self.folder.finding(&VALUES_REORDERED, sentence);
         if let Some((line, published, run, derived)) = self.first_apart {
-            let evidence = self.folder.published_at(self.dataset.file, line, published);
+            let evidence = self.published(line, published);
             finding = self.with_log(finding.with(evidence), run, derived);
         }
         findings.push(finding);
@@ -290,13 +281,16 @@ impl<'a> Altered<'a> {
         );
         let mut finding = self.folder.finding(&VALUE_NOT_DERIVED, sentence);
         if let Some(&(line, published)) = self.only_published.first() {
-            let evidence = self.folder.published_at(self.dataset.file, line, published);
-            finding = finding.with(evidence);
+            finding = finding.with(self.published(line, published));
         }
         if let Some(&(run, value)) = self.only_derived.first() {
             finding = self.with_log(finding, run, value);
         }
         findings.push(finding);
+    }
+
+    fn published(&self, line: usize, text: &str) -> Evidence {
+        self.folder.published_at(self.dataset.file, line, text)
     }
 
     fn with_log(&self, finding: Finding, run: &Run, value: &str) -> Finding {

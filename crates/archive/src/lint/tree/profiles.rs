@@ -26,8 +26,13 @@ pub(super) fn lint_profiles(folder: Folder<'_>, findings: &mut Vec<Finding>) {
         }
     }
     for (stem, index, graph) in &graphs {
-        lint_truncation(folder, *index, graph, counted.get(stem).copied(), findings);
-        lint_idle(folder, *index, graph, findings);
+        findings.extend(lint_truncation(
+            folder,
+            *index,
+            graph,
+            counted.get(stem).copied(),
+        ));
+        findings.extend(lint_idle(folder, *index, graph));
     }
     for &index in &folder.folder.members {
         let Outcome::Read(Content::FoldedStacks(stacks)) = &folder.file(index).outcome else {
@@ -35,7 +40,7 @@ pub(super) fn lint_profiles(folder: Folder<'_>, findings: &mut Vec<Finding>) {
         };
         let own = stem(&folder.file(index).path);
         if let Some((_, graph, facts)) = graphs.iter().find(|(stem, _, _)| *stem == own) {
-            lint_stacks(folder, (index, stacks), (*graph, facts), findings);
+            findings.extend(lint_stacks(folder, (index, stacks), (*graph, facts)));
         }
     }
 }
@@ -57,8 +62,7 @@ fn lint_truncation(
     index: usize,
     graph: &CallGraphFacts,
     counted: Option<(usize, u64)>,
-    findings: &mut Vec<Finding>,
-) {
+) -> Option<Finding> {
     let missing = graph
         .truncation
         .as_ref()
@@ -67,7 +71,7 @@ fn lint_truncation(
     let all = counted.map_or(graph.samples, |(_, samples)| samples);
     let there = graph.samples - missing;
     if graph.truncation.is_none() && counted.is_none() {
-        return;
+        return None;
     }
     let name = folder.name(index);
     let sections = graph
@@ -80,46 +84,39 @@ fn lint_truncation(
         "{name} is cut: {:.1} % of {all} samples are missing",
         share * 100.0
     );
-    let mut finding = folder
+    let finding = folder
         .finding(&PROFILE_TRUNCATED, sentence)
         .with(folder.published_at(
             index,
             line,
             format!("{there} samples there, of {} said", graph.samples),
         ));
-    if let Some((log, samples)) = counted {
-        finding = finding.with(folder.derived(log, format!("{samples} samples")));
-    }
-    findings.push(finding);
+    Some(match counted {
+        Some((log, samples)) => finding.with(folder.derived(log, format!("{samples} samples"))),
+        None => finding,
+    })
 }
 
-fn lint_idle(
-    folder: Folder<'_>,
-    index: usize,
-    graph: &CallGraphFacts,
-    findings: &mut Vec<Finding>,
-) {
-    if let Some(idle) = graph.idle_share.filter(|idle| *idle > IDLE_SHARE) {
-        let leaf = graph.leaves.first().map_or("", |(leaf, _)| leaf);
-        let sentence = format!(
-            "{} is of a device that was idle in {:.0} % of its samples",
-            folder.name(index),
-            idle * 100.0
-        );
-        let finding = folder.finding(&PROFILE_IDLE, sentence);
-        findings.push(finding.with(folder.published(index, format!("most samples: {leaf}"))));
-    }
+fn lint_idle(folder: Folder<'_>, index: usize, graph: &CallGraphFacts) -> Option<Finding> {
+    let idle = graph.idle_share.filter(|idle| *idle > IDLE_SHARE)?;
+    let leaf = graph.leaves.first().map_or("", |(leaf, _)| leaf);
+    let sentence = format!(
+        "{} is of a device that was idle in {:.0} % of its samples",
+        folder.name(index),
+        idle * 100.0
+    );
+    let finding = folder.finding(&PROFILE_IDLE, sentence);
+    Some(finding.with(folder.published(index, format!("most samples: {leaf}"))))
 }
 
 fn lint_stacks(
     folder: Folder<'_>,
     (index, stacks): (usize, &FoldedFacts),
     (graph, facts): (usize, &CallGraphFacts),
-    findings: &mut Vec<Finding>,
-) {
+) -> Option<Finding> {
     // Folding loses samples, but a few; folded with a filter or by another program, it is another text.
     if stacks.folded == facts.folded || stacks.samples == facts.samples {
-        return;
+        return None;
     }
     let (name, of) = (folder.name(index), folder.name(graph));
     let sentence = format!("{name} is not what folding makes of {of}");
@@ -127,5 +124,5 @@ fn lint_stacks(
         .finding(&FOLDED_OF_ANOTHER, sentence)
         .with(folder.published(index, format!("{} samples", stacks.samples)))
         .with(folder.derived(graph, format!("{} samples", facts.samples)));
-    findings.push(finding);
+    Some(finding)
 }

@@ -25,15 +25,11 @@ pub(super) fn lint_tables(folder: Folder<'_>, findings: &mut Vec<Finding>) {
         .datasets
         .iter()
         .filter_map(|dataset| {
-            let file = folder.file(dataset.file);
-            let Outcome::Read(Content::Dataset(content)) = &file.outcome else {
-                return None;
-            };
             Some(Shown {
                 file: dataset.file,
                 name: &dataset.name,
-                parent: file.path.parent(),
-                figures: figures(content)?,
+                parent: folder.file(dataset.file).path.parent(),
+                figures: figures(dataset.content(&folder.tree.files)?)?,
             })
         })
         .collect();

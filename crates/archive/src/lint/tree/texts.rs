@@ -39,11 +39,7 @@ pub(super) fn lint_texts(tree: &ArchiveTree) -> Vec<Finding> {
         _ => None,
     });
     let texts: Vec<Text<'_>> = texts.collect();
-    let findings = parallel(&texts, FEW, |text| {
-        let mut findings = Vec::new();
-        text.lint(&mut findings);
-        findings
-    });
+    let findings = parallel(&texts, FEW, Text::lint);
     findings.into_iter().flatten().collect()
 }
 
@@ -58,24 +54,26 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    fn lint(&self, findings: &mut Vec<Finding>) {
+    fn lint(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
         let mut names = Vec::new();
         for block in &self.readme.blocks {
             let backing = self.index.back(&block.block, &self.place);
             names.extend(backing.rows.iter().filter_map(RowBacking::chosen));
-            self.rows(block, &backing, findings);
-            self.labels(block, &backing, findings);
-            self.printing(block, &backing, findings);
-            self.verdicts(block, &backing, findings);
+            self.rows(block, &backing, &mut findings);
+            findings.extend(self.labels(block, &backing));
+            findings.extend(self.printing(block, &backing));
+            self.verdicts(block, &backing, &mut findings);
         }
         let names: Vec<&str> = names
             .into_iter()
             .map(|position| self.datasets[position].name.as_str())
             .collect();
-        self.title(&names, findings);
-        self.links(findings);
-        self.masks(findings);
-        self.claims(findings);
+        findings.extend(self.title(&names));
+        findings.extend(self.links());
+        findings.extend(self.masks());
+        findings.extend(self.claims());
+        findings
     }
 
     fn finding(&self, rule: &'static Rule, sentence: impl Into<String>) -> Finding {
@@ -153,8 +151,9 @@ impl Text<'_> {
         (&own.platform, &own.nic) == (&place.platform, &place.nic)
     }
 
-    fn labels(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
-        for found in label_contradictions(block, backing, self.index, &self.place) {
+    fn labels(&self, block: &ReadmeBlock, backing: &BlockBacking) -> impl Iterator<Item = Finding> {
+        let found = label_contradictions(block, backing, self.index, &self.place);
+        found.into_iter().map(|found| {
             let known = &self.datasets[found.dataset];
             let sentence = format!(
                 "the label {:?} says {}, but the figures are those of {}, which says {}",
@@ -163,19 +162,16 @@ impl Text<'_> {
                 known.name,
                 found.contradiction.name_says
             );
-            let finding = self
-                .finding(&LABEL_OF_ANOTHER, sentence)
+            self.finding(&LABEL_OF_ANOTHER, sentence)
                 .with(self.says(found.line, &found.label))
-                .with(self.dataset(found.dataset, &known.name));
-            findings.push(finding);
-        }
+                .with(self.dataset(found.dataset, &known.name))
+        })
     }
 
     /// What was changed in a block after ministat printed it; what was only left out is no fault.
-    fn printing(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
-        let printing = self.index.printing(&block.block, backing);
-        let Some(Printing::Departs(departures)) = printing else {
-            return;
+    fn printing(&self, block: &ReadmeBlock, backing: &BlockBacking) -> Option<Finding> {
+        let Printing::Departs(departures) = self.index.printing(&block.block, backing)? else {
+            return None;
         };
         let altered = departures.iter().find(|departure| {
             matches!(
@@ -186,18 +182,17 @@ impl Text<'_> {
                     | DepartureKind::Other
             )
         });
-        if let Some(departure) = altered {
-            let sentence = format!(
-                "a block is not as ministat prints it from its datasets: {}",
-                departure.kind.as_str()
-            );
-            let text = |line: &Option<String>| line.clone().unwrap_or_else(|| "(nothing)".into());
-            let finding = self
-                .finding(&BLOCK_ALTERED, sentence)
-                .with(self.says(departure.line, text(&departure.published)))
-                .with(self.also_says(departure.line, text(&departure.printed)));
-            findings.push(finding);
-        }
+        let departure = altered?;
+        let sentence = format!(
+            "a block is not as ministat prints it from its datasets: {}",
+            departure.kind.as_str()
+        );
+        let text = |line: &Option<String>| line.clone().unwrap_or_else(|| "(nothing)".into());
+        let finding = self
+            .finding(&BLOCK_ALTERED, sentence)
+            .with(self.says(departure.line, text(&departure.published)))
+            .with(self.also_says(departure.line, text(&departure.printed)));
+        Some(finding)
     }
 
     /// Whether the words of a block stand when all its comparisons are judged together.
@@ -241,28 +236,18 @@ impl Text<'_> {
                     .with(self.dataset(position, verdict.verdict.to_string()));
                 findings.push(finding);
             }
-            self.offered(row, baseline, position, findings);
+            findings.extend(self.offered(row, baseline, position));
         }
     }
 
     /// Whether two arms were offered the same.
-    fn offered(
-        &self,
-        row: &PublishedRow,
-        baseline: usize,
-        position: usize,
-        findings: &mut Vec<Finding>,
-    ) {
+    fn offered(&self, row: &PublishedRow, baseline: usize, position: usize) -> Option<Finding> {
         let offered = |position: usize| {
             let loads = self.datasets[position].offered_pps(&self.tree.files)?;
             Some(loads).filter(|loads| loads.len() >= 3)
         };
-        let (Some(first), Some(second)) = (offered(baseline), offered(position)) else {
-            return;
-        };
-        let (Some(of_first), Some(of_second)) = (median(&first), median(&second)) else {
-            return;
-        };
+        let (first, second) = (offered(baseline)?, offered(position)?);
+        let (of_first, of_second) = (median(&first)?, median(&second)?);
         // Apart beyond what the runs of either arm are.
         let range = |loads: &[f64]| {
             let low = loads.iter().copied().fold(f64::INFINITY, f64::min);
@@ -270,37 +255,35 @@ impl Text<'_> {
         };
         let is_apart = !range(&first).contains(&of_second) && !range(&second).contains(&of_first);
         let change = of_second / of_first - 1.0;
-        if is_apart && change.abs() > OFFERED_APART {
-            let sentence = format!(
-                "{} was offered {:+.1} % against the first row, which is part of what it is compared by",
-                shown(row),
-                change * 100.0
-            );
-            let finding = self
-                .finding(&OFFERED_LOAD_MOVED, sentence)
-                .with(self.says(row.line, format!("{of_second:.0} pps offered")))
-                .with(self.dataset(baseline, format!("{of_first:.0} pps offered")));
-            findings.push(finding);
-        }
+        let sentence = format!(
+            "{} was offered {:+.1} % against the first row, which is part of what it is compared by",
+            shown(row),
+            change * 100.0
+        );
+        let finding = self
+            .finding(&OFFERED_LOAD_MOVED, sentence)
+            .with(self.says(row.line, format!("{of_second:.0} pps offered")))
+            .with(self.dataset(baseline, format!("{of_first:.0} pps offered")));
+        (is_apart && change.abs() > OFFERED_APART).then_some(finding)
     }
 
-    fn title(&self, names: &[&str], findings: &mut Vec<Finding>) {
-        if let Some(found) = title_contradiction(self.readme, &self.place, names) {
-            let sentence = format!(
-                "the title is about {}, the results about {}",
-                found.factors.join(", "),
-                found.varied.join(", ")
-            );
-            let finding = self
-                .finding(&OTHER_TITLE, sentence)
-                .with(self.says(found.title.line, &found.title.text))
-                .with(self.also_says(found.title.line, found.varied.join(", ")));
-            findings.push(finding);
-        }
+    fn title(&self, names: &[&str]) -> Option<Finding> {
+        let found = title_contradiction(self.readme, &self.place, names)?;
+        let varied = found.varied.join(", ");
+        let sentence = format!(
+            "the title is about {}, the results about {varied}",
+            found.factors.join(", ")
+        );
+        let finding = self
+            .finding(&OTHER_TITLE, sentence)
+            .with(self.says(found.title.line, &found.title.text))
+            .with(self.also_says(found.title.line, varied));
+        Some(finding)
     }
 
-    fn links(&self, findings: &mut Vec<Finding>) {
-        for found in link_contradictions(self.readme) {
+    fn links(&self) -> impl Iterator<Item = Finding> {
+        let found = link_contradictions(self.readme);
+        found.into_iter().map(|found| {
             let link = &found.link;
             let sentence = format!(
                 "the link {:?} leads to {}: the one says {}, the other {}",
@@ -309,37 +292,33 @@ impl Text<'_> {
                 found.contradiction.text_says,
                 found.contradiction.name_says
             );
-            let finding = self
-                .finding(&LINK_OF_ANOTHER, sentence)
+            self.finding(&LINK_OF_ANOTHER, sentence)
                 .with(self.says(link.line, &link.text))
-                .with(self.also_says(link.line, &link.target));
-            findings.push(finding);
-        }
+                .with(self.also_says(link.line, &link.target))
+        })
     }
 
-    fn masks(&self, findings: &mut Vec<Finding>) {
-        for found in mask_contradictions(self.readme) {
+    fn masks(&self) -> impl Iterator<Item = Finding> {
+        let found = mask_contradictions(self.readme);
+        found.into_iter().map(|found| {
             let sentence = format!("{}: {}", found.key, found.problem.as_str());
-            let finding = self
-                .finding(&MASKS_DISAGREE, sentence)
+            self.finding(&MASKS_DISAGREE, sentence)
                 .with(self.says(found.line, &found.text))
-                .with(self.also_says(found.other_line, &found.other_text));
-            findings.push(finding);
-        }
+                .with(self.also_says(found.other_line, &found.other_text))
+        })
     }
 
-    fn claims(&self, findings: &mut Vec<Finding>) {
-        for found in unsupported_claims(self.readme) {
+    fn claims(&self) -> impl Iterator<Item = Finding> {
+        let found = unsupported_claims(self.readme);
+        found.into_iter().map(|found| {
             let sentence = format!(
                 "{:?} comes out of no row and no comparison; the nearest is {}",
                 found.claim.text, found.nearest
             );
-            let finding = self
-                .finding(&TEXT_NOT_OF_TABLE, sentence)
+            self.finding(&TEXT_NOT_OF_TABLE, sentence)
                 .with(self.says(found.claim.line, &found.claim.text))
-                .with(self.also_says(found.claim.line, found.nearest.to_string()));
-            findings.push(finding);
-        }
+                .with(self.also_says(found.claim.line, found.nearest.to_string()))
+        })
     }
 }
 

@@ -1,38 +1,43 @@
 //! What became of every variable, and what a reader should know.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 use super::expand::{Environment, Value};
 use super::{Note, VariableUse};
 use crate::error::Place;
 use crate::netbenches::LabVariable;
 
+/// A variable where it is set, so that sets and experiments may use one twice.
+type Variable = (Place, String);
+
 /// What is noted while files are made.
 #[derive(Default)]
 pub(super) struct Account {
-    /// By place, so that sets and experiments may use a variable twice.
-    uses: BTreeMap<(PathBuf, Option<usize>, String), BTreeSet<String>>,
-    refused: BTreeMap<(PathBuf, Option<usize>, String), String>,
+    uses: BTreeMap<Variable, BTreeSet<String>>,
+    refused: BTreeMap<Variable, String>,
     pub(super) missing: Vec<String>,
     pub(super) notes: Vec<Note>,
 }
 
 impl Account {
     pub(super) fn uses(&mut self, name: &str, value: &Value, purpose: impl Into<String>) {
-        let key = (value.place.path.clone(), value.place.line, name.to_owned());
-        self.uses.entry(key).or_default().insert(purpose.into());
+        let uses = self.uses.entry(variable(name, value)).or_default();
+        uses.insert(purpose.into());
     }
 
     /// Notes a value that cannot be taken; several sets may run into the same one.
     pub(super) fn refuses(&mut self, name: &str, value: &Value, why: &str) {
-        let key = (value.place.path.clone(), value.place.line, name.to_owned());
         let shown: String = value.text.chars().take(80).collect();
         let text = format!("{name} is {:?}: {why}", shown);
-        if self.refused.insert(key, why.to_owned()).is_none() {
+        let before = self.refused.insert(variable(name, value), why.to_owned());
+        if before.is_none() {
             self.notes.push(Note::at(value.place.clone(), text));
         }
     }
+}
+
+fn variable(name: &str, value: &Value) -> Variable {
+    (value.place.clone(), name.to_owned())
 }
 
 /// Variables with what they are for, and those that are for nothing, in the order of their lines.
@@ -46,31 +51,19 @@ pub(super) fn uses(
         line: place.line.unwrap_or(1),
         purpose,
     };
-    let used = account.uses.iter().map(|((path, line, name), purposes)| {
-        let place = Place {
-            path: path.clone(),
-            line: *line,
-        };
+    let used = account.uses.iter().map(|((place, name), purposes)| {
         let purposes: Vec<&str> = purposes.iter().map(String::as_str).collect();
-        entry(name, &place, purposes.join("; "))
+        entry(name, place, purposes.join("; "))
     });
-    let is_used = |name: &str, place: &Place| {
-        let key = (place.path.clone(), place.line, name.to_owned());
-        account.uses.contains_key(&key)
-    };
     let mut unused: Vec<(&str, &Value)> = environment
         .values()
-        .filter(|(name, value)| !is_used(name, &value.place))
+        .filter(|(name, value)| !account.uses.contains_key(&variable(name, value)))
         .collect();
     unused.sort_by_key(|(_, value)| value.place.line);
     let unused = unused.into_iter().map(|(name, value)| {
-        let key = (value.place.path.clone(), value.place.line, name.to_owned());
-        let why = account.refused.get(&key).map(String::as_str);
-        entry(
-            name,
-            &value.place,
-            why.unwrap_or_else(|| why_unused(name)).to_owned(),
-        )
+        let refused = account.refused.get(&variable(name, value));
+        let why = refused.map_or_else(|| why_unused(name), String::as_str);
+        entry(name, &value.place, why.to_owned())
     });
     (used.collect(), unused.collect())
 }

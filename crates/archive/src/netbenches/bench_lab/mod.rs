@@ -27,7 +27,7 @@ use super::assignments::Assignment;
 use super::config_set::ConfigSet;
 use super::lab_config::LabConfig;
 use crate::error::Place;
-use crate::name::safe_name;
+use crate::name::{first_free, safe_name};
 use account::{Account, uses};
 use drawing::Drawing;
 pub use error::BenchLabError;
@@ -212,13 +212,11 @@ fn experiments(source: &Source, lab_file: &str, account: &mut Account) -> Vec<Dr
             sets if !is_alone && !sets.is_empty() => format!("{}-{}", source.name, sets.join("-")),
             _ => source.name.clone(),
         };
-        let numbered = (2_u32..).map(|number| format!("-{number}"));
-        let mut names = std::iter::once(String::new())
-            .chain(numbered)
-            .map(|number| format!("{}{number}.toml", safe_name(&stem)));
-        let Some(name) = names.find(|name| taken.insert(name.clone())) else {
-            continue;
-        };
+        let stem = safe_name(&stem);
+        let numbered = |number| format!("{stem}-{number}.toml");
+        let name = first_free(format!("{stem}.toml"), numbered, |name| {
+            taken.insert(name.clone())
+        });
         if traffic.families.len() > 1 {
             let sets = traffic.sets.join(" and ");
             let text = format!("{sets} differ in their family alone: {name} measures both");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use super::drawing::{self, Drawing};
+use super::drawing::{Drawing, Port};
 use crate::netbenches::config_file::SettingValue;
 use crate::netbenches::{ConfigKind, ConfigSet};
 
@@ -59,19 +59,11 @@ pub(super) enum Found {
     Known {
         interface: String,
         how: String,
-        /// What the drawing calls it instead.
-        drawn: Option<Drawn>,
+        /// What the drawing has instead.
+        drawn: Option<Port>,
     },
     /// Why it is not known.
     Unknown(String),
-}
-
-/// An interface in the drawing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Drawn {
-    pub(super) interface: String,
-    /// The line, from 1.
-    pub(super) line: usize,
 }
 
 impl Found {
@@ -104,14 +96,10 @@ pub(super) fn ports<'s>(
         Some(mac) => drawing.port_of(mac),
         None => ingress.and_then(|port| drawing.other(port)),
     };
-    let drawn = |port: &drawing::Port| Drawn {
-        interface: port.interface.clone(),
-        line: port.line,
-    };
     let [of_sets_in, of_sets_out] = of_sets;
     let mut ports = [
-        one_of(of_sets_in, ingress.map(drawn)),
-        one_of(of_sets_out, egress.map(drawn)),
+        one_of(of_sets_in, ingress.cloned()),
+        one_of(of_sets_out, egress.cloned()),
     ];
     let names = [0, 1].map(|side: usize| ports[side].interface().map(str::to_owned));
     if let [Some(ingress), Some(egress)] = &names
@@ -124,13 +112,13 @@ pub(super) fn ports<'s>(
 }
 
 /// What sets and drawing say together; `named` are interfaces with the first set that names them.
-fn one_of(named: BTreeMap<String, (&str, String)>, drawn: Option<Drawn>) -> Found {
+fn one_of(named: BTreeMap<String, (&str, String)>, drawn: Option<Port>) -> Found {
     let mut entries = named.into_iter();
     match (entries.next(), entries.next(), drawn) {
         (None, _, None) => Found::Unknown("neither a set nor the drawing tells it".into()),
-        (None, _, Some(Drawn { interface, line })) => Found::Known {
-            interface,
-            how: format!("As the drawing in line {line} has it."),
+        (None, _, Some(drawn)) => Found::Known {
+            how: format!("As the drawing in line {} has it.", drawn.line),
+            interface: drawn.interface,
             drawn: None,
         },
         (Some((interface, (set, how))), None, drawn) => Found::Known {
@@ -229,23 +217,21 @@ impl Network {
         Some((interface.to_owned(), format!("On the route to {flows}")))
     }
 
-    /// The interface in the net of an address, where that is one.
-    fn in_net_of(&self, address: Ipv4Addr) -> Option<&str> {
-        let of_net = self
-            .interfaces
-            .iter()
-            .filter(|(_, net)| net.contains(address));
-        let names: BTreeSet<&str> = of_net.map(|(name, _)| name.as_str()).collect();
+    /// The interface of which that holds, where it is one; it may have several nets.
+    fn only(&self, is_meant: impl Fn(&str, Net) -> bool) -> Option<&str> {
+        let names = self.interfaces.iter();
+        let names = names.filter(|(name, net)| is_meant(name, *net));
+        let names: BTreeSet<&str> = names.map(|(name, _)| name.as_str()).collect();
         names.first().copied().filter(|_| names.len() == 1)
     }
 
+    /// The interface in the net of an address, where that is one.
+    fn in_net_of(&self, address: Ipv4Addr) -> Option<&str> {
+        self.only(|_, net| net.contains(address))
+    }
+
     fn only_other(&self, known: &str) -> Option<(String, String)> {
-        let others = self
-            .interfaces
-            .iter()
-            .filter(|(name, net)| name != known && BENCH_NET.contains(net.address));
-        let names: BTreeSet<&str> = others.map(|(name, _)| name.as_str()).collect();
-        let other = names.first().copied().filter(|_| names.len() == 1)?;
+        let other = self.only(|name, net| name != known && BENCH_NET.contains(net.address))?;
         let how = "The only other port in 198.18.0.0/15";
         Some((other.to_owned(), how.to_owned()))
     }

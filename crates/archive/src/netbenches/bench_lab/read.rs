@@ -92,7 +92,7 @@ impl Source {
             .canonicalize()
             .map_err(unreadable(configs, GIVE_CONFIGS))?;
         let base = real_path(to).map_err(unreadable(to, "give a folder with --to"))?;
-        let mut entries = list(configs, GIVE_CONFIGS)?;
+        let entries = list(configs, GIVE_CONFIGS)?;
         let is_of_set = |name: &str| ["etc", "boot", "dut"].contains(&name);
         let is_set = entries
             .iter()
@@ -106,9 +106,6 @@ impl Source {
             self.read_set_at(configs, &real, &base, &name)?;
             return self.with_sets(configs);
         }
-        entries.sort_by(|one, other| {
-            natural::compare(&one.name.to_string_lossy(), &other.name.to_string_lossy())
-        });
         for entry in entries {
             let path = configs.join(&entry.name);
             let mut leave = |why: &str| self.notes.push(note(&path, format!("{why}, left")));
@@ -201,11 +198,7 @@ impl Source {
     }
 
     fn read_traffic(&mut self, pktgen: &Path) -> Result<(), BenchLabError> {
-        let mut entries = list(pktgen, GIVE_PKTGEN)?;
-        entries.sort_by(|one, other| {
-            natural::compare(&one.name.to_string_lossy(), &other.name.to_string_lossy())
-        });
-        for entry in entries {
+        for entry in list(pktgen, GIVE_PKTGEN)? {
             let path = pktgen.join(&entry.name);
             if entry.is_folder || entry.name.as_encoded_bytes().starts_with(b".") {
                 self.notes
@@ -270,6 +263,7 @@ struct Entry {
     is_folder: bool,
 }
 
+/// What lies in a folder, by name as people number them.
 fn list(folder: &Path, remedy: &'static str) -> Result<Vec<Entry>, BenchLabError> {
     let entries = fs::read_dir(folder).and_then(|entries| {
         entries
@@ -280,7 +274,11 @@ fn list(folder: &Path, remedy: &'static str) -> Result<Vec<Entry>, BenchLabError
             })
             .collect::<io::Result<Vec<Entry>>>()
     });
-    entries.map_err(unreadable(folder, remedy))
+    let mut entries = entries.map_err(unreadable(folder, remedy))?;
+    entries.sort_by(|one, other| {
+        natural::compare(&one.name.to_string_lossy(), &other.name.to_string_lossy())
+    });
+    Ok(entries)
 }
 
 /// What the folders around a configuration call the DUT and its network card, where they are the archive's.

@@ -92,36 +92,33 @@ impl Traffic {
 
     /// Whether all families have as many addresses, and the same ports as far as they name any.
     fn is_one(&self) -> bool {
-        let sources = self.families.values().map(|flows| flows.source.as_ref());
-        let destinations = self
-            .families
-            .values()
-            .map(|flows| flows.destination.as_ref());
-        are_alike(sources) && are_alike(destinations)
+        are_alike(self.sources()) && are_alike(self.destinations())
+    }
+
+    fn sources(&self) -> impl Iterator<Item = &AddressRange> {
+        let families = self.families.values();
+        families.filter_map(|flows| flows.source.as_ref())
+    }
+
+    fn destinations(&self) -> impl Iterator<Item = &AddressRange> {
+        let families = self.families.values();
+        families.filter_map(|flows| flows.destination.as_ref())
     }
 
     /// The source ports, of the first family that names some.
     pub(super) fn source_ports(&self) -> Option<(u16, u16)> {
-        let mut ranges = self
-            .families
-            .values()
-            .filter_map(|flows| flows.source.as_ref());
-        ranges.find_map(ports)
+        self.sources().find_map(ports)
     }
 
     /// As [`Traffic::source_ports`].
     pub(super) fn destination_ports(&self) -> Option<(u16, u16)> {
-        let mut ranges = self
-            .families
-            .values()
-            .filter_map(|flows| flows.destination.as_ref());
-        ranges.find_map(ports)
+        self.destinations().find_map(ports)
     }
 }
 
 /// Whether ranges of several families have as many addresses, and the same ports as far as they name any.
-fn are_alike<'r>(ranges: impl Iterator<Item = Option<&'r AddressRange>>) -> bool {
-    let ranges: Vec<&AddressRange> = ranges.flatten().collect();
+fn are_alike<'r>(ranges: impl Iterator<Item = &'r AddressRange>) -> bool {
+    let ranges: Vec<&AddressRange> = ranges.collect();
     let counts: BTreeSet<u128> = ranges.iter().map(|range| addresses(range)).collect();
     let ports: BTreeSet<(u16, u16)> = ranges.iter().filter_map(|range| ports(range)).collect();
     counts.len() <= 1 && ports.len() <= 1

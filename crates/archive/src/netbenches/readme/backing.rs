@@ -171,7 +171,7 @@ impl<'a> DatasetIndex<'a> {
     /// Shape: `backing` is that of this block, by this index.
     pub fn printing(&self, block: &PublishedBlock, backing: &BlockBacking) -> Option<Printing> {
         let values = self.values(&backing.chosen()?);
-        Some(printing::print_again(block, values, &backing.dialects))
+        Some(printing::print_again(block, &values, &backing.dialects))
     }
 
     fn values(&self, positions: &[usize]) -> Vec<Vec<f64>> {

@@ -94,20 +94,15 @@ pub(super) fn read(line: &TextLine, claims: &mut Vec<Claim>) {
             continue;
         };
         next = number.end;
-        if let Some(claim) = claim(line.line, &text, number) {
-            next = next.max(claim.end);
-            claims.push(claim.claim);
+        if let Some((claim, end)) = claim(line.line, &text, number) {
+            next = next.max(end);
+            claims.push(claim);
         }
     }
 }
 
 /// A claim and where the line goes on behind it.
-struct ClaimRead {
-    claim: Claim,
-    end: usize,
-}
-
-fn claim(line: usize, text: &str, first: Number) -> Option<ClaimRead> {
+fn claim(line: usize, text: &str, first: Number) -> Option<(Claim, usize)> {
     let mut last = None;
     let mut behind = &text[first.end..];
     if let Some(rest) = behind.strip_prefix(['-', '–'])
@@ -147,7 +142,7 @@ fn claim(line: usize, text: &str, first: Number) -> Option<ClaimRead> {
         is_approximate: is_approximate(words_before),
         is_half_width,
     };
-    high.is_finite().then_some(ClaimRead { claim, end })
+    high.is_finite().then_some((claim, end))
 }
 
 /// How many bytes of sign stand at the end of `before`. A minus behind a word is a hyphen.

@@ -18,6 +18,7 @@ pub use claims::{Claim, Quantity};
 use fwdlab_stats::ministat::PublishedBlock;
 pub use links::Link;
 pub use markdown::plain_spaces;
+pub(super) use printing::printed;
 pub use printing::{Departure, DepartureKind, Printing};
 
 /// A README taken apart.

@@ -1,6 +1,6 @@
 //! Printing a published block again, and what the publisher changed in it.
 
-use fwdlab_stats::ministat::{Dataset, Dialect, Layout, PublishedBlock, PublishedRow, Report};
+use fwdlab_stats::ministat::{Dataset, Dialect, Layout, PublishedBlock, Report};
 
 /// Whether ministat prints a block from its datasets again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,22 +70,10 @@ impl DepartureKind {
 /// Shape: the observations of each row; at least three each, as a row backed by them has.
 pub(super) fn print_again(
     block: &PublishedBlock,
-    observations: Vec<Vec<f64>>,
+    observations: &[Vec<f64>],
     dialects: &[Dialect],
 ) -> Printing {
-    let dataset = |(row, values): (&PublishedRow, Vec<f64>)| {
-        Dataset::new(row.label.as_deref().unwrap_or_default(), values).ok()
-    };
-    let rows = block.rows.iter().zip(observations);
-    let datasets: Vec<Dataset> = rows.filter_map(dataset).collect();
-    let printed = |dialect: Dialect| {
-        let layout = Layout {
-            dialect,
-            ..block.layout
-        };
-        Report::new(datasets.clone(), layout)
-            .map_or_else(|_| String::new(), |report| report.to_string())
-    };
+    let printed = |dialect: Dialect| printed(block, observations, dialect).unwrap_or_default();
     let exact: Vec<Dialect> = dialects
         .iter()
         .copied()
@@ -106,6 +94,24 @@ pub(super) fn print_again(
         .map(|dialect| departures(block, &printed(*dialect)))
         .min_by_key(Vec::len);
     Printing::Departs(departures.unwrap_or_default())
+}
+
+/// A block as ministat prints it of the observations of its rows; none where a row has too few.
+pub(in crate::netbenches) fn printed(
+    block: &PublishedBlock,
+    observations: &[Vec<f64>],
+    dialect: Dialect,
+) -> Option<String> {
+    let rows = block.rows.iter().zip(observations);
+    let datasets = rows.map(|(row, values)| {
+        Dataset::new(row.label.as_deref().unwrap_or_default(), values.clone())
+    });
+    let layout = Layout {
+        dialect,
+        ..block.layout
+    };
+    let report = Report::new(datasets.collect::<Result<_, _>>().ok()?, layout);
+    Some(report.ok()?.to_string())
 }
 
 /// The kind of a line that ministat prints.
@@ -275,7 +281,7 @@ mod tests {
     fn printing(text: &str) -> Printing {
         let blocks = published_blocks(text);
         let block = &blocks[0];
-        print_again(block, observations(), &block.dialects(&observations()))
+        print_again(block, &observations(), &block.dialects(&observations()))
     }
 
     /// The kinds and lines of what is different.
