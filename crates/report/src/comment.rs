@@ -14,8 +14,9 @@ use crate::text;
 /// As much of a warning's cause as is read in a folded list.
 const CAUSE_COLUMNS: usize = 160;
 
-/// Draws up the comment on a run, with what became of its gates.
-pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
+/// A comment on a run for a pull request, in Markdown, with what became of its gates.
+#[must_use]
+pub fn comment(report: &Report, conditions: &[GateResult]) -> String {
     let mut comment = Comment::new(&text::markdown(&report.question), conditions);
     if let Some(unfinished) = sentences::unfinished(report) {
         comment.paragraph(&format!("**{unfinished}**"));
@@ -79,8 +80,9 @@ pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
     comment.text
 }
 
-/// Draws up the comment on a comparison, likewise.
-pub(crate) fn of_comparison(report: &CompareReport, conditions: &[GateResult]) -> String {
+/// A comment on a comparison, likewise.
+#[must_use]
+pub fn compared_comment(report: &CompareReport, conditions: &[GateResult]) -> String {
     let mut comment = Comment::new("Comparison of forwarding rates", conditions);
     if let Some(why) = &report.no_verdict {
         comment.paragraph(&format!("**No verdict**: {}", text::markdown(why)));

@@ -35,8 +35,9 @@ const HALF_WIDTH_MIN_PERCENT: f64 = 0.01;
 /// How wide it is on either side where nothing differs from its median.
 const HALF_WIDTH_USUAL_PERCENT: f64 = 1.0;
 
-/// Draws all variants, one panel an address family.
-pub(crate) fn distributions_plot(report: &Report) -> String {
+/// `distributions.svg`: how the trials of each variant are distributed, one panel an address family.
+#[must_use]
+pub fn distributions_svg(report: &Report) -> String {
     let mut svg = Svg::new(WIDTH);
     let heading = "Distribution of the trials";
     svg.text("heading", (MARGIN, 30.0), heading);

@@ -46,8 +46,9 @@ struct PlotRow<'a> {
     mark: Mark,
 }
 
-/// Draws one comparison.
-pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> String {
+/// The plot of one comparison's effects; [`ComparisonSection::plot`] is its file's name.
+#[must_use]
+pub fn effects_svg(report: &Report, comparison: &ComparisonSection) -> String {
     let marks = marks(report);
     let control = comparison
         .control

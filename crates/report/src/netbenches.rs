@@ -20,11 +20,11 @@ the order in which they were measured. Same lines of different `.pps` files are 
 takes them for independent samples; the verdicts of fwdlab, which compare within blocks, are in its own \
 report.";
 
-/// Draws the text up.
+/// The README.md of results that are exported in the public archive's form.
 ///
 /// # Errors
 /// [`ReportError::Ministat`].
-pub(crate) fn readme(run: &Loaded, export: &Export) -> Result<String, ReportError> {
+pub fn readme(run: &Loaded, export: &Export) -> Result<String, ReportError> {
     let resolved = &run.resolved;
     let mut text = format!("# {}\n\n", markdown(&resolved.question));
     if let Some(background) = &resolved.background {

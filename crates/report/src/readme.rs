@@ -19,8 +19,9 @@ use crate::sentences;
 use crate::text;
 use crate::totals::ConservationTotals;
 
-/// Draws up the README; `plots` is the folder of the plots as seen from it, `""` or `"derived/"`.
-pub(crate) fn readme(report: &Report, plots: &str) -> String {
+/// `README.md`; `plots` is the folder of the plots as seen from it: `""` or `"derived/"`.
+#[must_use]
+pub fn readme(report: &Report, plots: &str) -> String {
     let mut page = Page {
         report,
         plots,

@@ -24,14 +24,10 @@ const WIDTH_MIN: usize = 40;
 const LABEL_MAX: usize = 28;
 const PLOT_MIN: usize = 16;
 
-/// Draws up the text for a terminal of `width` columns, with colours where it shows them;
-/// `readme` is where the README was written, if it was.
-pub(crate) fn terminal(
-    report: &Report,
-    readme: Option<&Path>,
-    width: usize,
-    colour: bool,
-) -> String {
+/// What a run prints at its end, for a terminal of `width` columns, with colours where it shows them; `readme` is where
+/// the README was written, if it was: then warnings are summed up, a line for each cause.
+#[must_use]
+pub fn terminal(report: &Report, readme: Option<&Path>, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     screen.wrapped("", &report.question, Style::Bold);
     if let Some(unfinished) = sentences::unfinished(report) {
@@ -64,8 +60,9 @@ pub(crate) fn terminal(
     screen.text
 }
 
-/// Draws up every warning of a run, in full.
-pub(crate) fn warnings(report: &Report, width: usize, colour: bool) -> String {
+/// What `fwdlab show --warnings` prints, for a terminal of `width` columns: every warning of a run, in full.
+#[must_use]
+pub fn warnings(report: &Report, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     if report.warnings.is_empty() {
         screen.line("no warnings");
@@ -76,8 +73,9 @@ pub(crate) fn warnings(report: &Report, width: usize, colour: bool) -> String {
     screen.text
 }
 
-/// Draws up what every method makes of a run's blocks.
-pub(crate) fn methods(report: &Report, width: usize, colour: bool) -> String {
+/// What every method makes of the blocks of a run, for a terminal of `width` columns.
+#[must_use]
+pub fn methods(report: &Report, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     for comparison in &report.comparisons {
         let shown = Shown::of_report(report, comparison);
@@ -90,8 +88,9 @@ pub(crate) fn methods(report: &Report, width: usize, colour: bool) -> String {
     screen.text
 }
 
-/// Draws up what was compared, for a terminal of `width` columns, with colours where it shows them.
-pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
+/// What `fwdlab compare` prints, for a terminal of `width` columns, with colours where it shows them.
+#[must_use]
+pub fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     screen.wrapped("", report.basis.sentence(), Style::Dim);
     for group in &report.groups {
@@ -115,8 +114,10 @@ pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> St
     screen.text
 }
 
-/// Draws up what is said of imported results, for a terminal of `width` columns, with colours where it shows them.
-pub(crate) fn imported(report: &ImportedReport, width: usize, colour: bool) -> String {
+/// What `fwdlab show` and `fwdlab analyze` print of imported results, for a terminal of `width` columns, with colours
+/// where it shows them.
+#[must_use]
+pub fn imported(report: &ImportedReport, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     screen.wrapped("", &one_line(&report.title), Style::Bold);
     let source = format!("Published by others: {}", one_line(&report.source));

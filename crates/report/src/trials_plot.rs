@@ -21,8 +21,9 @@ const BLOCK_LABEL_WIDTH: f64 = 26.0;
 /// One attempt at a block: a band of the plot.
 type Band = (u32, u32, u32);
 
-/// Draws all trials, one panel an address family.
-pub(crate) fn trials_plot(report: &Report) -> String {
+/// `trials.svg`: every trial in time order, one panel an address family.
+#[must_use]
+pub fn trials_svg(report: &Report) -> String {
     let mut svg = Svg::new(WIDTH);
     let heading = "Every trial in time order";
     svg.text("heading", (MARGIN, 30.0), heading);

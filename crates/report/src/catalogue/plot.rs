@@ -10,8 +10,8 @@ use crate::format;
 use crate::labels::shortened;
 use crate::svg::{Anchor, Fill, Mark, Scale, Svg, text_width, ticks, wrap};
 
-/// So many series have marks of their own.
-pub(crate) const SERIES_MAX: usize = 30;
+/// How many series a plot can tell apart: so many have marks of their own.
+pub const SERIES_MAX: usize = 30;
 
 const WIDTH: f64 = 860.0;
 const MARGIN: f64 = 20.0;
@@ -31,9 +31,10 @@ const SUBJECT_NAMES_MAX: usize = 4;
 const APART: f64 = 6.0;
 const APART_ALL: f64 = 36.0;
 
-/// Draws the series, one panel an address family; rates whose place is not known are left out and
-/// counted.
-pub(crate) fn plot(all: &[Series], over: Over) -> String {
+/// The plot of `fwdlab query --svg`, one panel an address family of at most [`SERIES_MAX`] series; rates whose place is not
+/// known are left out and counted.
+#[must_use]
+pub fn series_svg(all: &[Series], over: Over) -> String {
     let mut svg = Svg::new(WIDTH);
     let heading = match over {
         Over::Time => "Forwarding rate over time",
