@@ -162,15 +162,13 @@ pub struct CompareReport {
 impl CompareReport {
     /// Adds what to beware of where the files that were compared are of several results directories.
     pub fn warn_of_sessions(&mut self) {
-        self.warnings.push(Warning {
-            code: "W215".to_owned(),
-            subjects: Vec::new(),
-            text: "these files come from several results directories, so from different sessions, but are judged as \
-                   if from one: what changed between the sessions reads as an effect"
-                .to_owned(),
-            remedy: Some("compare the directories instead, which takes sessions into account".to_owned()),
-            percent: None,
-        });
+        self.warnings.push(Warning::new(
+            "W215",
+            None,
+            "these files come from several results directories, so from different sessions, but are judged as if from \
+             one: what changed between the sessions reads as an effect",
+            "compare the directories instead, which takes sessions into account",
+        ));
     }
 }
 
@@ -537,16 +535,12 @@ pub(crate) fn stats_warnings(family: &FamilyVerdicts) -> Vec<Warning> {
 }
 
 fn order_is_unknown() -> Warning {
-    Warning {
-        code: "W214".to_owned(),
-        subjects: Vec::new(),
-        text:
-            "nothing says in what order these were measured: what drifted between them reads as an \
-               effect"
-                .to_owned(),
-        remedy: Some("measure them in the blocks of one experiment (fwdlab run)".to_owned()),
-        percent: None,
-    }
+    Warning::new(
+        "W214",
+        None,
+        "nothing says in what order these were measured: what drifted between them reads as an effect",
+        "measure them in the blocks of one experiment (fwdlab run)",
+    )
 }
 
 /// W110 for every set that lies in two groups, of `tests` that are made at once.
@@ -578,15 +572,16 @@ pub(crate) fn units(baseline: &Observations, set: &Observations) -> Option<Warni
     } else {
         (1.0 / ratio, "smaller")
     };
-    (times >= UNITS_RATIO).then(|| Warning {
-        code: "W216".to_owned(),
-        subjects: vec![one_line(&set.label)],
-        text: format!(
-            "its values are about {} times {larger} than the baseline's: they may be of different units",
-            format::grouped_float(times)
-        ),
-        remedy: Some("give both in packets per second".to_owned()),
-        percent: None,
+    (times >= UNITS_RATIO).then(|| {
+        Warning::new(
+            "W216",
+            [one_line(&set.label)],
+            format!(
+                "its values are about {} times {larger} than the baseline's: they may be of different units",
+                format::grouped_float(times)
+            ),
+            "give both in packets per second",
+        )
     })
 }
 

@@ -440,19 +440,15 @@ impl Judge<'_> {
     }
 
     fn silence(&self, side: &VariantName, block: u32) -> Warning {
-        Warning {
-            code: "W223".to_owned(),
-            subjects: vec![self.subject(side)],
-            text: format!(
+        Warning::new(
+            "W223",
+            [self.subject(side)],
+            format!(
                 "block {block}: nothing was forwarded in most of its slices; it counts as half a frame in each of them, \
                  so that the block ranks behind every other"
             ),
-            remedy: Some(
-                "find out whether it fails now and then; a rate says little of a variant that does"
-                    .to_owned(),
-            ),
-            percent: None,
-        }
+            "find out whether it fails now and then; a rate says little of a variant that does",
+        )
     }
 
     fn effect(
@@ -631,16 +627,14 @@ impl Judge<'_> {
         rows.iter()
             .zip(others)
             .filter(|(row, other)| words(row) != words(other))
-            .map(|(row, other)| Warning {
-                code: sensitivity.code.to_owned(),
-                subjects: vec![self.subject(&row.variant)],
-                text: format!(
+            .map(|(row, other)| {
+                let text = format!(
                     "the verdict rests on {rests_on}: {:?} with {here}, {:?} with {there}",
                     words(row),
                     words(other)
-                ),
-                remedy: Some(sensitivity.remedy.to_owned()),
-                percent: None,
+                );
+                let subject = self.subject(&row.variant);
+                Warning::new(sensitivity.code, [subject], text, sensitivity.remedy)
             })
             .collect()
     }

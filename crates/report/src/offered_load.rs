@@ -101,18 +101,17 @@ impl OfferedLoadRow {
     /// W217, where the offered load differs.
     pub(crate) fn warning(&self, subject: String) -> Option<Warning> {
         self.differs.then(|| Warning {
-            code: "W217".to_owned(),
-            subjects: vec![subject],
-            text: format!(
-                "its offered load differs from the baseline's by half the threshold or more: {}",
-                with_interval(self.shift_percent, self.shift_interval)
-            ),
-            remedy: Some(
-                "hold the verdict against the effect at equal offered load, or pace the load at what the \
-                 generator can offer to every variant"
-                    .to_owned(),
-            ),
             percent: Some(self.shift_percent),
+            ..Warning::new(
+                "W217",
+                [subject],
+                format!(
+                    "its offered load differs from the baseline's by half the threshold or more: {}",
+                    with_interval(self.shift_percent, self.shift_interval)
+                ),
+                "hold the verdict against the effect at equal offered load, or pace the load at what the generator can \
+                 offer to every variant",
+            )
         })
     }
 }
@@ -204,18 +203,17 @@ pub(crate) fn held_by_load(
             is_short || trial.observation_pps >= HELD_RATIO * offered_pps
         };
         let held = trials.iter().filter(is_held).count();
-        (held > 0 && held as f64 >= HELD_TRIALS * trials.len() as f64).then(|| Warning {
-            code: "W218".to_owned(),
-            subjects: vec![subject(variant)],
-            text: format!(
-                "in {held} of {} trials it forwarded all that was offered: what it could do beyond does not \
-                 show, and its effect is larger than it looks",
-                trials.len()
-            ),
-            remedy: Some(
-                "offer more, of a router's lab by `overload_ratio`; or measure self-clocked".to_owned(),
-            ),
-            percent: None,
+        (held > 0 && held as f64 >= HELD_TRIALS * trials.len() as f64).then(|| {
+            Warning::new(
+                "W218",
+                [subject(variant)],
+                format!(
+                    "in {held} of {} trials it forwarded all that was offered: what it could do beyond does not \
+                     show, and its effect is larger than it looks",
+                    trials.len()
+                ),
+                "offer more, of a router's lab by `overload_ratio`; or measure self-clocked",
+            )
         })
     };
     variants.iter().filter_map(warning).collect()

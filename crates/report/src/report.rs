@@ -672,6 +672,23 @@ pub struct Warning {
     pub percent: Option<f64>,
 }
 
+impl Warning {
+    pub(crate) fn new(
+        code: &str,
+        subjects: impl IntoIterator<Item = String>,
+        text: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            code: code.to_owned(),
+            subjects: subjects.into_iter().collect(),
+            text: text.into(),
+            remedy: Some(remedy.into()),
+            percent: None,
+        }
+    }
+}
+
 /// How to measure it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgainSection {

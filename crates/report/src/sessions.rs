@@ -625,7 +625,7 @@ impl SessionComparison<'_> {
         for sessions in self.sides.iter().map(Vec::as_slice).chain([self.reruns]) {
             let resumed = directories(sessions);
             for (directory, number) in resumed.into_iter().filter(|(_, number)| *number > 1) {
-                warnings.push(warning(
+                warnings.push(Warning::new(
                     "W202",
                     vec![one_line(directory)],
                     format!(
@@ -640,12 +640,11 @@ impl SessionComparison<'_> {
                 .filter_map(|session| session.configuration.as_ref())
                 .collect();
             if configurations.len() > 1 {
-                warnings.push(warning(
+                warnings.push(Warning::new(
                     "W222",
                     vec![label(sessions)],
                     "these sessions are treated as one configuration but come from several experiments or kernels: \
-                     what differs between those counts as noise between sessions"
-                        .to_owned(),
+                     what differs between those counts as noise between sessions",
                     "give sessions of one experiment on one kernel",
                 ));
             }
@@ -656,10 +655,10 @@ impl SessionComparison<'_> {
             if number > labels.len() {
                 labels.push(format!("{} more", number - labels.len()));
             }
-            warnings.push(warning(
+            warnings.push(Warning::new(
                 "W221",
                 labels,
-                "not measured in every session that was given, and left out".to_owned(),
+                "not measured in every session that was given, and left out",
                 "give sessions that have the same variants",
             ));
         }
@@ -685,10 +684,10 @@ impl SessionComparison<'_> {
                  of every difference"
             }
         };
-        Some(warning(
+        Some(Warning::new(
             "W215",
-            Vec::new(),
-            text.to_owned(),
+            None,
+            text,
             "measure both sides as variants of one experiment, or alternate their sessions",
         ))
     }
@@ -724,15 +723,5 @@ fn in_groups(judged: Vec<Judged>, others: usize) -> Vec<Vec<Judged>> {
             return groups;
         }
         groups.push(group);
-    }
-}
-
-fn warning(code: &str, subjects: Vec<String>, text: String, remedy: &str) -> Warning {
-    Warning {
-        code: code.to_owned(),
-        subjects,
-        text,
-        remedy: Some(remedy.to_owned()),
-        percent: None,
     }
 }

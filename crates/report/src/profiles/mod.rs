@@ -14,6 +14,7 @@ use fwdlab_stats::{StudentSample, as_f64, percent};
 use crate::labels::label_of;
 use crate::profile_sections::{
     FrameSection, OverheadSection, ProfileDifference, ProfileSection, ProfilesSection,
+    RejectedProfile,
 };
 use crate::report::{IntervalSection, Warning};
 use crate::text;
@@ -230,42 +231,33 @@ fn sampling_overhead(loaded: &Loaded, profiles: &Profiles<'_>) -> Option<Overhea
 }
 
 fn none_there() -> Warning {
-    Warning {
-        code: "W219".to_owned(),
-        subjects: Vec::new(),
-        text: "profiles were asked for, and there is none: nothing says why a rate changed"
-            .to_owned(),
-        remedy: Some(
-            "run as root, or where kernel.perf_event_paranoid allows to sample, and keep the folder \
-             profiles with the run"
-                .to_owned(),
-        ),
-        percent: None,
-    }
+    Warning::new(
+        "W219",
+        None,
+        "profiles were asked for, and there is none: nothing says why a rate changed",
+        "run as root, or where kernel.perf_event_paranoid allows to sample, and keep the folder profiles with the run",
+    )
 }
 
 fn warnings(section: &ProfilesSection, loaded: &Loaded) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    for rejected in &section.rejected {
-        warnings.push(Warning {
-            code: "W220".to_owned(),
-            subjects: vec![format!(
-                "{}, {}, block {}",
-                label_of(&loaded.resolved, &rejected.variant),
-                rejected.family.protocol(),
-                rejected.block
-            )],
-            text: format!(
+    let warning = |rejected: &RejectedProfile| {
+        let subject = format!(
+            "{}, {}, block {}",
+            label_of(&loaded.resolved, &rejected.variant),
+            rejected.family.protocol(),
+            rejected.block
+        );
+        Warning::new(
+            "W220",
+            [subject],
+            format!(
                 "its profile does not show the load and is left out: {}",
                 rejected.reasons.join("; ")
             ),
-            remedy: Some(
-                "measure again where nothing else runs on the CPUs that forward".to_owned(),
-            ),
-            percent: None,
-        });
-    }
-    warnings
+            "measure again where nothing else runs on the CPUs that forward",
+        )
+    };
+    section.rejected.iter().map(warning).collect()
 }
 
 pub(crate) fn number(count: usize) -> u32 {
