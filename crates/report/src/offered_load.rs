@@ -107,7 +107,7 @@ impl OfferedLoadRow {
                 [subject],
                 format!(
                     "its offered load differs from the baseline's by half the threshold or more: {}",
-                    with_interval(self.shift_percent, self.shift_interval)
+                    format::change_with_interval(self.shift_percent, self.shift_interval)
                 ),
                 "hold the verdict against the effect at equal offered load, or pace the load at what the generator can \
                  offer to every variant",
@@ -485,7 +485,7 @@ fn sentence(
 ) -> String {
     let shift = format!(
         "offered load {} against the baseline's",
-        with_interval(shift_percent, shift_interval)
+        format::change_with_interval(shift_percent, shift_interval)
     );
     let Some((sensitivity, trust)) = sensitivity else {
         return format!("{shift}; from so few blocks, or equal ones, no slope can be estimated");
@@ -517,7 +517,7 @@ fn sentence(
     };
     format!(
         "{shift}; at equal offered load the effect would be {} (slope {}{own}){doubt}",
-        with_interval(
+        format::change_with_interval(
             sensitivity.adjusted_percent,
             Some(sensitivity.adjusted_interval)
         ),
@@ -525,21 +525,10 @@ fn sentence(
     )
 }
 
-fn with_interval(percent: f64, interval: Option<IntervalSection>) -> String {
-    let half_width = interval.map(|interval| (interval.high_percent - interval.low_percent) / 2.0);
-    let decimals = format::effect_decimals(half_width);
-    let ends = interval.map(|interval| (interval.low_percent, interval.high_percent));
-    format!(
-        "{} % {}",
-        format::signed(percent, decimals),
-        format::interval(ends, decimals)
-    )
-}
-
 fn slope_text(slope: &SlopeSection) -> String {
     format!(
         "{} {}",
         format::signed(slope.estimate, 2),
-        format::interval(Some((slope.low, slope.high)), 2)
+        format::ends(slope.low, slope.high, 2)
     )
 }

@@ -739,14 +739,11 @@ impl Page<'_> {
                     let noise = effect.noise.as_ref();
                     noise.map_or_else(missing, |noise| format::deviation(part(noise)))
                 };
-                let size = effect.size_interval.map_or_else(missing, |ends| {
+                let size = effect.size_interval.map_or_else(missing, |size| {
                     let decimals = format::effect_decimals(effect.half_width_percent());
-                    let ends_text =
-                        format::interval(Some((ends.low_percent, ends.high_percent)), decimals);
-                    format!(
-                        "{ends_text} ({} %)",
-                        format::short(ends.confidence_percent, 1)
-                    )
+                    let ends = format::interval(Some(size), decimals);
+                    let confidence = format::short(size.confidence_percent, 1);
+                    format!("{ends} ({confidence} %)")
                 });
                 Some(vec![
                     self.label(row),

@@ -356,8 +356,7 @@ impl Effect {
     /// Half the interval's length, where there is one.
     #[must_use]
     pub fn half_width_percent(&self) -> Option<f64> {
-        self.interval
-            .map(|interval| (interval.high_percent - interval.low_percent) / 2.0)
+        self.interval.map(IntervalSection::half_width_percent)
     }
 }
 
@@ -370,6 +369,14 @@ pub struct IntervalSection {
     pub high_percent: f64,
     /// The confidence that it really has.
     pub confidence_percent: f64,
+}
+
+impl IntervalSection {
+    /// Half its length.
+    #[must_use]
+    pub fn half_width_percent(self) -> f64 {
+        (self.high_percent - self.low_percent) / 2.0
+    }
 }
 
 /// The two components of the noise, as standard deviations in percent.

@@ -160,17 +160,13 @@ pub(crate) const METHODS: &str = "What other methods make of the same data. The 
 
 /// Method, effect, p and corrected p.
 pub(crate) fn method_cells(method: &MethodSection) -> [String; 4] {
-    let ends = method.interval;
-    let half_width = ends.map(|ends| (ends.high_percent - ends.low_percent) / 2.0);
-    let decimals = format::effect_decimals(half_width);
-    let mut effect = format!("{} %", format::signed(method.estimate_percent, decimals));
-    if let Some(ends) = ends {
-        let ends = Some((ends.low_percent, ends.high_percent));
-        effect = format!("{effect} {}", format::interval(ends, decimals));
-    }
+    let text = match method.interval {
+        Some(_) => format::change_with_interval,
+        None => format::change,
+    };
     [
         method.method.words().to_owned(),
-        effect,
+        text(method.estimate_percent, method.interval),
         format::p(method.p),
         format::p(method.adjusted_p),
     ]

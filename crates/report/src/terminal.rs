@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 use std::iter;
 use std::path::Path;
 
+use fwdlab_stats::percent;
+
 use crate::build::shell_word;
 use crate::causes;
 use crate::colours::Tone;
 use crate::compare::{CompareGroup, CompareReport};
+use crate::effect_axis::{logarithm, span};
 use crate::factorial::FactorialSection;
 use crate::format;
 use crate::imported::{ImportedReport, VariantSummary};
@@ -436,29 +439,17 @@ impl Screen {
             .control
             .iter()
             .map(|(label, control)| (*label, &control.row));
-        let named: Vec<(&str, &Row, &Effect)> = shown
-            .rows
-            .iter()
-            .copied()
-            .skip(1)
-            .chain(control)
-            .filter_map(|(label, row)| Some((label, row, row.effect.as_ref()?)))
-            .collect();
-        if named.is_empty() {
+        let named = shown.rows.iter().copied().skip(1).chain(control);
+        let (labels, effects): (Vec<&str>, Vec<&Effect>) = named
+            .filter_map(|(label, row)| Some((label, row.effect.as_ref()?)))
+            .unzip();
+        if effects.is_empty() {
             return;
         }
-        let labels: Vec<&str> = named.iter().map(|&(label, _, _)| label).collect();
         let labels = shortened(&labels, &|label| columns(label) <= LABEL_MAX);
-        let rows: Vec<(&Row, &Effect)> = named
+        let estimates: Vec<String> = effects
             .iter()
-            .map(|&(_, row, effect)| (row, effect))
-            .collect();
-        let estimates: Vec<String> = rows
-            .iter()
-            .map(|(_, effect)| {
-                let decimals = format::effect_decimals(effect.half_width_percent());
-                format!("{} %", format::signed(effect.estimate_percent, decimals))
-            })
+            .map(|effect| format::change(effect.estimate_percent, effect.interval))
             .collect();
         let widest = |texts: &[String]| texts.iter().map(|text| columns(text)).max().unwrap_or(0);
         let (label_width, estimate_width) = (widest(&labels), widest(&estimates));
@@ -466,9 +457,9 @@ impl Screen {
             .width
             .saturating_sub(label_width + estimate_width + 6)
             .max(PLOT_MIN);
-        let axis = Axis::new(&rows, shown.threshold_percent, plot_width);
+        let axis = Axis::new(&effects, shown.threshold_percent, plot_width);
         self.line("");
-        for (((_, effect), label), estimate) in rows.iter().zip(&labels).zip(&estimates) {
+        for ((effect, label), estimate) in effects.iter().zip(&labels).zip(&estimates) {
             let pad = " ".repeat(label_width - columns(label));
             let gap = " ".repeat(estimate_width - columns(estimate));
             let bar = axis.bar(effect);
@@ -571,20 +562,8 @@ struct Axis {
 }
 
 impl Axis {
-    fn new(rows: &[(&Row, &Effect)], threshold_percent: f64, width: usize) -> Self {
-        let mut low = logarithm(-threshold_percent);
-        let mut high = logarithm(threshold_percent);
-        for (_, effect) in rows {
-            let ends = effect
-                .interval
-                .map_or([effect.estimate_percent; 2], |ends| {
-                    [ends.low_percent, ends.high_percent]
-                });
-            for percent in ends.into_iter().chain([effect.estimate_percent]) {
-                low = low.min(logarithm(percent));
-                high = high.max(logarithm(percent));
-            }
-        }
+    fn new(effects: &[&Effect], threshold_percent: f64, width: usize) -> Self {
+        let (low, high) = span(threshold_percent, effects);
         Self {
             low,
             high,
@@ -632,7 +611,7 @@ impl Axis {
     /// The ends of the axis and zero, each under its column where there is room.
     fn labels(&self) -> String {
         let decimals = if self.high - self.low < 0.05 { 1 } else { 0 };
-        let label = |value: f64| format!("{} %", format::signed(value.exp_m1() * 100.0, decimals));
+        let label = |value: f64| format!("{} %", format::signed(percent(value), decimals));
         let mut cells = vec![' '; self.width];
         let mut taken = vec![false; self.width];
         let mut place = |text: &str, middle: usize| {
@@ -655,8 +634,4 @@ impl Axis {
         place(&label(self.high), self.width - 1);
         cells.into_iter().collect()
     }
-}
-
-fn logarithm(percent: f64) -> f64 {
-    (percent / 100.0).max(-0.999_999).ln_1p()
 }

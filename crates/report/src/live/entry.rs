@@ -2,6 +2,7 @@
 
 use fwdlab_stats::{CONTROL_CONFIDENCE, SignedRank, percent};
 
+use crate::effect_axis::logarithm;
 use crate::format;
 use crate::report::{ComparisonSection, ControlSection, Effect, Report, Row};
 use crate::terminal::Style;
@@ -131,12 +132,12 @@ impl Entries<'_> {
             .collect();
         let decimals = format::effect_decimals(effect.half_width_percent());
         entry.sparkline = self.sparkline(&blocks);
-        entry.effect = format!("{} %", format::signed(effect.estimate_percent, decimals));
+        entry.effect = format::change(effect.estimate_percent, effect.interval);
         // So few blocks have no interval of that confidence, and the widest that they have says little.
         let is_early = blocks.len() < blocks_min && !self.report.progress.is_finished;
         entry.interval = match effect.interval {
             _ if is_early => format!("from {blocks_min} blocks on"),
-            Some(ends) => format::interval(Some((ends.low_percent, ends.high_percent)), decimals),
+            Some(_) => format::interval(effect.interval, decimals),
             None => "no interval".to_owned(),
         };
         if !is_early {
@@ -194,10 +195,6 @@ fn sparkline(values: &[f64], span_min: f64) -> String {
         HEIGHTS[above.map_or(HEIGHTS.len() - 1, |height| height - 1)]
     };
     values.iter().map(|&value| height(value)).collect()
-}
-
-fn logarithm(percent: f64) -> f64 {
-    (percent / 100.0).max(-0.999_999).ln_1p()
 }
 
 #[cfg(test)]
