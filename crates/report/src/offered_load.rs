@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::evidence::{self, Scope, Slices};
 use crate::format;
 use crate::report::{IntervalSection, Row, Warning};
-use crate::sections::interval_section;
+use crate::sections::{interval_section, verdict_settings};
 
 /// The part of the practical threshold from which a shift of the offered load matters: a rate that
 /// follows the offered load in full would have half of an effect that does.
@@ -233,11 +233,7 @@ pub(crate) fn rows(
     for row in rows {
         let sides = Sides::of_row(loaded, &comparison.baseline, slices, row)?;
         if !sides.shifts.is_empty() {
-            let design = &loaded.resolved.design;
-            let settings = VerdictSettings {
-                confidence: design.confidence_percent / 100.0,
-                practical_threshold: design.threshold_percent / 100.0,
-            };
+            let settings = verdict_settings(&loaded.resolved.design);
             found.push(sides.row(row.variant.clone(), &settings)?);
         }
     }

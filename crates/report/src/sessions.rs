@@ -16,12 +16,14 @@ use serde::Serialize;
 use crate::compare::{
     Basis, CompareGroup, CompareReport, CompareRow, CompareSettings, Observations,
 };
-use crate::compare::{error, ministat, modes, report, row, split, stats_warnings, units};
+use crate::compare::{
+    error, independent, ministat, modes, report, row, split, stats_warnings, units,
+};
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::offered_load;
 use crate::report::{Effect, Warning};
-use crate::sections::{DRAWS, cost_difference, interval_section, rate_difference, verdict_section};
+use crate::sections::{DRAWS, verdict_section};
 use crate::text::one_line;
 
 /// So many of the variants that are left out are named.
@@ -499,17 +501,11 @@ impl SessionComparison<'_> {
                 for (number, compared) in compared.iter().enumerate() {
                     let baseline = row(&family[number / others].shown[0]);
                     let within = within_sessions(compared, settings.confidence).map_err(refused)?;
-                    judged.push(Judged::Within(Effect {
-                        estimate_percent: percent(within.estimate),
-                        interval: within.interval.map(interval_section),
-                        size_interval: None,
-                        mean_percent: percent(within.estimate),
-                        p: None,
-                        noise: None,
-                        rate_difference_pps: rate_difference(&baseline.row, within.estimate),
-                        cost_difference_ns: cost_difference(&baseline.row, within.estimate),
-                        blocks: Vec::new(),
-                    }));
+                    judged.push(Judged::Within(Effect::of_ratio(
+                        within.estimate,
+                        within.interval,
+                        Some(&baseline.row),
+                    )));
                 }
                 return Ok(in_groups(judged, others));
             }
@@ -606,11 +602,7 @@ impl SessionComparison<'_> {
         let (baseline, others) = split(&sets.shown);
         let family: Vec<IndependentObservations> = others
             .iter()
-            .map(|set| IndependentObservations {
-                name: one_line(&set.path),
-                baseline: baseline.values_pps.clone(),
-                variant: set.values_pps.clone(),
-            })
+            .map(|set| independent(&set.path, baseline, set))
             .collect();
         let confidence = self.settings.verdicts().confidence;
         let mut methods = independent_methods(&family, confidence, DRAWS)?;
