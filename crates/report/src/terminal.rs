@@ -263,8 +263,9 @@ impl<'a> Shown<'a> {
 }
 
 /// How a piece of text looks where there are colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
+    #[default]
     Plain,
     Bold,
     Dim,

@@ -11,7 +11,7 @@ use crate::terminal::Style;
 const SPARKLINE_BLOCKS_MAX: usize = 16;
 
 /// A variant's row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     pub(super) label: String,
     pub(super) forwarding_rate: String,
@@ -109,14 +109,7 @@ impl Entries<'_> {
                 .forwarding_rate_pps
                 .map(format::rate)
                 .unwrap_or_default(),
-            sparkline: String::new(),
-            effect: String::new(),
-            interval: String::new(),
-            narrowing: String::new(),
-            words: String::new(),
-            is_verdict: false,
-            style: Style::Plain,
-            size: None,
+            ..Entry::default()
         }
     }
 
