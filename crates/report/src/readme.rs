@@ -164,11 +164,7 @@ impl Page<'_> {
                 "A Linux host between the two ports of a tester, both reached by ssh"
             }
         });
-        let machine = match &lab.machine {
-            Some(machine) => format!("{machine} ({} x {})", lab.cpus, lab.cpu_model),
-            None => format!("{} x {}", lab.cpus, lab.cpu_model),
-        };
-        self.item(&text::markdown(&machine));
+        self.item(&text::markdown(&sentences::machine(lab)));
         self.item(&text::markdown(&sentences::kernel(lab.kind, &lab.kernel)));
         self.item(&sentences::flows(&report.traffic));
         self.item(&format!("Tester: {}", lab.tester));
@@ -188,25 +184,12 @@ impl Page<'_> {
                 },
             ));
         }
-        let design = &report.design;
-        self.item(&format!(
-            "{} (each a fresh set-up) of {}; slices of {} ms after {} ms of settling; \
-             {} ms of warm-up",
-            sentences::blocks(report),
-            format::counted(design.rounds.into(), "round"),
-            design.slice_ms,
-            design.settle_ms,
-            design.warm_up_ms
-        ));
+        self.item(&sentences::design(report));
         if let Some(disturbed) = sentences::disturbed_time(report) {
             self.item(&disturbed);
         }
-        let drawn = if design.seed_was_drawn {
-            " (drawn)"
-        } else {
-            ""
-        };
-        self.item(&format!("Seed of all orders: {}{drawn}", design.seed));
+        let seed = sentences::seed(&report.design);
+        self.item(&format!("Seed of all orders: {seed}"));
         let sessions = match lab.sessions {
             0 | 1 => String::new(),
             sessions => format!(", in {sessions} sessions"),

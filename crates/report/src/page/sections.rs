@@ -323,27 +323,9 @@ fn functions(report: &Report, index: usize, found: &ProfileDifference) -> Markup
 /// Where it was measured, and how.
 pub(super) fn environment(report: &Report) -> Markup {
     let lab = &report.lab;
-    let design = &report.design;
-    let machine = lab.machine.as_ref().map_or_else(
-        || format!("{} x {}", lab.cpus, lab.cpu_model),
-        |machine| format!("{machine} ({} x {})", lab.cpus, lab.cpu_model),
-    );
     let cost =
         sentences::generator_costs(report).map(|costs| format!("{costs}; part of every ns/packet"));
-    let designed = format!(
-        "{} (each a fresh set-up) of {}; slices of {} ms after {} ms of settling; {} ms of warm-up; seed {}{}",
-        sentences::blocks(report),
-        format::counted(design.rounds.into(), "round"),
-        design.slice_ms,
-        design.settle_ms,
-        design.warm_up_ms,
-        design.seed,
-        if design.seed_was_drawn {
-            " (drawn)"
-        } else {
-            ""
-        },
-    );
+    let (design, seed) = (sentences::design(report), sentences::seed(&report.design));
     let settled: Vec<String> = report
         .load
         .iter()
@@ -351,7 +333,7 @@ pub(super) fn environment(report: &Report) -> Markup {
         .collect();
     let entries: Vec<(&str, &str, Option<String>)> = vec![
         ("Lab", "/lab/description", lab.description.clone()),
-        ("Machine", "/lab", Some(machine)),
+        ("Machine", "/lab", Some(sentences::machine(lab))),
         (
             "Kernel",
             "/lab/kernel",
@@ -374,7 +356,7 @@ pub(super) fn environment(report: &Report) -> Markup {
             (!settled.is_empty()).then(|| settled.join("; ")),
         ),
         ("Generator's own cost", "/lab/generator_cost_ns", cost),
-        ("Design", "/design", Some(designed)),
+        ("Design", "/design", Some(format!("{design}; seed {seed}"))),
         (
             "Disturbed",
             "/disturbance",
