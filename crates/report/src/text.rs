@@ -87,13 +87,7 @@ pub(crate) fn markdown_lines(text: &str) -> String {
 
 /// A fenced block: its fence is longer than any run of backticks inside.
 pub(crate) fn fenced(text: &str) -> String {
-    let mut longest = 0;
-    let mut run = 0;
-    for character in text.chars() {
-        run = if character == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let fence = "`".repeat((longest + 1).max(3));
+    let fence = "`".repeat((longest_fence(text) + 1).max(3));
     format!("{fence}\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
@@ -103,18 +97,19 @@ pub(crate) fn code(text: &str) -> String {
     if line.is_empty() {
         return String::new();
     }
-    let mut longest = 0;
-    let mut run = 0;
-    for character in line.chars() {
-        run = if character == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
+    let longest = longest_fence(&line);
     let fence = "`".repeat(longest + 1);
     if longest > 0 {
         format!("{fence} {line} {fence}")
     } else {
         format!("{fence}{line}{fence}")
     }
+}
+
+/// How many backticks the longest run of them has.
+fn longest_fence(text: &str) -> usize {
+    let runs = text.split(|character| character != '`');
+    runs.map(str::len).max().unwrap_or(0)
 }
 
 /// Markdown for a cell of a table: bars, which end it even in a code span, escaped where they are not yet.
