@@ -126,14 +126,14 @@ impl Report {
             invalid: invalid_section(loaded),
             warnings,
             again: AgainSection {
-                command: command(session, loaded.plan.seed),
+                // The same files, the same orders, another directory.
+                command: format!("{} --seed {} --new", command(session), loaded.plan.seed),
                 experiment_hash: loaded.hash.clone(),
             },
         })
     }
 }
 
-/// The command line that repeats a run: the same files, the same orders, a directory of its own.
 /// What the last block found to differ between the variants, by fact.
 fn differing_facts(records: &[Record]) -> BTreeMap<String, BTreeMap<VariantName, String>> {
     let blocks = records.iter().rev().filter_map(|record| match record {
@@ -150,14 +150,12 @@ fn differing_facts(records: &[Record]) -> BTreeMap<String, BTreeMap<VariantName,
     by_fact
 }
 
-fn command(session: &SessionRecord, seed: u64) -> String {
+/// The command line that began a session, without the options that are not recorded.
+pub(crate) fn command(session: &SessionRecord) -> String {
     let experiment = shell_word(&session.experiment_path);
-    let lab = session
-        .lab_path
-        .as_ref()
-        .map(|path| format!(" --lab {}", shell_word(path)))
-        .unwrap_or_default();
-    format!("fwdlab run {experiment}{lab} --seed {seed} --new")
+    let lab = session.lab_path.as_ref();
+    let lab = lab.map_or_else(String::new, |path| format!(" --lab {}", shell_word(path)));
+    format!("fwdlab run {experiment}{lab}")
 }
 
 /// A word as a POSIX shell takes it literally.
