@@ -152,10 +152,16 @@ pub fn effect(effect: &Effect) -> String {
     change_with_interval(effect.estimate_percent, effect.interval)
 }
 
+/// What there is, or a dash where there is nothing.
+#[must_use]
+pub fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "–".to_owned())
+}
+
 /// A p-value, or a dash where nothing was tested.
 #[must_use]
 pub fn p(p: Option<f64>) -> String {
-    p.map_or_else(|| "–".to_owned(), fwdlab_stats::format_p)
+    or_dash(p.map(fwdlab_stats::format_p))
 }
 
 /// A number with as many decimals as it needs and no more than given: `95`, `96.1`.

@@ -112,8 +112,20 @@ fn longest_fence(text: &str) -> usize {
     runs.map(str::len).max().unwrap_or(0)
 }
 
+/// A table; `header` has its columns as Markdown has them, with ` | ` between them.
+pub(crate) fn table(header: &str, rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = format!("| {header} |\n|");
+    table += &"---|".repeat(header.split(" | ").count());
+    table.push('\n');
+    for row in rows {
+        let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
+        table += &format!("| {} |\n", cells.join(" | "));
+    }
+    table
+}
+
 /// Markdown for a cell of a table: bars, which end it even in a code span, escaped where they are not yet.
-pub(crate) fn cell(markdown: &str) -> String {
+fn cell(markdown: &str) -> String {
     let mut cell = String::with_capacity(markdown.len());
     let mut is_escaped = false;
     for character in markdown.chars() {
