@@ -24,9 +24,7 @@ pub(crate) fn warnings(
 ) -> Vec<Warning> {
     let attempts = evidence::attempts(loaded, Scope::Accepted);
     let is_undisturbed = |block: u32| {
-        let mut attempts = attempts.iter();
-        let attempt = attempts.find(|attempt| attempt.record.block == block);
-        attempt.is_some_and(|attempt| {
+        evidence::of_block(&attempts, block).is_some_and(|attempt| {
             evidence::basis(attempt, family, Scope::Accepted) == RateBasis::Undisturbed
         })
     };

@@ -319,15 +319,12 @@ impl Judge<'_> {
         let mut warnings = Vec::new();
         for (variant, effects) in self.comparison.variants.iter().zip(effects) {
             let rate_of_block = |block: u32| {
-                let mut attempts = attempts.iter();
-                let attempt = attempts.find(|attempt| attempt.record.block == block)?;
+                let attempt = evidence::of_block(&attempts, block)?;
                 Some(evidence::trial(attempt, variant, self.family)?.observation_pps)
             };
             // What W220 says of the profiles of the two.
             let has_other_programs = |block: u32| {
-                let attempt = attempts
-                    .iter()
-                    .find(|attempt| attempt.record.block == block);
+                let attempt = evidence::of_block(&attempts, block);
                 let both = [variant, &self.comparison.baseline];
                 both.into_iter()
                     .filter_map(|variant| evidence::trial(attempt?, variant, self.family))

@@ -240,7 +240,8 @@ pub(crate) fn rows(
     Ok(found)
 }
 
-/// The same for observations whose offered loads are known, each side a sample of its own; logarithms need positive ones of both.
+/// The same for observations whose offered loads are known, each side a sample of its own: by Welch's t and an analysis of
+/// covariance. Logarithms need positive rates and loads.
 ///
 /// Shape: forwarding rates and as many offered loads, the baseline's first.
 pub(crate) fn row_of_observations(
@@ -248,45 +249,7 @@ pub(crate) fn row_of_observations(
     as_variant: VariantName,
     settings: &VerdictSettings,
 ) -> Result<OfferedLoadRow, StatsError> {
-    let side = |(rates, offered): (&[f64], &[f64])| -> Result<Side, StatsError> {
-        Ok(Side {
-            rates: logarithms("forwarding rates", rates)?,
-            offered: logarithms("offered loads", offered)?,
-        })
-    };
-    row_of_sides(&[side(baseline)?, side(other)?], as_variant, settings)
-}
-
-/// The same where the observations of one place belong together.
-///
-/// Shape: forwarding rates and as many offered loads on both sides, the baseline's first.
-pub(crate) fn row_of_pairs(
-    [baseline, other]: [(&[f64], &[f64]); 2],
-    as_variant: VariantName,
-    settings: &VerdictSettings,
-) -> Result<OfferedLoadRow, StatsError> {
-    let mut sides = Sides::default();
-    for (side, (rates, offered)) in [(&mut sides.baseline, baseline), (&mut sides.variant, other)] {
-        side.rates = logarithms("forwarding rates", rates)?;
-        side.offered = logarithms("offered loads", offered)?;
-    }
-    let ratios = |variant: &[f64], baseline: &[f64]| -> Vec<f64> {
-        let pairs = variant.iter().zip(baseline);
-        pairs
-            .map(|(variant, baseline)| variant - baseline)
-            .collect()
-    };
-    sides.effects = ratios(&sides.variant.rates, &sides.baseline.rates);
-    sides.shifts = ratios(&sides.variant.offered, &sides.baseline.offered);
-    sides.row(as_variant, settings)
-}
-
-/// By Welch's t and an analysis of covariance: each side is a sample of its own.
-fn row_of_sides(
-    sides: &[Side; 2],
-    as_variant: VariantName,
-    settings: &VerdictSettings,
-) -> Result<OfferedLoadRow, StatsError> {
+    let sides = [Side::of(baseline)?, Side::of(other)?];
     let confidence = settings.confidence;
     let welch = TwoSampleT::welch(&sides[1].offered, &sides[0].offered);
     let (shift, interval) = match welch {
@@ -314,6 +277,30 @@ fn row_of_sides(
     ))
 }
 
+/// The same where the observations of one place belong together.
+///
+/// Shape: forwarding rates and as many offered loads on both sides, the baseline's first.
+pub(crate) fn row_of_pairs(
+    [baseline, other]: [(&[f64], &[f64]); 2],
+    as_variant: VariantName,
+    settings: &VerdictSettings,
+) -> Result<OfferedLoadRow, StatsError> {
+    let (baseline, variant) = (Side::of(baseline)?, Side::of(other)?);
+    let ratios = |variant: &[f64], baseline: &[f64]| -> Vec<f64> {
+        let pairs = variant.iter().zip(baseline);
+        pairs
+            .map(|(variant, baseline)| variant - baseline)
+            .collect()
+    };
+    let sides = Sides {
+        effects: ratios(&variant.rates, &baseline.rates),
+        shifts: ratios(&variant.offered, &baseline.offered),
+        baseline,
+        variant,
+    };
+    sides.row(as_variant, settings)
+}
+
 /// Forwarding rates and offered loads of one side's trials, as logarithms.
 #[derive(Default)]
 struct Side {
@@ -322,6 +309,14 @@ struct Side {
 }
 
 impl Side {
+    /// Shape: forwarding rates and as many offered loads, all positive.
+    fn of((rates, offered): (&[f64], &[f64])) -> Result<Self, StatsError> {
+        Ok(Self {
+            rates: logarithms("forwarding rates", rates)?,
+            offered: logarithms("offered loads", offered)?,
+        })
+    }
+
     fn push(&mut self, trial: &TrialRecord) {
         self.rates.push(trial.observation_pps.ln());
         self.offered.push(offered_pps(trial).ln());
@@ -356,9 +351,7 @@ impl Sides {
         let shortest_counted_s = loaded.resolved.design.shortest_counted_s();
         let attempts = evidence::attempts(loaded, Scope::Accepted);
         for effect in row.effect.iter().flat_map(|effect| &effect.blocks) {
-            let of_block = attempts
-                .iter()
-                .find(|attempt| attempt.record.block == effect.block);
+            let of_block = evidence::of_block(&attempts, effect.block);
             let Some((attempt, trial, baseline_trial)) = of_block.and_then(|attempt| {
                 let trial = evidence::trial(attempt, &row.variant, slices.family)?;
                 let baseline_trial = evidence::trial(attempt, baseline, slices.family)?;
