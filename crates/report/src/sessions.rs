@@ -362,6 +362,12 @@ fn label(side: &[Session]) -> String {
     }
 }
 
+/// What the sessions of a side have of a variant.
+fn of_variant<'a>(side: &'a [Session], key: &Key) -> Vec<&'a SessionVariant> {
+    let variants = side.iter().filter_map(|session| session.variant(key));
+    variants.collect()
+}
+
 /// A variant of all sides, the baseline first.
 struct Sets {
     title: String,
@@ -421,48 +427,35 @@ impl SessionComparison<'_> {
             None => label_of_variant.to_owned(),
         };
         let is_one_a_side = self.sides.iter().all(|side| side.len() == 1);
-        let medians = |of: Vec<&[f64]>| -> Vec<f64> { of.into_iter().filter_map(median).collect() };
-        let of = |sessions: &[Session]| -> Vec<Vec<f64>> {
-            let variants = sessions.iter().filter_map(|session| session.variant(key));
-            variants.map(|variant| variant.values_pps.clone()).collect()
+        let values = |side: &[Session]| -> Vec<Vec<f64>> {
+            let variants = of_variant(side, key).into_iter();
+            variants.map(|of| of.values_pps.clone()).collect()
         };
-        let is_carried_whole = |side: &[Session]| {
-            let mut variants = side.iter().filter_map(|session| session.variant(key));
-            variants.all(|variant| variant.is_carried_whole)
+        let in_one = |sessions: Vec<&[f64]>| -> Vec<f64> {
+            if is_one_a_side {
+                sessions.concat()
+            } else {
+                sessions.into_iter().filter_map(median).collect()
+            }
         };
         let shown = |side: &Vec<Session>| {
-            let variants: Vec<&SessionVariant> = side
-                .iter()
-                .filter_map(|session| session.variant(key))
-                .collect();
+            let variants = of_variant(side, key);
             let values = variants.iter().map(|of| of.values_pps.as_slice()).collect();
-            let offered: Option<Vec<&[f64]>> = variants
-                .iter()
-                .map(|of| of.offered_pps.as_deref())
-                .collect();
-            let of_side = |of: Vec<&[f64]>| {
-                if is_one_a_side {
-                    of.concat()
-                } else {
-                    medians(of)
-                }
-            };
+            let offered = variants.iter().map(|of| of.offered_pps.as_deref());
             Observations {
                 label: label(side),
                 path: format!("{}: {title}", label(side)),
-                values_pps: of_side(values),
-                offered_pps: offered.map(of_side),
+                values_pps: in_one(values),
+                offered_pps: offered.collect::<Option<Vec<_>>>().map(in_one),
             }
         };
+        let is_carried_whole =
+            |side: &Vec<Session>| of_variant(side, key).iter().all(|of| of.is_carried_whole);
         Sets {
             shown: self.sides.iter().map(shown).collect(),
-            sessions: self.sides.iter().map(|side| of(side)).collect(),
-            reruns: of(self.reruns),
-            is_carried_whole: self
-                .sides
-                .iter()
-                .map(|side| is_carried_whole(side))
-                .collect(),
+            sessions: self.sides.iter().map(|side| values(side)).collect(),
+            reruns: values(self.reruns),
+            is_carried_whole: self.sides.iter().map(is_carried_whole).collect(),
             title,
         }
     }
