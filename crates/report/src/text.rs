@@ -159,6 +159,21 @@ pub(crate) fn columns(text: &str) -> usize {
     text.width()
 }
 
+/// The longest beginning of a text that is at most so many columns wide.
+///
+/// It is measured as a whole each time, because characters can join or widen those before them.
+pub(crate) fn beginning(text: &str, columns_max: usize) -> &str {
+    let mut end = 0;
+    for (start, character) in text.char_indices() {
+        let next = start + character.len_utf8();
+        if columns(&text[..next]) > columns_max {
+            break;
+        }
+        end = next;
+    }
+    &text[..end]
+}
+
 /// The text in lines of at most that many columns; a longer word is broken.
 pub(crate) fn wrap_to_columns(text: &str, columns_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

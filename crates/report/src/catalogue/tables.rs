@@ -5,7 +5,7 @@ use fwdlab_stats::whole;
 
 use crate::format;
 use crate::labels::shortened;
-use crate::text::{columns, in_columns, one_line, wrap_to_columns};
+use crate::text::{beginning, columns, in_columns, one_line, wrap_to_columns};
 
 /// What stands where nothing is known.
 const UNKNOWN: &str = "-";
@@ -277,14 +277,7 @@ fn cut(line: &str, width: Option<usize>) -> String {
     let Some(width) = width.filter(|width| columns(line) > *width) else {
         return line.to_owned();
     };
-    let mut kept = String::new();
-    for character in line.chars() {
-        kept.push(character);
-        if columns(&kept) >= width {
-            kept.pop();
-            break;
-        }
-    }
+    let kept = beginning(line, width.saturating_sub(1));
     format!("{}…", kept.trim_end())
 }
 
