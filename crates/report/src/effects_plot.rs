@@ -210,15 +210,9 @@ pub(crate) fn judged(row: &Row, mark: Mark) -> Mark {
 }
 
 fn baseline_words(label: &str, baseline: &Row) -> String {
-    match (baseline.forwarding_rate_pps, baseline.cost_ns) {
-        (Some(pps), Some(ns)) => {
-            format!(
-                "{label}: {}, {} ns/packet",
-                format::rate(pps),
-                format::cost(ns)
-            )
-        }
-        _ => label.to_owned(),
+    match sentences::rates(baseline) {
+        Some(rates) => format!("{label}: {rates}"),
+        None => label.to_owned(),
     }
 }
 

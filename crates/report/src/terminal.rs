@@ -340,14 +340,8 @@ impl Screen {
             self.wrapped("", heading, Style::Bold);
         }
         if let Some((label, baseline)) = shown.rows.first() {
-            match (baseline.forwarding_rate_pps, baseline.cost_ns) {
-                (Some(pps), Some(ns)) => {
-                    let (pps, ns) = (format::rate(pps), format::cost(ns));
-                    let words = format!("Baseline {label}: {pps}, {ns} ns/packet");
-                    self.wrapped("", &words, Style::Plain);
-                }
-                _ => self.wrapped("", &format!("Baseline {label}: not measured"), Style::Plain),
-            }
+            let rates = sentences::rates(baseline).unwrap_or_else(|| "not measured".to_owned());
+            self.wrapped("", &format!("Baseline {label}: {rates}"), Style::Plain);
         }
         for (index, (label, row)) in shown.rows.iter().enumerate().skip(1) {
             match (&row.verdict, &row.effect) {
