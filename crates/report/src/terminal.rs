@@ -104,10 +104,7 @@ pub fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
             screen.line("");
             screen.wrapped("", &sentences::reruns(reruns), Style::Dim);
         }
-        if shown.rows.iter().any(|(_, row)| !row.methods.is_empty()) {
-            screen.line("");
-            screen.methods(&shown);
-        }
+        screen.methods_asked_for(&shown);
     }
     if let Some(why) = &report.no_verdict {
         screen.line("");
@@ -172,10 +169,7 @@ pub fn imported(report: &ImportedReport, width: usize, colour: bool) -> String {
         for group in &judged.groups {
             let shown = Shown::of_group(judged, group);
             screen.comparison(&shown);
-            if shown.rows.iter().any(|(_, row)| !row.methods.is_empty()) {
-                screen.line("");
-                screen.methods(&shown);
-            }
+            screen.methods_asked_for(&shown);
         }
         for warning in &judged.warnings {
             if !warnings.contains(warning) {
@@ -187,10 +181,11 @@ pub fn imported(report: &ImportedReport, width: usize, colour: bool) -> String {
     screen.text
 }
 
-/// A comparison as it is shown: its rows with their names, the baseline first.
+/// A comparison as it is shown.
 struct Shown<'a> {
     heading: Option<String>,
-    rows: Vec<(&'a str, &'a Row)>,
+    /// The baseline first.
+    rows: Vec<ShownRow<'a>>,
     references: &'a [ReferenceRow],
     control: Option<(&'a str, &'a ControlSection)>,
     factorial: Option<&'a FactorialSection>,
@@ -198,22 +193,32 @@ struct Shown<'a> {
     ministat: &'a [String],
     ministat_note: Option<&'a str>,
     offered_load: &'a [OfferedLoadRow],
-    /// What came out beside each row's rate.
-    outcomes: Vec<Vec<String>>,
-    /// What profiles say of each row, where any were taken.
-    why: Vec<Option<&'a str>>,
+}
+
+struct ShownRow<'a> {
+    label: &'a str,
+    row: &'a Row,
+    /// What came out beside its rate.
+    outcomes: Vec<String>,
+    /// What profiles say of it, where any were taken.
+    why: Option<&'a str>,
 }
 
 impl<'a> Shown<'a> {
     fn of_report(report: &'a Report, comparison: &'a ComparisonSection) -> Self {
         let control = comparison.control.as_ref();
+        let rows = comparison.rows.iter().map(|row| {
+            let outcomes = comparison.outcomes.of(&row.variant);
+            ShownRow {
+                label: report.label(&row.variant),
+                row,
+                outcomes: outcomes.map(|(outcome, of)| outcome.sentence(of)).collect(),
+                why: report.why(comparison, &row.variant),
+            }
+        });
         Self {
             heading: sentences::heading(report, comparison),
-            rows: comparison
-                .rows
-                .iter()
-                .map(|row| (report.label(&row.variant), row))
-                .collect(),
+            rows: rows.collect(),
             references: &comparison.references,
             control: control.map(|control| (report.label(&control.row.variant), control)),
             factorial: comparison.factorial.as_ref(),
@@ -221,30 +226,19 @@ impl<'a> Shown<'a> {
             ministat: &comparison.ministat,
             ministat_note: comparison.ministat_note.as_deref(),
             offered_load: &comparison.offered_load,
-            outcomes: comparison
-                .rows
-                .iter()
-                .map(|row| {
-                    let outcomes = comparison.outcomes.of(&row.variant);
-                    outcomes.map(|(outcome, of)| outcome.sentence(of)).collect()
-                })
-                .collect(),
-            why: comparison
-                .rows
-                .iter()
-                .map(|row| report.why(comparison, &row.variant))
-                .collect(),
         }
     }
 
     fn of_group(report: &'a CompareReport, group: &'a CompareGroup) -> Self {
+        let rows = group.rows.iter().map(|row| ShownRow {
+            label: &row.label,
+            row: &row.row,
+            outcomes: Vec::new(),
+            why: None,
+        });
         Self {
             heading: group.title.clone(),
-            rows: group
-                .rows
-                .iter()
-                .map(|row| (row.label.as_str(), &row.row))
-                .collect(),
+            rows: rows.collect(),
             references: &[],
             control: None,
             factorial: group.factorial.as_ref(),
@@ -256,8 +250,6 @@ impl<'a> Shown<'a> {
                 .then_some(sentences::MINISTAT_OF_SESSIONS)
                 .filter(|_| !group.ministat.is_empty()),
             offered_load: &group.offered_load,
-            outcomes: Vec::new(),
-            why: Vec::new(),
         }
     }
 }
@@ -339,11 +331,17 @@ impl Screen {
         if let Some(heading) = &shown.heading {
             self.wrapped("", heading, Style::Bold);
         }
-        if let Some((label, baseline)) = shown.rows.first() {
-            let rates = sentences::rates(baseline).unwrap_or_else(|| "not measured".to_owned());
+        if let Some(ShownRow { label, row, .. }) = shown.rows.first() {
+            let rates = sentences::rates(row).unwrap_or_else(|| "not measured".to_owned());
             self.wrapped("", &format!("Baseline {label}: {rates}"), Style::Plain);
         }
-        for (index, (label, row)) in shown.rows.iter().enumerate().skip(1) {
+        for ShownRow {
+            label,
+            row,
+            outcomes,
+            why,
+        } in shown.rows.iter().skip(1)
+        {
             match (&row.verdict, &row.effect) {
                 (Some(verdict), _) => self.finding(label, verdict),
                 (None, Some(effect)) => {
@@ -356,10 +354,10 @@ impl Screen {
                     continue;
                 }
             }
-            for outcome in shown.outcomes.get(index).into_iter().flatten() {
+            for outcome in outcomes {
                 self.wrapped("    ", outcome, Style::Plain);
             }
-            if let Some(Some(why)) = shown.why.get(index) {
+            if let Some(why) = why {
                 let sentence = format!("why: {}", why.replace('`', ""));
                 self.wrapped("    ", &sentence, Style::Dim);
             }
@@ -434,8 +432,9 @@ impl Screen {
             .control
             .iter()
             .map(|(label, control)| (*label, &control.row));
-        let named = shown.rows.iter().copied().skip(1).chain(control);
-        let (labels, effects): (Vec<&str>, Vec<&Effect>) = named
+        let variants = shown.rows.iter().skip(1).map(|of| (of.label, of.row));
+        let (labels, effects): (Vec<&str>, Vec<&Effect>) = variants
+            .chain(control)
             .filter_map(|(label, row)| Some((label, row.effect.as_ref()?)))
             .unzip();
         if effects.is_empty() {
@@ -469,7 +468,7 @@ impl Screen {
     /// What every method makes of each variant's effect, in a table.
     fn methods(&mut self, shown: &Shown<'_>) {
         self.wrapped("", sentences::METHODS, Style::Plain);
-        for (label, row) in &shown.rows {
+        for ShownRow { label, row, .. } in &shown.rows {
             if row.methods.is_empty() {
                 continue;
             }
@@ -498,6 +497,14 @@ impl Screen {
                 })
                 .collect();
             self.table(["term", "degrees of freedom", "F", "p"], &cells);
+        }
+    }
+
+    /// What every method makes of the effects, where that was asked for.
+    fn methods_asked_for(&mut self, shown: &Shown<'_>) {
+        if shown.rows.iter().any(|of| !of.row.methods.is_empty()) {
+            self.line("");
+            self.methods(shown);
         }
     }
 
