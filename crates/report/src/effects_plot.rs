@@ -55,9 +55,7 @@ pub fn effects_svg(report: &Report, comparison: &ComparisonSection) -> String {
         row,
         label: report.label(&row.variant),
         is_control,
-        is_unavailable: report
-            .variant(&row.variant)
-            .is_some_and(|variant| variant.unavailable.is_some()),
+        is_unavailable: report.is_unavailable(&row.variant),
         mark: judged(
             row,
             marks.get(&row.variant).copied().unwrap_or(Mark::Control),

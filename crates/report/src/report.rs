@@ -106,9 +106,14 @@ impl Report {
             .map_or(name.as_str(), |variant| variant.label.as_str())
     }
 
+    /// Whether the lab could not have a variant.
+    pub(crate) fn is_unavailable(&self, name: &VariantName) -> bool {
+        let variant = self.variant(name);
+        variant.is_some_and(|variant| variant.unavailable.is_some())
+    }
+
     /// What the profiles say of a variant against the baseline of a comparison; none where there are none.
-    #[must_use]
-    pub fn profile_difference(
+    fn profile_difference(
         &self,
         comparison: &ComparisonSection,
         variant: &VariantName,

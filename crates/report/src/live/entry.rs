@@ -76,8 +76,7 @@ impl Entries<'_> {
             entry.is_verdict = true;
             entry.style = Style::of(verdict);
         } else {
-            let variant = self.report.variant(&row.variant);
-            let is_unavailable = variant.is_some_and(|variant| variant.unavailable.is_some());
+            let is_unavailable = self.report.is_unavailable(&row.variant);
             entry.words = match (is_unavailable, self.report.progress.is_finished) {
                 (true, _) => "not available here",
                 (false, true) => "not measured",

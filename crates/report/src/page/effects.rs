@@ -139,14 +139,14 @@ fn table_row(
 ) -> Markup {
     let label = report.label(&row.variant);
     let effect = row.effect.as_ref();
-    let words = match (kind, &row.verdict, report.variant(&row.variant)) {
-        (Kind::Baseline, ..) => "baseline".to_owned(),
-        (Kind::Control, ..) => "A/A control".to_owned(),
-        (_, Some(verdict), _) => verdict.said(),
-        (_, None, Some(variant)) if variant.unavailable.is_some() => {
-            "not available in this lab".to_owned()
+    let words = match (kind, &row.verdict) {
+        (Kind::Baseline, _) => "baseline".to_owned(),
+        (Kind::Control, _) => "A/A control".to_owned(),
+        (Kind::Variant, Some(verdict)) => verdict.said(),
+        (Kind::Variant, None) => {
+            let is_unavailable = report.is_unavailable(&row.variant);
+            format::or_dash(is_unavailable.then(|| "not available in this lab".to_owned()))
         }
-        _ => "–".to_owned(),
     };
     let tone = row.verdict.as_ref().map_or("", |of| Tone::of(of).class());
     html! {
