@@ -42,7 +42,7 @@ pub(crate) fn audit(arguments: &AuditArguments) -> anyhow::Result<Code> {
         .into());
     }
     let report = AuditReport::build(&source(root), &published);
-    let json = render::audited_json(&report)?;
+    let json = render::json(&report)?;
     if let Some(to) = &arguments.to {
         write_audit(to, &report.readme(), &json, &report.plots())?;
     }
@@ -50,7 +50,7 @@ pub(crate) fn audit(arguments: &AuditArguments) -> anyhow::Result<Code> {
         return output::print(&json);
     }
     let columns = output::terminal_columns();
-    let mut text = render::audited(&report, columns, output::stdout_takes_colour());
+    let mut text = report.terminal(columns, output::stdout_takes_colour());
     if let Some(to) = &arguments.to {
         text += &format!("\nReport: {}\n", to.join("README.md").display());
     }

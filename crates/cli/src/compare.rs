@@ -32,7 +32,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> anyhow::Result<Code> {
         );
     }
     output::print(&if arguments.json {
-        render::compared_json(&report)?
+        render::json(&report)?
     } else if arguments.markdown {
         render::compared_comment(&report, &results)
     } else {

@@ -49,7 +49,7 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         arguments.methods,
     )?;
     if arguments.json {
-        return output::print(&render::preview_json(&preview)?);
+        return output::print(&render::json(&preview)?);
     }
     output::print(&render::preview(&preview, output::terminal_columns()))
 }

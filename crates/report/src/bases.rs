@@ -24,9 +24,7 @@ pub(crate) fn warnings(
 ) -> Vec<Warning> {
     let attempts = evidence::attempts(loaded, Scope::Accepted);
     let is_undisturbed = |block: u32| {
-        let mut attempts = attempts.iter();
-        let attempt = attempts.find(|attempt| attempt.record.block == block);
-        attempt.is_some_and(|attempt| {
+        evidence::of_block(&attempts, block).is_some_and(|attempt| {
             evidence::basis(attempt, family, Scope::Accepted) == RateBasis::Undisturbed
         })
     };
@@ -46,19 +44,20 @@ pub(crate) fn warnings(
         let (one, other) = (median(&undisturbed)?, median(&others)?);
         let half_width = effect.half_width_percent().unwrap_or_default();
         let threshold = loaded.resolved.design.threshold_percent;
-        ((one - other).abs() > half_width.max(threshold)).then(|| Warning {
-            code: "W229".to_owned(),
-            subjects: vec![subject(row)],
-            text: format!(
-                "{one:+.1} % in the {} whose rates rest on undisturbed time, {other:+.1} % in the other {}",
-                counted(undisturbed.len() as u64, "block"),
-                others.len(),
-            ),
-            remedy: Some(
-                "what others leave behind, such as cold caches, is part of the latter: measure at a quieter time"
-                    .to_owned(),
-            ),
-            percent: Some((one - other).abs()),
+        let apart = (one - other).abs();
+        let text = format!(
+            "{one:+.1} % in the {} whose rates rest on undisturbed time, {other:+.1} % in the other {}",
+            counted(undisturbed.len() as u64, "block"),
+            others.len(),
+        );
+        (apart > half_width.max(threshold)).then(|| Warning {
+            percent: Some(apart),
+            ..Warning::new(
+                "W229",
+                [subject(row)],
+                text,
+                "what others leave behind, such as cold caches, is part of the latter: measure at a quieter time",
+            )
         })
     };
     rows.iter().filter_map(warning).collect()

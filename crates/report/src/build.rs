@@ -126,14 +126,14 @@ impl Report {
             invalid: invalid_section(loaded),
             warnings,
             again: AgainSection {
-                command: command(session, loaded.plan.seed),
+                // The same files, the same orders, another directory.
+                command: format!("{} --seed {} --new", command(session), loaded.plan.seed),
                 experiment_hash: loaded.hash.clone(),
             },
         })
     }
 }
 
-/// The command line that repeats a run: the same files, the same orders, a directory of its own.
 /// What the last block found to differ between the variants, by fact.
 fn differing_facts(records: &[Record]) -> BTreeMap<String, BTreeMap<VariantName, String>> {
     let blocks = records.iter().rev().filter_map(|record| match record {
@@ -150,14 +150,12 @@ fn differing_facts(records: &[Record]) -> BTreeMap<String, BTreeMap<VariantName,
     by_fact
 }
 
-fn command(session: &SessionRecord, seed: u64) -> String {
+/// The command line that began a session, without the options that are not recorded.
+pub(crate) fn command(session: &SessionRecord) -> String {
     let experiment = shell_word(&session.experiment_path);
-    let lab = session
-        .lab_path
-        .as_ref()
-        .map(|path| format!(" --lab {}", shell_word(path)))
-        .unwrap_or_default();
-    format!("fwdlab run {experiment}{lab} --seed {seed} --new")
+    let lab = session.lab_path.as_ref();
+    let lab = lab.map_or_else(String::new, |path| format!(" --lab {}", shell_word(path)));
+    format!("fwdlab run {experiment}{lab}")
 }
 
 /// A word as a POSIX shell takes it literally.
@@ -206,17 +204,8 @@ fn merged(warnings: Vec<Warning>) -> Vec<Warning> {
 
 fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let mut warn = |code: &str, subject: Option<String>, text: String, remedy: &str| {
-        warnings.push(Warning {
-            code: code.to_owned(),
-            subjects: subject.into_iter().collect(),
-            text,
-            remedy: Some(remedy.to_owned()),
-            percent: None,
-        });
-    };
     if !progress.is_finished {
-        warn(
+        warnings.push(Warning::new(
             "W201",
             None,
             format!(
@@ -224,12 +213,12 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
                 progress.measured_blocks, progress.planned_blocks
             ),
             "run the same command again; it goes on with the next block",
-        );
+        ));
     }
     let given_up = loaded.blocks_without_accepted();
     if progress.is_finished && !given_up.is_empty() {
         let blocks: Vec<String> = given_up.iter().map(ToString::to_string).collect();
-        warn(
+        warnings.push(Warning::new(
             "W208",
             None,
             format!(
@@ -237,7 +226,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
                 blocks.join(", ")
             ),
             "remove what made the trials invalid and measure again",
-        );
+        ));
     }
     let is_recorded = |block: &u32| {
         let mut attempts = loaded.attempts.iter();
@@ -248,7 +237,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
     let missing = measured.filter(|block| !is_recorded(block));
     let blocks: Vec<String> = missing.map(ToString::to_string).collect();
     if !blocks.is_empty() {
-        warn(
+        warnings.push(Warning::new(
             "W224",
             None,
             format!(
@@ -256,21 +245,21 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
                 blocks.join(", ")
             ),
             "bring the records back from a copy; `fwdlab lint` says what else does not agree",
-        );
+        ));
     }
     for warning in &loaded.warnings {
         // Its place is a path on the machine that reads, so it is said in other words.
         if let ArchiveWarning::TornLine { bytes, .. } = warning {
-            warn(
+            warnings.push(Warning::new(
                 "W209",
                 Some("trials.jsonl".to_owned()),
                 format!("the last line was cut short ({bytes} bytes) and does not count"),
                 "nothing is lost but the block that ran; it is measured again",
-            );
+            ));
         }
     }
     if loaded.sessions.len() > 1 {
-        warn(
+        warnings.push(Warning::new(
             "W202",
             None,
             format!(
@@ -279,7 +268,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
                 loaded.sessions.len()
             ),
             "compare effects, not forwarding rates, across sessions",
-        );
+        ));
     }
     for (source, sessions) in noise(loaded) {
         let remedy = if source.contains("virtual machine") {
@@ -289,12 +278,12 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         } else {
             "remove it and measure again, or rely on the intervals, which include this noise"
         };
-        warn(
+        warnings.push(Warning::new(
             "W203",
-            Some("lab".to_owned()),
+            ["lab".to_owned()],
             text::one_line(source) + &sessions,
             remedy,
-        );
+        ));
     }
     if let Some(tester) = tester_of(loaded).filter(|tester| !tester.losses().is_empty()) {
         let (what, what_to_do) = if tester == Tester::PktGen {
@@ -322,16 +311,16 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
                 "run it as root",
             )
         };
-        warn("W213", Some("lab".to_owned()), what, what_to_do);
+        warnings.push(Warning::new("W213", ["lab".to_owned()], what, what_to_do));
     }
     for variant in &loaded.resolved.variants {
         if let Some(reason) = &variant.unavailable {
-            warn(
+            warnings.push(Warning::new(
                 "W204",
                 Some(text::one_line(&variant.label)),
                 format!("not run: {}", text::one_line(reason)),
                 "run it in a lab that can have this variant",
-            );
+            ));
         }
     }
     for (family, disturbance) in disturbance(loaded) {
@@ -345,7 +334,7 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
                 continue;
             }
             let blocks: Vec<String> = blocks.iter().map(ToString::to_string).collect();
-            warn(
+            warnings.push(Warning::new(
                 "W211",
                 (loaded.resolved.traffic.families.len() > 1).then(|| family.protocol().to_owned()),
                 format!(
@@ -354,29 +343,20 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
                     blocks.join(", ")
                 ),
                 "measure at a quieter time, or on a machine of one's own",
-            );
+            ));
         }
     }
     warnings.extend(competition::warnings(loaded));
     warnings.extend(clock_steps(loaded));
-    let mut warn = |code: &str, text: String, remedy: &str| {
-        warnings.push(Warning {
-            code: code.to_owned(),
-            subjects: Vec::new(),
-            text,
-            remedy: Some(remedy.to_owned()),
-            percent: None,
-        });
-    };
     if loaded.resolved.design.order == Order::InSequence {
-        warn(
+        warnings.push(Warning::new(
             "W212",
+            None,
             "the order of the slices was not random: what drifts inside a round, or lingers from one \
              variant to the next, falls on the same variant every time and reads as its effect, and no \
-             check can tell it from that"
-                .to_owned(),
+             check can tell it from that",
             "measure in random order, which the intervals and verdicts rest on",
-        );
+        ));
     }
     let has_control = loaded
         .resolved
@@ -384,13 +364,13 @@ fn run_warnings(loaded: &Loaded, progress: Progress) -> Vec<Warning> {
         .iter()
         .any(|variant| variant.control_of.is_some());
     if !has_control {
-        warn(
+        warnings.push(Warning::new(
             "W207",
+            None,
             "there is no A/A control, so nothing shows how large an effect this lab finds where \
-             there is none"
-                .to_owned(),
+             there is none",
             "enter the baseline a second time as the control",
-        );
+        ));
     }
     warnings
 }
@@ -431,15 +411,16 @@ fn clock_steps(loaded: &Loaded) -> Option<Warning> {
         Some(format!("{step_s:+.1} s in block {}", attempt.record.block))
     });
     let steps: Vec<String> = steps.collect();
-    (!steps.is_empty()).then(|| Warning {
-        code: "W227".to_owned(),
-        subjects: Vec::new(),
-        text: format!(
-            "the system clock was changed during the run ({}); timestamps in the records may be out of order",
-            steps.join(", ")
-        ),
-        remedy: Some("no action needed: rates and lengths of slices are from a clock that nobody sets".to_owned()),
-        percent: None,
+    (!steps.is_empty()).then(|| {
+        Warning::new(
+            "W227",
+            None,
+            format!(
+                "the system clock was changed during the run ({}); timestamps in the records may be out of order",
+                steps.join(", ")
+            ),
+            "no action needed: rates and lengths of slices are from a clock that nobody sets",
+        )
     })
 }
 

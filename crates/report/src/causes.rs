@@ -67,14 +67,14 @@ impl Cause<'_> {
                 return Line { text, is_whole };
             }
         }
-        let (summary, noun) = self.summary(profiles, room);
+        let summary = self.summary(profiles, room);
         let subjects: BTreeSet<&str> = self
             .warnings
             .iter()
             .flat_map(|warning| &warning.subjects)
             .map(String::as_str)
             .collect();
-        let text = match noun {
+        let text = match self.noun() {
             Some(noun) if !subjects.is_empty() => {
                 let names = subjects.iter().copied().collect::<Vec<_>>().join("; ");
                 let named = format!("{summary}: {names}");
@@ -90,135 +90,75 @@ impl Cause<'_> {
         }
     }
 
-    /// What its warnings have in common, and what they are about, where that is worth naming.
-    fn summary(
-        &self,
-        profiles: Option<&ProfilesSection>,
-        room: usize,
-    ) -> (String, Option<&'static str>) {
-        const VARIANT: Option<&str> = Some("variant");
-        const COMPARISON: Option<&str> = Some("comparison");
+    /// What its warnings have in common.
+    fn summary(&self, profiles: Option<&ProfilesSection>, room: usize) -> String {
         let number = self.warnings.len() as u64;
-        let (text, noun) = match self.code {
-            "W101" => ("too few blocks to show any difference", COMPARISON),
-            "W102" => ("too few blocks for so many comparisons at once", COMPARISON),
-            "W103" => (
-                "too few blocks for the A/A control to be able to fail",
-                None,
-            ),
-            "W104" => {
-                let size = self.range(true);
-                return (
-                    format!("the baseline differs from its own copy by {size}"),
-                    None,
-                );
-            }
-            "W105" => {
-                let size = self.range(true);
-                let text = format!("effects below the control's half-width, {size}");
-                return (text, COMPARISON);
-            }
+        let (size, signed) = (self.range(false), self.range(true));
+        let text = match self.code {
+            "W101" => "too few blocks to show any difference",
+            "W102" => "too few blocks for so many comparisons at once",
+            "W103" => "too few blocks for the A/A control to be able to fail",
+            "W104" => return format!("the baseline differs from its own copy by {signed}"),
+            "W105" => return format!("effects below the control's half-width, {signed}"),
             "W106" => {
                 let blocks = counted(number, "outlying block");
-                let size = self.range(false);
-                return (
-                    format!("{blocks}, kept; estimates move by {size}"),
-                    COMPARISON,
-                );
+                return format!("{blocks}, kept; estimates move by {size}");
             }
-            "W107" => ("held by a limit that several variants share", VARIANT),
+            "W107" => "held by a limit that several variants share",
             "W108" => {
-                let size = self.range(false);
-                let text = format!("slices depend on the one before; effects move by up to {size}");
-                return (text, None);
+                return format!("slices depend on the one before; effects move by up to {size}");
             }
-            "W109" => {
-                let size = self.range(false);
-                let text = format!("slices depend on their place; effects move by up to {size}");
-                return (text, None);
-            }
-            "W110" => ("block effects or slices lie in two groups", VARIANT),
-            "W201" => ("the run is not finished", None),
-            "W202" => ("the blocks come from several sessions", None),
-            "W203" => {
-                let sources = counted(number, "source");
-                return (format!("{sources} of noise on this machine"), None);
-            }
-            "W204" => ("not run in this lab", VARIANT),
+            "W109" => return format!("slices depend on their place; effects move by up to {size}"),
+            "W110" => "block effects or slices lie in two groups",
+            "W201" => "the run is not finished",
+            "W202" => "the blocks come from several sessions",
+            "W203" => return format!("{} of noise on this machine", counted(number, "source")),
+            "W204" => "not run in this lab",
             "W205" => {
                 let effects = counted(number, "block effect");
-                return (
-                    format!("{effects} left out, because rates are missing"),
-                    VARIANT,
-                );
+                return format!("{effects} left out, because rates are missing");
             }
-            "W225" => {
-                let size = self.range(false);
-                return (
-                    format!("others had the load's CPU for {size} of the time"),
-                    Some("program"),
-                );
+            "W206" => "verdicts that would change if invalid trials were counted",
+            "W207" => "there is no A/A control",
+            "W208" => "blocks given up, because every attempt was invalid",
+            "W209" => "records were cut short; their blocks are measured again",
+            "W210" => "verdicts that would change if disturbed time were counted",
+            "W211" => "the rates of some blocks rest on disturbed time too",
+            "W212" => "the order of the slices was not random; drift reads as an effect",
+            "W213" if self.is_dearer() => {
+                "measured without eBPF programs: the same effect is a smaller part"
             }
-            "W226" => ("observations of 0 although frames were forwarded", VARIANT),
-            "W227" => ("the system clock was changed during the run", None),
-            "W228" => {
-                let size = self.range(false);
-                return (
-                    format!("CPUs of the load were clocked down by {size}"),
-                    None,
-                );
-            }
-            "W229" => {
-                let size = self.range(false);
-                let text = format!("disturbed blocks have another effect, by {size}");
-                return (text, COMPARISON);
-            }
-            "W224" => ("the records of some blocks are missing", None),
-            "W223" => ("nothing was forwarded in some blocks", VARIANT),
-            "W206" => (
-                "verdicts that would change if invalid trials were counted",
-                COMPARISON,
-            ),
-            "W207" => ("there is no A/A control", None),
-            "W208" => ("blocks given up, because every attempt was invalid", None),
-            "W209" => (
-                "records were cut short; their blocks are measured again",
-                None,
-            ),
-            "W210" => (
-                "verdicts that would change if disturbed time were counted",
-                COMPARISON,
-            ),
-            "W211" => ("the rates of some blocks rest on disturbed time too", None),
-            "W212" => (
-                "the order of the slices was not random; drift reads as an effect",
-                None,
-            ),
-            "W213" if self.is_dearer() => (
-                "measured without eBPF programs: the same effect is a smaller part",
-                None,
-            ),
-            "W213" => ("frames were not sent and counted by eBPF programs", None),
-            "W217" => {
-                let size = self.range(true);
-                let text = format!("offered load differs from the baseline's by {size}");
-                return (text, VARIANT);
-            }
-            "W218" => ("forwarded all that was offered, and could do more", VARIANT),
-            "W219" => (
-                "no profiles, though asked for: nothing says why a rate changed",
-                None,
-            ),
-            "W220" => {
-                let left_out = profiles.map(|section| left_out(section, " profiles", room));
-                return (
-                    left_out.unwrap_or_else(|| "profiles left out".to_owned()),
-                    None,
-                );
-            }
-            _ => return (counted(number, "warning"), VARIANT),
+            "W213" => "frames were not sent and counted by eBPF programs",
+            "W217" => return format!("offered load differs from the baseline's by {signed}"),
+            "W218" => "forwarded all that was offered, and could do more",
+            "W219" => "no profiles, though asked for: nothing says why a rate changed",
+            "W220" => match profiles {
+                Some(section) => return left_out(section, " profiles", room),
+                None => "profiles left out",
+            },
+            "W223" => "nothing was forwarded in some blocks",
+            "W224" => "the records of some blocks are missing",
+            "W225" => return format!("others had the load's CPU for {size} of the time"),
+            "W226" => "observations of 0 although frames were forwarded",
+            "W227" => "the system clock was changed during the run",
+            "W228" => return format!("CPUs of the load were clocked down by {size}"),
+            "W229" => return format!("disturbed blocks have another effect, by {size}"),
+            _ => return counted(number, "warning"),
         };
-        (text.to_owned(), noun)
+        text.to_owned()
+    }
+
+    /// What its warnings are about, where that is worth naming.
+    fn noun(&self) -> Option<&'static str> {
+        match self.code {
+            "W101" | "W102" | "W105" | "W106" | "W206" | "W210" | "W229" => Some("comparison"),
+            "W103" | "W104" | "W108" | "W109" | "W201" | "W202" | "W203" | "W207" | "W208"
+            | "W209" | "W211" | "W212" | "W213" | "W219" | "W220" | "W224" | "W227" | "W228" => {
+                None
+            }
+            "W225" => Some("program"),
+            _ => Some("variant"),
+        }
     }
 
     /// Whether what sends and counts is part of every ns/packet.
@@ -252,7 +192,6 @@ mod tests {
         }
     }
 
-    /// Every code that `docs/warnings.md` has for a run is summed up in words of its own.
     #[test]
     fn a_dearer_tester_makes_effects_smaller_and_another_one_does_not() {
         let mut dearer = warning("W213", "lab", 0.0);
@@ -262,12 +201,13 @@ mod tests {
                 code: "W213",
                 warnings: vec![&warning],
             };
-            let (text, _) = cause.summary(None, 74);
+            let text = cause.summary(None, 74);
             assert_eq!(text.contains("a smaller part"), part, "{text}");
             assert!(columns(&format!("W213  {text}")) <= 80, "{text}");
         }
     }
 
+    /// Every code that `docs/warnings.md` has for a run is summed up in words of its own.
     #[test]
     fn every_code_has_a_summary() {
         // Of `fwdlab compare` alone, which prints its warnings in full.
@@ -285,9 +225,11 @@ mod tests {
                 code: &code,
                 warnings: warnings.iter().collect(),
             };
-            let (text, noun) = cause.summary(None, 74);
+            let text = cause.summary(None, 74);
             assert!(!text.contains("warning"), "{code}: {text}");
-            let counted = noun.map_or_else(String::new, |noun| format!(": 123 {noun}s"));
+            let counted = cause
+                .noun()
+                .map_or_else(String::new, |noun| format!(": 123 {noun}s"));
             let line = format!("{code}  {text}{counted}");
             assert!(columns(&line) <= 80, "{line}");
         }

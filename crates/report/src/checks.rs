@@ -82,7 +82,7 @@ pub(crate) fn block_modes(
 ///
 /// Groups closer than the threshold are none, and what is not positive is left to the verdicts.
 pub(crate) fn observation_modes(
-    subject: &str,
+    subject: String,
     observations_pps: &[f64],
     threshold_percent: f64,
     tests: usize,
@@ -91,15 +91,7 @@ pub(crate) fn observation_modes(
     let distance_min =
         median(observations_pps).map_or(0.0, |median| median * threshold_percent / 100.0);
     let modes = two_modes(observations_pps, level, distance_min, SEED)?;
-    Ok(modes.map(|modes| {
-        modes_warning(
-            subject.to_owned(),
-            ModalValues::Observations,
-            modes,
-            None,
-            false,
-        )
-    }))
+    Ok(modes.map(|modes| modes_warning(subject, ModalValues::Observations, modes, None, false)))
 }
 
 fn modes_warning(

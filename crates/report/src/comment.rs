@@ -14,8 +14,9 @@ use crate::text;
 /// As much of a warning's cause as is read in a folded list.
 const CAUSE_COLUMNS: usize = 160;
 
-/// Draws up the comment on a run, with what became of its gates.
-pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
+/// A comment on a run for a pull request, in Markdown, with what became of its gates.
+#[must_use]
+pub fn comment(report: &Report, conditions: &[GateResult]) -> String {
     let mut comment = Comment::new(&text::markdown(&report.question), conditions);
     if let Some(unfinished) = sentences::unfinished(report) {
         comment.paragraph(&format!("**{unfinished}**"));
@@ -79,8 +80,9 @@ pub(crate) fn of_report(report: &Report, conditions: &[GateResult]) -> String {
     comment.text
 }
 
-/// Draws up the comment on a comparison, likewise.
-pub(crate) fn of_comparison(report: &CompareReport, conditions: &[GateResult]) -> String {
+/// A comment on a comparison, likewise.
+#[must_use]
+pub fn compared_comment(report: &CompareReport, conditions: &[GateResult]) -> String {
     let mut comment = Comment::new("Comparison of forwarding rates", conditions);
     if let Some(why) = &report.no_verdict {
         comment.paragraph(&format!("**No verdict**: {}", text::markdown(why)));
@@ -158,28 +160,24 @@ impl Comment {
 
     /// The rows of a comparison by their labels, the baseline first.
     fn table<'a>(&mut self, rows: impl Iterator<Item = (&'a str, &'a Row)>) {
-        self.line("| variant | effect | verdict | forwarding rate | ns/packet |");
-        self.line("|---|---|---|---|---|");
-        let missing = || "–".to_owned();
-        for (index, (label, row)) in rows.enumerate() {
+        let cells = rows.enumerate().map(|(index, (label, row))| {
             let verdict = match (&row.verdict, index) {
                 (Some(verdict), _) if verdict.shows_difference => format!("**{}**", verdict.said()),
                 (Some(verdict), _) => verdict.said(),
                 (None, 0) => "baseline".to_owned(),
                 (None, _) if row.effect.is_some() => "none: one session a side".to_owned(),
-                (None, _) => missing(),
+                (None, _) => format::or_dash(None),
             };
-            let cells = [
+            vec![
                 text::markdown(label),
-                row.effect.as_ref().map_or_else(missing, format::effect),
+                format::or_dash(row.effect.as_ref().map(format::effect)),
                 verdict,
-                row.forwarding_rate_pps.map_or_else(missing, format::rate),
-                row.cost_ns.map_or_else(missing, format::cost),
-            ];
-            let cells = cells.map(|cell| text::cell(&cell));
-            self.line(&format!("| {} |", cells.join(" | ")));
-        }
-        self.line("");
+                format::or_dash(row.forwarding_rate_pps.map(format::rate)),
+                format::or_dash(row.cost_ns.map(format::cost)),
+            ]
+        });
+        let header = "variant | effect | verdict | forwarding rate | ns/packet";
+        self.line(&text::table(header, cells));
     }
 
     /// What a sceptic asks for: where it was measured, how, and what to beware of.

@@ -162,15 +162,13 @@ pub struct CompareReport {
 impl CompareReport {
     /// Adds what to beware of where the files that were compared are of several results directories.
     pub fn warn_of_sessions(&mut self) {
-        self.warnings.push(Warning {
-            code: "W215".to_owned(),
-            subjects: Vec::new(),
-            text: "these files come from several results directories, so from different sessions, but are judged as \
-                   if from one: what changed between the sessions reads as an effect"
-                .to_owned(),
-            remedy: Some("compare the directories instead, which takes sessions into account".to_owned()),
-            percent: None,
-        });
+        self.warnings.push(Warning::new(
+            "W215",
+            None,
+            "these files come from several results directories, so from different sessions, but are judged as if from \
+             one: what changed between the sessions reads as an effect",
+            "compare the directories instead, which takes sessions into account",
+        ));
     }
 }
 
@@ -254,22 +252,22 @@ pub fn compare_independent(
     settings: CompareSettings,
 ) -> Result<CompareReport, ReportError> {
     let (baseline, others) = split(sets);
+    let refused = |source| error(baseline, source);
     let comparisons: Vec<IndependentObservations> = others
         .iter()
         .map(|set| independent(&set.label, baseline, set))
         .collect();
-    let family = independent_verdicts(&comparisons, &settings.verdicts())
-        .map_err(|source| error(baseline, source))?;
-    let mut group = group(None, baseline, others, &family.comparisons, settings)?;
+    let family = independent_verdicts(&comparisons, &settings.verdicts()).map_err(refused)?;
+    let mut group = group(baseline, others, &family.comparisons, settings)?;
     if settings.with_methods {
         let methods = independent_methods(&comparisons, settings.verdicts().confidence, DRAWS)
-            .map_err(|source| error(baseline, source))?;
+            .map_err(refused)?;
         group.add_methods(methods);
     }
     if let Some(design) = design {
         let observations: Vec<Vec<f64>> = sets.iter().map(|set| set.values_pps.clone()).collect();
         let judged = design.judge_independent(&observations, &settings.verdicts());
-        let (mut section, _) = judged.map_err(|source| error(baseline, source))?;
+        let (mut section, _) = judged.map_err(refused)?;
         if settings.with_methods {
             // Terms of combinations that were not measured cannot be estimated; then there is no table.
             section.analysis_of_variance = design
@@ -280,10 +278,10 @@ pub fn compare_independent(
     }
     let mut warnings = vec![order_is_unknown()];
     warnings.extend(others.iter().filter_map(|set| units(baseline, set)));
-    warnings.extend(modes(sets, sets.len(), settings).map_err(|source| error(baseline, source))?);
+    warnings.extend(modes(sets, sets.len(), settings).map_err(refused)?);
     for set in sets {
         let found = trend_warning(&one_line(&set.label), &set.values_pps);
-        let found = found.map_err(|source| error(baseline, source))?;
+        let found = found.map_err(refused)?;
         warnings.extend(found.iter().map(Warning::from));
     }
     let offered = group.add_offered_loads(sets, settings, offered_load::row_of_observations)?;
@@ -309,6 +307,7 @@ pub fn compare_pairs(
     settings: CompareSettings,
 ) -> Result<CompareReport, ReportError> {
     let (baseline, others) = split(sets);
+    let refused = |source| error(baseline, source);
     let mut comparisons = Vec::new();
     for set in others {
         if set.values_pps.len() != baseline.values_pps.len() {
@@ -320,8 +319,7 @@ pub fn compare_pairs(
             });
         }
         let of = |set: &Observations| {
-            logarithms(&one_line(&set.label), &set.values_pps)
-                .map_err(|source| error(baseline, source))
+            logarithms(&one_line(&set.label), &set.values_pps).map_err(refused)
         };
         let effects = of(set)?
             .iter()
@@ -333,13 +331,12 @@ pub fn compare_pairs(
             block_effects: effects,
         });
     }
-    let family = family_verdicts(&comparisons, None, &settings.verdicts())
-        .map_err(|source| error(baseline, source))?;
-    let mut group = group(None, baseline, others, &family.comparisons, settings)?;
+    let family = family_verdicts(&comparisons, None, &settings.verdicts()).map_err(refused)?;
+    let mut group = group(baseline, others, &family.comparisons, settings)?;
     let mut warnings = stats_warnings(&family);
     if settings.with_methods {
-        let methods = block_methods(&comparisons, settings.verdicts().confidence, DRAWS)
-            .map_err(|source| error(baseline, source))?;
+        let methods =
+            block_methods(&comparisons, settings.verdicts().confidence, DRAWS).map_err(refused)?;
         group.add_methods(methods);
     }
     if let Some(design) = design {
@@ -351,7 +348,7 @@ pub fn compare_pairs(
             )
             .collect();
         let judged = design.judge_blocks(&effects, &settings.verdicts());
-        let (section, found) = judged.map_err(|source| error(baseline, source))?;
+        let (section, found) = judged.map_err(refused)?;
         group.factorial = Some(section);
         warnings.extend(found);
     }
@@ -369,7 +366,7 @@ pub fn compare_pairs(
                 settings.threshold_percent,
                 others.len(),
             )
-            .map_err(|source| error(baseline, source))?,
+            .map_err(refused)?,
         );
     }
     let offered = group.add_offered_loads(sets, settings, offered_load::row_of_pairs)?;
@@ -447,7 +444,7 @@ pub(crate) fn split(sets: &[Observations]) -> (&Observations, &[Observations]) {
     (baseline, others)
 }
 
-fn independent(
+pub(crate) fn independent(
     name: &str,
     baseline: &Observations,
     variant: &Observations,
@@ -460,7 +457,6 @@ fn independent(
 }
 
 fn group(
-    title: Option<String>,
     baseline: &Observations,
     others: &[Observations],
     verdicts: &[ComparisonVerdict],
@@ -476,7 +472,7 @@ fn group(
         rows.push(row);
     }
     Ok(CompareGroup {
-        title,
+        title: None,
         rows,
         family_size: verdicts.first().map_or(0, |verdict| verdict.family_size),
         reruns: None,
@@ -537,16 +533,12 @@ pub(crate) fn stats_warnings(family: &FamilyVerdicts) -> Vec<Warning> {
 }
 
 fn order_is_unknown() -> Warning {
-    Warning {
-        code: "W214".to_owned(),
-        subjects: Vec::new(),
-        text:
-            "nothing says in what order these were measured: what drifted between them reads as an \
-               effect"
-                .to_owned(),
-        remedy: Some("measure them in the blocks of one experiment (fwdlab run)".to_owned()),
-        percent: None,
-    }
+    Warning::new(
+        "W214",
+        None,
+        "nothing says in what order these were measured: what drifted between them reads as an effect",
+        "measure them in the blocks of one experiment (fwdlab run)",
+    )
 }
 
 /// W110 for every set that lies in two groups, of `tests` that are made at once.
@@ -557,13 +549,10 @@ pub(crate) fn modes(
 ) -> Result<Vec<Warning>, StatsError> {
     let mut warnings = Vec::new();
     for set in sets {
-        let label = one_line(&set.label);
-        let values_pps = &set.values_pps;
-        let threshold_percent = settings.threshold_percent;
         warnings.extend(checks::observation_modes(
-            &label,
-            values_pps,
-            threshold_percent,
+            one_line(&set.label),
+            &set.values_pps,
+            settings.threshold_percent,
             tests,
         )?);
     }
@@ -578,15 +567,16 @@ pub(crate) fn units(baseline: &Observations, set: &Observations) -> Option<Warni
     } else {
         (1.0 / ratio, "smaller")
     };
-    (times >= UNITS_RATIO).then(|| Warning {
-        code: "W216".to_owned(),
-        subjects: vec![one_line(&set.label)],
-        text: format!(
-            "its values are about {} times {larger} than the baseline's: they may be of different units",
-            format::grouped_float(times)
-        ),
-        remedy: Some("give both in packets per second".to_owned()),
-        percent: None,
+    (times >= UNITS_RATIO).then(|| {
+        Warning::new(
+            "W216",
+            [one_line(&set.label)],
+            format!(
+                "its values are about {} times {larger} than the baseline's: they may be of different units",
+                format::grouped_float(times)
+            ),
+            "give both in packets per second",
+        )
     })
 }
 

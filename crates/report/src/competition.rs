@@ -79,24 +79,25 @@ pub(crate) fn warnings(loaded: &Loaded) -> Vec<Warning> {
         share.time_s >= measured_s * RATIO_MIN || share.greatest_ratio >= TRIAL_RATIO_MIN
     });
     competitors.sort_by(|one, other| other.1.time_s.total_cmp(&one.1.time_s));
-    let of_competitor = |((name, cpu), share): ((&str, u32), Share)| Warning {
-        code: "W225".to_owned(),
-        subjects: vec![match name {
+    let of_competitor = |((name, cpu), share): ((&str, u32), Share)| {
+        let subject = match name {
             "fwdlab" => "another fwdlab".to_owned(),
             name => text::one_line(name),
-        }],
-        text: format!(
-            "had {}{:.1} % of the measured time on CPU {cpu}, which is the load's (up to {:.0} % of a trial, in {}){}",
+        };
+        let percent = share.time_s / measured_s * 100.0;
+        let text = format!(
+            "had {}{percent:.1} % of the measured time on CPU {cpu}, which is the load's (up to {:.0} % of a trial, in {}){}",
             if is_guess { "probably " } else { "" },
-            share.time_s / measured_s * 100.0,
             share.greatest_ratio * 100.0,
             counted(share.blocks.len() as u64, "block"),
             left_out(&share.blocks),
-        ),
-        remedy: Some(format!(
-            "stop it or keep it off CPU {cpu}; or name another load_cpu in the lab file"
-        )),
-        percent: Some(share.time_s / measured_s * 100.0),
+        );
+        let remedy =
+            format!("stop it or keep it off CPU {cpu}; or name another load_cpu in the lab file");
+        Warning {
+            percent: Some(percent),
+            ..Warning::new("W225", [subject], text, remedy)
+        }
     };
     let mut warnings: Vec<_> = competitors.into_iter().map(of_competitor).collect();
     warnings.extend(silent(trials()));
@@ -146,11 +147,8 @@ fn slowed_cpu(cpu: u32, blocks: &[&CpuSpeed]) -> Option<Warning> {
         return None;
     };
     Some(Warning {
-        code: "W228".to_owned(),
-        subjects: vec![format!("CPU {cpu}")],
-        text,
-        remedy: Some(remedy.to_owned()),
         percent: Some((1.0 - low / high) * 100.0),
+        ..Warning::new("W228", [format!("CPU {cpu}")], text, remedy)
     })
 }
 
@@ -166,21 +164,21 @@ fn silent<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Vec<Warning> {
         let blocks = silent.entry(trial.variant.as_str()).or_default();
         blocks.push(trial.block.to_string());
     }
-    let of_variant = |(variant, blocks): (&str, Vec<String>)| Warning {
-        code: "W226".to_owned(),
-        subjects: vec![text::one_line(variant)],
-        text: format!(
-            "{} 0 although frames were forwarded: most slices had no frames in their counted time (block {})",
-            match blocks.len() {
-                1 => "1 observation is".to_owned(),
-                number => format!("{number} observations are"),
-            },
-            blocks.join(", ")
-        ),
-        remedy: Some(
-            "measure longer slices (slice_ms) or on a quieter machine; see blocks/N.csv".to_owned(),
-        ),
-        percent: None,
+    let of_variant = |(variant, blocks): (&str, Vec<String>)| {
+        let observations = match blocks.len() {
+            1 => "1 observation is".to_owned(),
+            number => format!("{number} observations are"),
+        };
+        Warning::new(
+            "W226",
+            [text::one_line(variant)],
+            format!(
+                "{observations} 0 although frames were forwarded: most slices had no frames in their counted time \
+                 (block {})",
+                blocks.join(", ")
+            ),
+            "measure longer slices (slice_ms) or on a quieter machine; see blocks/N.csv",
+        )
     };
     silent.into_iter().map(of_variant).collect()
 }

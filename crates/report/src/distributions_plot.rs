@@ -9,19 +9,13 @@ use fwdlab_model::{AddressFamily, VariantName};
 use fwdlab_stats::{median, quantiles};
 
 use crate::format;
-use crate::labels::shortened;
 use crate::report::{Report, TrialSection, VariantSection};
-use crate::svg::{Anchor, Fill, Mark, Scale, Svg, ticks, wrap};
+use crate::svg::{Anchor, Fill, MARGIN, Mark, Scale, Svg, ticks};
 use crate::trials_plot::marks;
+use crate::variant_rows::{PLOT_LEFT, draw_divider, draw_key, draw_label, shortened_labels};
 
-const WIDTH: f64 = 860.0;
-const MARGIN: f64 = 20.0;
-const LABEL_WIDTH: f64 = 200.0;
-const PLOT_LEFT: f64 = 240.0;
 const PLOT_RIGHT: f64 = 714.0;
 const WORDS_LEFT: f64 = 730.0;
-const LABEL_FONT: f64 = 12.0;
-const TICK_FONT: f64 = 11.0;
 
 /// More variants than this have lower rows and marks at both ends of the axis.
 const HIGH_ROWS_MAX: usize = 20;
@@ -35,11 +29,11 @@ const HALF_WIDTH_MIN_PERCENT: f64 = 0.01;
 /// How wide it is on either side where nothing differs from its median.
 const HALF_WIDTH_USUAL_PERCENT: f64 = 1.0;
 
-/// Draws all variants, one panel an address family.
-pub(crate) fn distributions_plot(report: &Report) -> String {
-    let mut svg = Svg::new(WIDTH);
+/// `distributions.svg`: how the trials of each variant are distributed, one panel an address family.
+#[must_use]
+pub fn distributions_svg(report: &Report) -> String {
     let heading = "Distribution of the trials";
-    svg.text("heading", (MARGIN, 30.0), heading);
+    let mut svg = Svg::headed(heading);
     let marks = marks(report);
     let mut y = 40.0;
     let mut descriptions = Vec::new();
@@ -51,11 +45,8 @@ pub(crate) fn distributions_plot(report: &Report) -> String {
         y = draw_panel(&mut svg, &axis, &rows, family, y);
         descriptions.extend(rows.iter().filter_map(|row| row.description(family)));
     }
-    for line in wrap(&key(report, is_cut), TICK_FONT, WIDTH - 2.0 * MARGIN, 4) {
-        svg.text("small muted", (MARGIN, y), &line);
-        y += 15.0;
-    }
-    svg.finish(y + 3.0, heading, &descriptions.join("; "))
+    y = draw_key(&mut svg, &key(report, is_cut), 4, y);
+    svg.finish(y, heading, &descriptions.join("; "))
 }
 
 /// A variant in one address family.
@@ -222,16 +213,14 @@ fn draw_panel(
     let bottom = top + rows.len() as f64 * shape.height;
     axis.draw_behind(svg, top, bottom, !is_high);
     let labels: Vec<&str> = rows.iter().map(|row| row.variant.label.as_str()).collect();
-    let labels = shortened(&labels, &|label| {
-        wrap(label, LABEL_FONT, LABEL_WIDTH, usize::MAX).len() <= shape.label_lines
-    });
+    let labels = shortened_labels(&labels, shape.label_lines);
     for (index, (row, label)) in rows.iter().zip(&labels).enumerate() {
         let above = top + index as f64 * shape.height;
         let is_first_control = row.variant.control_of.is_some()
             && index > 0
             && rows[index - 1].variant.control_of.is_none();
         if is_first_control {
-            svg.line("session", (MARGIN, above), (WIDTH - MARGIN, above));
+            draw_divider(svg, above);
         }
         draw_row(svg, axis, row, label, above + shape.height / 2.0, shape);
     }
@@ -251,12 +240,7 @@ fn draw_row(
     shape: RowShape,
 ) {
     let label = row.variant.label.as_str();
-    let lines = wrap(shown, LABEL_FONT, LABEL_WIDTH, shape.label_lines);
-    let mut y = middle + 4.0 - (lines.len() as f64 - 1.0) * 7.5;
-    for line in lines {
-        svg.titled_text("", Anchor::Start, (MARGIN, y), &line, label);
-        y += 15.0;
-    }
+    draw_label(svg, label, shown, shape.label_lines, middle);
     let no_dots = if row.variant.unavailable.is_some() {
         Some("not available in this lab")
     } else if row.trials.is_empty() {
@@ -350,11 +334,7 @@ fn draw_dots(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, y: f64, shape: RowSh
             );
             continue;
         }
-        let fill = if trial.counts {
-            Fill::Solid
-        } else {
-            Fill::Hollow
-        };
+        let fill = Fill::of_trial(trial.counts);
         svg.point(row.mark, fill, at, shape.radius, &title);
     }
 }

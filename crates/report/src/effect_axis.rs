@@ -1,5 +1,7 @@
 //! The axis on which effects are drawn.
 
+use fwdlab_stats::percent;
+
 use crate::report::Effect;
 use crate::svg::{Scale, Whisker, ticks};
 
@@ -31,19 +33,8 @@ impl Axis {
         pixels: (f64, f64),
     ) -> Self {
         let effects: Vec<&Effect> = effects.collect();
-        let mut low = logarithm(-threshold_percent).min(-1e-5);
-        let mut high = logarithm(threshold_percent).max(1e-5);
-        for effect in &effects {
-            let low_end = effect.interval.map(|ends| ends.low_percent);
-            let high_end = effect.interval.map(|ends| ends.high_percent);
-            for percent in [Some(effect.estimate_percent), low_end, high_end]
-                .into_iter()
-                .flatten()
-            {
-                low = low.min(logarithm(percent));
-                high = high.max(logarithm(percent));
-            }
-        }
+        let (low, high) = span(threshold_percent, &effects);
+        let (mut low, mut high) = (low.min(-1e-5), high.max(1e-5));
         // Single blocks may widen the plot, and an extreme one may not flatten the rest.
         let reach = 0.5 * (high - low);
         let (low_limit, high_limit) = (low - reach, high + reach);
@@ -114,7 +105,7 @@ impl Axis {
     /// Percentages to be marked, zero always among them, and their decimals.
     pub(crate) fn marks(&self) -> (Vec<f64>, usize) {
         let (low, high) = self.scale.values;
-        let (low_percent, high_percent) = (percentage(low), percentage(high));
+        let (low_percent, high_percent) = (percent(low), percent(high));
         if high - low <= STRAIGHT_SPAN_MAX {
             return ticks(low_percent, high_percent, 6);
         }
@@ -139,11 +130,21 @@ impl Axis {
     }
 }
 
-/// A change in percent as a natural logarithm; a loss of everything is kept finite.
-fn logarithm(percent: f64) -> f64 {
-    (percent / 100.0).max(-0.999_999).ln_1p()
+/// From the lowest to the highest that the threshold, the effects and their intervals reach, as natural logarithms.
+pub(crate) fn span(threshold_percent: f64, effects: &[&Effect]) -> (f64, f64) {
+    let ends = effects.iter().flat_map(|effect| {
+        let interval = effect.interval;
+        let ends = interval.map(|ends| [ends.low_percent, ends.high_percent]);
+        ends.into_iter().flatten().chain([effect.estimate_percent])
+    });
+    let all = ends.chain([-threshold_percent, threshold_percent]);
+    all.map(logarithm)
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        })
 }
 
-fn percentage(logarithm: f64) -> f64 {
-    logarithm.exp_m1() * 100.0
+/// A change in percent as a natural logarithm; a loss of everything is kept finite.
+pub(crate) fn logarithm(percent: f64) -> f64 {
+    (percent / 100.0).max(-0.999_999).ln_1p()
 }

@@ -4,21 +4,17 @@ use crate::colours::Tone;
 use crate::compare::{CompareGroup, CompareReport};
 use crate::effect_axis::{Axis, Beyond};
 use crate::format;
-use crate::labels::shortened;
 use crate::report::{ComparisonSection, Report, Row, VerdictSection};
 use crate::sentences;
-use crate::svg::{Anchor, Fill, Mark, Svg, wrap};
+use crate::svg::{Anchor, Fill, MARGIN, Mark, Svg, WIDTH, wrap};
 use crate::trials_plot::marks;
+use crate::variant_rows::{PLOT_LEFT, draw_divider, draw_key, draw_label, shortened_labels};
 
-const WIDTH: f64 = 860.0;
-const MARGIN: f64 = 20.0;
-const LABEL_WIDTH: f64 = 200.0;
 const LABEL_LINES: usize = 2;
-const PLOT_LEFT: f64 = 240.0;
 const PLOT_RIGHT: f64 = 622.0;
 const WORDS_LEFT: f64 = 640.0;
 const ROW_HEIGHT: f64 = 46.0;
-const LABEL_FONT: f64 = 12.0;
+const AGAINST_FONT: f64 = 12.0;
 const HEADING_FONT: f64 = 14.0;
 
 /// What is drawn: a baseline's name and rates, and what was compared with it.
@@ -46,8 +42,9 @@ struct PlotRow<'a> {
     mark: Mark,
 }
 
-/// Draws one comparison.
-pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> String {
+/// The plot of one comparison's effects; [`ComparisonSection::plot`] is its file's name.
+#[must_use]
+pub fn effects_svg(report: &Report, comparison: &ComparisonSection) -> String {
     let marks = marks(report);
     let control = comparison
         .control
@@ -58,9 +55,7 @@ pub(crate) fn effects_plot(report: &Report, comparison: &ComparisonSection) -> S
         row,
         label: report.label(&row.variant),
         is_control,
-        is_unavailable: report
-            .variant(&row.variant)
-            .is_some_and(|variant| variant.unavailable.is_some()),
+        is_unavailable: report.is_unavailable(&row.variant),
         mark: judged(
             row,
             marks.get(&row.variant).copied().unwrap_or(Mark::Control),
@@ -109,7 +104,7 @@ impl Plot<'_> {
     fn draw(&self) -> String {
         let effects = self.rows.iter().filter_map(|row| row.row.effect.as_ref());
         let axis = Axis::new(self.threshold_percent, effects, (PLOT_LEFT, PLOT_RIGHT));
-        let mut svg = Svg::new(WIDTH);
+        let mut svg = Svg::default();
         let mut y = 30.0;
         for line in wrap(&self.heading, HEADING_FONT, WIDTH - 2.0 * MARGIN, 2) {
             svg.titled_text("heading", Anchor::Start, (MARGIN, y), &line, &self.heading);
@@ -117,7 +112,7 @@ impl Plot<'_> {
         }
         if let Some(against) = &self.against {
             let against = format!("against {against}");
-            let line = wrap(&against, LABEL_FONT, WIDTH - 2.0 * MARGIN, 1).concat();
+            let line = wrap(&against, AGAINST_FONT, WIDTH - 2.0 * MARGIN, 1).concat();
             svg.titled_text("muted", Anchor::Start, (MARGIN, y), &line, &against);
             y += 16.0;
         }
@@ -126,14 +121,11 @@ impl Plot<'_> {
         let bottom = top + self.rows.len().max(1) as f64 * ROW_HEIGHT;
         draw_behind(&axis, &mut svg, top, bottom);
         let labels: Vec<&str> = self.rows.iter().map(|row| row.label).collect();
-        let labels = shortened(&labels, &|label| {
-            wrap(label, LABEL_FONT, LABEL_WIDTH, usize::MAX).len() <= LABEL_LINES
-        });
+        let labels = shortened_labels(&labels, LABEL_LINES);
         for (index, (row, label)) in self.rows.iter().zip(&labels).enumerate() {
             let middle = top + (index as f64 + 0.5) * ROW_HEIGHT;
             if row.is_control && index > 0 {
-                let above = middle - ROW_HEIGHT / 2.0;
-                svg.line("session", (MARGIN, above), (WIDTH - MARGIN, above));
+                draw_divider(&mut svg, middle - ROW_HEIGHT / 2.0);
             }
             draw_row(&mut svg, &axis, row, label, middle);
         }
@@ -142,15 +134,11 @@ impl Plot<'_> {
             svg.text("muted", (MARGIN, middle), "nothing was compared");
         }
 
-        let mut y = bottom + 38.0;
+        let y = bottom + 38.0;
         let caption = "change of the forwarding rate (logarithmic axis)";
         svg.centred("small muted", (axis.middle(), y), caption);
-        y += 22.0;
-        for line in wrap(&self.key(&axis), 11.0, WIDTH - 2.0 * MARGIN, 3) {
-            svg.text("small muted", (MARGIN, y), &line);
-            y += 15.0;
-        }
-        svg.finish(y + 3.0, &self.heading, &self.description())
+        let y = draw_key(&mut svg, &self.key(&axis), 3, y + 22.0);
+        svg.finish(y, &self.heading, &self.description())
     }
 
     fn key(&self, axis: &Axis) -> String {
@@ -220,27 +208,16 @@ pub(crate) fn judged(row: &Row, mark: Mark) -> Mark {
 }
 
 fn baseline_words(label: &str, baseline: &Row) -> String {
-    match (baseline.forwarding_rate_pps, baseline.cost_ns) {
-        (Some(pps), Some(ns)) => {
-            format!(
-                "{label}: {}, {} ns/packet",
-                format::rate(pps),
-                format::cost(ns)
-            )
-        }
-        _ => label.to_owned(),
+    match sentences::rates(baseline) {
+        Some(rates) => format!("{label}: {rates}"),
+        None => label.to_owned(),
     }
 }
 
 /// Shape: `shown` is the label as there is room for it.
 fn draw_row(svg: &mut Svg, axis: &Axis, row: &PlotRow<'_>, shown: &str, middle: f64) {
     let label = row.label;
-    let lines = wrap(shown, LABEL_FONT, LABEL_WIDTH, LABEL_LINES);
-    let mut y = middle + 4.0 - (lines.len() as f64 - 1.0) * 7.5;
-    for line in lines {
-        svg.titled_text("", Anchor::Start, (MARGIN, y), &line, label);
-        y += 15.0;
-    }
+    draw_label(svg, label, shown, LABEL_LINES, middle);
     let Some(effect) = &row.row.effect else {
         let words = if row.is_unavailable {
             "not available in this lab"

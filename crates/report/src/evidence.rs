@@ -31,6 +31,12 @@ pub(crate) fn attempts(loaded: &Loaded, scope: Scope) -> Vec<&Attempt> {
     attempts
 }
 
+/// The first of the attempts at a block.
+pub(crate) fn of_block<'a>(attempts: &[&'a Attempt], block: u32) -> Option<&'a Attempt> {
+    let mut attempts = attempts.iter().copied();
+    attempts.find(|attempt| attempt.record.block == block)
+}
+
 /// The trial of one variant and family in one attempt.
 pub(crate) fn trial<'a>(
     attempt: &'a Attempt,

@@ -1,6 +1,6 @@
 //! The one place where numbers become text.
 
-use crate::report::Effect;
+use crate::report::{Effect, IntervalSection};
 
 /// Narrow no-break space between groups of three digits.
 const GROUP: char = '\u{202f}';
@@ -117,33 +117,51 @@ pub fn per_packet(rate: f64) -> String {
     short(rate, leading + 3)
 }
 
-/// An interval in brackets; one without ends holds everything: `[-∞, +∞]`.
+/// The ends of an interval in brackets: `[-22.0, -20.9]`.
 #[must_use]
-pub fn interval(ends: Option<(f64, f64)>, decimals: usize) -> String {
-    match ends {
-        Some((low, high)) => format!("[{}, {}]", signed(low, decimals), signed(high, decimals)),
-        None => "[-∞, +∞]".to_owned(),
-    }
+pub fn ends(low: f64, high: f64, decimals: usize) -> String {
+    format!("[{}, {}]", signed(low, decimals), signed(high, decimals))
 }
 
-/// An effect in percent with its interval: `-21.4 % [-22.0, -20.9]`.
+/// An interval in brackets; one without ends holds everything: `[-∞, +∞]`.
+#[must_use]
+pub fn interval(interval: Option<IntervalSection>, decimals: usize) -> String {
+    interval.map_or_else(
+        || "[-∞, +∞]".to_owned(),
+        |of| ends(of.low_percent, of.high_percent, decimals),
+    )
+}
+
+/// A change in percent, to as many decimals as its interval deserves: `-21.4 %`.
+#[must_use]
+pub fn change(percent: f64, interval: Option<IntervalSection>) -> String {
+    let decimals = effect_decimals(interval.map(IntervalSection::half_width_percent));
+    format!("{} %", signed(percent, decimals))
+}
+
+/// A change in percent with its interval: `-21.4 % [-22.0, -20.9]`.
+#[must_use]
+pub fn change_with_interval(percent: f64, of: Option<IntervalSection>) -> String {
+    let decimals = effect_decimals(of.map(IntervalSection::half_width_percent));
+    format!("{} {}", change(percent, of), interval(of, decimals))
+}
+
+/// An effect with its interval, likewise.
 #[must_use]
 pub fn effect(effect: &Effect) -> String {
-    let decimals = effect_decimals(effect.half_width_percent());
-    let ends = effect
-        .interval
-        .map(|interval| (interval.low_percent, interval.high_percent));
-    format!(
-        "{} % {}",
-        signed(effect.estimate_percent, decimals),
-        interval(ends, decimals)
-    )
+    change_with_interval(effect.estimate_percent, effect.interval)
+}
+
+/// What there is, or a dash where there is nothing.
+#[must_use]
+pub fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "–".to_owned())
 }
 
 /// A p-value, or a dash where nothing was tested.
 #[must_use]
 pub fn p(p: Option<f64>) -> String {
-    p.map_or_else(|| "–".to_owned(), fwdlab_stats::format_p)
+    or_dash(p.map(fwdlab_stats::format_p))
 }
 
 /// A number with as many decimals as it needs and no more than given: `95`, `96.1`.
@@ -351,7 +369,7 @@ mod tests {
         assert_eq!(effect_decimals(Some(0.08)), 2);
         assert_eq!(effect_decimals(Some(0.004)), 3);
         assert_eq!(effect_decimals(None), 1);
-        assert_eq!(interval(Some((-22.04, -20.9)), 1), "[-22.0, -20.9]");
+        assert_eq!(ends(-22.04, -20.9, 1), "[-22.0, -20.9]");
         assert_eq!(interval(None, 1), "[-∞, +∞]");
     }
 

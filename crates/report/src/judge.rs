@@ -24,8 +24,7 @@ use crate::report::{
     VerdictSection, Warning,
 };
 use crate::sections::{
-    DRAWS, control_sentence, cost_difference, cost_ns, interval_section, method_sections,
-    rate_difference, verdict_section,
+    DRAWS, control_sentence, cost_ns, method_sections, verdict_section, verdict_settings,
 };
 use crate::text;
 
@@ -47,19 +46,20 @@ pub(crate) fn judge(
         slices: Slices::of(loaded, family),
         is_carried_whole: offered_load::is_carried_whole(loaded, comparison, family),
     };
-    let accepted = judge.family_of(Scope::Accepted)?;
+    let error = |source| judge.error(source);
+    let accepted = judge.family_of(Scope::Accepted).map_err(error)?;
     let has_invalid = loaded
         .attempts
         .iter()
         .any(|attempt| attempt.fate == Fate::Invalid);
     let rows_with_all_trials = if has_invalid {
-        judge.family_of(Scope::AllTrials)?.rows
+        judge.family_of(Scope::AllTrials).map_err(error)?.rows
     } else {
         Vec::new()
     };
     let is_disturbed = evidence::disturbed_ratio(loaded, family).is_some_and(|ratio| ratio > 0.0);
     let rows_over_all_time = if is_disturbed {
-        let judged = judge.family_of(Scope::AllTime)?;
+        let judged = judge.family_of(Scope::AllTime).map_err(error)?;
         let control = judged.control.map(|control| control.row);
         judged.rows.into_iter().chain(control).collect()
     } else {
@@ -91,8 +91,8 @@ pub(crate) fn judge(
     ));
     let (factorial, factorial_warnings) = accepted.factorial.unzip();
     warnings.extend(factorial_warnings.unwrap_or_default());
-    let offered_load = offered_load::rows(loaded, comparison, &judge.slices, &accepted.rows)
-        .map_err(|source| judge.error(source))?;
+    let offered_load =
+        offered_load::rows(loaded, comparison, &judge.slices, &accepted.rows).map_err(error)?;
     warnings.extend(
         offered_load
             .iter()
@@ -110,7 +110,7 @@ pub(crate) fn judge(
         judge.subject(&row.variant)
     }));
     let outcomes = Outcomes::judge(loaded, comparison, family, |variant| judge.subject(variant))
-        .map_err(|source| judge.error(source))?;
+        .map_err(error)?;
     let section = ComparisonSection {
         title: comparison.title.as_deref().map(text::one_line),
         family,
@@ -174,7 +174,7 @@ impl Effects {
 }
 
 impl Judge<'_> {
-    fn family_of(&self, scope: Scope) -> Result<Judged, ReportError> {
+    fn family_of(&self, scope: Scope) -> Result<Judged, StatsError> {
         let mut warnings = Vec::new();
         let baseline = self.plain_row(&self.comparison.baseline, scope);
         let control = self.control(&baseline, scope, &mut warnings)?;
@@ -198,8 +198,7 @@ impl Judge<'_> {
             &with_effects,
             control.as_ref().map(|(_, verdict)| verdict),
             &self.settings(),
-        )
-        .map_err(|source| self.error(source))?;
+        )?;
         let variants = self.comparison.variants.iter();
         let named: Vec<_> = variants
             .map(|variant| self.subject(variant))
@@ -223,8 +222,7 @@ impl Judge<'_> {
         warnings.extend(self.modes(&effects, scope)?);
 
         let mut methods = match scope {
-            Scope::Accepted => block_methods(&with_effects, self.settings().confidence, DRAWS)
-                .map_err(|source| self.error(source))?,
+            Scope::Accepted => block_methods(&with_effects, self.settings().confidence, DRAWS)?,
             Scope::AllTrials | Scope::AllTime => Vec::new(),
         }
         .into_iter();
@@ -265,7 +263,7 @@ impl Judge<'_> {
     fn factorial(
         &self,
         effects: &[Effects],
-    ) -> Result<Option<(FactorialSection, Vec<Warning>)>, ReportError> {
+    ) -> Result<Option<(FactorialSection, Vec<Warning>)>, StatsError> {
         let Some(design) = FactorialDesign::of_comparison(&self.loaded.resolved, self.comparison)
         else {
             return Ok(None);
@@ -295,12 +293,12 @@ impl Judge<'_> {
             .collect();
         match design.judge_blocks(&in_blocks, &self.settings()) {
             Err(StatsError::NotEstimable { .. }) => Ok(None),
-            judged => judged.map(Some).map_err(|source| self.error(source)),
+            judged => judged.map(Some),
         }
     }
 
     /// Warnings of an upper limit that several variants share, which is not the DUT's.
-    fn ceiling(&self, scope: Scope) -> Result<Vec<Warning>, ReportError> {
+    fn ceiling(&self, scope: Scope) -> Result<Vec<Warning>, StatsError> {
         let observed: Vec<VariantObservations> = std::iter::once(&self.comparison.baseline)
             .chain(&self.comparison.variants)
             .map(|variant| VariantObservations {
@@ -308,12 +306,12 @@ impl Judge<'_> {
                 observations_pps: self.observations(variant, scope),
             })
             .collect();
-        let warnings = ceiling_warnings(&observed).map_err(|source| self.error(source))?;
+        let warnings = ceiling_warnings(&observed)?;
         Ok(warnings.iter().map(Warning::from).collect())
     }
 
     /// Warnings of effects that lie in two groups.
-    fn modes(&self, effects: &[Effects], scope: Scope) -> Result<Vec<Warning>, ReportError> {
+    fn modes(&self, effects: &[Effects], scope: Scope) -> Result<Vec<Warning>, StatsError> {
         let resolved = &self.loaded.resolved;
         let compared = resolved.comparisons.iter().map(|c| c.variants.len());
         let tests = compared.sum::<usize>() * resolved.traffic.families.len();
@@ -321,15 +319,12 @@ impl Judge<'_> {
         let mut warnings = Vec::new();
         for (variant, effects) in self.comparison.variants.iter().zip(effects) {
             let rate_of_block = |block: u32| {
-                let mut attempts = attempts.iter();
-                let attempt = attempts.find(|attempt| attempt.record.block == block)?;
+                let attempt = evidence::of_block(&attempts, block)?;
                 Some(evidence::trial(attempt, variant, self.family)?.observation_pps)
             };
             // What W220 says of the profiles of the two.
             let has_other_programs = |block: u32| {
-                let attempt = attempts
-                    .iter()
-                    .find(|attempt| attempt.record.block == block);
+                let attempt = evidence::of_block(&attempts, block);
                 let both = [variant, &self.comparison.baseline];
                 both.into_iter()
                     .filter_map(|variant| evidence::trial(attempt?, variant, self.family))
@@ -337,27 +332,20 @@ impl Judge<'_> {
                     .flat_map(|profile| &profile.faults)
                     .any(|fault| matches!(fault, ProfileFault::Foreign { .. }))
             };
-            warnings.extend(
-                checks::block_modes(
-                    self.subject(variant),
-                    &effects.blocks,
-                    rate_of_block,
-                    has_other_programs,
-                    resolved.design.threshold_percent,
-                    tests,
-                )
-                .map_err(|source| self.error(source))?,
-            );
+            warnings.extend(checks::block_modes(
+                self.subject(variant),
+                &effects.blocks,
+                rate_of_block,
+                has_other_programs,
+                resolved.design.threshold_percent,
+                tests,
+            )?);
         }
         Ok(warnings)
     }
 
     fn settings(&self) -> VerdictSettings {
-        let design = &self.loaded.resolved.design;
-        VerdictSettings {
-            confidence: design.confidence_percent / 100.0,
-            practical_threshold: design.threshold_percent / 100.0,
-        }
+        verdict_settings(&self.loaded.resolved.design)
     }
 
     fn shortest_counted_s(&self) -> f64 {
@@ -390,7 +378,7 @@ impl Judge<'_> {
         variant: &VariantName,
         scope: Scope,
         warnings: &mut Vec<Warning>,
-    ) -> Result<Effects, ReportError> {
+    ) -> Result<Effects, StatsError> {
         let baseline = &self.comparison.baseline;
         let mut effects = Effects {
             blocks: Vec::new(),
@@ -433,26 +421,22 @@ impl Judge<'_> {
                         percent: None,
                     })
                 }
-                Err(source) => return Err(self.error(source)),
+                Err(error) => return Err(error),
             }
         }
         Ok(effects)
     }
 
     fn silence(&self, side: &VariantName, block: u32) -> Warning {
-        Warning {
-            code: "W223".to_owned(),
-            subjects: vec![self.subject(side)],
-            text: format!(
+        Warning::new(
+            "W223",
+            [self.subject(side)],
+            format!(
                 "block {block}: nothing was forwarded in most of its slices; it counts as half a frame in each of them, \
                  so that the block ranks behind every other"
             ),
-            remedy: Some(
-                "find out whether it fails now and then; a rate says little of a variant that does"
-                    .to_owned(),
-            ),
-            percent: None,
-        }
+            "find out whether it fails now and then; a rate says little of a variant that does",
+        )
     }
 
     fn effect(
@@ -460,7 +444,7 @@ impl Judge<'_> {
         verdict: &ComparisonVerdict,
         effects: &Effects,
         baseline: &Row,
-    ) -> Result<Effect, ReportError> {
+    ) -> Result<Effect, StatsError> {
         Ok(Effect {
             noise: self.noise(effects)?,
             blocks: block_sections(effects),
@@ -468,9 +452,8 @@ impl Judge<'_> {
         })
     }
 
-    fn noise(&self, effects: &Effects) -> Result<Option<NoiseSection>, ReportError> {
-        let components =
-            variance_components(&effects.rounds).map_err(|source| self.error(source))?;
+    fn noise(&self, effects: &Effects) -> Result<Option<NoiseSection>, StatsError> {
+        let components = variance_components(&effects.rounds)?;
         Ok(components.map(|components| NoiseSection {
             between_blocks_percent: percent(components.between_blocks_standard_deviation),
             between_rounds_percent: percent(components.between_rounds_standard_deviation),
@@ -482,7 +465,7 @@ impl Judge<'_> {
         baseline: &Row,
         scope: Scope,
         warnings: &mut Vec<Warning>,
-    ) -> Result<Option<(ControlSection, ControlVerdict)>, ReportError> {
+    ) -> Result<Option<(ControlSection, ControlVerdict)>, StatsError> {
         let Some(variant) = self
             .loaded
             .resolved
@@ -497,19 +480,15 @@ impl Judge<'_> {
             return Ok(None);
         }
         let log_ratios = effects.log_ratios();
-        let verdict = control_verdict(&log_ratios).map_err(|source| self.error(source))?;
+        let verdict = control_verdict(&log_ratios)?;
         let mut row = self.plain_row(&variant.name, scope);
         let mean = log_ratios.iter().sum::<f64>() / log_ratios.len() as f64;
         row.effect = Some(Effect {
-            estimate_percent: percent(verdict.estimate),
-            interval: verdict.interval.map(interval_section),
-            size_interval: None,
             mean_percent: percent(mean),
             p: Some(verdict.p),
             noise: self.noise(&effects)?,
-            rate_difference_pps: rate_difference(baseline, verdict.estimate),
-            cost_difference_ns: cost_difference(baseline, verdict.estimate),
             blocks: block_sections(&effects),
+            ..Effect::of_ratio(verdict.estimate, verdict.interval, Some(baseline))
         });
         let control_warnings = verdict.warnings();
         let too_few = control_warnings
@@ -631,16 +610,14 @@ impl Judge<'_> {
         rows.iter()
             .zip(others)
             .filter(|(row, other)| words(row) != words(other))
-            .map(|(row, other)| Warning {
-                code: sensitivity.code.to_owned(),
-                subjects: vec![self.subject(&row.variant)],
-                text: format!(
+            .map(|(row, other)| {
+                let text = format!(
                     "the verdict rests on {rests_on}: {:?} with {here}, {:?} with {there}",
                     words(row),
                     words(other)
-                ),
-                remedy: Some(sensitivity.remedy.to_owned()),
-                percent: None,
+                );
+                let subject = self.subject(&row.variant);
+                Warning::new(sensitivity.code, [subject], text, sensitivity.remedy)
             })
             .collect()
     }

@@ -36,6 +36,7 @@ mod page;
 mod preview;
 mod profile_sections;
 mod profiles;
+mod rate_panel;
 mod readme;
 mod report;
 mod sections;
@@ -47,6 +48,7 @@ mod terminal;
 mod text;
 mod totals;
 mod trials_plot;
+mod variant_rows;
 
 pub use compare::{
     Basis, COMPARE_SCHEMA_VERSION, CompareGroup, CompareReport, CompareRow, CompareSettings,

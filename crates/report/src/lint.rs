@@ -158,7 +158,6 @@ fn not_as_reported(directory: &Path, others: &[&String]) -> Option<Finding> {
     )
 }
 
-/// The report's files by their paths in the directory.
 /// A run whose profiles are all there, or are all left out: those of some blocks have other means than those of all blocks.
 fn with_all_profiles_or_none(loaded: &Loaded) -> Cow<'_, Loaded> {
     let is_missing = |attempt: &Attempt| {
@@ -189,6 +188,7 @@ fn is_flame_graph(name: &str) -> bool {
     name.ends_with(".svg") && starts.iter().any(|start| name.starts_with(start))
 }
 
+/// The report's files by their paths in the directory.
 fn made_files(report: &Report, loaded: &Loaded) -> Result<BTreeMap<String, String>, ReportError> {
     let derived = render::derived_files(report, loaded)?.into_iter();
     let mut files: BTreeMap<String, String> = derived

@@ -9,7 +9,7 @@ use fwdlab_stats::ministat::{Confidence, Dataset, Dialect};
 
 use crate::error::ReportError;
 use crate::judge::ministat_blocks;
-use crate::text::{code, fenced, markdown, markdown_lines};
+use crate::text::{code, fenced, markdown, markdown_lines, table};
 
 /// What is not in the folder although the archive's own have it, and what is there instead.
 const NOTE: &str = "\
@@ -20,11 +20,11 @@ the order in which they were measured. Same lines of different `.pps` files are 
 takes them for independent samples; the verdicts of fwdlab, which compare within blocks, are in its own \
 report.";
 
-/// Draws the text up.
+/// The README.md of results that are exported in the public archive's form.
 ///
 /// # Errors
 /// [`ReportError::Ministat`].
-pub(crate) fn readme(run: &Loaded, export: &Export) -> Result<String, ReportError> {
+pub fn readme(run: &Loaded, export: &Export) -> Result<String, ReportError> {
     let resolved = &run.resolved;
     let mut text = format!("# {}\n\n", markdown(&resolved.question));
     if let Some(background) = &resolved.background {
@@ -44,24 +44,19 @@ pub(crate) fn readme(run: &Loaded, export: &Export) -> Result<String, ReportErro
         );
         let _ = writeln!(text, "- start: {}\n", markdown(&session.start));
     }
-    let _ = writeln!(text, "| file | variant | levels |\n|---|---|---|");
-    for dataset in &export.datasets {
-        let Some(variant) = resolved.variant(&dataset.variant) else {
-            continue;
-        };
-        let levels: Vec<String> = variant
-            .levels
-            .iter()
+    let rows = export.datasets.iter().filter_map(|dataset| {
+        let variant = resolved.variant(&dataset.variant)?;
+        let levels = variant.levels.iter();
+        let levels: Vec<String> = levels
             .map(|(factor, level)| markdown(&format!("{factor}={level}")))
             .collect();
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} |",
+        Some(vec![
             code(&dataset.file_name()),
             markdown(&variant.label),
-            levels.join(", ")
-        );
-    }
+            levels.join(", "),
+        ])
+    });
+    text += &table("file | variant | levels", rows);
     for comparison in &resolved.comparisons {
         for &family in &resolved.traffic.families {
             let dataset = |variant: &VariantName| dataset(export, variant, family);

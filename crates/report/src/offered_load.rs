@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::evidence::{self, Scope, Slices};
 use crate::format;
 use crate::report::{IntervalSection, Row, Warning};
-use crate::sections::interval_section;
+use crate::sections::{interval_section, verdict_settings};
 
 /// The part of the practical threshold from which a shift of the offered load matters: a rate that
 /// follows the offered load in full would have half of an effect that does.
@@ -101,18 +101,17 @@ impl OfferedLoadRow {
     /// W217, where the offered load differs.
     pub(crate) fn warning(&self, subject: String) -> Option<Warning> {
         self.differs.then(|| Warning {
-            code: "W217".to_owned(),
-            subjects: vec![subject],
-            text: format!(
-                "its offered load differs from the baseline's by half the threshold or more: {}",
-                with_interval(self.shift_percent, self.shift_interval)
-            ),
-            remedy: Some(
-                "hold the verdict against the effect at equal offered load, or pace the load at what the \
-                 generator can offer to every variant"
-                    .to_owned(),
-            ),
             percent: Some(self.shift_percent),
+            ..Warning::new(
+                "W217",
+                [subject],
+                format!(
+                    "its offered load differs from the baseline's by half the threshold or more: {}",
+                    format::change_with_interval(self.shift_percent, self.shift_interval)
+                ),
+                "hold the verdict against the effect at equal offered load, or pace the load at what the generator can \
+                 offer to every variant",
+            )
         })
     }
 }
@@ -204,18 +203,17 @@ pub(crate) fn held_by_load(
             is_short || trial.observation_pps >= HELD_RATIO * offered_pps
         };
         let held = trials.iter().filter(is_held).count();
-        (held > 0 && held as f64 >= HELD_TRIALS * trials.len() as f64).then(|| Warning {
-            code: "W218".to_owned(),
-            subjects: vec![subject(variant)],
-            text: format!(
-                "in {held} of {} trials it forwarded all that was offered: what it could do beyond does not \
-                 show, and its effect is larger than it looks",
-                trials.len()
-            ),
-            remedy: Some(
-                "offer more, of a router's lab by `overload_ratio`; or measure self-clocked".to_owned(),
-            ),
-            percent: None,
+        (held > 0 && held as f64 >= HELD_TRIALS * trials.len() as f64).then(|| {
+            Warning::new(
+                "W218",
+                [subject(variant)],
+                format!(
+                    "in {held} of {} trials it forwarded all that was offered: what it could do beyond does not \
+                     show, and its effect is larger than it looks",
+                    trials.len()
+                ),
+                "offer more, of a router's lab by `overload_ratio`; or measure self-clocked",
+            )
         })
     };
     variants.iter().filter_map(warning).collect()
@@ -235,18 +233,15 @@ pub(crate) fn rows(
     for row in rows {
         let sides = Sides::of_row(loaded, &comparison.baseline, slices, row)?;
         if !sides.shifts.is_empty() {
-            let design = &loaded.resolved.design;
-            let settings = VerdictSettings {
-                confidence: design.confidence_percent / 100.0,
-                practical_threshold: design.threshold_percent / 100.0,
-            };
+            let settings = verdict_settings(&loaded.resolved.design);
             found.push(sides.row(row.variant.clone(), &settings)?);
         }
     }
     Ok(found)
 }
 
-/// The same for observations whose offered loads are known, each side a sample of its own; logarithms need positive ones of both.
+/// The same for observations whose offered loads are known, each side a sample of its own: by Welch's t and an analysis of
+/// covariance. Logarithms need positive rates and loads.
 ///
 /// Shape: forwarding rates and as many offered loads, the baseline's first.
 pub(crate) fn row_of_observations(
@@ -254,45 +249,7 @@ pub(crate) fn row_of_observations(
     as_variant: VariantName,
     settings: &VerdictSettings,
 ) -> Result<OfferedLoadRow, StatsError> {
-    let side = |(rates, offered): (&[f64], &[f64])| -> Result<Side, StatsError> {
-        Ok(Side {
-            rates: logarithms("forwarding rates", rates)?,
-            offered: logarithms("offered loads", offered)?,
-        })
-    };
-    row_of_sides(&[side(baseline)?, side(other)?], as_variant, settings)
-}
-
-/// The same where the observations of one place belong together.
-///
-/// Shape: forwarding rates and as many offered loads on both sides, the baseline's first.
-pub(crate) fn row_of_pairs(
-    [baseline, other]: [(&[f64], &[f64]); 2],
-    as_variant: VariantName,
-    settings: &VerdictSettings,
-) -> Result<OfferedLoadRow, StatsError> {
-    let mut sides = Sides::default();
-    for (side, (rates, offered)) in [(&mut sides.baseline, baseline), (&mut sides.variant, other)] {
-        side.rates = logarithms("forwarding rates", rates)?;
-        side.offered = logarithms("offered loads", offered)?;
-    }
-    let ratios = |variant: &[f64], baseline: &[f64]| -> Vec<f64> {
-        let pairs = variant.iter().zip(baseline);
-        pairs
-            .map(|(variant, baseline)| variant - baseline)
-            .collect()
-    };
-    sides.effects = ratios(&sides.variant.rates, &sides.baseline.rates);
-    sides.shifts = ratios(&sides.variant.offered, &sides.baseline.offered);
-    sides.row(as_variant, settings)
-}
-
-/// By Welch's t and an analysis of covariance: each side is a sample of its own.
-fn row_of_sides(
-    sides: &[Side; 2],
-    as_variant: VariantName,
-    settings: &VerdictSettings,
-) -> Result<OfferedLoadRow, StatsError> {
+    let sides = [Side::of(baseline)?, Side::of(other)?];
     let confidence = settings.confidence;
     let welch = TwoSampleT::welch(&sides[1].offered, &sides[0].offered);
     let (shift, interval) = match welch {
@@ -320,6 +277,30 @@ fn row_of_sides(
     ))
 }
 
+/// The same where the observations of one place belong together.
+///
+/// Shape: forwarding rates and as many offered loads on both sides, the baseline's first.
+pub(crate) fn row_of_pairs(
+    [baseline, other]: [(&[f64], &[f64]); 2],
+    as_variant: VariantName,
+    settings: &VerdictSettings,
+) -> Result<OfferedLoadRow, StatsError> {
+    let (baseline, variant) = (Side::of(baseline)?, Side::of(other)?);
+    let ratios = |variant: &[f64], baseline: &[f64]| -> Vec<f64> {
+        let pairs = variant.iter().zip(baseline);
+        pairs
+            .map(|(variant, baseline)| variant - baseline)
+            .collect()
+    };
+    let sides = Sides {
+        effects: ratios(&variant.rates, &baseline.rates),
+        shifts: ratios(&variant.offered, &baseline.offered),
+        baseline,
+        variant,
+    };
+    sides.row(as_variant, settings)
+}
+
 /// Forwarding rates and offered loads of one side's trials, as logarithms.
 #[derive(Default)]
 struct Side {
@@ -328,6 +309,14 @@ struct Side {
 }
 
 impl Side {
+    /// Shape: forwarding rates and as many offered loads, all positive.
+    fn of((rates, offered): (&[f64], &[f64])) -> Result<Self, StatsError> {
+        Ok(Self {
+            rates: logarithms("forwarding rates", rates)?,
+            offered: logarithms("offered loads", offered)?,
+        })
+    }
+
     fn push(&mut self, trial: &TrialRecord) {
         self.rates.push(trial.observation_pps.ln());
         self.offered.push(offered_pps(trial).ln());
@@ -362,9 +351,7 @@ impl Sides {
         let shortest_counted_s = loaded.resolved.design.shortest_counted_s();
         let attempts = evidence::attempts(loaded, Scope::Accepted);
         for effect in row.effect.iter().flat_map(|effect| &effect.blocks) {
-            let of_block = attempts
-                .iter()
-                .find(|attempt| attempt.record.block == effect.block);
+            let of_block = evidence::of_block(&attempts, effect.block);
             let Some((attempt, trial, baseline_trial)) = of_block.and_then(|attempt| {
                 let trial = evidence::trial(attempt, &row.variant, slices.family)?;
                 let baseline_trial = evidence::trial(attempt, baseline, slices.family)?;
@@ -487,7 +474,7 @@ fn sentence(
 ) -> String {
     let shift = format!(
         "offered load {} against the baseline's",
-        with_interval(shift_percent, shift_interval)
+        format::change_with_interval(shift_percent, shift_interval)
     );
     let Some((sensitivity, trust)) = sensitivity else {
         return format!("{shift}; from so few blocks, or equal ones, no slope can be estimated");
@@ -519,7 +506,7 @@ fn sentence(
     };
     format!(
         "{shift}; at equal offered load the effect would be {} (slope {}{own}){doubt}",
-        with_interval(
+        format::change_with_interval(
             sensitivity.adjusted_percent,
             Some(sensitivity.adjusted_interval)
         ),
@@ -527,21 +514,10 @@ fn sentence(
     )
 }
 
-fn with_interval(percent: f64, interval: Option<IntervalSection>) -> String {
-    let half_width = interval.map(|interval| (interval.high_percent - interval.low_percent) / 2.0);
-    let decimals = format::effect_decimals(half_width);
-    let ends = interval.map(|interval| (interval.low_percent, interval.high_percent));
-    format!(
-        "{} % {}",
-        format::signed(percent, decimals),
-        format::interval(ends, decimals)
-    )
-}
-
 fn slope_text(slope: &SlopeSection) -> String {
     format!(
         "{} {}",
         format::signed(slope.estimate, 2),
-        format::interval(Some((slope.low, slope.high)), 2)
+        format::ends(slope.low, slope.high, 2)
     )
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::evidence::{self, Scope};
 use crate::format;
 use crate::report::{Effect, VerdictSection};
-use crate::sections::cost_verdict_section;
+use crate::sections::{cost_verdict_section, verdict_settings};
 
 /// What is known of an outcome beside its numbers.
 pub(crate) struct Outcome {
@@ -183,8 +183,8 @@ fn rows(
     }
     let design = &loaded.resolved.design;
     let settings = VerdictSettings {
-        confidence: design.confidence_percent / 100.0,
         practical_threshold: (outcome.threshold_percent)(design) / 100.0,
+        ..verdict_settings(design)
     };
     // What warns of these blocks warns of them where the rates are judged.
     let verdicts = family_verdicts(&effects[1..], None, &settings)?;

@@ -503,8 +503,9 @@ fn run_name(loaded: &Loaded) -> String {
     format!("{}/{}", loaded.resolved.name, label.to_string_lossy())
 }
 
-/// The preview as a terminal of `width` columns shows it.
-pub(crate) fn text(preview: &Preview, width: usize) -> String {
+/// What `fwdlab plan` prints, for a terminal of `width` columns.
+#[must_use]
+pub fn text(preview: &Preview, width: usize) -> String {
     let mut page = Page {
         preview,
         width: width.max(WIDTH_MIN),

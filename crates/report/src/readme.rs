@@ -7,20 +7,20 @@ use std::iter;
 
 use fwdlab_model::{AddressFamily, Conservation, LabKind, Load, System, Tester, VariantName};
 
-use crate::factorial::FactorialRow;
 use crate::format;
 use crate::profile_sections::{CostSection, ProfileDifference, ProfilesSection};
 use crate::profiles;
 use crate::report::{
-    ComparisonSection, CpusSection, EventsSection, OrderEffectSection, ReferenceRow, Report, Row,
-    VerdictSection, Warning,
+    ComparisonSection, CpusSection, EventsSection, NoiseSection, OrderEffectSection, ReferenceRow,
+    Report, Row, VerdictSection, Warning,
 };
 use crate::sentences;
 use crate::text;
 use crate::totals::ConservationTotals;
 
-/// Draws up the README; `plots` is the folder of the plots as seen from it, `""` or `"derived/"`.
-pub(crate) fn readme(report: &Report, plots: &str) -> String {
+/// `README.md`; `plots` is the folder of the plots as seen from it: `""` or `"derived/"`.
+#[must_use]
+pub fn readme(report: &Report, plots: &str) -> String {
     let mut page = Page {
         report,
         plots,
@@ -108,14 +108,7 @@ impl Page<'_> {
 
     /// A table; `header` has its columns as Markdown has them, with ` | ` between them.
     fn table(&mut self, header: &str, rows: impl IntoIterator<Item = Vec<String>>) {
-        self.line(&format!("| {header} |"));
-        let columns = header.split(" | ").count();
-        self.line(&format!("|{}", "---|".repeat(columns)));
-        for row in rows {
-            let cells: Vec<String> = row.iter().map(|cell| text::cell(cell)).collect();
-            self.line(&format!("| {} |", cells.join(" | ")));
-        }
-        self.line("");
+        self.line(&text::table(header, rows));
     }
 
     /// The header of a table with a column for each variant, of one address family.
@@ -163,11 +156,7 @@ impl Page<'_> {
                 "A Linux host between the two ports of a tester, both reached by ssh"
             }
         });
-        let machine = match &lab.machine {
-            Some(machine) => format!("{machine} ({} x {})", lab.cpus, lab.cpu_model),
-            None => format!("{} x {}", lab.cpus, lab.cpu_model),
-        };
-        self.item(&text::markdown(&machine));
+        self.item(&text::markdown(&sentences::machine(lab)));
         self.item(&text::markdown(&sentences::kernel(lab.kind, &lab.kernel)));
         self.item(&sentences::flows(&report.traffic));
         self.item(&format!("Tester: {}", lab.tester));
@@ -187,25 +176,12 @@ impl Page<'_> {
                 },
             ));
         }
-        let design = &report.design;
-        self.item(&format!(
-            "{} (each a fresh set-up) of {}; slices of {} ms after {} ms of settling; \
-             {} ms of warm-up",
-            sentences::blocks(report),
-            format::counted(design.rounds.into(), "round"),
-            design.slice_ms,
-            design.settle_ms,
-            design.warm_up_ms
-        ));
+        self.item(&sentences::design(report));
         if let Some(disturbed) = sentences::disturbed_time(report) {
             self.item(&disturbed);
         }
-        let drawn = if design.seed_was_drawn {
-            " (drawn)"
-        } else {
-            ""
-        };
-        self.item(&format!("Seed of all orders: {}{drawn}", design.seed));
+        let seed = sentences::seed(&report.design);
+        self.item(&format!("Seed of all orders: {seed}"));
         let sessions = match lab.sessions {
             0 | 1 => String::new(),
             sessions => format!(", in {sessions} sessions"),
@@ -332,35 +308,32 @@ impl Page<'_> {
         let Some(factorial) = &comparison.factorial else {
             return;
         };
-        let rows = |rows: &[FactorialRow]| {
-            rows.iter()
-                .map(|row| {
-                    vec![
-                        text::markdown(&row.label),
-                        format::effect(&row.effect),
-                        row.verdict.said(),
-                        format::p(row.effect.p).replace('<', "\\<"),
-                    ]
-                })
-                .collect::<Vec<_>>()
-        };
         self.paragraph("**What each factor does**");
         for (what, rows, part) in [
             (
                 "main effect",
-                rows(&factorial.main_effects),
+                &factorial.main_effects,
                 "factorial/main_effects",
             ),
             (
                 "interaction",
-                rows(&factorial.interactions),
+                &factorial.interactions,
                 "factorial/interactions",
             ),
         ] {
-            if !rows.is_empty() {
-                self.table(&format!("{what} | effect | verdict | p"), rows);
-                self.source_in(index, &[part]);
+            if rows.is_empty() {
+                continue;
             }
+            let cells = rows.iter().map(|row| {
+                vec![
+                    text::markdown(&row.label),
+                    format::effect(&row.effect),
+                    row.verdict.said(),
+                    format::p(row.effect.p).replace('<', "\\<"),
+                ]
+            });
+            self.table(&format!("{what} | effect | verdict | p"), cells);
+            self.source_in(index, &[part]);
         }
         self.paragraph(&sentences::factorial_reading(factorial));
         self.source_in(index, &["factorial"]);
@@ -374,14 +347,13 @@ impl Page<'_> {
         self.paragraph("## Frames lost");
         self.paragraph(&sentences::losses(report));
         let rows = report.losses.iter().map(|loss| {
-            let percent = loss.dropped_percent;
             vec![
                 text::markdown(report.label(&loss.variant)),
                 loss.family.protocol().to_owned(),
                 format::count(loss.offered_frames),
                 format::count(loss.forwarded_frames),
                 format::count(loss.dropped_frames),
-                percent.map_or_else(|| "–".to_owned(), format::part),
+                format::or_dash(loss.dropped_percent.map(format::part)),
                 sentences::by_reason(&loss.drops, text::markdown),
             ]
         });
@@ -440,12 +412,10 @@ impl Page<'_> {
             let header = self.header(family, sections.iter().map(|section| &section.variant));
             let rows = happened.into_iter().map(|event| {
                 let rates = sections.iter().map(|section| {
-                    if section.per_packet.is_empty() {
-                        return "–".to_owned();
-                    }
                     // An event that a variant does not count never happened.
-                    let rate = section.per_packet.get(event).copied();
-                    format::per_packet(rate.unwrap_or(0.0))
+                    let rate = section.per_packet.get(event).copied().unwrap_or(0.0);
+                    let is_known = !section.per_packet.is_empty();
+                    format::or_dash(is_known.then(|| format::per_packet(rate)))
                 });
                 iter::once(text::markdown(event)).chain(rates).collect()
             });
@@ -473,12 +443,12 @@ impl Page<'_> {
             let header = self.header(family, sections.iter().map(|section| &section.variant));
             let of_cpu = |number: u32, section: &CpusSection| {
                 let cpu = section.cpus.iter().find(|cpu| cpu.cpu == number);
-                cpu.map_or("–".to_owned(), |cpu| {
+                format::or_dash(cpu.map(|cpu| {
                     format!(
                         "{:.0} % (interrupts {:.0} %)",
                         cpu.busy_percent, cpu.interrupts_percent
                     )
-                })
+                }))
             };
             let rows = numbers.into_iter().map(|number| {
                 let cells = sections.iter().map(|section| of_cpu(number, section));
@@ -659,14 +629,13 @@ impl Page<'_> {
     }
 
     fn results_table(&mut self, rows: &[Row], references: &[ReferenceRow]) {
-        let missing = || "–".to_owned();
         let earlier = references.iter().map(|row| {
             vec![
                 text::markdown(&row.label),
-                missing(),
+                format::or_dash(None),
                 "earlier session".to_owned(),
                 format::rate_digits(row.forwarding_rate_pps),
-                row.cost_ns.map_or_else(missing, format::cost),
+                format::or_dash(row.cost_ns.map(format::cost)),
             ]
         });
         let cells: Vec<Vec<String>> = rows
@@ -674,19 +643,13 @@ impl Page<'_> {
             .enumerate()
             .map(|(index, row)| {
                 let verdict = row.verdict.as_ref().map(VerdictSection::said);
+                let baseline = (index == 0).then(|| "baseline".to_owned());
                 vec![
                     self.label(row),
-                    row.effect.as_ref().map_or_else(missing, format::effect),
-                    verdict.unwrap_or_else(|| {
-                        if index == 0 {
-                            "baseline".to_owned()
-                        } else {
-                            missing()
-                        }
-                    }),
-                    row.forwarding_rate_pps
-                        .map_or_else(missing, format::rate_digits),
-                    row.cost_ns.map_or_else(missing, format::cost),
+                    format::or_dash(row.effect.as_ref().map(format::effect)),
+                    format::or_dash(verdict.or(baseline)),
+                    format::or_dash(row.forwarding_rate_pps.map(format::rate_digits)),
+                    format::or_dash(row.cost_ns.map(format::cost)),
                 ]
             })
             .chain(earlier)
@@ -733,24 +696,20 @@ impl Page<'_> {
             .iter()
             .filter_map(|row| {
                 let effect = row.effect.as_ref()?;
-                let missing = || "–".to_owned();
-                let noise = |part: fn(&crate::report::NoiseSection) -> f64| {
-                    let noise = effect.noise.as_ref();
-                    noise.map_or_else(missing, |noise| format::deviation(part(noise)))
+                let noise = |part: fn(&NoiseSection) -> f64| {
+                    let part = effect.noise.as_ref().map(part);
+                    format::or_dash(part.map(format::deviation))
                 };
-                let size = effect.size_interval.map_or_else(missing, |ends| {
+                let size = effect.size_interval.map(|size| {
                     let decimals = format::effect_decimals(effect.half_width_percent());
-                    let ends_text =
-                        format::interval(Some((ends.low_percent, ends.high_percent)), decimals);
-                    format!(
-                        "{ends_text} ({} %)",
-                        format::short(ends.confidence_percent, 1)
-                    )
+                    let ends = format::interval(Some(size), decimals);
+                    let confidence = format::short(size.confidence_percent, 1);
+                    format!("{ends} ({confidence} %)")
                 });
                 Some(vec![
                     self.label(row),
                     effect.blocks.len().to_string(),
-                    size,
+                    format::or_dash(size),
                     format::p(effect.p).replace('<', "\\<"),
                     format!("{} %", format::signed(effect.mean_percent, 1)),
                     noise(|noise| noise.between_blocks_percent),
@@ -846,7 +805,6 @@ impl Page<'_> {
         self.paragraph("## Order of the slices");
         self.paragraph(sentences::ORDER_CHECKS);
         let rows = report.slices.iter().map(|(family, slices)| {
-            let missing = || "–".to_owned();
             let effect = |found: &OrderEffectSection| {
                 let p = fwdlab_stats::format_p(found.p).replace('<', "\\<");
                 format!("{} % (p {p})", format::signed(found.effect_percent, 2))
@@ -862,9 +820,9 @@ impl Page<'_> {
             let correlation = slices.lag_1_autocorrelation;
             vec![
                 family.protocol().to_owned(),
-                predecessor.unwrap_or_else(missing),
-                place.unwrap_or_else(missing),
-                correlation.map_or_else(missing, |number| format::signed(number, 2)),
+                format::or_dash(predecessor),
+                format::or_dash(place),
+                format::or_dash(correlation.map(|number| format::signed(number, 2))),
             ]
         });
         self.table(
@@ -970,21 +928,14 @@ impl Page<'_> {
             let counted = comparison.rows.iter().chain(control);
             for (row, over_all_time) in counted.zip(&comparison.rows_over_all_time).skip(1) {
                 let label = self.label(row);
-                let effect = |row: &Row| {
-                    let effect = row.effect.as_ref();
-                    effect.map_or_else(|| "–".to_owned(), format::effect)
-                };
-                let words = |row: &Row| {
-                    let verdict = row.verdict.as_ref();
-                    verdict.map_or_else(|| "–".to_owned(), VerdictSection::said)
-                };
+                let effect = |row: &Row| format::or_dash(row.effect.as_ref().map(format::effect));
                 rows.push(vec![
                     heading.as_ref().map_or(label.clone(), |heading| {
                         format!("{}, {label}", text::markdown(heading))
                     }),
                     effect(row),
                     effect(over_all_time),
-                    words(over_all_time),
+                    format::or_dash(over_all_time.verdict.as_ref().map(VerdictSection::said)),
                 ]);
             }
         }

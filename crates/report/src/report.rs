@@ -106,9 +106,14 @@ impl Report {
             .map_or(name.as_str(), |variant| variant.label.as_str())
     }
 
+    /// Whether the lab could not have a variant.
+    pub(crate) fn is_unavailable(&self, name: &VariantName) -> bool {
+        let variant = self.variant(name);
+        variant.is_some_and(|variant| variant.unavailable.is_some())
+    }
+
     /// What the profiles say of a variant against the baseline of a comparison; none where there are none.
-    #[must_use]
-    pub fn profile_difference(
+    fn profile_difference(
         &self,
         comparison: &ComparisonSection,
         variant: &VariantName,
@@ -356,8 +361,7 @@ impl Effect {
     /// Half the interval's length, where there is one.
     #[must_use]
     pub fn half_width_percent(&self) -> Option<f64> {
-        self.interval
-            .map(|interval| (interval.high_percent - interval.low_percent) / 2.0)
+        self.interval.map(IntervalSection::half_width_percent)
     }
 }
 
@@ -370,6 +374,14 @@ pub struct IntervalSection {
     pub high_percent: f64,
     /// The confidence that it really has.
     pub confidence_percent: f64,
+}
+
+impl IntervalSection {
+    /// Half its length.
+    #[must_use]
+    pub fn half_width_percent(self) -> f64 {
+        (self.high_percent - self.low_percent) / 2.0
+    }
 }
 
 /// The two components of the noise, as standard deviations in percent.
@@ -670,6 +682,23 @@ pub struct Warning {
     /// how large it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<f64>,
+}
+
+impl Warning {
+    pub(crate) fn new(
+        code: &str,
+        subjects: impl IntoIterator<Item = String>,
+        text: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            code: code.to_owned(),
+            subjects: subjects.into_iter().collect(),
+            text: text.into(),
+            remedy: Some(remedy.into()),
+            percent: None,
+        }
+    }
 }
 
 /// How to measure it again.

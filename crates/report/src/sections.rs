@@ -1,13 +1,23 @@
 //! What the statistics say, as sections of a report: units for readers, and words.
 
-use fwdlab_model::VariantName;
-use fwdlab_stats::{ComparisonVerdict, Draws, Interval, MethodResult, Verdict, median, percent};
+use fwdlab_model::{Design, VariantName};
+use fwdlab_stats::{
+    ComparisonVerdict, Draws, Interval, MethodResult, Verdict, VerdictSettings, median, percent,
+};
 
 use crate::format;
 use crate::report::{
     Direction, Effect, IntervalSection, MethodSection, Row, VerdictSection, Warning,
 };
 use crate::sentences;
+
+/// What the verdicts of a design are asked to hold.
+pub(crate) fn verdict_settings(design: &Design) -> VerdictSettings {
+    VerdictSettings {
+        confidence: design.confidence_percent / 100.0,
+        practical_threshold: design.threshold_percent / 100.0,
+    }
+}
 
 /// The time of a packet at a forwarding rate.
 pub(crate) fn cost_ns(forwarding_rate_pps: f64) -> Option<f64> {
@@ -50,25 +60,33 @@ pub(crate) fn method_sections(results: Vec<MethodResult>) -> Vec<MethodSection> 
 }
 
 impl Effect {
-    /// The effect that a verdict is about; of which blocks, and how they scatter, is left out.
-    /// Without a baseline it is a ratio only.
-    pub(crate) fn of_verdict(verdict: &ComparisonVerdict, baseline: Option<&Row>) -> Self {
-        let mean = verdict
-            .blocks
-            .as_ref()
-            .map_or(verdict.estimate, |blocks| blocks.mean);
+    /// A ratio with its interval, of which nothing was tested; of which blocks, and how they scatter, is left out.
+    pub(crate) fn of_ratio(
+        log_ratio: f64,
+        interval: Option<Interval>,
+        baseline: Option<&Row>,
+    ) -> Self {
         Self {
-            estimate_percent: percent(verdict.estimate),
-            interval: verdict.direction_interval.map(interval_section),
-            size_interval: verdict.size_interval.map(interval_section),
-            mean_percent: percent(mean),
-            p: Some(verdict.adjusted_p.direction),
+            estimate_percent: percent(log_ratio),
+            interval: interval.map(interval_section),
+            size_interval: None,
+            mean_percent: percent(log_ratio),
+            p: None,
             noise: None,
-            rate_difference_pps: baseline
-                .and_then(|baseline| rate_difference(baseline, verdict.estimate)),
-            cost_difference_ns: baseline
-                .and_then(|baseline| cost_difference(baseline, verdict.estimate)),
+            rate_difference_pps: baseline.and_then(|of| rate_difference(of, log_ratio)),
+            cost_difference_ns: baseline.and_then(|of| cost_difference(of, log_ratio)),
             blocks: Vec::new(),
+        }
+    }
+
+    /// The effect that a verdict is about, likewise. Without a baseline it is a ratio only.
+    pub(crate) fn of_verdict(verdict: &ComparisonVerdict, baseline: Option<&Row>) -> Self {
+        let blocks = verdict.blocks.as_ref();
+        Self {
+            size_interval: verdict.size_interval.map(interval_section),
+            mean_percent: percent(blocks.map_or(verdict.estimate, |blocks| blocks.mean)),
+            p: Some(verdict.adjusted_p.direction),
+            ..Self::of_ratio(verdict.estimate, verdict.direction_interval, baseline)
         }
     }
 }
@@ -126,7 +144,7 @@ pub(crate) fn interval_section(interval: Interval) -> IntervalSection {
     }
 }
 
-pub(crate) fn rate_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
+fn rate_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
     baseline
         .forwarding_rate_pps
         .map(|rate_pps| rate_pps * log_ratio.exp_m1())
@@ -137,7 +155,7 @@ const RATIO_WITH_A_COST: f64 = 1e-3;
 
 /// The cost of a packet is the inverse of its rate, so the log ratio changes its sign. None where hardly a packet came
 /// through.
-pub(crate) fn cost_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
+fn cost_difference(baseline: &Row, log_ratio: f64) -> Option<f64> {
     baseline
         .cost_ns
         .filter(|_| log_ratio.exp() >= RATIO_WITH_A_COST)

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use fwdlab_model::{
-    Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, System, Tester, Traffic,
+    Design, Direction, FamilyLoad, FrameSize, LabKind, LoadRecord, LoadRegime, System, Tester,
+    Traffic,
 };
 
 use crate::factorial::{FactorialRow, FactorialSection};
 use crate::format;
 use crate::report::{
-    ComparisonSection, ControlSection, DisturbanceSection, Effect, MethodSection, Report,
+    ComparisonSection, ControlSection, DisturbanceSection, Effect, LabSection, MethodSection,
+    Report, Row,
 };
 use crate::sessions::RerunsSection;
 use crate::text;
@@ -41,6 +43,16 @@ pub(crate) fn heading(report: &Report, comparison: &ComparisonSection) -> Option
         (None, Some(family)) => Some(family.to_owned()),
         (None, None) => None,
     }
+}
+
+/// What a variant forwards, and what a packet costs: `2.41 Mpps, 415.0 ns/packet`; none where nothing was measured.
+pub(crate) fn rates(row: &Row) -> Option<String> {
+    let (pps, ns) = row.forwarding_rate_pps.zip(row.cost_ns)?;
+    Some(format!(
+        "{}, {} ns/packet",
+        format::rate(pps),
+        format::cost(ns)
+    ))
 }
 
 /// The finding on one variant: verdict, effect, and what it makes of the baseline.
@@ -160,17 +172,13 @@ pub(crate) const METHODS: &str = "What other methods make of the same data. The 
 
 /// Method, effect, p and corrected p.
 pub(crate) fn method_cells(method: &MethodSection) -> [String; 4] {
-    let ends = method.interval;
-    let half_width = ends.map(|ends| (ends.high_percent - ends.low_percent) / 2.0);
-    let decimals = format::effect_decimals(half_width);
-    let mut effect = format!("{} %", format::signed(method.estimate_percent, decimals));
-    if let Some(ends) = ends {
-        let ends = Some((ends.low_percent, ends.high_percent));
-        effect = format!("{effect} {}", format::interval(ends, decimals));
-    }
+    let text = match method.interval {
+        Some(_) => format::change_with_interval,
+        None => format::change,
+    };
     [
         method.method.words().to_owned(),
-        effect,
+        text(method.estimate_percent, method.interval),
         format::p(method.p),
         format::p(method.adjusted_p),
     ]
@@ -190,6 +198,38 @@ pub(crate) fn factorial_reading(factorial: &FactorialSection) -> String {
         corrected(&factorial.main_effects, "main effects"),
         corrected(&factorial.interactions, "interactions"),
     )
+}
+
+/// The machine and its CPUs.
+pub(crate) fn machine(lab: &LabSection) -> String {
+    let cpus = format!("{} x {}", lab.cpus, lab.cpu_model);
+    match &lab.machine {
+        Some(machine) => format!("{machine} ({cpus})"),
+        None => cpus,
+    }
+}
+
+/// How often and how long it was measured.
+pub(crate) fn design(report: &Report) -> String {
+    let design = &report.design;
+    format!(
+        "{} (each a fresh set-up) of {}; slices of {} ms after {} ms of settling; {} ms of warm-up",
+        blocks(report),
+        format::counted(design.rounds.into(), "round"),
+        design.slice_ms,
+        design.settle_ms,
+        design.warm_up_ms
+    )
+}
+
+/// The seed of all orders.
+pub(crate) fn seed(design: &Design) -> String {
+    let drawn = if design.seed_was_drawn {
+        " (drawn)"
+    } else {
+        ""
+    };
+    format!("{}{drawn}", design.seed)
 }
 
 /// What the tester sends.
@@ -495,42 +535,43 @@ pub(crate) fn lab_kind(kind: LabKind) -> &'static str {
 }
 
 /// What must not be concluded.
-pub(crate) fn limits(report: &Report) -> Vec<String> {
-    match report.lab.kind {
-        LabKind::Router => [
-            "No network card and no kernel: frames are handed over in memory, so no DMA, no driver, no \
-             interrupts; what is measured is the router's own code.",
-            "Forwarding rates here do not carry over to another router; which mechanism costs more, and \
-             why, often does.",
-        ]
-        .map(str::to_owned)
-        .into(),
-        LabKind::Ssh(_) => [
-            "The result is that of this DUT with these cards; another machine has another balance of CPU, \
-             memory and bus.",
-        ]
-        .iter()
-        .chain(match report.lab.tester {
-            Tester::PktGen => Tester::PktGen.losses(),
-            // Those of others are against the best in this machine's own kernel.
-            _ => &[],
-        })
-        .map(ToString::to_string)
-        .collect(),
-        LabKind::Netns => [
-            "No network card: veth pairs, so no DMA, no driver rings, no interrupt moderation and \
-             no receive-side scaling.",
-            "The result is the CPU cost of the forwarding path of this kernel on this machine, \
-             with the generator and the sink on the same core; a virtual machine adds its \
-             hypervisor.",
-            "Forwarding rates here do not carry over to hardware; which variant costs more, and \
-             roughly how many ns/packet, often does.",
-        ]
-        .iter()
-        .chain(report.lab.tester.losses())
-        .map(ToString::to_string)
-        .collect(),
-    }
+pub(crate) fn limits(report: &Report) -> Vec<&'static str> {
+    let lab = &report.lab;
+    let (limits, losses): (&[&str], &[&str]) = match lab.kind {
+        LabKind::Router => (
+            &[
+                "No network card and no kernel: frames are handed over in memory, so no DMA, no driver, no \
+                 interrupts; what is measured is the router's own code.",
+                "Forwarding rates here do not carry over to another router; which mechanism costs more, and \
+                 why, often does.",
+            ],
+            &[],
+        ),
+        LabKind::Ssh(_) => (
+            &[
+                "The result is that of this DUT with these cards; another machine has another balance of CPU, \
+                 memory and bus.",
+            ],
+            match lab.tester {
+                Tester::PktGen => lab.tester.losses(),
+                // Those of others are against the best in this machine's own kernel.
+                _ => &[],
+            },
+        ),
+        LabKind::Netns => (
+            &[
+                "No network card: veth pairs, so no DMA, no driver rings, no interrupt moderation and \
+                 no receive-side scaling.",
+                "The result is the CPU cost of the forwarding path of this kernel on this machine, \
+                 with the generator and the sink on the same core; a virtual machine adds its \
+                 hypervisor.",
+                "Forwarding rates here do not carry over to hardware; which variant costs more, and \
+                 roughly how many ns/packet, often does.",
+            ],
+            lab.tester.losses(),
+        ),
+    };
+    limits.iter().chain(losses).copied().collect()
 }
 
 #[cfg(test)]

@@ -16,12 +16,14 @@ use serde::Serialize;
 use crate::compare::{
     Basis, CompareGroup, CompareReport, CompareRow, CompareSettings, Observations,
 };
-use crate::compare::{error, ministat, modes, report, row, split, stats_warnings, units};
+use crate::compare::{
+    error, independent, ministat, modes, report, row, split, stats_warnings, units,
+};
 use crate::error::ReportError;
 use crate::evidence::{self, Scope};
 use crate::offered_load;
 use crate::report::{Effect, Warning};
-use crate::sections::{DRAWS, cost_difference, interval_section, rate_difference, verdict_section};
+use crate::sections::{DRAWS, verdict_section};
 use crate::text::one_line;
 
 /// So many of the variants that are left out are named.
@@ -360,6 +362,12 @@ fn label(side: &[Session]) -> String {
     }
 }
 
+/// What the sessions of a side have of a variant.
+fn of_variant<'a>(side: &'a [Session], key: &Key) -> Vec<&'a SessionVariant> {
+    let variants = side.iter().filter_map(|session| session.variant(key));
+    variants.collect()
+}
+
 /// A variant of all sides, the baseline first.
 struct Sets {
     title: String,
@@ -419,48 +427,35 @@ impl SessionComparison<'_> {
             None => label_of_variant.to_owned(),
         };
         let is_one_a_side = self.sides.iter().all(|side| side.len() == 1);
-        let medians = |of: Vec<&[f64]>| -> Vec<f64> { of.into_iter().filter_map(median).collect() };
-        let of = |sessions: &[Session]| -> Vec<Vec<f64>> {
-            let variants = sessions.iter().filter_map(|session| session.variant(key));
-            variants.map(|variant| variant.values_pps.clone()).collect()
+        let values = |side: &[Session]| -> Vec<Vec<f64>> {
+            let variants = of_variant(side, key).into_iter();
+            variants.map(|of| of.values_pps.clone()).collect()
         };
-        let is_carried_whole = |side: &[Session]| {
-            let mut variants = side.iter().filter_map(|session| session.variant(key));
-            variants.all(|variant| variant.is_carried_whole)
+        let in_one = |sessions: Vec<&[f64]>| -> Vec<f64> {
+            if is_one_a_side {
+                sessions.concat()
+            } else {
+                sessions.into_iter().filter_map(median).collect()
+            }
         };
         let shown = |side: &Vec<Session>| {
-            let variants: Vec<&SessionVariant> = side
-                .iter()
-                .filter_map(|session| session.variant(key))
-                .collect();
+            let variants = of_variant(side, key);
             let values = variants.iter().map(|of| of.values_pps.as_slice()).collect();
-            let offered: Option<Vec<&[f64]>> = variants
-                .iter()
-                .map(|of| of.offered_pps.as_deref())
-                .collect();
-            let of_side = |of: Vec<&[f64]>| {
-                if is_one_a_side {
-                    of.concat()
-                } else {
-                    medians(of)
-                }
-            };
+            let offered = variants.iter().map(|of| of.offered_pps.as_deref());
             Observations {
                 label: label(side),
                 path: format!("{}: {title}", label(side)),
-                values_pps: of_side(values),
-                offered_pps: offered.map(of_side),
+                values_pps: in_one(values),
+                offered_pps: offered.collect::<Option<Vec<_>>>().map(in_one),
             }
         };
+        let is_carried_whole =
+            |side: &Vec<Session>| of_variant(side, key).iter().all(|of| of.is_carried_whole);
         Sets {
             shown: self.sides.iter().map(shown).collect(),
-            sessions: self.sides.iter().map(|side| of(side)).collect(),
-            reruns: of(self.reruns),
-            is_carried_whole: self
-                .sides
-                .iter()
-                .map(|side| is_carried_whole(side))
-                .collect(),
+            sessions: self.sides.iter().map(|side| values(side)).collect(),
+            reruns: values(self.reruns),
+            is_carried_whole: self.sides.iter().map(is_carried_whole).collect(),
             title,
         }
     }
@@ -499,17 +494,11 @@ impl SessionComparison<'_> {
                 for (number, compared) in compared.iter().enumerate() {
                     let baseline = row(&family[number / others].shown[0]);
                     let within = within_sessions(compared, settings.confidence).map_err(refused)?;
-                    judged.push(Judged::Within(Effect {
-                        estimate_percent: percent(within.estimate),
-                        interval: within.interval.map(interval_section),
-                        size_interval: None,
-                        mean_percent: percent(within.estimate),
-                        p: None,
-                        noise: None,
-                        rate_difference_pps: rate_difference(&baseline.row, within.estimate),
-                        cost_difference_ns: cost_difference(&baseline.row, within.estimate),
-                        blocks: Vec::new(),
-                    }));
+                    judged.push(Judged::Within(Effect::of_ratio(
+                        within.estimate,
+                        within.interval,
+                        Some(&baseline.row),
+                    )));
                 }
                 return Ok(in_groups(judged, others));
             }
@@ -606,11 +595,7 @@ impl SessionComparison<'_> {
         let (baseline, others) = split(&sets.shown);
         let family: Vec<IndependentObservations> = others
             .iter()
-            .map(|set| IndependentObservations {
-                name: one_line(&set.path),
-                baseline: baseline.values_pps.clone(),
-                variant: set.values_pps.clone(),
-            })
+            .map(|set| independent(&set.path, baseline, set))
             .collect();
         let confidence = self.settings.verdicts().confidence;
         let mut methods = independent_methods(&family, confidence, DRAWS)?;
@@ -625,7 +610,7 @@ impl SessionComparison<'_> {
         for sessions in self.sides.iter().map(Vec::as_slice).chain([self.reruns]) {
             let resumed = directories(sessions);
             for (directory, number) in resumed.into_iter().filter(|(_, number)| *number > 1) {
-                warnings.push(warning(
+                warnings.push(Warning::new(
                     "W202",
                     vec![one_line(directory)],
                     format!(
@@ -640,12 +625,11 @@ impl SessionComparison<'_> {
                 .filter_map(|session| session.configuration.as_ref())
                 .collect();
             if configurations.len() > 1 {
-                warnings.push(warning(
+                warnings.push(Warning::new(
                     "W222",
                     vec![label(sessions)],
                     "these sessions are treated as one configuration but come from several experiments or kernels: \
-                     what differs between those counts as noise between sessions"
-                        .to_owned(),
+                     what differs between those counts as noise between sessions",
                     "give sessions of one experiment on one kernel",
                 ));
             }
@@ -656,10 +640,10 @@ impl SessionComparison<'_> {
             if number > labels.len() {
                 labels.push(format!("{} more", number - labels.len()));
             }
-            warnings.push(warning(
+            warnings.push(Warning::new(
                 "W221",
                 labels,
-                "not measured in every session that was given, and left out".to_owned(),
+                "not measured in every session that was given, and left out",
                 "give sessions that have the same variants",
             ));
         }
@@ -685,10 +669,10 @@ impl SessionComparison<'_> {
                  of every difference"
             }
         };
-        Some(warning(
+        Some(Warning::new(
             "W215",
-            Vec::new(),
-            text.to_owned(),
+            None,
+            text,
             "measure both sides as variants of one experiment, or alternate their sessions",
         ))
     }
@@ -724,15 +708,5 @@ fn in_groups(judged: Vec<Judged>, others: usize) -> Vec<Vec<Judged>> {
             return groups;
         }
         groups.push(group);
-    }
-}
-
-fn warning(code: &str, subjects: Vec<String>, text: String, remedy: &str) -> Warning {
-    Warning {
-        code: code.to_owned(),
-        subjects,
-        text,
-        remedy: Some(remedy.to_owned()),
-        percent: None,
     }
 }

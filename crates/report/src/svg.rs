@@ -12,6 +12,11 @@ use crate::colours::{
 };
 use crate::text;
 
+/// How wide every plot is.
+pub(crate) const WIDTH: f64 = 860.0;
+/// What is left free at its sides.
+pub(crate) const MARGIN: f64 = 20.0;
+
 /// Shapes and type, the same in both themes.
 const SHAPED: &str = "\
 text{font-family:-apple-system,BlinkMacSystemFont,'Segoe UI','Noto Sans',Helvetica,Arial,sans-serif;font-size:12px}\
@@ -120,6 +125,11 @@ pub(crate) enum Fill {
 }
 
 impl Fill {
+    /// Of a trial that counts, or does not.
+    pub(crate) fn of_trial(counts: bool) -> Self {
+        if counts { Self::Solid } else { Self::Hollow }
+    }
+
     fn class(self) -> &'static str {
         match self {
             Self::Solid => "dot",
@@ -148,24 +158,24 @@ impl Anchor {
 }
 
 /// A drawing that grows downwards.
+#[derive(Default)]
 pub(crate) struct Svg {
-    width: f64,
     body: String,
 }
 
 impl Svg {
-    pub(crate) fn new(width: f64) -> Self {
-        Self {
-            width,
-            body: String::new(),
-        }
+    /// One with a heading of one line.
+    pub(crate) fn headed(heading: &str) -> Self {
+        let mut svg = Self::default();
+        svg.text("heading", (MARGIN, 30.0), heading);
+        svg
     }
 
     /// The whole file; `title` and `description` are read out to those who cannot see it.
     pub(crate) fn finish(self, height: f64, title: &str, description: &str) -> String {
-        let (width, height) = (number(self.width), number(height));
+        let (width, height) = (number(WIDTH), number(height));
         let (inner_width, inner_height) = (
-            number(self.width - 1.0),
+            number(WIDTH - 1.0),
             number(height.parse::<f64>().unwrap_or_default() - 1.0),
         );
         format!(

@@ -4,10 +4,13 @@ use std::fmt::Write as _;
 use std::iter;
 use std::path::Path;
 
+use fwdlab_stats::percent;
+
 use crate::build::shell_word;
 use crate::causes;
 use crate::colours::Tone;
 use crate::compare::{CompareGroup, CompareReport};
+use crate::effect_axis::{logarithm, span};
 use crate::factorial::FactorialSection;
 use crate::format;
 use crate::imported::{ImportedReport, VariantSummary};
@@ -24,14 +27,10 @@ const WIDTH_MIN: usize = 40;
 const LABEL_MAX: usize = 28;
 const PLOT_MIN: usize = 16;
 
-/// Draws up the text for a terminal of `width` columns, with colours where it shows them;
-/// `readme` is where the README was written, if it was.
-pub(crate) fn terminal(
-    report: &Report,
-    readme: Option<&Path>,
-    width: usize,
-    colour: bool,
-) -> String {
+/// What a run prints at its end, for a terminal of `width` columns, with colours where it shows them; `readme` is where
+/// the README was written, if it was: then warnings are summed up, a line for each cause.
+#[must_use]
+pub fn terminal(report: &Report, readme: Option<&Path>, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     screen.wrapped("", &report.question, Style::Bold);
     if let Some(unfinished) = sentences::unfinished(report) {
@@ -64,8 +63,9 @@ pub(crate) fn terminal(
     screen.text
 }
 
-/// Draws up every warning of a run, in full.
-pub(crate) fn warnings(report: &Report, width: usize, colour: bool) -> String {
+/// What `fwdlab show --warnings` prints, for a terminal of `width` columns: every warning of a run, in full.
+#[must_use]
+pub fn warnings(report: &Report, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     if report.warnings.is_empty() {
         screen.line("no warnings");
@@ -76,8 +76,9 @@ pub(crate) fn warnings(report: &Report, width: usize, colour: bool) -> String {
     screen.text
 }
 
-/// Draws up what every method makes of a run's blocks.
-pub(crate) fn methods(report: &Report, width: usize, colour: bool) -> String {
+/// What every method makes of the blocks of a run, for a terminal of `width` columns.
+#[must_use]
+pub fn methods(report: &Report, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     for comparison in &report.comparisons {
         let shown = Shown::of_report(report, comparison);
@@ -90,8 +91,9 @@ pub(crate) fn methods(report: &Report, width: usize, colour: bool) -> String {
     screen.text
 }
 
-/// Draws up what was compared, for a terminal of `width` columns, with colours where it shows them.
-pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
+/// What `fwdlab compare` prints, for a terminal of `width` columns, with colours where it shows them.
+#[must_use]
+pub fn compared(report: &CompareReport, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     screen.wrapped("", report.basis.sentence(), Style::Dim);
     for group in &report.groups {
@@ -102,10 +104,7 @@ pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> St
             screen.line("");
             screen.wrapped("", &sentences::reruns(reruns), Style::Dim);
         }
-        if shown.rows.iter().any(|(_, row)| !row.methods.is_empty()) {
-            screen.line("");
-            screen.methods(&shown);
-        }
+        screen.methods_asked_for(&shown);
     }
     if let Some(why) = &report.no_verdict {
         screen.line("");
@@ -115,8 +114,10 @@ pub(crate) fn compared(report: &CompareReport, width: usize, colour: bool) -> St
     screen.text
 }
 
-/// Draws up what is said of imported results, for a terminal of `width` columns, with colours where it shows them.
-pub(crate) fn imported(report: &ImportedReport, width: usize, colour: bool) -> String {
+/// What `fwdlab show` and `fwdlab analyze` print of imported results, for a terminal of `width` columns, with colours
+/// where it shows them.
+#[must_use]
+pub fn imported(report: &ImportedReport, width: usize, colour: bool) -> String {
     let mut screen = Screen::new(width, colour);
     screen.wrapped("", &one_line(&report.title), Style::Bold);
     let source = format!("Published by others: {}", one_line(&report.source));
@@ -168,10 +169,7 @@ pub(crate) fn imported(report: &ImportedReport, width: usize, colour: bool) -> S
         for group in &judged.groups {
             let shown = Shown::of_group(judged, group);
             screen.comparison(&shown);
-            if shown.rows.iter().any(|(_, row)| !row.methods.is_empty()) {
-                screen.line("");
-                screen.methods(&shown);
-            }
+            screen.methods_asked_for(&shown);
         }
         for warning in &judged.warnings {
             if !warnings.contains(warning) {
@@ -183,10 +181,11 @@ pub(crate) fn imported(report: &ImportedReport, width: usize, colour: bool) -> S
     screen.text
 }
 
-/// A comparison as it is shown: its rows with their names, the baseline first.
+/// A comparison as it is shown.
 struct Shown<'a> {
     heading: Option<String>,
-    rows: Vec<(&'a str, &'a Row)>,
+    /// The baseline first.
+    rows: Vec<ShownRow<'a>>,
     references: &'a [ReferenceRow],
     control: Option<(&'a str, &'a ControlSection)>,
     factorial: Option<&'a FactorialSection>,
@@ -194,22 +193,32 @@ struct Shown<'a> {
     ministat: &'a [String],
     ministat_note: Option<&'a str>,
     offered_load: &'a [OfferedLoadRow],
-    /// What came out beside each row's rate.
-    outcomes: Vec<Vec<String>>,
-    /// What profiles say of each row, where any were taken.
-    why: Vec<Option<&'a str>>,
+}
+
+struct ShownRow<'a> {
+    label: &'a str,
+    row: &'a Row,
+    /// What came out beside its rate.
+    outcomes: Vec<String>,
+    /// What profiles say of it, where any were taken.
+    why: Option<&'a str>,
 }
 
 impl<'a> Shown<'a> {
     fn of_report(report: &'a Report, comparison: &'a ComparisonSection) -> Self {
         let control = comparison.control.as_ref();
+        let rows = comparison.rows.iter().map(|row| {
+            let outcomes = comparison.outcomes.of(&row.variant);
+            ShownRow {
+                label: report.label(&row.variant),
+                row,
+                outcomes: outcomes.map(|(outcome, of)| outcome.sentence(of)).collect(),
+                why: report.why(comparison, &row.variant),
+            }
+        });
         Self {
             heading: sentences::heading(report, comparison),
-            rows: comparison
-                .rows
-                .iter()
-                .map(|row| (report.label(&row.variant), row))
-                .collect(),
+            rows: rows.collect(),
             references: &comparison.references,
             control: control.map(|control| (report.label(&control.row.variant), control)),
             factorial: comparison.factorial.as_ref(),
@@ -217,30 +226,19 @@ impl<'a> Shown<'a> {
             ministat: &comparison.ministat,
             ministat_note: comparison.ministat_note.as_deref(),
             offered_load: &comparison.offered_load,
-            outcomes: comparison
-                .rows
-                .iter()
-                .map(|row| {
-                    let outcomes = comparison.outcomes.of(&row.variant);
-                    outcomes.map(|(outcome, of)| outcome.sentence(of)).collect()
-                })
-                .collect(),
-            why: comparison
-                .rows
-                .iter()
-                .map(|row| report.why(comparison, &row.variant))
-                .collect(),
         }
     }
 
     fn of_group(report: &'a CompareReport, group: &'a CompareGroup) -> Self {
+        let rows = group.rows.iter().map(|row| ShownRow {
+            label: &row.label,
+            row: &row.row,
+            outcomes: Vec::new(),
+            why: None,
+        });
         Self {
             heading: group.title.clone(),
-            rows: group
-                .rows
-                .iter()
-                .map(|row| (row.label.as_str(), &row.row))
-                .collect(),
+            rows: rows.collect(),
             references: &[],
             control: None,
             factorial: group.factorial.as_ref(),
@@ -252,15 +250,14 @@ impl<'a> Shown<'a> {
                 .then_some(sentences::MINISTAT_OF_SESSIONS)
                 .filter(|_| !group.ministat.is_empty()),
             offered_load: &group.offered_load,
-            outcomes: Vec::new(),
-            why: Vec::new(),
         }
     }
 }
 
 /// How a piece of text looks where there are colours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
+    #[default]
     Plain,
     Bold,
     Dim,
@@ -334,17 +331,17 @@ impl Screen {
         if let Some(heading) = &shown.heading {
             self.wrapped("", heading, Style::Bold);
         }
-        if let Some((label, baseline)) = shown.rows.first() {
-            match (baseline.forwarding_rate_pps, baseline.cost_ns) {
-                (Some(pps), Some(ns)) => {
-                    let (pps, ns) = (format::rate(pps), format::cost(ns));
-                    let words = format!("Baseline {label}: {pps}, {ns} ns/packet");
-                    self.wrapped("", &words, Style::Plain);
-                }
-                _ => self.wrapped("", &format!("Baseline {label}: not measured"), Style::Plain),
-            }
+        if let Some(ShownRow { label, row, .. }) = shown.rows.first() {
+            let rates = sentences::rates(row).unwrap_or_else(|| "not measured".to_owned());
+            self.wrapped("", &format!("Baseline {label}: {rates}"), Style::Plain);
         }
-        for (index, (label, row)) in shown.rows.iter().enumerate().skip(1) {
+        for ShownRow {
+            label,
+            row,
+            outcomes,
+            why,
+        } in shown.rows.iter().skip(1)
+        {
             match (&row.verdict, &row.effect) {
                 (Some(verdict), _) => self.finding(label, verdict),
                 (None, Some(effect)) => {
@@ -357,10 +354,10 @@ impl Screen {
                     continue;
                 }
             }
-            for outcome in shown.outcomes.get(index).into_iter().flatten() {
+            for outcome in outcomes {
                 self.wrapped("    ", outcome, Style::Plain);
             }
-            if let Some(Some(why)) = shown.why.get(index) {
+            if let Some(why) = why {
                 let sentence = format!("why: {}", why.replace('`', ""));
                 self.wrapped("    ", &sentence, Style::Dim);
             }
@@ -435,29 +432,18 @@ impl Screen {
             .control
             .iter()
             .map(|(label, control)| (*label, &control.row));
-        let named: Vec<(&str, &Row, &Effect)> = shown
-            .rows
-            .iter()
-            .copied()
-            .skip(1)
+        let variants = shown.rows.iter().skip(1).map(|of| (of.label, of.row));
+        let (labels, effects): (Vec<&str>, Vec<&Effect>) = variants
             .chain(control)
-            .filter_map(|(label, row)| Some((label, row, row.effect.as_ref()?)))
-            .collect();
-        if named.is_empty() {
+            .filter_map(|(label, row)| Some((label, row.effect.as_ref()?)))
+            .unzip();
+        if effects.is_empty() {
             return;
         }
-        let labels: Vec<&str> = named.iter().map(|&(label, _, _)| label).collect();
         let labels = shortened(&labels, &|label| columns(label) <= LABEL_MAX);
-        let rows: Vec<(&Row, &Effect)> = named
+        let estimates: Vec<String> = effects
             .iter()
-            .map(|&(_, row, effect)| (row, effect))
-            .collect();
-        let estimates: Vec<String> = rows
-            .iter()
-            .map(|(_, effect)| {
-                let decimals = format::effect_decimals(effect.half_width_percent());
-                format!("{} %", format::signed(effect.estimate_percent, decimals))
-            })
+            .map(|effect| format::change(effect.estimate_percent, effect.interval))
             .collect();
         let widest = |texts: &[String]| texts.iter().map(|text| columns(text)).max().unwrap_or(0);
         let (label_width, estimate_width) = (widest(&labels), widest(&estimates));
@@ -465,9 +451,9 @@ impl Screen {
             .width
             .saturating_sub(label_width + estimate_width + 6)
             .max(PLOT_MIN);
-        let axis = Axis::new(&rows, shown.threshold_percent, plot_width);
+        let axis = Axis::new(&effects, shown.threshold_percent, plot_width);
         self.line("");
-        for (((_, effect), label), estimate) in rows.iter().zip(&labels).zip(&estimates) {
+        for ((effect, label), estimate) in effects.iter().zip(&labels).zip(&estimates) {
             let pad = " ".repeat(label_width - columns(label));
             let gap = " ".repeat(estimate_width - columns(estimate));
             let bar = axis.bar(effect);
@@ -482,7 +468,7 @@ impl Screen {
     /// What every method makes of each variant's effect, in a table.
     fn methods(&mut self, shown: &Shown<'_>) {
         self.wrapped("", sentences::METHODS, Style::Plain);
-        for (label, row) in &shown.rows {
+        for ShownRow { label, row, .. } in &shown.rows {
             if row.methods.is_empty() {
                 continue;
             }
@@ -511,6 +497,14 @@ impl Screen {
                 })
                 .collect();
             self.table(["term", "degrees of freedom", "F", "p"], &cells);
+        }
+    }
+
+    /// What every method makes of the effects, where that was asked for.
+    fn methods_asked_for(&mut self, shown: &Shown<'_>) {
+        if shown.rows.iter().any(|of| !of.row.methods.is_empty()) {
+            self.line("");
+            self.methods(shown);
         }
     }
 
@@ -570,20 +564,8 @@ struct Axis {
 }
 
 impl Axis {
-    fn new(rows: &[(&Row, &Effect)], threshold_percent: f64, width: usize) -> Self {
-        let mut low = logarithm(-threshold_percent);
-        let mut high = logarithm(threshold_percent);
-        for (_, effect) in rows {
-            let ends = effect
-                .interval
-                .map_or([effect.estimate_percent; 2], |ends| {
-                    [ends.low_percent, ends.high_percent]
-                });
-            for percent in ends.into_iter().chain([effect.estimate_percent]) {
-                low = low.min(logarithm(percent));
-                high = high.max(logarithm(percent));
-            }
-        }
+    fn new(effects: &[&Effect], threshold_percent: f64, width: usize) -> Self {
+        let (low, high) = span(threshold_percent, effects);
         Self {
             low,
             high,
@@ -631,7 +613,7 @@ impl Axis {
     /// The ends of the axis and zero, each under its column where there is room.
     fn labels(&self) -> String {
         let decimals = if self.high - self.low < 0.05 { 1 } else { 0 };
-        let label = |value: f64| format!("{} %", format::signed(value.exp_m1() * 100.0, decimals));
+        let label = |value: f64| format!("{} %", format::signed(percent(value), decimals));
         let mut cells = vec![' '; self.width];
         let mut taken = vec![false; self.width];
         let mut place = |text: &str, middle: usize| {
@@ -654,8 +636,4 @@ impl Axis {
         place(&label(self.high), self.width - 1);
         cells.into_iter().collect()
     }
-}
-
-fn logarithm(percent: f64) -> f64 {
-    (percent / 100.0).max(-0.999_999).ln_1p()
 }

@@ -87,13 +87,7 @@ pub(crate) fn markdown_lines(text: &str) -> String {
 
 /// A fenced block: its fence is longer than any run of backticks inside.
 pub(crate) fn fenced(text: &str) -> String {
-    let mut longest = 0;
-    let mut run = 0;
-    for character in text.chars() {
-        run = if character == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    let fence = "`".repeat((longest + 1).max(3));
+    let fence = "`".repeat((longest_fence(text) + 1).max(3));
     format!("{fence}\n{}\n{fence}\n", text.trim_end_matches('\n'))
 }
 
@@ -103,12 +97,7 @@ pub(crate) fn code(text: &str) -> String {
     if line.is_empty() {
         return String::new();
     }
-    let mut longest = 0;
-    let mut run = 0;
-    for character in line.chars() {
-        run = if character == '`' { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
+    let longest = longest_fence(&line);
     let fence = "`".repeat(longest + 1);
     if longest > 0 {
         format!("{fence} {line} {fence}")
@@ -117,8 +106,26 @@ pub(crate) fn code(text: &str) -> String {
     }
 }
 
+/// How many backticks the longest run of them has.
+fn longest_fence(text: &str) -> usize {
+    let runs = text.split(|character| character != '`');
+    runs.map(str::len).max().unwrap_or(0)
+}
+
+/// A table; `header` has its columns as Markdown has them, with ` | ` between them.
+pub(crate) fn table(header: &str, rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = format!("| {header} |\n|");
+    table += &"---|".repeat(header.split(" | ").count());
+    table.push('\n');
+    for row in rows {
+        let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
+        table += &format!("| {} |\n", cells.join(" | "));
+    }
+    table
+}
+
 /// Markdown for a cell of a table: bars, which end it even in a code span, escaped where they are not yet.
-pub(crate) fn cell(markdown: &str) -> String {
+fn cell(markdown: &str) -> String {
     let mut cell = String::with_capacity(markdown.len());
     let mut is_escaped = false;
     for character in markdown.chars() {
@@ -150,6 +157,21 @@ pub(crate) fn xml(text: &str) -> String {
 /// Columns that the text takes on a terminal.
 pub(crate) fn columns(text: &str) -> usize {
     text.width()
+}
+
+/// The longest beginning of a text that is at most so many columns wide.
+///
+/// It is measured as a whole each time, because characters can join or widen those before them.
+pub(crate) fn beginning(text: &str, columns_max: usize) -> &str {
+    let mut end = 0;
+    for (start, character) in text.char_indices() {
+        let next = start + character.len_utf8();
+        if columns(&text[..next]) > columns_max {
+            break;
+        }
+        end = next;
+    }
+    &text[..end]
 }
 
 /// The text in lines of at most that many columns; a longer word is broken.

@@ -6,26 +6,21 @@ use fwdlab_model::{AddressFamily, VariantName};
 
 use crate::format;
 use crate::labels::shortened;
+use crate::rate_panel::{LEFT, LEGEND_FONT, LegendItem, RIGHT, RatePanel, draw_legend};
 use crate::report::{Report, TrialSection};
-use crate::svg::{Anchor, Fill, Mark, Scale, Svg, text_width, ticks};
+use crate::svg::{Fill, Mark, Scale, Svg, text_width};
 
-const WIDTH: f64 = 860.0;
-const MARGIN: f64 = 20.0;
-const PLOT_LEFT: f64 = 68.0;
-const PLOT_RIGHT: f64 = WIDTH - MARGIN;
-const PANEL_HEIGHT: f64 = 240.0;
-const LEGEND_FONT: f64 = 12.0;
 const LEGEND_LABEL_MAX: f64 = 360.0;
 const BLOCK_LABEL_WIDTH: f64 = 26.0;
 
 /// One attempt at a block: a band of the plot.
 type Band = (u32, u32, u32);
 
-/// Draws all trials, one panel an address family.
-pub(crate) fn trials_plot(report: &Report) -> String {
-    let mut svg = Svg::new(WIDTH);
+/// `trials.svg`: every trial in time order, one panel an address family.
+#[must_use]
+pub fn trials_svg(report: &Report) -> String {
     let heading = "Every trial in time order";
-    svg.text("heading", (MARGIN, 30.0), heading);
+    let mut svg = Svg::headed(heading);
     let bands = bands(report);
     let marks = marks(report);
     let mut y = 40.0;
@@ -39,9 +34,9 @@ pub(crate) fn trials_plot(report: &Report) -> String {
     }
     let caption =
         "block (a fresh set-up); inside a block, trials in the order of their first slices";
-    let middle = f64::midpoint(PLOT_LEFT, PLOT_RIGHT);
+    let middle = f64::midpoint(LEFT, RIGHT);
     svg.centred("small muted", (middle, y + 6.0), caption);
-    y = draw_legend(&mut svg, report, &bands, &marks, y + 32.0);
+    y = draw_legend(&mut svg, &legend(report, &bands, &marks), y + 32.0);
     let description = format!(
         "Forwarding rate of {} in {}",
         format::counted(report.trials.len() as u64, "trial"),
@@ -85,27 +80,16 @@ fn draw_panel(
     trials: &[&TrialSection],
     top: f64,
 ) -> f64 {
-    let (unit_pps, unit) = unit_of(trials);
-    let heading = format!("{}: forwarding rate in {unit}", family.protocol());
-    svg.text("strong", (MARGIN, top + 16.0), &heading);
-    let (top, bottom) = (top + 28.0, top + 28.0 + PANEL_HEIGHT);
+    let rates = || trials.iter().map(|trial| trial.forwarding_rate_pps);
+    let lowest = rates().fold(f64::INFINITY, f64::min);
+    let highest = rates().fold(0.0, f64::max);
+    let panel = RatePanel::new(svg, family.protocol(), top, lowest, highest);
     let across = Scale {
         values: (0.0, bands.len().max(1) as f64),
-        pixels: (PLOT_LEFT, PLOT_RIGHT),
+        pixels: (LEFT, RIGHT),
     };
-    let up = Scale {
-        values: range(trials, unit_pps),
-        pixels: (bottom, top),
-    };
-    draw_bands(svg, bands, &across, top, bottom);
-    let (values, decimals) = ticks(up.values.0, up.values.1, 7);
-    for value in values {
-        let y = up.pixel(value);
-        svg.line("grid", (PLOT_LEFT, y), (PLOT_RIGHT, y));
-        let label = format!("{value:.decimals$}");
-        svg.text_before("small", (PLOT_LEFT - 8.0, y + 4.0), &label);
-    }
-    svg.line("frame", (PLOT_LEFT, bottom), (PLOT_RIGHT, bottom));
+    draw_bands(svg, bands, &across, &panel);
+    panel.draw_axis(svg);
 
     let mut places: BTreeMap<Band, (usize, u32)> = BTreeMap::new();
     for (index, band) in bands.iter().enumerate() {
@@ -122,7 +106,7 @@ fn draw_panel(
         let part = (f64::from(trial.order) + 0.5) / f64::from(count) * 0.75 + 0.125;
         (
             across.pixel(band as f64 + part),
-            up.pixel(trial.forwarding_rate_pps / unit_pps),
+            panel.y(trial.forwarding_rate_pps),
         )
     };
     for variant in &report.variants {
@@ -145,14 +129,10 @@ fn draw_panel(
         let Some(&mark) = marks.get(&trial.variant) else {
             continue;
         };
-        let fill = if trial.counts {
-            Fill::Solid
-        } else {
-            Fill::Hollow
-        };
+        let fill = Fill::of_trial(trial.counts);
         svg.point(mark, fill, place(trial), radius, &title(report, trial));
     }
-    bottom + 34.0
+    panel.bottom + 34.0
 }
 
 fn title(report: &Report, trial: &TrialSection) -> String {
@@ -171,7 +151,8 @@ fn title(report: &Report, trial: &TrialSection) -> String {
     title
 }
 
-fn draw_bands(svg: &mut Svg, bands: &[Band], across: &Scale, top: f64, bottom: f64) {
+fn draw_bands(svg: &mut Svg, bands: &[Band], across: &Scale, panel: &RatePanel) {
+    let (top, bottom) = (panel.top, panel.bottom);
     let width = across.pixel(1.0) - across.pixel(0.0);
     // Labels that would touch are thinned out evenly.
     let label_every = (BLOCK_LABEL_WIDTH / width).ceil().max(1.0);
@@ -191,62 +172,12 @@ fn draw_bands(svg: &mut Svg, bands: &[Band], across: &Scale, top: f64, bottom: f
     }
 }
 
-fn unit_of(trials: &[&TrialSection]) -> (f64, &'static str) {
-    let highest = trials
-        .iter()
-        .map(|trial| trial.forwarding_rate_pps)
-        .fold(0.0, f64::max);
-    if highest >= 1e6 {
-        (1e6, "Mpps")
-    } else if highest >= 1e3 {
-        (1e3, "kpps")
-    } else {
-        (1.0, "pps")
-    }
-}
-
-/// From zero where the rates differ much, close around them where they do not.
-fn range(trials: &[&TrialSection], unit_pps: f64) -> (f64, f64) {
-    let rates = trials
-        .iter()
-        .map(|trial| trial.forwarding_rate_pps / unit_pps);
-    let (low, high) = rates.fold((f64::INFINITY, 0.0), |(low, high), rate| {
-        (f64::min(low, rate), f64::max(high, rate))
-    });
-    if high <= 0.0 {
-        (0.0, 1.0)
-    } else if low < 0.5 * high {
-        (0.0, high * 1.05)
-    } else {
-        let air = (0.06 * (high - low)).max(0.005 * high);
-        (low - air, high + air)
-    }
-}
-
-/// What a mark or a sign in the plot means.
-struct LegendItem {
-    point: Option<(Mark, Fill)>,
-    label: String,
-    title: String,
-}
-
-impl LegendItem {
-    fn words(point: Option<(Mark, Fill)>, words: &str) -> Self {
-        Self {
-            point,
-            label: words.to_owned(),
-            title: String::new(),
-        }
-    }
-}
-
-fn draw_legend(
-    svg: &mut Svg,
+/// What the marks and signs in the plot mean.
+fn legend(
     report: &Report,
     bands: &[Band],
     marks: &BTreeMap<&VariantName, Mark>,
-    top: f64,
-) -> f64 {
+) -> Vec<LegendItem> {
     let mut items: Vec<LegendItem> = Vec::new();
     let labels: Vec<&str> = report
         .variants
@@ -269,37 +200,19 @@ fn draw_legend(
             });
         }
     }
-    if report.trials.iter().any(|trial| !trial.counts) {
-        let words = "hollow: block invalid or cut short";
-        items.push(LegendItem::words(
-            Some((Mark::Control, Fill::Hollow)),
-            words,
-        ));
-    }
-    if bands.iter().any(|band| band.2 > 1) {
-        items.push(LegendItem::words(None, "′ repeated block"));
-    }
-    if bands.windows(2).any(|pair| pair[0].0 != pair[1].0) {
-        items.push(LegendItem::words(None, "dashed line: new session"));
-    }
-    let (mut x, mut y) = (MARGIN, top);
-    for LegendItem {
-        point,
-        label,
-        title,
-    } in &items
-    {
-        let lead = if point.is_some() { 18.0 } else { 0.0 };
-        let width = lead + text_width(label, LEGEND_FONT);
-        if x > MARGIN && x + width > WIDTH - MARGIN {
-            x = MARGIN;
-            y += 20.0;
-        }
-        if let Some((mark, fill)) = point {
-            svg.point(*mark, *fill, (x + 6.0, y - 4.0), 4.5, "");
-        }
-        svg.titled_text("", Anchor::Start, (x + lead, y), label, title);
-        x += width + 22.0;
-    }
-    y + 16.0
+    let mut add = |is_there: bool, point, words: &str| {
+        items.extend(is_there.then(|| LegendItem {
+            point,
+            label: words.to_owned(),
+            title: String::new(),
+        }));
+    };
+    let has_hollow = report.trials.iter().any(|trial| !trial.counts);
+    let hollow = Some((Mark::Control, Fill::Hollow));
+    add(has_hollow, hollow, "hollow: block invalid or cut short");
+    let has_repeated = bands.iter().any(|band| band.2 > 1);
+    add(has_repeated, None, "′ repeated block");
+    let has_sessions = bands.windows(2).any(|pair| pair[0].0 != pair[1].0);
+    add(has_sessions, None, "dashed line: new session");
+    items
 }

@@ -397,8 +397,7 @@ fn one_session_a_side_gives_a_difference_and_no_verdict() {
             "{failure}"
         );
     }
-    let json: serde_json::Value =
-        serde_json::from_str(&render::compared_json(&report).unwrap()).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&render::json(&report).unwrap()).unwrap();
     assert_eq!(json["schema"], 2);
     assert_eq!(json["basis"], "within-sessions");
     assert!(json["groups"][0]["rows"][1]["verdict"].is_null());
@@ -771,7 +770,7 @@ proptest! {
             let text = render::compared(&report, 80, false);
             let acts = text.contains('\u{1b}');
             prop_assert!(!acts);
-            prop_assert!(render::compared_json(&report).is_ok());
+            prop_assert!(render::json(&report).is_ok());
         }
     }
 }

@@ -812,10 +812,7 @@ fn a_plan_is_shown_with_what_earlier_runs_say() {
     let earlier = [Synthetic::default().loaded()];
     let preview = preview_of(&run, &earlier);
     insta::assert_snapshot!("preview", render::preview(&preview, 80));
-    insta::assert_snapshot!(
-        "preview.json",
-        render::preview_json(&preview).expect("plain data")
-    );
+    insta::assert_snapshot!("preview.json", render::json(&preview).expect("plain data"));
 
     let asked = Preview::build(
         &run.resolved,
@@ -848,7 +845,7 @@ fn a_plan_tells_what_each_method_would_take() {
         .split_once("How many it would take")
         .expect("it was asked for");
     insta::assert_snapshot!("preview_methods", table);
-    let json = render::preview_json(&preview).expect("plain data");
+    let json = render::json(&preview).expect("plain data");
     let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     let methods = &json["detectable"][0]["reckoned"]["methods"];
     let first = serde_json::to_string_pretty(&methods[0]).expect("plain data");

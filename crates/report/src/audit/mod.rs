@@ -23,7 +23,6 @@ pub use quantiles::Quantiles;
 pub use runs::{
     OfferedSection, OrderSection, SessionPair, SessionsSection, TailsSection, WithinSection,
 };
-pub(crate) use terminal::terminal;
 pub use verdicts::{AuditComparison, MethodTally, VerdictsSection, WordTally};
 
 /// The version of what [`AuditReport`] is as JSON.
@@ -87,6 +86,12 @@ impl AuditReport {
     #[must_use]
     pub fn readme(&self) -> String {
         page::readme(self)
+    }
+
+    /// What `fwdlab audit` prints, for a terminal of `width` columns.
+    #[must_use]
+    pub fn terminal(&self, width: usize, colour: bool) -> String {
+        terminal::terminal(self, width, colour)
     }
 
     /// The plots, by their names.

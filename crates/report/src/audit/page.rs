@@ -7,7 +7,7 @@ use super::plot;
 use super::sentences::{Answer, Topic, answers, scope};
 use super::verdicts::{AuditComparison, CONFIDENCE};
 use super::{AuditReport, PracticeSection, VerdictsSection};
-use crate::format::{count, part, short, signed};
+use crate::format::{count, interval, part, short, signed};
 use crate::text::markdown;
 
 /// Comparisons whose words do not stand that are listed; all of them are in audit.json.
@@ -161,10 +161,7 @@ fn of(some: usize, all: usize) -> String {
 fn change(comparison: &AuditComparison) -> String {
     let decimals = 2;
     let estimate = signed(comparison.effect_percent, decimals);
-    let ends = comparison
-        .interval
-        .map(|interval| (interval.low_percent, interval.high_percent));
-    format!("{estimate} {}", crate::format::interval(ends, decimals))
+    format!("{estimate} {}", interval(comparison.interval, decimals))
 }
 
 /// By the method that the words follow.

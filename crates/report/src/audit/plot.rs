@@ -6,14 +6,12 @@ use super::quantiles::Quantiles;
 use super::verdicts::{MethodTally, VerdictsSection, WordTally};
 use crate::format::{count, counted, part, short};
 use crate::labels::shortened;
-use crate::svg::{Anchor, Fill, Mark, Scale, Svg, text_width};
+use crate::svg::{Anchor, Fill, MARGIN, Mark, Scale, Svg, WIDTH, text_width};
 
 pub(super) const VERDICTS: &str = "verdicts.svg";
 pub(super) const NOISE: &str = "noise.svg";
 pub(super) const APART: &str = "apart.svg";
 
-const WIDTH: f64 = 860.0;
-const MARGIN: f64 = 20.0;
 const LABELS: f64 = 230.0;
 const PLOT_LEFT: f64 = MARGIN + LABELS;
 const PLOT_RIGHT: f64 = WIDTH - MARGIN - 60.0;
@@ -58,9 +56,8 @@ fn percent_scale() -> Scale {
 }
 
 fn verdicts(section: &VerdictsSection) -> String {
-    let mut svg = Svg::new(WIDTH);
     let heading = "Published comparisons, judged again";
-    svg.text("heading", (MARGIN, 30.0), heading);
+    let mut svg = Svg::headed(heading);
     let mut y = words(&mut svg, section, 50.0);
     for (is_corrected, heading) in [
         (false, "Judged one by one"),
@@ -223,9 +220,8 @@ fn groups(noise: &NoiseSection) -> String {
         ("Topic", largest(&noise.topics)),
         ("Year", noise.years.iter().collect()),
     ];
-    let mut svg = Svg::new(WIDTH);
     let heading = "Noise between runs: coefficient of variation of a dataset";
-    svg.text("heading", (MARGIN, 30.0), heading);
+    let mut svg = Svg::headed(heading);
     let top = 46.0;
     let rows: usize = kinds.iter().map(|(_, rows)| rows.len()).sum();
     let headings = kinds.iter().filter(|(_, rows)| !rows.is_empty()).count();
@@ -327,9 +323,8 @@ fn apart(report: &AuditReport) -> String {
                 .collect(),
         ));
     }
-    let mut svg = Svg::new(WIDTH);
     let heading = "How far apart things are that should be the same";
-    svg.text("heading", (MARGIN, 30.0), heading);
+    let mut svg = Svg::headed(heading);
     let (left, top, bottom) = (64.0, 50.0, 350.0);
     let scale = LogScale::new((left, WIDTH - MARGIN - 10.0));
     scale.grid(&mut svg, top, bottom);

@@ -28,36 +28,33 @@ pub(super) enum Topic {
 
 /// Everything that there is something to say about, in the order of what readers ask.
 pub(super) fn answers(report: &AuditReport) -> Vec<Answer> {
-    let mut answers = Vec::new();
-    let mut add = |topic, heading, sentences: Option<Vec<String>>| {
-        answers.extend(sentences.map(|sentences| Answer {
-            topic,
-            heading,
-            sentences,
-        }));
-    };
     let has_blocks = report.verdicts.blocks > 0;
-    add(
-        Topic::Verdicts,
-        "What was said to differ",
-        has_blocks.then(|| verdicts(&report.verdicts)),
-    );
-    add(Topic::Noise, "Noise between runs", noise(report));
-    add(Topic::Tails, "Runs far from the others", tails(report));
-    add(Topic::Within, "Within a run", within(report));
-    add(
-        Topic::Sessions,
-        "The same in another session",
-        sessions(report),
-    );
-    add(Topic::Order, "The order of the runs", order(report));
-    add(Topic::Offered, "The offered load", offered(report));
-    add(
-        Topic::Practice,
-        "What the usual practice costs",
-        practice(report),
-    );
+    let said = has_blocks.then(|| verdicts(&report.verdicts));
+    let costs = "What the usual practice costs";
+    let answers = [
+        (Topic::Verdicts, "What was said to differ", said),
+        (Topic::Noise, "Noise between runs", noise(report)),
+        (Topic::Tails, "Runs far from the others", tails(report)),
+        (Topic::Within, "Within a run", within(report)),
+        (
+            Topic::Sessions,
+            "The same in another session",
+            sessions(report),
+        ),
+        (Topic::Order, "The order of the runs", order(report)),
+        (Topic::Offered, "The offered load", offered(report)),
+        (Topic::Practice, costs, practice(report)),
+    ];
+    let answers = answers.into_iter();
     answers
+        .filter_map(|(topic, heading, sentences)| {
+            Some(Answer {
+                topic,
+                heading,
+                sentences: sentences?,
+            })
+        })
+        .collect()
 }
 
 /// What was looked at.

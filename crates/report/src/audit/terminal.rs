@@ -7,7 +7,7 @@ use super::{AuditReport, VerdictsSection};
 use crate::text::{columns, one_line, wrap_to_columns};
 
 /// For a terminal of `width` columns.
-pub(crate) fn terminal(report: &AuditReport, width: usize, colour: bool) -> String {
+pub(super) fn terminal(report: &AuditReport, width: usize, colour: bool) -> String {
     let mut text = String::new();
     let about = format!("{}: {}", one_line(&report.source), scope(report));
     write_wrapped(&mut text, &about, width);

@@ -233,7 +233,7 @@ fn the_page_shows_hostile_names_as_text() {
         );
     }
     report.source = "\u{1b}[31mred".to_owned();
-    assert!(!terminal(&report, 80, false).contains('\u{1b}'));
+    assert!(!report.terminal(80, false).contains('\u{1b}'));
 }
 
 #[test]

@@ -4,8 +4,8 @@ mod calendar;
 mod plot;
 mod tables;
 
-pub(crate) use plot::{SERIES_MAX, plot};
-pub(crate) use tables::{listing, passed_over, rates, selected, series};
+pub use plot::{SERIES_MAX, series_svg};
+pub use tables::{listing, passed_over, rates, selected, series};
 
 use fwdlab_archive::catalogue::Series;
 

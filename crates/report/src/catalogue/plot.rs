@@ -8,21 +8,16 @@ use fwdlab_model::AddressFamily;
 use super::{calendar, names};
 use crate::format;
 use crate::labels::shortened;
-use crate::svg::{Anchor, Fill, Mark, Scale, Svg, text_width, ticks, wrap};
+use crate::rate_panel::{LEFT, LEGEND_FONT, LegendItem, RIGHT, RatePanel, draw_legend};
+use crate::svg::{Anchor, Fill, MARGIN, Mark, Scale, Svg, WIDTH, text_width, wrap};
 
-/// So many series have marks of their own.
-pub(crate) const SERIES_MAX: usize = 30;
+/// How many series a plot can tell apart: so many have marks of their own.
+pub const SERIES_MAX: usize = 30;
 
-const WIDTH: f64 = 860.0;
-const MARGIN: f64 = 20.0;
-const PLOT_LEFT: f64 = 68.0;
-const PLOT_RIGHT: f64 = WIDTH - MARGIN;
 /// Points keep away from the plot's edges.
 const AIR: f64 = 26.0;
-const PANEL_HEIGHT: f64 = 240.0;
 const TICKS_MAX: usize = 7;
 const SMALL_FONT: f64 = 11.0;
-const LEGEND_FONT: f64 = 12.0;
 const LEGEND_LABEL_MAX: f64 = 380.0;
 /// What the rates are of is named in at most so many lines, and so many topics or platforms.
 const SUBJECT_LINES_MAX: usize = 2;
@@ -31,15 +26,15 @@ const SUBJECT_NAMES_MAX: usize = 4;
 const APART: f64 = 6.0;
 const APART_ALL: f64 = 36.0;
 
-/// Draws the series, one panel an address family; rates whose place is not known are left out and
-/// counted.
-pub(crate) fn plot(all: &[Series], over: Over) -> String {
-    let mut svg = Svg::new(WIDTH);
+/// The plot of `fwdlab query --svg`, one panel an address family of at most [`SERIES_MAX`] series; rates whose place is not
+/// known are left out and counted.
+#[must_use]
+pub fn series_svg(all: &[Series], over: Over) -> String {
     let heading = match over {
         Over::Time => "Forwarding rate over time",
         Over::Os => "Forwarding rate by revision of the operating system",
     };
-    svg.text("heading", (MARGIN, 30.0), heading);
+    let mut svg = Svg::headed(heading);
     let subject = subject(all);
     let mut y = 40.0;
     let room = WIDTH - 2.0 * MARGIN;
@@ -73,7 +68,7 @@ pub(crate) fn plot(all: &[Series], over: Over) -> String {
     }
     let caption = "point: median; thick: from the first to the third quartile; thin: from the smallest \
                    to the largest observation";
-    let middle = f64::midpoint(PLOT_LEFT, PLOT_RIGHT);
+    let middle = f64::midpoint(LEFT, RIGHT);
     svg.centred("small muted", (middle, y + 4.0), caption);
     y += 22.0;
     let left_out = all
@@ -93,7 +88,7 @@ pub(crate) fn plot(all: &[Series], over: Over) -> String {
         svg.centred("small muted", (middle, y), &note);
         y += 18.0;
     }
-    y = draw_legend(&mut svg, &configurations, y + 8.0);
+    y = draw_legend(&mut svg, &legend(&configurations), y + 8.0);
     let description = format!(
         "{subject}. Medians of {} in {}",
         format::counted(
@@ -153,7 +148,7 @@ enum AxisKind {
 impl Axis {
     fn of(all: &[Series], over: Over) -> Self {
         let rates = || all.iter().flat_map(|series| &series.rates);
-        let pixels = (PLOT_LEFT + AIR, PLOT_RIGHT - AIR);
+        let pixels = (LEFT + AIR, RIGHT - AIR);
         match over {
             Over::Time => {
                 let moments = rates().filter_map(moment_s);
@@ -235,28 +230,14 @@ fn draw_panel(
     let lowest = rates()
         .map(|rate| rate.min_pps)
         .fold(f64::INFINITY, f64::min);
-    let (unit_pps, unit) = unit_of(highest);
     let protocol = match family {
         "inet" => AddressFamily::Inet.protocol(),
         "inet6" => AddressFamily::Inet6.protocol(),
         _ => "Address family not known",
     };
-    let heading = format!("{protocol}: forwarding rate in {unit}");
-    svg.text("strong", (MARGIN, top + 16.0), &heading);
-    let (top, bottom) = (top + 28.0, top + 28.0 + PANEL_HEIGHT);
-    let up = Scale {
-        values: range(lowest / unit_pps, highest / unit_pps),
-        pixels: (bottom, top),
-    };
-    let (values, decimals) = ticks(up.values.0, up.values.1, TICKS_MAX);
-    for value in values {
-        let y = up.pixel(value);
-        svg.line("grid", (PLOT_LEFT, y), (PLOT_RIGHT, y));
-        let label = format!("{value:.decimals$}");
-        svg.text_before("small", (PLOT_LEFT - 8.0, y + 4.0), &label);
-    }
-    svg.line("frame", (PLOT_LEFT, bottom), (PLOT_RIGHT, bottom));
-    let below = draw_marks(svg, axis, bottom);
+    let panel = RatePanel::new(svg, protocol, top, lowest, highest);
+    panel.draw_axis(svg);
+    let below = draw_marks(svg, axis, panel.bottom);
 
     let apart = (APART_ALL / configurations.max(1) as f64).min(APART);
     for &(series, index) in of_family {
@@ -267,30 +248,22 @@ fn draw_panel(
             .filter_map(|rate| Some((axis.place(rate)? + shift, rate)))
             .collect();
         let mark = Mark::Variant(u32::try_from(index).unwrap_or(u32::MAX));
-        let y = |pps: f64| up.pixel(pps / unit_pps);
         let medians: Vec<(f64, f64)> = placed
             .iter()
-            .map(|(x, rate)| (*x, y(rate.median_pps)))
+            .map(|(x, rate)| (*x, panel.y(rate.median_pps)))
             .collect();
         svg.trace(mark, &medians);
         for (x, rate) in placed {
-            svg.spread(mark, x, (y(rate.min_pps), y(rate.max_pps)), false);
-            svg.spread(
-                mark,
-                x,
-                (y(rate.first_quartile_pps), y(rate.third_quartile_pps)),
-                true,
-            );
-            svg.point(
-                mark,
-                Fill::Solid,
-                (x, y(rate.median_pps)),
-                4.0,
-                &title(rate),
-            );
+            let all = (rate.min_pps, rate.max_pps);
+            let half = (rate.first_quartile_pps, rate.third_quartile_pps);
+            for ((low, high), is_thick) in [(all, false), (half, true)] {
+                svg.spread(mark, x, (panel.y(low), panel.y(high)), is_thick);
+            }
+            let median = (x, panel.y(rate.median_pps));
+            svg.point(mark, Fill::Solid, median, 4.0, &title(rate));
         }
     }
-    bottom + below
+    panel.bottom + below
 }
 
 /// Writes below the plot's foot what stands where, thinned out where it would touch; returns how far down
@@ -341,49 +314,18 @@ fn title(rate: &RateRow) -> String {
     )
 }
 
-fn unit_of(highest_pps: f64) -> (f64, &'static str) {
-    if highest_pps >= 1e6 {
-        (1e6, "Mpps")
-    } else if highest_pps >= 1e3 {
-        (1e3, "kpps")
-    } else {
-        (1.0, "pps")
-    }
-}
-
-/// From zero where the rates differ much, close around them where they do not.
-fn range(low: f64, high: f64) -> (f64, f64) {
-    if high <= 0.0 {
-        (0.0, 1.0)
-    } else if low < 0.5 * high {
-        (0.0, high * 1.05)
-    } else {
-        let air = (0.06 * (high - low)).max(0.005 * high);
-        (low - air, high + air)
-    }
-}
-
-fn draw_legend(svg: &mut Svg, configurations: &[&String], top: f64) -> f64 {
+fn legend(configurations: &[&String]) -> Vec<LegendItem> {
     let labels: Vec<&str> = configurations.iter().map(|name| name.as_str()).collect();
     let shown = shortened(&labels, &|label| {
         text_width(label, LEGEND_FONT) <= LEGEND_LABEL_MAX
     });
-    let (mut x, mut y) = (MARGIN, top);
-    for (index, (label, whole)) in (0_u32..).zip(shown.iter().zip(&labels)) {
-        let width = 18.0 + text_width(label, LEGEND_FONT);
-        if x > MARGIN && x + width > WIDTH - MARGIN {
-            x = MARGIN;
-            y += 20.0;
-        }
-        svg.point(
-            Mark::Variant(index),
-            Fill::Solid,
-            (x + 6.0, y - 4.0),
-            4.5,
-            "",
-        );
-        svg.titled_text("", Anchor::Start, (x + 18.0, y), label, whole);
-        x += width + 22.0;
-    }
-    y + 16.0
+    let marked = (0_u32..).map(|index| Some((Mark::Variant(index), Fill::Solid)));
+    let items = marked.zip(shown).zip(labels);
+    items
+        .map(|((point, label), whole)| LegendItem {
+            point,
+            label,
+            title: whole.to_owned(),
+        })
+        .collect()
 }

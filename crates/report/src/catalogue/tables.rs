@@ -5,7 +5,7 @@ use fwdlab_stats::whole;
 
 use crate::format;
 use crate::labels::shortened;
-use crate::text::{columns, in_columns, one_line, wrap_to_columns};
+use crate::text::{beginning, columns, in_columns, one_line, wrap_to_columns};
 
 /// What stands where nothing is known.
 const UNKNOWN: &str = "-";
@@ -22,13 +22,10 @@ const VERDICT_ENOUGH: usize = 44;
 /// Less of a variant's label says nothing.
 const LABEL_MIN: usize = 8;
 
-/// A line for each results directory, and one for each that cannot be read. Within `width`, state and
-/// verdict are always there: other columns go, and names are shortened.
-pub(crate) fn listing(
-    results: &[ResultsRow],
-    problems: &[Problem],
-    width: Option<usize>,
-) -> String {
+/// What `fwdlab ls` prints: a line for each results directory, and one for each that cannot be read. Within `width`, where
+/// there is one, state and verdict are always there: other columns go, and names are shortened.
+#[must_use]
+pub fn listing(results: &[ResultsRow], problems: &[Problem], width: Option<usize>) -> String {
     let mut table = Table::new(&[
         "date", "results", "platform", "os", "lab", "#blocks", "state", "verdict",
     ]);
@@ -104,13 +101,16 @@ fn verdict_within(verdict: &str, room: usize) -> String {
     }
 }
 
-/// Why a directory is not in an answer.
-pub(crate) fn passed_over(problem: &Problem) -> String {
+/// What `fwdlab query` says of a directory that it passed over, on one line.
+#[must_use]
+pub fn passed_over(problem: &Problem) -> String {
     format!("warning: passed over: {}", one_line(&problem.problem))
 }
 
-/// A line for what each variant forwarded in each results directory.
-pub(crate) fn rates(rates: &[RateRow], width: Option<usize>) -> String {
+/// What `fwdlab query` prints: a line for what each variant forwarded in each results directory, cut at `width` columns
+/// where there is one.
+#[must_use]
+pub fn rates(rates: &[RateRow], width: Option<usize>) -> String {
     let mut table = Table::new(&[
         "date",
         "results",
@@ -143,8 +143,10 @@ pub(crate) fn rates(rates: &[RateRow], width: Option<usize>) -> String {
     table.text(width) + &told(&left_out, width)
 }
 
-/// A table for each configuration, below a sparkline of its medians.
-pub(crate) fn series(all: &[Series], width: Option<usize>) -> String {
+/// What `fwdlab query --over` prints: a table for each configuration, below a sparkline of its medians; lines are cut at
+/// `width` columns, where there is one.
+#[must_use]
+pub fn series(all: &[Series], width: Option<usize>) -> String {
     let mut text = String::new();
     let mut left_out: Vec<&str> = Vec::new();
     for series in all {
@@ -215,8 +217,9 @@ pub(crate) fn series(all: &[Series], width: Option<usize>) -> String {
     text
 }
 
-/// What a question in SQL gives.
-pub(crate) fn selected(selected: &Answer, width: Option<usize>) -> String {
+/// What `fwdlab query --sql` prints; lines are cut at `width` columns, where there is one.
+#[must_use]
+pub fn selected(selected: &Answer, width: Option<usize>) -> String {
     let is_number = |column: usize| {
         let mut cells = selected.rows.iter().map(|row| &row[column]);
         cells.all(|cell| !matches!(cell, Cell::Text(_)))
@@ -274,14 +277,7 @@ fn cut(line: &str, width: Option<usize>) -> String {
     let Some(width) = width.filter(|width| columns(line) > *width) else {
         return line.to_owned();
     };
-    let mut kept = String::new();
-    for character in line.chars() {
-        kept.push(character);
-        if columns(&kept) >= width {
-            kept.pop();
-            break;
-        }
-    }
+    let kept = beginning(line, width.saturating_sub(1));
     format!("{}…", kept.trim_end())
 }
 

@@ -8,9 +8,12 @@ use crate::text::visible;
 
 use super::message;
 
+/// What `fwdlab lint --github` prints: a workflow command a finding.
+///
 /// # Source
 /// GitHub, "Workflow commands for GitHub Actions"; the escapes are those of its toolkit's `command.ts`.
-pub(crate) fn github(findings: &[Finding]) -> String {
+#[must_use]
+pub fn github(findings: &[Finding]) -> String {
     let mut commands = String::new();
     for finding in findings {
         let command = match finding.rule.severity {

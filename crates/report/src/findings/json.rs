@@ -29,7 +29,11 @@ struct Piece<'a> {
     says: String,
 }
 
-pub(crate) fn json(findings: &[Finding]) -> Result<String, ReportError> {
+/// What `fwdlab lint --json` prints: one array, see `docs/lint.md`.
+///
+/// # Errors
+/// [`ReportError::Json`].
+pub fn json(findings: &[Finding]) -> Result<String, ReportError> {
     let items: Vec<Item<'_>> = findings
         .iter()
         .map(|finding| Item {

@@ -8,10 +8,10 @@ mod json;
 mod sarif;
 mod terminal;
 
-pub(crate) use github::github;
-pub(crate) use json::json;
-pub(crate) use sarif::sarif;
-pub(crate) use terminal::{explanation, terminal};
+pub use github::github;
+pub use json::json;
+pub use sarif::sarif;
+pub use terminal::{explanation, terminal};
 
 use fwdlab_archive::lint::{Evidence, Finding};
 

@@ -15,9 +15,14 @@ use super::{excerpt, inert};
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
+/// What `fwdlab lint --sarif` prints: a log of SARIF 2.1.0.
+///
+/// # Errors
+/// [`ReportError::Json`].
+///
 /// # Source
 /// OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0 Plus Errata 01".
-pub(crate) fn sarif(findings: &[Finding]) -> Result<String, ReportError> {
+pub fn sarif(findings: &[Finding]) -> Result<String, ReportError> {
     let log = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",

@@ -7,10 +7,11 @@ use crate::text::{hanging, one_line, shown};
 
 use super::excerpt;
 
-/// Draws up the findings in the order of their directories, and how many there are.
+/// What `fwdlab lint` prints: the findings in the order of their directories, and how many there are.
 ///
 /// Shape: findings of a directory stand together; `directories` is how many were looked at.
-pub(crate) fn terminal(findings: &[Finding], directories: usize, colour: bool) -> String {
+#[must_use]
+pub fn terminal(findings: &[Finding], directories: usize, colour: bool) -> String {
     let renderer = if colour {
         Renderer::styled()
     } else {
@@ -94,8 +95,10 @@ fn closing(findings: &[Finding], directories: usize) -> String {
     format!("{found} in {looked_at}\n")
 }
 
-/// What a rule finds, why that matters and what can be done, for a terminal of `width` columns.
-pub(crate) fn explanation(rule: &Rule, width: usize) -> String {
+/// What `fwdlab lint --explain` prints, for a terminal of `width` columns: what a rule finds, why that matters and what can
+/// be done.
+#[must_use]
+pub fn explanation(rule: &Rule, width: usize) -> String {
     let mut text = format!("{} {} ({})\n", rule.code, rule.name, rule.severity.as_str());
     for (lead, words) in [
         ("  finds  ", rule.finds),

@@ -2,6 +2,7 @@
 
 use fwdlab_stats::{CONTROL_CONFIDENCE, SignedRank, percent};
 
+use crate::effect_axis::logarithm;
 use crate::format;
 use crate::report::{ComparisonSection, ControlSection, Effect, Report, Row};
 use crate::terminal::Style;
@@ -10,7 +11,7 @@ use crate::terminal::Style;
 const SPARKLINE_BLOCKS_MAX: usize = 16;
 
 /// A variant's row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     pub(super) label: String,
     pub(super) forwarding_rate: String,
@@ -75,8 +76,7 @@ impl Entries<'_> {
             entry.is_verdict = true;
             entry.style = Style::of(verdict);
         } else {
-            let variant = self.report.variant(&row.variant);
-            let is_unavailable = variant.is_some_and(|variant| variant.unavailable.is_some());
+            let is_unavailable = self.report.is_unavailable(&row.variant);
             entry.words = match (is_unavailable, self.report.progress.is_finished) {
                 (true, _) => "not available here",
                 (false, true) => "not measured",
@@ -108,14 +108,7 @@ impl Entries<'_> {
                 .forwarding_rate_pps
                 .map(format::rate)
                 .unwrap_or_default(),
-            sparkline: String::new(),
-            effect: String::new(),
-            interval: String::new(),
-            narrowing: String::new(),
-            words: String::new(),
-            is_verdict: false,
-            style: Style::Plain,
-            size: None,
+            ..Entry::default()
         }
     }
 
@@ -131,12 +124,12 @@ impl Entries<'_> {
             .collect();
         let decimals = format::effect_decimals(effect.half_width_percent());
         entry.sparkline = self.sparkline(&blocks);
-        entry.effect = format!("{} %", format::signed(effect.estimate_percent, decimals));
+        entry.effect = format::change(effect.estimate_percent, effect.interval);
         // So few blocks have no interval of that confidence, and the widest that they have says little.
         let is_early = blocks.len() < blocks_min && !self.report.progress.is_finished;
         entry.interval = match effect.interval {
             _ if is_early => format!("from {blocks_min} blocks on"),
-            Some(ends) => format::interval(Some((ends.low_percent, ends.high_percent)), decimals),
+            Some(_) => format::interval(effect.interval, decimals),
             None => "no interval".to_owned(),
         };
         if !is_early {
@@ -194,10 +187,6 @@ fn sparkline(values: &[f64], span_min: f64) -> String {
         HEIGHTS[above.map_or(HEIGHTS.len() - 1, |height| height - 1)]
     };
     values.iter().map(|&value| height(value)).collect()
-}
-
-fn logarithm(percent: f64) -> f64 {
-    (percent / 100.0).max(-0.999_999).ln_1p()
 }
 
 #[cfg(test)]

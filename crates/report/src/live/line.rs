@@ -1,7 +1,7 @@
 //! Lines that are never wider than the terminal.
 
 use crate::terminal::Style;
-use crate::text::columns;
+use crate::text::{beginning, columns};
 
 /// A line of pieces that look different.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ fn fitting(pieces: Vec<(String, Style)>, width: usize) -> Vec<(String, Style)> {
     if columns(whole.trim_end()) <= width {
         return pieces;
     }
-    let kept = cut(&whole, width.saturating_sub(1)).len();
+    let kept = beginning(&whole, width.saturating_sub(1)).len();
     let mut fitting = Vec::new();
     let mut length = 0;
     for (text, style) in pieces {
@@ -54,21 +54,6 @@ fn fitting(pieces: Vec<(String, Style)>, width: usize) -> Vec<(String, Style)> {
         }
     }
     fitting
-}
-
-/// The longest beginning of a text that is at most so many columns wide.
-///
-/// It is measured as a whole each time, because characters can join or widen those before them.
-pub(super) fn cut(text: &str, width: usize) -> &str {
-    let mut end = 0;
-    for (start, character) in text.char_indices() {
-        let next = start + character.len_utf8();
-        if columns(&text[..next]) > width {
-            break;
-        }
-        end = next;
-    }
-    &text[..end]
 }
 
 /// The text with blanks behind it, to that many columns.

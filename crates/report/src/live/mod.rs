@@ -10,7 +10,7 @@ use fwdlab_archive::Loaded;
 use fwdlab_model::TrialRecord;
 use fwdlab_stats::{CONTROL_CONFIDENCE, minimum_blocks};
 
-use crate::build::shell_word;
+use crate::build::{command, shell_word};
 use crate::error::ReportError;
 use crate::format::{counted, duration};
 use crate::report::{Progress, Report};
@@ -164,7 +164,7 @@ impl LiveView {
             threshold_percent: design.threshold_percent,
             trials: trials(&report),
             invalid: invalid(&report),
-            command: command(loaded),
+            command: loaded.sessions.last().map(command),
         })
     }
 
@@ -450,15 +450,6 @@ fn invalid(report: &Report) -> Vec<String> {
         of_row.map(move |reason| format!("{label}: {reason}"))
     })
     .collect()
-}
-
-/// The command line that began a run, without the options that are not recorded.
-fn command(loaded: &Loaded) -> Option<String> {
-    let session = loaded.sessions.last()?;
-    let experiment = shell_word(&session.experiment_path);
-    let lab = session.lab_path.as_ref();
-    let lab = lab.map_or_else(String::new, |path| format!(" --lab {}", shell_word(path)));
-    Some(format!("fwdlab run {experiment}{lab}"))
 }
 
 /// What became of a block, in words: `valid`, or the first trial that is not, and why.

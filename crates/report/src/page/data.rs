@@ -152,68 +152,60 @@ impl<'a> Boxes<'a> {
         let boxes = &graph.boxes;
         let smallest = boxes.width * WIDTH_MIN;
         let shown = boxes.boxes.iter().filter(|shown| shown.width >= smallest);
+        let shown: Vec<_> = shown.collect();
         let mut frames = Numbered::default();
         let mut colours = Numbered::default();
         let mut notes = Numbered::default();
-        let mut these = Self {
+        let frame = (shown.iter())
+            .map(|shown| frames.number((shown.frame.as_str(), shown.sign)))
+            .collect();
+        let colour = (shown.iter())
+            .map(|shown| {
+                let Color { r, g, b } = shown.colour;
+                colours.number((r, g, b))
+            })
+            .collect();
+        let note = (shown.iter())
+            .map(|shown| notes.number(shown.note.as_str()))
+            .collect();
+        let (names, signs) = frames
+            .items
+            .into_iter()
+            .map(|(name, sign)| {
+                let sign = sign.map(String::from).unwrap_or_default();
+                (text::one_line(name), sign)
+            })
+            .unzip();
+        let colours = colours.items.into_iter();
+        Self {
             title: &graph.title,
             subtitle: &graph.subtitle,
             basis: &graph.basis,
             unit: &boxes.unit,
             legend: &boxes.legend,
             width: boxes.width,
-            frames: Vec::new(),
-            signs: Vec::new(),
-            colours: Vec::new(),
-            notes: Vec::new(),
-            depth: Vec::new(),
-            frame: Vec::new(),
-            colour: Vec::new(),
-            note: Vec::new(),
-            width_thousandths: Vec::new(),
-        };
-        for shown in shown {
-            these.depth.push(shown.depth);
-            these
-                .frame
-                .push(frames.number((shown.frame.as_str(), shown.sign)));
-            let Color { r, g, b } = shown.colour;
-            these.colour.push(colours.number((r, g, b)));
-            these.note.push(notes.number(shown.note.as_str()));
-            these.width_thousandths.push((shown.width * 1e3).round());
+            frames: names,
+            signs,
+            colours: colours
+                .map(|(r, g, b)| format!("#{r:02x}{g:02x}{b:02x}"))
+                .collect(),
+            notes: notes.items,
+            depth: shown.iter().map(|shown| shown.depth).collect(),
+            frame,
+            colour,
+            note,
+            width_thousandths: (shown.iter())
+                .map(|shown| (shown.width * 1e3).round())
+                .collect(),
         }
-        (these.frames, these.signs) = frames
-            .items
-            .into_iter()
-            .map(|(frame, sign)| {
-                (
-                    text::one_line(frame),
-                    sign.map(String::from).unwrap_or_default(),
-                )
-            })
-            .unzip();
-        let colours = colours.items.into_iter();
-        these.colours = colours
-            .map(|(r, g, b)| format!("#{r:02x}{g:02x}{b:02x}"))
-            .collect();
-        these.notes = notes.items;
-        these
     }
 }
 
 /// Items, each once, by the order in which they came.
+#[derive(Default)]
 struct Numbered<T> {
     items: Vec<T>,
     numbers: BTreeMap<T, usize>,
-}
-
-impl<T> Default for Numbered<T> {
-    fn default() -> Self {
-        Self {
-            items: Vec::new(),
-            numbers: BTreeMap::new(),
-        }
-    }
 }
 
 impl<T: Copy + Ord> Numbered<T> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::figures::{figure, figure_or_dash};
+use super::figures::{figure, figure_or_dash, interval};
 use crate::colours::Tone;
 use crate::effect_axis::Axis;
 use crate::effects_plot::judged;
@@ -139,18 +139,15 @@ fn table_row(
 ) -> Markup {
     let label = report.label(&row.variant);
     let effect = row.effect.as_ref();
-    let words = match (kind, &row.verdict, report.variant(&row.variant)) {
-        (Kind::Baseline, ..) => "baseline".to_owned(),
-        (Kind::Control, ..) => "A/A control".to_owned(),
-        (_, Some(verdict), _) => verdict.said(),
-        (_, None, Some(variant)) if variant.unavailable.is_some() => {
-            "not available in this lab".to_owned()
+    let words = match (kind, &row.verdict) {
+        (Kind::Baseline, _) => "baseline".to_owned(),
+        (Kind::Control, _) => "A/A control".to_owned(),
+        (Kind::Variant, Some(verdict)) => verdict.said(),
+        (Kind::Variant, None) => {
+            let is_unavailable = report.is_unavailable(&row.variant);
+            format::or_dash(is_unavailable.then(|| "not available in this lab".to_owned()))
         }
-        _ => "–".to_owned(),
     };
-    let decimals = effect.map_or(1, |effect| {
-        format::effect_decimals(effect.half_width_percent())
-    });
     let tone = row.verdict.as_ref().map_or("", |of| Tone::of(of).class());
     html! {
         tr data-variant=(row.variant) data-record=(record) data-kind=(match kind {
@@ -162,27 +159,13 @@ fn table_row(
             td class={ "number strong " (tone) } data-value=[effect.map(|effect| effect.estimate_percent)] {
                 (figure_or_dash(
                     &format!("{record}/effect/estimate_percent"),
-                    effect.map(|effect| format!("{} %", format::signed(effect.estimate_percent, decimals))),
+                    effect.map(|effect| format::change(effect.estimate_percent, effect.interval)),
                 ))
             }
             td class={ "verdict " (tone) } { (words) }
             td.plot { @if let Some(effect) = effect { (plot(report, axis, row, effect)) } }
             td.number {
-                @match effect.map(|effect| effect.interval) {
-                    Some(Some(ends)) => {
-                        (figure(
-                            &format!("{record}/effect/interval/low_percent"),
-                            &format::signed(ends.low_percent, decimals),
-                        ))
-                        " to "
-                        (figure(
-                            &format!("{record}/effect/interval/high_percent"),
-                            &format::signed(ends.high_percent, decimals),
-                        ))
-                    }
-                    Some(None) => { "-∞ to +∞" }
-                    None => { "–" }
-                }
+                @if let Some(effect) = effect { (interval(&format!("{record}/effect"), effect)) } @else { "–" }
             }
             td.number data-value=[effect.and_then(|effect| effect.p)] {
                 (figure_or_dash(

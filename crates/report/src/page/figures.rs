@@ -2,6 +2,9 @@
 
 use maud::{Markup, html};
 
+use crate::format;
+use crate::report::Effect;
+
 /// A figure that shows where in `report.json` it comes from: a JSON pointer (RFC 6901).
 pub(super) fn figure(record: &str, shown: &str) -> Markup {
     html! { span data-record=(record) { (shown) } }
@@ -10,6 +13,49 @@ pub(super) fn figure(record: &str, shown: &str) -> Markup {
 /// The same, or a dash where there is none.
 pub(super) fn figure_or_dash(record: &str, shown: Option<String>) -> Markup {
     shown.map_or_else(|| html! { "–" }, |shown| figure(record, &shown))
+}
+
+/// The ends of an effect's interval; `at` is where the effect stands.
+pub(super) fn interval(at: &str, effect: &Effect) -> Markup {
+    let decimals = format::effect_decimals(effect.half_width_percent());
+    let end = |key: &str, percent: f64| {
+        figure(
+            &format!("{at}/interval/{key}"),
+            &format::signed(percent, decimals),
+        )
+    };
+    html! {
+        @if let Some(ends) = effect.interval {
+            (end("low_percent", ends.low_percent)) " to " (end("high_percent", ends.high_percent))
+        } @else { "-∞ to +∞" }
+    }
+}
+
+/// The class of a column and what the script sorts it by, where there is one.
+type Column = (Option<&'static str>, Option<&'static str>);
+pub(super) const PLAIN: Column = (None, None);
+pub(super) const TEXT: Column = (None, Some("text"));
+pub(super) const VERDICT: Column = (Some("verdict"), Some("text"));
+pub(super) const FIGURE: Column = (Some("number"), None);
+pub(super) const NUMBER: Column = (Some("number"), Some("number"));
+
+/// A table that scrolls sideways where it is too wide; `label` says to those who cannot see it what it is.
+pub(super) fn table(label: &str, columns: &[(Column, &str)], rows: Markup) -> Markup {
+    let is_sortable = columns.iter().any(|((_, sort), _)| sort.is_some());
+    html! {
+        div.scroll tabindex="0" role="region" aria-label=(label) {
+            table class=[is_sortable.then_some("sortable")] {
+                thead {
+                    tr {
+                        @for ((class, sort), name) in columns {
+                            th class=[*class] scope="col" data-sort=[*sort] { (name) }
+                        }
+                    }
+                }
+                tbody { (rows) }
+            }
+        }
+    }
 }
 
 /// A sentence of a report, whose Markdown is code spans alone.

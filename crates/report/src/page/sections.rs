@@ -1,9 +1,13 @@
 //! The page's sections but that of the effects, in the order in which people ask.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 
 use super::data::flame_id;
-use super::figures::{figure, figure_or_dash, prose};
+use super::figures::{
+    FIGURE, NUMBER, PLAIN, TEXT, VERDICT, figure, figure_or_dash, interval, prose, table,
+};
 use crate::colours::Tone;
 use crate::factorial::FactorialRow;
 use crate::format;
@@ -100,50 +104,31 @@ pub(super) fn factorial(report: &Report) -> Markup {
 }
 
 fn terms(what: &str, at: &str, rows: &[FactorialRow]) -> Markup {
-    html! {
-        @if !rows.is_empty() {
-            div.scroll tabindex="0" role="region" aria-label={ (what) "s" } {
-                table.sortable {
-                    thead {
-                        tr {
-                            th scope="col" data-sort="text" { (what) }
-                            th.number scope="col" data-sort="number" { "effect" }
-                            th.verdict scope="col" data-sort="text" { "verdict" }
-                            th.number scope="col" { "interval" }
-                            th.number scope="col" data-sort="number" { "p" }
-                        }
-                    }
-                    tbody {
-                        @for (index, row) in rows.iter().enumerate() {
-                            @let at = format!("{at}/{index}");
-                            @let decimals = format::effect_decimals(row.effect.half_width_percent());
-                            @let percent = |percent: f64| format::signed(percent, decimals);
-                            @let tone = Tone::of(&row.verdict).class();
-                            tr data-record=(at) {
-                                th scope="row" { (row.label) }
-                                td class={ "number strong " (tone) } data-value=(row.effect.estimate_percent) {
-                                    (figure(
-                                        &format!("{at}/effect/estimate_percent"),
-                                        &format!("{} %", percent(row.effect.estimate_percent)),
-                                    ))
-                                }
-                                td class={ "verdict " (tone) } { (row.verdict.said()) }
-                                td.number {
-                                    @if let Some(ends) = row.effect.interval {
-                                        (figure(&format!("{at}/effect/interval/low_percent"), &percent(ends.low_percent)))
-                                        " to "
-                                        (figure(&format!("{at}/effect/interval/high_percent"), &percent(ends.high_percent)))
-                                    } @else { "-∞ to +∞" }
-                                }
-                                td.number data-value=[row.effect.p] {
-                                    (figure(&format!("{at}/effect/p"), &format::p(row.effect.p)))
-                                }
-                            }
-                        }
-                    }
+    let columns = [
+        (TEXT, what),
+        (NUMBER, "effect"),
+        (VERDICT, "verdict"),
+        (FIGURE, "interval"),
+        (NUMBER, "p"),
+    ];
+    let body = html! {
+        @for (index, row) in rows.iter().enumerate() {
+            @let at = format!("{at}/{index}");
+            @let effect = &row.effect;
+            @let tone = Tone::of(&row.verdict).class();
+            tr data-record=(at) {
+                th scope="row" { (row.label) }
+                td class={ "number strong " (tone) } data-value=(effect.estimate_percent) {
+                    (figure(&format!("{at}/effect/estimate_percent"), &format::change(effect.estimate_percent, effect.interval)))
                 }
+                td class={ "verdict " (tone) } { (row.verdict.said()) }
+                td.number { (interval(&format!("{at}/effect"), effect)) }
+                td.number data-value=[effect.p] { (figure(&format!("{at}/effect/p"), &format::p(effect.p))) }
             }
         }
+    };
+    html! {
+        @if !rows.is_empty() { (table(&format!("{what}s"), &columns, body)) }
     }
 }
 
@@ -169,25 +154,20 @@ pub(super) fn trials(report: &Report) -> Markup {
             @if let Some(invalid) = &report.invalid {
                 h3 { "Invalid trials" }
                 p.muted { (sentences::INVALID) }
-                div.scroll tabindex="0" role="region" aria-label="Invalid trials" {
-                    table {
-                        thead { tr { th scope="col" { "variant" } th scope="col" { "family" } th.number scope="col" { "invalid" } th scope="col" { "why" } } }
-                        tbody {
-                            @for (index, row) in invalid.rows.iter().enumerate().filter(|(_, row)| row.invalid > 0) {
-                                tr data-record={ "/invalid/rows/" (index) } {
-                                    th scope="row" { (report.label(&row.variant)) }
-                                    td { (row.family.protocol()) }
-                                    td.number {
-                                        (figure(&format!("/invalid/rows/{index}/invalid"), &row.invalid.to_string()))
-                                        " of "
-                                        (figure(&format!("/invalid/rows/{index}/trials"), &row.trials.to_string()))
-                                    }
-                                    td { @for reason in &row.reasons { (reason) br; } }
-                                }
+                (table("Invalid trials", &[(PLAIN, "variant"), (PLAIN, "family"), (FIGURE, "invalid"), (PLAIN, "why")], html! {
+                    @for (index, row) in invalid.rows.iter().enumerate().filter(|(_, row)| row.invalid > 0) {
+                        tr data-record={ "/invalid/rows/" (index) } {
+                            th scope="row" { (report.label(&row.variant)) }
+                            td { (row.family.protocol()) }
+                            td.number {
+                                (figure(&format!("/invalid/rows/{index}/invalid"), &row.invalid.to_string()))
+                                " of "
+                                (figure(&format!("/invalid/rows/{index}/trials"), &row.trials.to_string()))
                             }
+                            td { @for reason in &row.reasons { (reason) br; } }
                         }
                     }
-                }
+                }))
             }
         }
     }
@@ -195,6 +175,28 @@ pub(super) fn trials(report: &Report) -> Markup {
 
 /// How busy the CPUs of a DUT on its host were.
 pub(super) fn dut_cpus(report: &Report) -> Markup {
+    let columns = [
+        (PLAIN, "variant"),
+        (PLAIN, "family"),
+        (FIGURE, "CPU"),
+        (FIGURE, "busy"),
+        (FIGURE, "in interrupts"),
+    ];
+    let percent = |at: String, value: f64| figure(&at, &format!("{value:.0} %"));
+    let rows = html! {
+        @for (index, section) in report.dut_cpus.iter().enumerate() {
+            @for (number, cpu) in section.cpus.iter().enumerate() {
+                @let at = format!("/dut_cpus/{index}/cpus/{number}");
+                tr data-variant=(section.variant) data-record=(at) {
+                    th scope="row" { (report.label(&section.variant)) }
+                    td { (section.family.protocol()) }
+                    td.number { (cpu.cpu) }
+                    td.number { (percent(format!("{at}/busy_percent"), cpu.busy_percent)) }
+                    td.number { (percent(format!("{at}/interrupts_percent"), cpu.interrupts_percent)) }
+                }
+            }
+        }
+    };
     html! {
         @if !report.dut_cpus.is_empty() {
             section id="cpus" aria-labelledby="cpus-heading" {
@@ -203,32 +205,7 @@ pub(super) fn dut_cpus(report: &Report) -> Markup {
                 @if let Some(has_time) = sentences::dut_has_time(report) {
                     p { (has_time) }
                 }
-                div.scroll tabindex="0" role="region" aria-label="How busy the DUT was" {
-                    table {
-                        thead { tr {
-                            th scope="col" { "variant" }
-                            th scope="col" { "family" }
-                            th.number scope="col" { "CPU" }
-                            th.number scope="col" { "busy" }
-                            th.number scope="col" { "in interrupts" }
-                        } }
-                        tbody {
-                            @for (index, section) in report.dut_cpus.iter().enumerate() {
-                                @for (number, cpu) in section.cpus.iter().enumerate() {
-                                    @let at = format!("/dut_cpus/{index}/cpus/{number}");
-                                    @let percent = |value: f64| format!("{value:.0} %");
-                                    tr data-variant=(section.variant) data-record=(at) {
-                                        th scope="row" { (report.label(&section.variant)) }
-                                        td { (section.family.protocol()) }
-                                        td.number { (cpu.cpu) }
-                                        td.number { (figure(&format!("{at}/busy_percent"), &percent(cpu.busy_percent))) }
-                                        td.number { (figure(&format!("{at}/interrupts_percent"), &percent(cpu.interrupts_percent))) }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+                (table("How busy the DUT was", &columns, rows))
             }
         }
     }
@@ -303,6 +280,13 @@ fn functions(report: &Report, index: usize, found: &ProfileDifference) -> Markup
         report.label(&found.baseline),
         found.family.protocol()
     );
+    let columns = [
+        (TEXT, "function (ns/packet)"),
+        (NUMBER, "baseline"),
+        (NUMBER, "variant"),
+        (NUMBER, "itself"),
+        (NUMBER, "with what it calls"),
+    ];
     let cost = |at: String, cost: &CostSection| {
         html! {
             td.number.significant[cost.is_significant] data-value=(cost.difference_ns) data-record=(at) { (profiles::signed(cost)) }
@@ -312,35 +296,22 @@ fn functions(report: &Report, index: usize, found: &ProfileDifference) -> Markup
         @if !found.frames.is_empty() {
             details {
                 summary { (heading) ": " (format::counted(found.frames_different.into(), "function")) }
-                div.scroll tabindex="0" role="region" aria-label=(heading) {
-                    table.sortable {
-                        thead {
-                            tr {
-                                th scope="col" data-sort="text" { "function (ns/packet)" }
-                                th.number scope="col" data-sort="number" { "baseline" }
-                                th.number scope="col" data-sort="number" { "variant" }
-                                th.number scope="col" data-sort="number" { "itself" }
-                                th.number scope="col" data-sort="number" { "with what it calls" }
+                (table(&heading, &columns, html! {
+                    @for (row, frame) in found.frames.iter().enumerate() {
+                        @let at = format!("/profiles/differences/{index}/frames/{row}");
+                        tr data-record=(at) {
+                            th scope="row" { code { (frame.frame) } }
+                            td.number data-value=(frame.itself.baseline_ns) {
+                                (figure(&format!("{at}/itself/baseline_ns"), &format::short(frame.itself.baseline_ns, 1)))
                             }
-                        }
-                        tbody {
-                            @for (row, frame) in found.frames.iter().enumerate() {
-                                @let at = format!("/profiles/differences/{index}/frames/{row}");
-                                tr data-record=(at) {
-                                    th scope="row" { code { (frame.frame) } }
-                                    td.number data-value=(frame.itself.baseline_ns) {
-                                        (figure(&format!("{at}/itself/baseline_ns"), &format::short(frame.itself.baseline_ns, 1)))
-                                    }
-                                    td.number data-value=(frame.itself.variant_ns) {
-                                        (figure(&format!("{at}/itself/variant_ns"), &format::short(frame.itself.variant_ns, 1)))
-                                    }
-                                    (cost(format!("{at}/itself/difference_ns"), &frame.itself))
-                                    (cost(format!("{at}/with_callees/difference_ns"), &frame.with_callees))
-                                }
+                            td.number data-value=(frame.itself.variant_ns) {
+                                (figure(&format!("{at}/itself/variant_ns"), &format::short(frame.itself.variant_ns, 1)))
                             }
+                            (cost(format!("{at}/itself/difference_ns"), &frame.itself))
+                            (cost(format!("{at}/with_callees/difference_ns"), &frame.with_callees))
                         }
                     }
-                }
+                }))
                 @if let Some(reading) = &found.reading {
                     p.muted data-record=(format!("/profiles/differences/{index}/reading")) { (reading) }
                 }
@@ -352,27 +323,9 @@ fn functions(report: &Report, index: usize, found: &ProfileDifference) -> Markup
 /// Where it was measured, and how.
 pub(super) fn environment(report: &Report) -> Markup {
     let lab = &report.lab;
-    let design = &report.design;
-    let machine = lab.machine.as_ref().map_or_else(
-        || format!("{} x {}", lab.cpus, lab.cpu_model),
-        |machine| format!("{machine} ({} x {})", lab.cpus, lab.cpu_model),
-    );
     let cost =
         sentences::generator_costs(report).map(|costs| format!("{costs}; part of every ns/packet"));
-    let designed = format!(
-        "{} (each a fresh set-up) of {}; slices of {} ms after {} ms of settling; {} ms of warm-up; seed {}{}",
-        sentences::blocks(report),
-        format::counted(design.rounds.into(), "round"),
-        design.slice_ms,
-        design.settle_ms,
-        design.warm_up_ms,
-        design.seed,
-        if design.seed_was_drawn {
-            " (drawn)"
-        } else {
-            ""
-        },
-    );
+    let (design, seed) = (sentences::design(report), sentences::seed(&report.design));
     let settled: Vec<String> = report
         .load
         .iter()
@@ -380,7 +333,7 @@ pub(super) fn environment(report: &Report) -> Markup {
         .collect();
     let entries: Vec<(&str, &str, Option<String>)> = vec![
         ("Lab", "/lab/description", lab.description.clone()),
-        ("Machine", "/lab", Some(machine)),
+        ("Machine", "/lab", Some(sentences::machine(lab))),
         (
             "Kernel",
             "/lab/kernel",
@@ -403,7 +356,7 @@ pub(super) fn environment(report: &Report) -> Markup {
             (!settled.is_empty()).then(|| settled.join("; ")),
         ),
         ("Generator's own cost", "/lab/generator_cost_ns", cost),
-        ("Design", "/design", Some(designed)),
+        ("Design", "/design", Some(format!("{design}; seed {seed}"))),
         (
             "Disturbed",
             "/disturbance",
@@ -450,6 +403,9 @@ pub(super) fn environment(report: &Report) -> Markup {
 pub(super) fn variants(report: &Report) -> Markup {
     let (varied, constant): (Vec<_>, Vec<_>) =
         (report.factors.iter()).partition(|factor| factor.levels.len() > 1);
+    let mut columns = vec![(TEXT, "variant")];
+    columns.extend(varied.iter().map(|factor| (TEXT, factor.name.as_str())));
+    columns.push((PLAIN, "remark"));
     html! {
         section id="variants" aria-labelledby="variants-heading" {
             h2 id="variants-heading" { "What differs between the variants" }
@@ -462,32 +418,21 @@ pub(super) fn variants(report: &Report) -> Markup {
                     }
                 }
             }
-            div.scroll tabindex="0" role="region" aria-label="Variants and their levels" {
-                table.sortable {
-                    thead {
-                        tr {
-                            th scope="col" data-sort="text" { "variant" }
-                            @for factor in &varied { th scope="col" data-sort="text" { (factor.name) } }
-                            th scope="col" { "remark" }
+            (table("Variants and their levels", &columns, html! {
+                @for (index, variant) in report.variants.iter().enumerate() {
+                    tr data-variant=(variant.name) data-record={ "/variants/" (index) } {
+                        th scope="row" { (variant.label) }
+                        @for factor in &varied {
+                            @let level = variant.levels.get(&factor.name).unwrap_or(&factor.default);
+                            td.default[level == &factor.default] { code { (level) } }
                         }
-                    }
-                    tbody {
-                        @for (index, variant) in report.variants.iter().enumerate() {
-                            tr data-variant=(variant.name) data-record={ "/variants/" (index) } {
-                                th scope="row" { (variant.label) }
-                                @for factor in &varied {
-                                    @let level = variant.levels.get(&factor.name).unwrap_or(&factor.default);
-                                    td.default[level == &factor.default] { code { (level) } }
-                                }
-                                td {
-                                    @if let Some(reason) = &variant.unavailable { "not run: " (reason) }
-                                    @else if let Some(of) = &variant.control_of { "A/A control: " (report.label(of)) " again" }
-                                }
-                            }
+                        td {
+                            @if let Some(reason) = &variant.unavailable { "not run: " (reason) }
+                            @else if let Some(of) = &variant.control_of { "A/A control: " (report.label(of)) " again" }
                         }
                     }
                 }
-            }
+            }))
             @if !report.differing_facts.is_empty() {
                 p { (sentences::differing_facts(report)) }
                 ul data-record="/differing_facts" {
@@ -543,65 +488,69 @@ pub(super) fn frames(report: &Report) -> Markup {
             h2 id="frames-heading" { "Where the frames went" }
             @if !report.conservation.is_empty() {
                 p.muted { (sentences::conservation(report)) }
-            }
-            @if !report.conservation.is_empty() {
-                div.scroll tabindex="0" role="region" aria-label="Where the frames went" {
-                    table {
-                        thead { tr {
-                            th scope="col" { "family" }
-                            @for name in ["offered", "forwarded", "dropped", "unaccounted", "verified", "wrong", "foreign"] {
-                                th.number scope="col" { (name) }
-                            }
-                        } }
-                        tbody {
-                            @for (family, frames) in &report.conservation {
-                                @let at = format!("/conservation/{family}");
-                                @let sum = |of: &std::collections::BTreeMap<String, u64>| {
-                                    sentences::with_reasons(of.values().sum(), of, text::one_line)
-                                };
-                                tr data-record=(at) {
-                                    th scope="row" { (family.protocol()) }
-                                    td.number { (figure(&format!("{at}/offered_frames"), &format::count(frames.offered_frames))) }
-                                    td.number { (figure(&format!("{at}/forwarded_frames"), &format::count(frames.forwarded_frames))) }
-                                    td.number data-record={ (at) "/drops" } { (sum(&frames.drops)) }
-                                    td.number { (figure(&format!("{at}/unaccounted_frames"), &format::signed_count(frames.unaccounted_frames))) }
-                                    td.number { (figure(&format!("{at}/verification/checked_frames"), &format::count(frames.verification.checked_frames))) }
-                                    td.number data-record={ (at) "/verification/wrong_frames" } { (sum(&frames.verification.wrong_frames)) }
-                                    td.number { (figure(&format!("{at}/foreign_frames"), &format::count(frames.foreign_frames))) }
-                                }
-                            }
-                        }
-                    }
-                }
+                (conservation(report))
             }
             @if !report.losses.is_empty() {
                 p { (sentences::losses(report)) }
-                div.scroll tabindex="0" role="region" aria-label="Frames lost" {
-                    table.sortable {
-                        thead { tr {
-                            th scope="col" data-sort="text" { "variant" }
-                            th scope="col" data-sort="text" { "family" }
-                            th.number scope="col" data-sort="number" { "offered" }
-                            th.number scope="col" data-sort="number" { "forwarded" }
-                            th.number scope="col" data-sort="number" { "frame loss rate" }
-                        } }
-                        tbody {
-                            @for (index, loss) in report.losses.iter().enumerate() {
-                                @let at = format!("/losses/{index}");
-                                tr data-variant=(loss.variant) data-record=(at) {
-                                    th scope="row" { (report.label(&loss.variant)) }
-                                    td { (loss.family.protocol()) }
-                                    td.number data-value=(loss.offered_frames) { (figure(&format!("{at}/offered_frames"), &format::count(loss.offered_frames))) }
-                                    td.number data-value=(loss.forwarded_frames) { (figure(&format!("{at}/forwarded_frames"), &format::count(loss.forwarded_frames))) }
-                                    td.number data-value=[loss.dropped_percent] { (figure_or_dash(&format!("{at}/dropped_percent"), loss.dropped_percent.map(format::part))) }
-                                }
-                            }
-                        }
-                    }
-                }
+                (losses(report))
             }
         }
     }
+}
+
+fn conservation(report: &Report) -> Markup {
+    let columns = [
+        (PLAIN, "family"),
+        (FIGURE, "offered"),
+        (FIGURE, "forwarded"),
+        (FIGURE, "dropped"),
+        (FIGURE, "unaccounted"),
+        (FIGURE, "verified"),
+        (FIGURE, "wrong"),
+        (FIGURE, "foreign"),
+    ];
+    let sum =
+        |of: &BTreeMap<String, u64>| sentences::with_reasons(of.values().sum(), of, text::one_line);
+    let rows = html! {
+        @for (family, frames) in &report.conservation {
+            @let at = format!("/conservation/{family}");
+            @let count = |key: &str, frames: u64| figure(&format!("{at}/{key}"), &format::count(frames));
+            tr data-record=(at) {
+                th scope="row" { (family.protocol()) }
+                td.number { (count("offered_frames", frames.offered_frames)) }
+                td.number { (count("forwarded_frames", frames.forwarded_frames)) }
+                td.number data-record={ (at) "/drops" } { (sum(&frames.drops)) }
+                td.number { (figure(&format!("{at}/unaccounted_frames"), &format::signed_count(frames.unaccounted_frames))) }
+                td.number { (count("verification/checked_frames", frames.verification.checked_frames)) }
+                td.number data-record={ (at) "/verification/wrong_frames" } { (sum(&frames.verification.wrong_frames)) }
+                td.number { (count("foreign_frames", frames.foreign_frames)) }
+            }
+        }
+    };
+    table("Where the frames went", &columns, rows)
+}
+
+fn losses(report: &Report) -> Markup {
+    let columns = [
+        (TEXT, "variant"),
+        (TEXT, "family"),
+        (NUMBER, "offered"),
+        (NUMBER, "forwarded"),
+        (NUMBER, "frame loss rate"),
+    ];
+    let rows = html! {
+        @for (index, loss) in report.losses.iter().enumerate() {
+            @let at = format!("/losses/{index}");
+            tr data-variant=(loss.variant) data-record=(at) {
+                th scope="row" { (report.label(&loss.variant)) }
+                td { (loss.family.protocol()) }
+                td.number data-value=(loss.offered_frames) { (figure(&format!("{at}/offered_frames"), &format::count(loss.offered_frames))) }
+                td.number data-value=(loss.forwarded_frames) { (figure(&format!("{at}/forwarded_frames"), &format::count(loss.forwarded_frames))) }
+                td.number data-value=[loss.dropped_percent] { (figure_or_dash(&format!("{at}/dropped_percent"), loss.dropped_percent.map(format::part))) }
+            }
+        }
+    };
+    table("Frames lost", &columns, rows)
 }
 
 pub(super) fn again(report: &Report) -> Markup {

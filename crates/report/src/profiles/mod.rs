@@ -7,13 +7,14 @@ mod sentences;
 use std::collections::BTreeMap;
 
 use fwdlab_archive::Loaded;
-use fwdlab_model::{AddressFamily, Comparison, VariantName};
+use fwdlab_model::{AddressFamily, VariantName};
 use fwdlab_profile::compare_profiles;
 use fwdlab_stats::{StudentSample, as_f64, percent};
 
 use crate::labels::label_of;
 use crate::profile_sections::{
     FrameSection, OverheadSection, ProfileDifference, ProfileSection, ProfilesSection,
+    RejectedProfile,
 };
 use crate::report::{IntervalSection, Warning};
 use crate::text;
@@ -42,16 +43,11 @@ impl<'a> ProfileEvidence<'a> {
         resolved.profiling?;
         let profiles = Profiles::read(loaded);
         let mut comparisons = BTreeMap::new();
-        for &family in &resolved.traffic.families {
-            for comparison in &resolved.comparisons {
-                for variant in compared(loaded, comparison) {
-                    let baseline = &comparison.baseline;
-                    let pairs = profiles.pairs(baseline, variant, family);
-                    let confidence = resolved.design.confidence_percent / 100.0;
-                    if let Ok(compared) = compare_profiles(&pairs, confidence) {
-                        comparisons.insert((baseline.clone(), variant.clone(), family), compared);
-                    }
-                }
+        let confidence = resolved.design.confidence_percent / 100.0;
+        for (baseline, variant, family) in all_compared(loaded) {
+            let pairs = profiles.pairs(baseline, variant, family);
+            if let Ok(compared) = compare_profiles(&pairs, confidence) {
+                comparisons.insert((baseline.clone(), variant.clone(), family), compared);
             }
         }
         Some(Self {
@@ -83,19 +79,15 @@ pub(crate) fn section(
     let Some(first) = profiles.first_record().filter(|_| !profiles.is_empty()) else {
         return (None, vec![none_there()]);
     };
-    let resolved = &loaded.resolved;
-    let mut differences = Vec::new();
-    for &family in &resolved.traffic.families {
-        for comparison in &resolved.comparisons {
-            for variant in compared(loaded, comparison) {
-                let baseline = &comparison.baseline;
-                let compared = evidence.comparison(baseline, variant, family);
-                let of =
-                    |compared| difference(loaded, profiles, compared, baseline, variant, family);
-                differences.extend(compared.map(of));
-            }
-        }
-    }
+    let all_compared = all_compared(loaded);
+    let differences = all_compared
+        .iter()
+        .filter_map(|(baseline, variant, family)| {
+            let compared = evidence.comparison(baseline, variant, *family)?;
+            Some(difference(
+                loaded, profiles, compared, baseline, variant, *family,
+            ))
+        });
     let mut section = ProfilesSection {
         every: profiling.every,
         event: text::one_line(&first.event),
@@ -103,32 +95,32 @@ pub(crate) fn section(
         has_kernel: first.has_kernel,
         overhead: sampling_overhead(loaded, profiles),
         variants: variants(loaded, profiles),
-        differences,
+        differences: differences.collect(),
         rejected: profiles.rejected(),
         unused: None,
     };
-    let mut comparisons = resolved.comparisons.iter();
-    if comparisons.any(|of| compared(loaded, of).next().is_some()) {
+    if !all_compared.is_empty() {
         section.unused = sentences::unused(&section);
     }
     let warnings = warnings(&section, loaded);
     (Some(section), warnings)
 }
 
-/// The variants of a comparison that are compared with its baseline, its control behind them.
-fn compared<'a>(
-    loaded: &'a Loaded,
-    comparison: &'a Comparison,
-) -> impl Iterator<Item = &'a VariantName> {
-    let controls = loaded
-        .resolved
-        .variants
-        .iter()
-        .filter(|variant| variant.control_of.as_ref() == Some(&comparison.baseline));
-    comparison
-        .variants
-        .iter()
-        .chain(controls.map(|variant| &variant.name))
+/// Baselines and what is compared with them, the control behind the variants, in each address family.
+fn all_compared(loaded: &Loaded) -> Vec<(&VariantName, &VariantName, AddressFamily)> {
+    let resolved = &loaded.resolved;
+    let mut all = Vec::new();
+    for &family in &resolved.traffic.families {
+        for comparison in &resolved.comparisons {
+            let baseline = &comparison.baseline;
+            let variants = resolved.variants.iter();
+            let controls = variants.filter(|of| of.control_of.as_ref() == Some(baseline));
+            let controls = controls.map(|control| &control.name);
+            let others = comparison.variants.iter().chain(controls);
+            all.extend(others.map(|variant| (baseline, variant, family)));
+        }
+    }
+    all
 }
 
 fn variants(loaded: &Loaded, profiles: &Profiles<'_>) -> Vec<ProfileSection> {
@@ -230,42 +222,33 @@ fn sampling_overhead(loaded: &Loaded, profiles: &Profiles<'_>) -> Option<Overhea
 }
 
 fn none_there() -> Warning {
-    Warning {
-        code: "W219".to_owned(),
-        subjects: Vec::new(),
-        text: "profiles were asked for, and there is none: nothing says why a rate changed"
-            .to_owned(),
-        remedy: Some(
-            "run as root, or where kernel.perf_event_paranoid allows to sample, and keep the folder \
-             profiles with the run"
-                .to_owned(),
-        ),
-        percent: None,
-    }
+    Warning::new(
+        "W219",
+        None,
+        "profiles were asked for, and there is none: nothing says why a rate changed",
+        "run as root, or where kernel.perf_event_paranoid allows to sample, and keep the folder profiles with the run",
+    )
 }
 
 fn warnings(section: &ProfilesSection, loaded: &Loaded) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    for rejected in &section.rejected {
-        warnings.push(Warning {
-            code: "W220".to_owned(),
-            subjects: vec![format!(
-                "{}, {}, block {}",
-                label_of(&loaded.resolved, &rejected.variant),
-                rejected.family.protocol(),
-                rejected.block
-            )],
-            text: format!(
+    let warning = |rejected: &RejectedProfile| {
+        let subject = format!(
+            "{}, {}, block {}",
+            label_of(&loaded.resolved, &rejected.variant),
+            rejected.family.protocol(),
+            rejected.block
+        );
+        Warning::new(
+            "W220",
+            [subject],
+            format!(
                 "its profile does not show the load and is left out: {}",
                 rejected.reasons.join("; ")
             ),
-            remedy: Some(
-                "measure again where nothing else runs on the CPUs that forward".to_owned(),
-            ),
-            percent: None,
-        });
-    }
-    warnings
+            "measure again where nothing else runs on the CPUs that forward",
+        )
+    };
+    section.rejected.iter().map(warning).collect()
 }
 
 pub(crate) fn number(count: usize) -> u32 {
