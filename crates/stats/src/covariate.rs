@@ -362,12 +362,7 @@ impl Residual {
     fn judged(&self, estimate: f64, scale: f64, alpha: f64) -> (Interval, f64) {
         let error = (self.squares / self.degrees_of_freedom * scale).sqrt();
         let reach = t_upper_quantile(alpha / 2.0, self.degrees_of_freedom) * error;
-        let interval = Interval {
-            lower: estimate - reach,
-            upper: estimate + reach,
-            nominal_confidence: 1.0 - alpha,
-            attained_confidence: 1.0 - alpha,
-        };
+        let interval = Interval::around(estimate, reach, 1.0 - alpha);
         let p = if estimate == 0.0 {
             1.0
         } else {

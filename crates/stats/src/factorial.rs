@@ -166,12 +166,7 @@ pub fn factorial_analysis(
         FactorialContrast {
             levels,
             estimate,
-            interval: Interval {
-                lower: estimate - quantile * error,
-                upper: estimate + quantile * error,
-                nominal_confidence: confidence,
-                attained_confidence: confidence,
-            },
+            interval: Interval::around(estimate, quantile * error, confidence),
             p: (2.0 * t_upper_tail(estimate.abs() / error, freedom as f64)).min(1.0),
         }
     };
