@@ -167,7 +167,7 @@ pub(crate) enum Command {
     /// Show what an experiment would measure, how long it takes and what it could detect
     Plan(PlanArguments),
     /// Watch a run that another terminal measures, until it ends
-    Watch(WatchArguments),
+    Watch(NamedArguments),
     /// Show how a run stands, finished or not: its effects, block by block; writes nothing
     Show(ShowArguments),
     /// Make README.md, plots and report.json of a results directory again from its records
@@ -599,12 +599,6 @@ pub(crate) struct ShowArguments {
     /// Print the verdicts so far as JSON instead, as `fwdlab report --summary` does
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WatchArguments {
-    #[command(flatten)]
-    pub(crate) named: NamedArguments,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fwdlab_archive::Loaded;
 use fwdlab_lab::{BlockOutcome, LabEvent};
-use fwdlab_model::Resolved;
+use fwdlab_model::{BlockRecord, Resolved, TrialRecord};
 use fwdlab_plan::{BlockRequest, Overheads, PlanRun};
 use fwdlab_report::format::duration;
 use fwdlab_report::{BlockUnderWay, LiveView, Moment, Reader, RunState, block_outcome};
@@ -24,6 +24,16 @@ pub(crate) const FIRST_GUESS: Overheads = Overheads {
 pub(crate) fn learnt(guess: Overheads, loaded: &Loaded) -> Overheads {
     let records = loaded.attempts.iter().map(|attempt| &attempt.record);
     guess.learnt(&loaded.resolved, &loaded.plan, records)
+}
+
+/// What became of a block, of so many, in a line.
+pub(crate) fn block_line(block: &BlockRecord, planned: usize, trials: &[TrialRecord]) -> String {
+    let again = match block.attempt {
+        1 => String::new(),
+        number => format!(" (attempt {number})"),
+    };
+    let (number, outcome) = (block.block, block_outcome(trials));
+    format!("block {number} of {planned}{again}: {outcome}")
 }
 
 /// How long the view stays as it is inside a block.
@@ -91,28 +101,15 @@ impl Progress {
     }
 
     pub(crate) fn event(&mut self, event: &LabEvent<'_>) {
-        if let LabEvent::Again { why } = event {
-            self.say(&format!("{why}; this block is begun anew"));
-        }
-        if let LabEvent::NotSentBy { better, why } = event {
-            self.say(&format!(
+        match event {
+            LabEvent::Again { why } => self.say(&format!("{why}; this block is begun anew")),
+            LabEvent::NotSentBy { better, why } => self.say(&format!(
                 "the tester does not send by {}: {why}",
                 better.sender()
-            ));
-        }
-        if let LabEvent::Boot { into } = event {
-            self.draw(&format!("booting {into}"));
-            return;
-        }
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) {
-            return;
-        }
-        match event {
-            LabEvent::Again { .. }
-            | LabEvent::Boot { .. }
-            | LabEvent::FindsLoad
-            | LabEvent::NotSentBy { .. }
-            | LabEvent::SetUp => {}
+            )),
+            LabEvent::Boot { into } => self.draw(&format!("booting {into}")),
+            LabEvent::FindsLoad | LabEvent::SetUp => {}
+            _ if self.drawn.is_some_and(|drawn| drawn.elapsed() < REDRAW) => {}
             LabEvent::Ready { .. } => self.draw("every variant forwards its probe frames"),
             LabEvent::Slice(slice) => {
                 let phase = format!("round {} of {}", slice.round, self.resolved.design.rounds);
@@ -125,16 +122,9 @@ impl Progress {
     pub(crate) fn block_ends(&mut self, outcome: &BlockOutcome, run: &PlanRun, loaded: &Loaded) {
         self.overheads = learnt(self.guess, loaded);
         if self.lines {
-            let block = &outcome.block;
-            let again = match block.attempt {
-                1 => String::new(),
-                number => format!(" (attempt {number})"),
-            };
             output::tell(&format!(
-                "block {} of {}{again}: {}, {:.1} s, about {} left",
-                block.block,
-                self.blocks,
-                block_outcome(&outcome.trials),
+                "{}, {:.1} s, about {} left",
+                block_line(&outcome.block, self.blocks, &outcome.trials),
                 self.block_started.elapsed().as_secs_f64(),
                 duration(self.left_s(run)),
             ));

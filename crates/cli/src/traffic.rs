@@ -6,9 +6,8 @@ use std::ops::ControlFlow;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use fwdlab_model::{AddressFamily, FirstAddresses, FrameSizes, Traffic};
+use fwdlab_model::{AddressFamily, FLOWS_MAX, FirstAddresses, FrameSizes, Traffic};
 use fwdlab_sys::Interrupts;
-use fwdlab_traffic::FLOWS_MAX;
 
 use crate::args::TrafficArguments;
 use crate::exit::WrongArguments;

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fwdlab_archive::lint::RULES;
-use fwdlab_model::{AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, THRESHOLD_PERCENT, Tester};
+use fwdlab_model::{
+    AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FLOWS_MAX, THRESHOLD_PERCENT, Tester,
+};
 use fwdlab_packet::{MacAddress, PacketError};
 use fwdlab_stats::ministat::Dialect;
-use fwdlab_traffic::FLOWS_MAX;
 
 /// More than any interface can send.
 pub(crate) const PPS_MAX: u64 = 1_000_000_000;

@@ -5,13 +5,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use fwdlab_archive::holder;
-use fwdlab_report::{Frame, Reader, RunState, block_outcome};
+use fwdlab_report::{Frame, Reader, RunState};
 use fwdlab_sys::Interrupts;
 
-use crate::args::WatchArguments;
+use crate::args::NamedArguments;
 use crate::exit::{Code, DONE, GOAL_MISSED, INTERRUPTED};
 use crate::live::Seen;
 use crate::output;
+use crate::progress::block_line;
 use crate::results;
 use crate::screen::Screen;
 
@@ -20,8 +21,8 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How soon a wish to stop is heard.
 const HEAR: Duration = Duration::from_millis(50);
 
-pub(crate) fn watch(arguments: &WatchArguments) -> anyhow::Result<Code> {
-    let directory = results::find_run(&arguments.named)?;
+pub(crate) fn watch(arguments: &NamedArguments) -> anyhow::Result<Code> {
+    let directory = results::find_run(arguments)?;
     let interrupts = fwdlab_sys::watch_interrupts()?;
     match Screen::on_stdout() {
         Some(screen) => {
@@ -93,15 +94,7 @@ impl Lines {
     fn tell(&mut self, seen: &Seen, state: RunState) -> anyhow::Result<bool> {
         let planned = seen.loaded.plan.blocks.len();
         for attempt in seen.loaded.attempts.iter().skip(self.blocks) {
-            let again = match attempt.record.attempt {
-                1 => String::new(),
-                number => format!(" (attempt {number})"),
-            };
-            let outcome = block_outcome(&attempt.trials);
-            let text = format!(
-                "block {} of {planned}{again}: {outcome}",
-                attempt.record.block
-            );
+            let text = block_line(&attempt.record, planned, &attempt.trials);
             if !output::line(&text)? {
                 return Ok(false);
             }

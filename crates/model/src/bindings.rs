@@ -19,7 +19,7 @@ pub(crate) fn bindings(
     read: Read<'_>,
 ) -> BTreeMap<String, Binding> {
     let mut bindings = BTreeMap::new();
-    let dut = lab.hosts.as_ref().map(|hosts| &hosts.dut);
+    let dut = lab.lab.hosts.as_ref().map(|hosts| &hosts.dut);
     let ports = dut.map(|dut| [&*dut.interface_in, &*dut.interface_out]);
     let may_overwrite = dut.is_none_or(|dut| dut.overwrite_other_slice);
     // What each factor before sets.
@@ -28,12 +28,12 @@ pub(crate) fn bindings(
     let settings = file.settings.iter().map(|setting| ("setting", setting));
     for (what, factor) in factors.chain(settings) {
         let name = factor.name.get_ref();
-        let Some(mechanism) = lab.bindings.get(name) else {
-            let bound = || lab.bindings.keys().map(String::as_str);
+        let Some(mechanism) = lab.mechanisms.get(name) else {
+            let bound = || lab.mechanisms.keys().map(String::as_str);
             let message = format!(
                 "{what} {name:?} is not bound in {}, a lab of kind {}",
                 lab.source.path.display(),
-                lab.kind
+                lab.lab.kind
             );
             let suggestion = reading.nearest(name, bound());
             let diagnostic = reading.error(factor.name.span(), message);

@@ -416,6 +416,19 @@ impl<'t> Table<'t> {
             .filter_map(|table| reading.table(table, &name, keys))
             .collect()
     }
+
+    /// What is read of each table under `[[key]]`.
+    pub(crate) fn each<T>(
+        &self,
+        reading: &mut Reading<'_>,
+        key: &str,
+        keys: &'static [&'static str],
+        read: impl Fn(&mut Reading<'_>, &Self) -> Option<T>,
+    ) -> Vec<T> {
+        let tables = self.tables(reading, key, keys);
+        let read = tables.iter().filter_map(|table| read(reading, table));
+        read.collect()
+    }
 }
 
 /// A value that lacks its quotes, where that is what the parser stumbled over.

@@ -143,36 +143,16 @@ impl ExperimentFile {
             return None;
         }
         let file = Table::open(reading, &document, 0..0, "", FILE_KEYS);
-        let factors = file.tables(reading, "factor", FACTOR_KEYS);
+        let factors = file.each(reading, "factor", FACTOR_KEYS, factor);
         file.required(reading, "factor");
-        let factors = factors
-            .iter()
-            .filter_map(|table| factor(reading, table))
-            .collect();
         let settings = match file.value("settings") {
             Some(value) => settings(reading, value),
             None => Vec::new(),
         };
-        let variants = file
-            .tables(reading, "variant", VARIANT_KEYS)
-            .iter()
-            .filter_map(|table| variant(reading, table))
-            .collect();
-        let excludes = file
-            .tables(reading, "exclude", EXCLUDE_KEYS)
-            .iter()
-            .map(|table| exclude(reading, table))
-            .collect();
-        let references = file
-            .tables(reading, "reference", REFERENCE_KEYS)
-            .iter()
-            .filter_map(|table| reference(reading, table))
-            .collect();
-        let comparisons = file
-            .tables(reading, "comparison", COMPARISON_KEYS)
-            .iter()
-            .map(|table| comparison(reading, table))
-            .collect();
+        let variants = file.each(reading, "variant", VARIANT_KEYS, variant);
+        let excludes = file.each(reading, "exclude", EXCLUDE_KEYS, exclude);
+        let references = file.each(reading, "reference", REFERENCE_KEYS, reference);
+        let comparisons = file.each(reading, "comparison", COMPARISON_KEYS, comparison);
         let traffic = file.table(reading, "traffic", TRAFFIC_KEYS);
         let design = file.table(reading, "design", DESIGN_KEYS);
         let control = design
@@ -204,24 +184,27 @@ impl ExperimentFile {
     }
 }
 
-/// Levels as a sentence lists them.
-pub(crate) fn written_all(levels: &[Spanned<Level>]) -> String {
-    listed(levels.iter().map(|level| written(level.get_ref())))
-}
-
-/// The level that was probably meant.
-pub(crate) fn nearest_level(
-    reading: &Reading<'_>,
-    wrong: &Level,
+/// An error about a level that is not one of those that there are: what was probably meant, and all of them.
+pub(crate) fn no_such_level(
+    reading: &mut Reading<'_>,
+    wrong: &Spanned<Level>,
     levels: &[Spanned<Level>],
-) -> Option<String> {
+    message: String,
+) {
     let texts: Vec<String> = levels
         .iter()
         .map(|level| level.get_ref().to_string())
         .collect();
-    let meant = reading.nearest(&wrong.to_string(), texts.iter().map(String::as_str))?;
-    let position = texts.iter().position(|text| text == meant)?;
-    Some(written(levels[position].get_ref()))
+    let text = wrong.get_ref().to_string();
+    let meant = reading.nearest(&text, texts.iter().map(String::as_str));
+    let position = meant.and_then(|meant| texts.iter().position(|text| text == meant));
+    let diagnostic = reading.error(wrong.span(), message);
+    if let Some(position) = position {
+        let suggestion = written(levels[position].get_ref());
+        diagnostic.with_label(format!("did you mean {suggestion}?"));
+    }
+    let all = listed(levels.iter().map(|level| written(level.get_ref())));
+    diagnostic.with_help(format!("levels: {all}"));
 }
 
 fn factor(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<FactorEntry> {
@@ -257,16 +240,9 @@ fn factor(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<FactorEntry> {
             .iter()
             .any(|level| level.get_ref() == given.get_ref())
     {
-        let default = given.get_ref();
-        let suggestion = nearest_level(reading, default, &levels);
-        let diagnostic = reading.error(
-            given.span(),
-            format!("default {} is not one of the levels", written(default)),
-        );
-        if let Some(suggestion) = suggestion {
-            diagnostic.with_label(format!("did you mean {suggestion}?"));
-        }
-        diagnostic.with_help(format!("levels: {}", written_all(&levels)));
+        let default = written(given.get_ref());
+        let message = format!("default {default} is not one of the levels");
+        no_such_level(reading, given, &levels, message);
     }
     let default = given
         .or_else(|| levels.first().cloned())
@@ -324,7 +300,7 @@ fn named_levels(reading: &mut Reading<'_>, value: &Value<'_>, what: &str) -> Nam
     levels
 }
 
-fn exclude(reading: &mut Reading<'_>, table: &Table<'_>) -> ExcludeEntry {
+fn exclude(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<ExcludeEntry> {
     let mut levels = Vec::new();
     if let Some(value) = table.required(reading, "levels") {
         let what = table.what("levels");
@@ -339,10 +315,10 @@ fn exclude(reading: &mut Reading<'_>, table: &Table<'_>) -> ExcludeEntry {
                 .with_help("that would exclude every combination");
         }
     }
-    ExcludeEntry {
+    Some(ExcludeEntry {
         span: table.span.clone(),
         levels,
-    }
+    })
 }
 
 fn reference(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<ReferenceEntry> {
@@ -373,7 +349,7 @@ fn reference(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<ReferenceEn
     })
 }
 
-fn comparison(reading: &mut Reading<'_>, table: &Table<'_>) -> ComparisonEntry {
+fn comparison(reading: &mut Reading<'_>, table: &Table<'_>) -> Option<ComparisonEntry> {
     let what = table.what("variants");
     let variants = table.value("variants").and_then(|value| {
         let items = reading.list(value, &what)?;
@@ -389,12 +365,12 @@ fn comparison(reading: &mut Reading<'_>, table: &Table<'_>) -> ComparisonEntry {
                 .collect(),
         )
     });
-    ComparisonEntry {
+    Some(ComparisonEntry {
         span: table.span.clone(),
         title: table.line(reading, "title"),
         baseline: table.required_line(reading, "baseline"),
         variants,
-    }
+    })
 }
 
 fn design_of(reading: &mut Reading<'_>, table: Option<&Table<'_>>) -> Design {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::digest::sha256;
+use crate::words::safe_name;
 
 /// What stands in files.
 pub type Read<'r> = &'r dyn Files;
@@ -78,4 +79,11 @@ pub(crate) fn read_or_said<T>(
 /// A path that a file names, relative to that file.
 pub(crate) fn beside(file: &Path, named: &str) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).join(named)
+}
+
+/// The name under which the results of a file are kept.
+pub(crate) fn short_name(path: &Path, otherwise: &str) -> String {
+    path.file_stem()
+        .and_then(|stem| safe_name(&stem.to_string_lossy()))
+        .unwrap_or_else(|| otherwise.into())
 }

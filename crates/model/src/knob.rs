@@ -75,24 +75,40 @@ impl Knob {
         Self::UseLogicalCores,
     ];
 
+    /// Its name, what it can be set to, and the level where nothing else is said.
+    const fn described(self) -> (&'static str, KnobLevels, i64) {
+        use KnobLevels::Switch;
+
+        const RING: KnobLevels = KnobLevels::RingSize {
+            min: 64,
+            max: 16_384,
+        };
+        const DESCRIPTORS: KnobLevels = KnobLevels::Count { max: 16_384 };
+        // 32 bits: one for each source of entropy.
+        const SOURCES: KnobLevels = KnobLevels::Count { max: 0xffff_ffff };
+        match self {
+            Self::OverrideNrxds => ("iflib.override_nrxds", RING, 1024),
+            Self::OverrideNtxds => ("iflib.override_ntxds", RING, 1024),
+            Self::TxAbdicate => ("iflib.tx_abdicate", Switch, 0),
+            Self::SimpleTx => ("iflib.simple_tx", Switch, 0),
+            Self::TxReclaimThresh => ("iflib.tx_reclaim_thresh", DESCRIPTORS, 0),
+            Self::Prefetch => ("iflib.prefetch", Switch, 1),
+            Self::L2Prepend => ("l2_prepend", Switch, 1),
+            // CACHED, ATTACH, KEYBOARD, MOUSE, NET_TUN, NET_NG, INTERRUPT, SWI, RANDOMDEV, PURE_RDRAND:
+            // what FreeBSD 15 has.
+            Self::HarvestMask => ("kern.random.harvest.mask", SOURCES, 135_647),
+            Self::Ipv4Redirect => ("net.inet.ip.redirect", Switch, 1),
+            Self::Ipv6Redirect => ("net.inet6.ip6.redirect", Switch, 1),
+            Self::HyperthreadingAllowed => ("machdep.hyperthreading_allowed", Switch, 1),
+            Self::HyperthreadingIntrAllowed => ("machdep.hyperthreading_intr_allowed", Switch, 0),
+            Self::UseLogicalCores => ("iflib.use_logical_cores", Switch, 0),
+        }
+    }
+
     /// FreeBSD's name, without the part that names a device.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::OverrideNrxds => "iflib.override_nrxds",
-            Self::OverrideNtxds => "iflib.override_ntxds",
-            Self::TxAbdicate => "iflib.tx_abdicate",
-            Self::SimpleTx => "iflib.simple_tx",
-            Self::TxReclaimThresh => "iflib.tx_reclaim_thresh",
-            Self::Prefetch => "iflib.prefetch",
-            Self::L2Prepend => "l2_prepend",
-            Self::HarvestMask => "kern.random.harvest.mask",
-            Self::Ipv4Redirect => "net.inet.ip.redirect",
-            Self::Ipv6Redirect => "net.inet6.ip6.redirect",
-            Self::HyperthreadingAllowed => "machdep.hyperthreading_allowed",
-            Self::HyperthreadingIntrAllowed => "machdep.hyperthreading_intr_allowed",
-            Self::UseLogicalCores => "iflib.use_logical_cores",
-        }
+        self.described().0
     }
 
     /// The knob of that name.
@@ -104,39 +120,13 @@ impl Knob {
     /// The level where nothing else is said.
     #[must_use]
     pub const fn default_level(self) -> i64 {
-        match self {
-            Self::OverrideNrxds | Self::OverrideNtxds => 1024,
-            Self::TxAbdicate | Self::SimpleTx | Self::TxReclaimThresh => 0,
-            Self::Prefetch | Self::L2Prepend | Self::Ipv4Redirect | Self::Ipv6Redirect => 1,
-            // CACHED, ATTACH, KEYBOARD, MOUSE, NET_TUN, NET_NG, INTERRUPT, SWI, RANDOMDEV, PURE_RDRAND:
-            // what FreeBSD 15 has.
-            Self::HarvestMask => 135_647,
-            Self::HyperthreadingAllowed => 1,
-            Self::HyperthreadingIntrAllowed | Self::UseLogicalCores => 0,
-        }
+        self.described().2
     }
 
     /// What it can be set to.
     #[must_use]
     pub const fn levels(self) -> KnobLevels {
-        match self {
-            Self::OverrideNrxds | Self::OverrideNtxds => KnobLevels::RingSize {
-                min: 64,
-                max: 16_384,
-            },
-            Self::TxReclaimThresh => KnobLevels::Count { max: 16_384 },
-            // 32 bits: one for each source of entropy.
-            Self::HarvestMask => KnobLevels::Count { max: 0xffff_ffff },
-            Self::TxAbdicate
-            | Self::SimpleTx
-            | Self::Prefetch
-            | Self::L2Prepend
-            | Self::Ipv4Redirect
-            | Self::Ipv6Redirect
-            | Self::HyperthreadingAllowed
-            | Self::HyperthreadingIntrAllowed
-            | Self::UseLogicalCores => KnobLevels::Switch,
-        }
+        self.described().1
     }
 
     /// The number that a level of an experiment stands for; none where the knob has no such level.

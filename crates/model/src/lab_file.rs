@@ -8,11 +8,12 @@ use toml::Spanned;
 
 use crate::diagnostic::{Diagnostics, Source, Span};
 use crate::document::{Reading, Table};
-use crate::hosts::{Hosts, hosts};
+use crate::files::short_name;
+use crate::hosts::hosts;
 use crate::kind::{LabKind, System};
 use crate::load::Load;
 use crate::mechanism::{self, Mechanism, arguments};
-use crate::resolved::{Notify, RouterLab, RouterTester};
+use crate::resolved::{Lab, Notify, RouterLab, RouterTester};
 
 pub(crate) const FILE_KEYS: &[&str] = &[
     "kind",
@@ -35,16 +36,6 @@ pub(crate) const ROUTER_KEYS: &[&str] = &["queues", "tester", "overload_ratio"];
 
 pub(crate) const NOTIFY_KEYS: &[&str] = &["command", "webhook"];
 
-pub(crate) const KINDS: &[(&str, LabKind)] = &{
-    let mut kinds = [("", LabKind::Netns); LabKind::ALL.len()];
-    let mut number = 0;
-    while number < kinds.len() {
-        let kind = LabKind::ALL[number];
-        kinds[number] = (kind.as_str(), kind);
-        number += 1;
-    }
-    kinds
-};
 pub(crate) const ROUTER_TESTERS: &[(&str, RouterTester)] = &[
     ("auto", RouterTester::Auto),
     ("inline", RouterTester::Inline),
@@ -68,22 +59,17 @@ pub(crate) const OVERLOAD_RATIO: RangeInclusive<f64> = 1.01..=10.0;
 #[derive(Debug)]
 pub(crate) struct LabFile {
     pub(crate) source: Arc<Source>,
-    pub(crate) description: Option<String>,
-    pub(crate) kind: LabKind,
+    /// Without bindings, which take an experiment's factors. A lab of hosts has none where that is already an error.
+    pub(crate) lab: Lab,
     /// How the load relates to what the DUT can forward, unless the experiment says.
     pub(crate) load: Load,
-    pub(crate) link_gbps: Option<f64>,
-    pub(crate) load_cpu: Option<u32>,
-    pub(crate) dut_cpu: Option<u32>,
-    pub(crate) control_cpu: Option<u32>,
-    /// Only of a router.
-    pub(crate) router: Option<RouterLab>,
-    /// Only of a lab of hosts, and none where that is already an error.
-    pub(crate) hosts: Option<Hosts>,
-    /// Who is notified when a run has ended.
-    pub(crate) notify: Notify,
     /// By the factor's name; none only where that is already an error.
-    pub(crate) bindings: BTreeMap<String, Option<Box<dyn Mechanism>>>,
+    pub(crate) mechanisms: BTreeMap<String, Option<Box<dyn Mechanism>>>,
+}
+
+/// The kinds of lab by their words.
+pub(crate) fn kinds() -> [(&'static str, LabKind); 4] {
+    LabKind::ALL.map(|kind| (kind.as_str(), kind))
 }
 
 impl LabFile {
@@ -104,7 +90,7 @@ impl LabFile {
         let file = Table::open(reading, &document, 0..0, "", FILE_KEYS);
         let kind = file
             .required(reading, "kind")
-            .and_then(|value| reading.word(value, "`kind`", KINDS));
+            .and_then(|value| reading.word(value, "`kind`", &kinds()));
         let description = file.line(reading, "description").map(Spanned::into_inner);
         let load = load(reading, &file, kind);
         let link_gbps = file.number(reading, "link_gbps", LINK_GBPS);
@@ -126,28 +112,31 @@ impl LabFile {
         let notify = notify(reading, &file);
         let hosts = hosts(reading, &file, kind);
         let mut cpu = |key| placement.as_ref()?.integer(reading, key, CPU);
-        let (load_cpu, dut_cpu, control_cpu) =
-            (cpu("load_cpu"), cpu("dut_cpu"), cpu("control_cpu"));
-        let mut bindings = BTreeMap::new();
+        let lab = Lab {
+            name: short_name(&source.path, "lab"),
+            description,
+            kind: kind.unwrap_or(LabKind::Netns),
+            load_cpu: cpu("load_cpu"),
+            dut_cpu: cpu("dut_cpu"),
+            control_cpu: cpu("control_cpu"),
+            link_gbps,
+            router,
+            hosts,
+            notify,
+            bindings: BTreeMap::new(),
+        };
+        let mut mechanisms = BTreeMap::new();
         if let Some(value) = file.value("bind") {
             for (factor, value) in reading.entries(value, "`bind`") {
                 let mechanism = mechanism::read(reading, kind, factor.get_ref(), value);
-                bindings.insert((*factor.get_ref()).to_owned(), mechanism);
+                mechanisms.insert((*factor.get_ref()).to_owned(), mechanism);
             }
         }
         Some(Self {
             source: Arc::clone(source),
-            description,
-            kind: kind.unwrap_or(LabKind::Netns),
+            lab,
             load,
-            link_gbps,
-            load_cpu,
-            dut_cpu,
-            control_cpu,
-            router,
-            hosts,
-            notify,
-            bindings,
+            mechanisms,
         })
     }
 }

@@ -1,6 +1,5 @@
 //! Profiles: what an experiment asks for, and what is recorded of one that was taken.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
@@ -114,10 +113,11 @@ pub struct CpuSamples {
 }
 
 /// Why a profile does not show the load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "fault", rename_all = "kebab-case")]
 pub enum ProfileFault {
     /// No sample, or so few that no share is known to a tenth of itself.
+    #[error("{samples} samples are too few (bound {bound})")]
     FewSamples {
         /// How many there are.
         samples: u64,
@@ -125,6 +125,7 @@ pub enum ProfileFault {
         bound: u64,
     },
     /// A CPU that forwards gave hardly a sample.
+    #[error("CPU {cpu} gave {:.0} % of the samples that its time should give", ratio * 100.0)]
     MissingCpu {
         /// The CPU.
         cpu: u32,
@@ -132,6 +133,7 @@ pub enum ProfileFault {
         ratio: f64,
     },
     /// Samples found no room.
+    #[error("{:.1} % of the samples were lost (bound {:.1} %)", ratio * 100.0, bound * 100.0)]
     Lost {
         /// Part of all samples.
         ratio: f64,
@@ -139,11 +141,13 @@ pub enum ProfileFault {
         bound: f64,
     },
     /// Samples are not from the time in which the load was measured.
+    #[error("{samples} samples are from outside the measured slices")]
     Outside {
         /// How many.
         samples: u64,
     },
     /// The machine had nothing to do, though the load regime keeps it busy.
+    #[error("{:.0} % of the samples are of an idle CPU (bound {:.0} %)", ratio * 100.0, bound * 100.0)]
     Idle {
         /// Part of the samples.
         ratio: f64,
@@ -151,6 +155,7 @@ pub enum ProfileFault {
         bound: f64,
     },
     /// Other programs ran on the CPUs that forward.
+    #[error("{:.0} % of the samples are of other programs (bound {:.0} %)", ratio * 100.0, bound * 100.0)]
     Foreign {
         /// Part of the samples.
         ratio: f64,
@@ -158,8 +163,13 @@ pub enum ProfileFault {
         bound: f64,
     },
     /// No sample was taken in a function that forwards.
+    #[error("no sample was taken in a function that forwards")]
     NoForwarding,
     /// Nothing was read for longer than the stated bound: this process or the machine stood still.
+    #[error(
+        "nothing was read for {longest_s:.3} s (bound {bound_s:.3} s); was fwdlab stopped, the machine paused, or its \
+         CPUs taken by others?"
+    )]
     Stalled {
         /// The longest such time, in seconds.
         longest_s: f64,
@@ -167,50 +177,9 @@ pub enum ProfileFault {
         bound_s: f64,
     },
     /// It could not be taken.
+    #[error("it could not be taken: {why}")]
     NotTaken {
         /// What was said.
         why: String,
     },
-}
-
-impl fmt::Display for ProfileFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::FewSamples { samples, bound } => {
-                write!(f, "{samples} samples are too few (bound {bound})")
-            }
-            Self::MissingCpu { cpu, ratio } => write!(
-                f,
-                "CPU {cpu} gave {:.0} % of the samples that its time should give",
-                ratio * 100.0
-            ),
-            Self::Lost { ratio, bound } => write!(
-                f,
-                "{:.1} % of the samples were lost (bound {:.1} %)",
-                ratio * 100.0,
-                bound * 100.0
-            ),
-            Self::Outside { samples } => {
-                write!(f, "{samples} samples are from outside the measured slices")
-            }
-            Self::Idle { ratio, bound } => write!(
-                f,
-                "{:.0} % of the samples are of an idle CPU (bound {:.0} %)",
-                ratio * 100.0,
-                bound * 100.0
-            ),
-            Self::Foreign { ratio, bound } => write!(
-                f,
-                "{:.0} % of the samples are of other programs (bound {:.0} %)",
-                ratio * 100.0,
-                bound * 100.0
-            ),
-            Self::NoForwarding => f.write_str("no sample was taken in a function that forwards"),
-            Self::Stalled { longest_s, bound_s } => write!(
-                f,
-                "nothing was read for {longest_s:.3} s (bound {bound_s:.3} s); was fwdlab stopped, the machine paused, or its CPUs taken by others?"
-            ),
-            Self::NotTaken { why } => write!(f, "it could not be taken: {why}"),
-        }
-    }
 }

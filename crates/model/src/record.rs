@@ -125,15 +125,17 @@ pub enum AccountSource {
 }
 
 /// Evidence against a trial that does not use its forwarding rate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 pub enum InvalidReason {
     /// Frames offered and not found again, as forwarded or as a counted drop.
+    #[error("{}", unaccounted(*frames))]
     Unaccounted {
         /// Offered minus forwarded minus not transmitted minus all drops.
         frames: i64,
     },
     /// Frames that reached the sink and were not what the DUT should have sent.
+    #[error("{frames} checked frames were wrong ({what})")]
     Verification {
         /// How many of the checked frames were wrong.
         frames: u64,
@@ -141,11 +143,13 @@ pub enum InvalidReason {
         what: String,
     },
     /// The DUT's settings, read back, were not the variant's.
+    #[error("the DUT's settings moved: {what}")]
     SettingsMoved {
         /// What was read back.
         what: String,
     },
     /// The hypervisor took more of the load CPU than the stated bound.
+    #[error("the hypervisor took {:.1} % of the CPU (bound {:.1} %)", ratio * 100.0, bound * 100.0)]
     Stolen {
         /// Part of the measured time.
         ratio: f64,
@@ -153,6 +157,7 @@ pub enum InvalidReason {
         bound: f64,
     },
     /// The calibration loop ran further off its usual time than the stated bound.
+    #[error("the calibration loop took {ratio:.2} times its usual time (bound {bound:.2})")]
     Calibration {
         /// Its time / the usual time.
         ratio: f64,
@@ -160,6 +165,10 @@ pub enum InvalidReason {
         bound: f64,
     },
     /// Nothing was read for longer than the stated bound in a slice: this process or the machine stood still.
+    #[error(
+        "nothing was read for {longest_s:.3} s in a slice (bound {bound_s:.3} s); was fwdlab stopped, the machine \
+         paused or suspended, or its CPUs taken by others?"
+    )]
     Stalled {
         /// The longest such time, in seconds.
         longest_s: f64,
@@ -167,6 +176,11 @@ pub enum InvalidReason {
         bound_s: f64,
     },
     /// The load had its CPUs to itself for less of the time than the stated bound.
+    #[error(
+        "the load had its CPU to itself for only {:.1} % of the time (bound {:.1} %); it shared it with {by}",
+        alone_ratio * 100.0,
+        bound * 100.0
+    )]
     Competition {
         /// Part of the measured time.
         alone_ratio: f64,
@@ -176,6 +190,7 @@ pub enum InvalidReason {
         by: String,
     },
     /// The tester sent less than the intended load.
+    #[error("offered {:.2} % of the intended load (bound {:.2} %)", ratio * 100.0, bound * 100.0)]
     LoadShort {
         /// Offered / intended.
         ratio: f64,
@@ -184,13 +199,19 @@ pub enum InvalidReason {
     },
     /// Overload was asked for and the DUT dropped nothing: the generator was the limit, and what was
     /// forwarded is no more than a lower bound of what the DUT can do.
+    #[error(
+        "overload was asked for and nothing was dropped: the generator was the limit, and the DUT can forward at \
+         least this"
+    )]
     GeneratorLimited,
     /// The generator stopped inside the block.
+    #[error("the generator stopped: {what}")]
     GeneratorStopped {
         /// What it said.
         what: String,
     },
     /// Checked frames did not come from all the planned flows.
+    #[error("checked frames came from {seen} of {planned} flows")]
     FlowsMissing {
         /// Flows seen among the checked frames.
         seen: u32,
@@ -199,60 +220,15 @@ pub enum InvalidReason {
     },
 }
 
-impl std::fmt::Display for InvalidReason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Unaccounted { frames } if *frames < 0 => write!(
-                f,
-                "{} more frames were counted than offered; does something duplicate frames?",
-                frames.unsigned_abs()
-            ),
-            Self::Unaccounted { frames } => write!(f, "{frames} frames are unaccounted for"),
-            Self::Verification { frames, what } => {
-                write!(f, "{frames} checked frames were wrong ({what})")
-            }
-            Self::SettingsMoved { what } => write!(f, "the DUT's settings moved: {what}"),
-            Self::Stolen { ratio, bound } => write!(
-                f,
-                "the hypervisor took {:.1} % of the CPU (bound {:.1} %)",
-                ratio * 100.0,
-                bound * 100.0
-            ),
-            Self::Calibration { ratio, bound } => write!(
-                f,
-                "the calibration loop took {ratio:.2} times its usual time (bound {bound:.2})"
-            ),
-            Self::Stalled { longest_s, bound_s } => write!(
-                f,
-                "nothing was read for {longest_s:.3} s in a slice (bound {bound_s:.3} s); was fwdlab stopped, \
-                 the machine paused or suspended, or its CPUs taken by others?"
-            ),
-            Self::Competition {
-                alone_ratio,
-                bound,
-                by,
-            } => write!(
-                f,
-                "the load had its CPU to itself for only {:.1} % of the time (bound {:.1} %); it shared it with {by}",
-                alone_ratio * 100.0,
-                bound * 100.0
-            ),
-            Self::LoadShort { ratio, bound } => write!(
-                f,
-                "offered {:.2} % of the intended load (bound {:.2} %)",
-                ratio * 100.0,
-                bound * 100.0
-            ),
-            Self::GeneratorLimited => f.write_str(
-                "overload was asked for and nothing was dropped: the generator was the limit, and the \
-                 DUT can forward at least this",
-            ),
-            Self::GeneratorStopped { what } => write!(f, "the generator stopped: {what}"),
-            Self::FlowsMissing { seen, planned } => {
-                write!(f, "checked frames came from {seen} of {planned} flows")
-            }
-        }
+/// More frames than were offered are not lost.
+fn unaccounted(frames: i64) -> String {
+    if frames < 0 {
+        let more = frames.unsigned_abs();
+        return format!(
+            "{more} more frames were counted than offered; does something duplicate frames?"
+        );
     }
+    format!("{frames} frames are unaccounted for")
 }
 
 /// A whole block: its end mark, and what holds for all its trials.

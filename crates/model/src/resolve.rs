@@ -1,24 +1,21 @@
 //! Experiment and lab become one: defaults filled in, variants made, every name looked up.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use toml::Spanned;
 
-use crate::binding::Binding;
 use crate::bindings::bindings;
 use crate::diagnostic::{Diagnostics, Source};
 use crate::document::Reading;
 use crate::experiment::ExperimentFile;
 use crate::factor::FactorEntry;
-use crate::files::{Read, beside, open};
+use crate::files::{Read, beside, open, short_name};
 use crate::lab_file::LabFile;
 use crate::load::Load;
 use crate::references::references;
 use crate::resolved::{Design, Factor, Lab, Resolved};
 use crate::variants::{check_factors, comparisons, control, variants};
-use crate::words::safe_name;
 
 /// More than are measured in a day; a plan holds the order of all.
 const SLICES_MAX: u64 = 2_000_000;
@@ -99,7 +96,7 @@ pub fn ruleset_source(
     };
     let lab = LabFile::parse(&lab_source, said_before)?;
     let place = Some((&lab_source, 0..0));
-    let file = lab.bindings.get(factor)?.as_ref()?.ruleset(level)?;
+    let file = lab.mechanisms.get(factor)?.as_ref()?.ruleset(level)?;
     open(
         &beside(&lab_source.path, file.get_ref()),
         read,
@@ -119,28 +116,8 @@ pub fn load_lab(path: &Path, read: Read<'_>) -> Result<(Lab, Load), Diagnostics>
     let file = open(path, read, None, &mut diagnostics)
         .and_then(|source| LabFile::parse(&source, &mut diagnostics));
     match file {
-        Some(file) if diagnostics.errors() == 0 => {
-            let load = file.load;
-            Ok((lab_of(file, BTreeMap::new()), load))
-        }
+        Some(file) if diagnostics.errors() == 0 => Ok((file.lab, file.load)),
         _ => Err(diagnostics),
-    }
-}
-
-/// A lab file with the bindings of an experiment's factors.
-fn lab_of(file: LabFile, bindings: BTreeMap<String, Binding>) -> Lab {
-    Lab {
-        name: short_name(&file.source.path, "lab"),
-        description: file.description,
-        kind: file.kind,
-        load_cpu: file.load_cpu,
-        dut_cpu: file.dut_cpu,
-        control_cpu: file.control_cpu,
-        link_gbps: file.link_gbps,
-        router: file.router,
-        hosts: file.hosts,
-        notify: file.notify,
-        bindings,
     }
 }
 
@@ -160,13 +137,6 @@ fn open_named_lab(
             .with_help("or in the experiment: lab = \"../labs/netns.toml\"");
         None
     }
-}
-
-/// The name under which the results of a file are kept.
-fn short_name(path: &Path, otherwise: &str) -> String {
-    path.file_stem()
-        .and_then(|stem| safe_name(&stem.to_string_lossy()))
-        .unwrap_or_else(|| otherwise.into())
 }
 
 /// None without a lab, or where names are wrong so that nothing whole can be made.
@@ -200,7 +170,7 @@ fn resolve(
         let control = control(reading, &file.variants, &variants, &baseline)?;
         variants.push(control);
     }
-    let lab = lab?;
+    let lab = lab?.lab;
     let factors = file.factors.into_iter().chain(file.settings);
     let mut resolved = Resolved {
         name: short_name(&source.path, "experiment"),
@@ -219,7 +189,10 @@ fn resolve(
             ..file.design
         },
         profiling: file.profiling,
-        lab: lab_of(lab, bindings?),
+        lab: Lab {
+            bindings: bindings?,
+            ..lab
+        },
         references,
     };
     if !resolved.rebooting_factors().is_empty() {

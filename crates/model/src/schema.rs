@@ -45,7 +45,7 @@ pub fn lab() -> Value {
         "description": "Where is measured and how each factor is set there; see docs/experiment-file.md.",
         "required": ["kind"],
         "properties": {
-            "kind": words("What kind of lab.", lab_file::KINDS),
+            "kind": words("What kind of lab.", &lab_file::kinds()),
             "description": line("One line for the reader."),
             "regime": words(
                 "How the load relates to what the DUT can forward, unless the experiment says.",

@@ -172,7 +172,7 @@ impl TrafficEntry {
                 Load::Paced { pps }
             }
         };
-        if traffic.load == Load::SelfClocked && lab.kind.is_remote() {
+        if traffic.load == Load::SelfClocked && lab.lab.kind.is_remote() {
             no_turns(reading, load.span());
         }
         traffic
@@ -187,7 +187,7 @@ fn line_rate_pps(
     span: &Span,
     lab: &LabFile,
 ) -> Option<u64> {
-    let Some(link_gbps) = lab.link_gbps else {
+    let Some(link_gbps) = lab.lab.link_gbps else {
         let message = format!(
             "{} does not say how fast its links are",
             lab.source.path.display()

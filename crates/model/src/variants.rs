@@ -7,7 +7,7 @@ use toml::Spanned;
 use crate::diagnostic::{list, suggest};
 use crate::document::Reading;
 use crate::experiment::{
-    ComparisonEntry, ExcludeEntry, ExperimentFile, VariantEntry, nearest_level, written_all,
+    ComparisonEntry, ExcludeEntry, ExperimentFile, VariantEntry, no_such_level,
 };
 use crate::factor::{FactorEntry, written};
 use crate::resolved::{Comparison, Variant};
@@ -164,14 +164,8 @@ fn check_level(
     // A factor without a single level has its own error.
     let found = has_level(known, level.get_ref());
     if !found && !known.levels.is_empty() {
-        let wrong = level.get_ref();
-        let message = format!("{name:?} has no level {}", written(wrong));
-        let suggestion = nearest_level(reading, wrong, &known.levels);
-        let diagnostic = reading.error(level.span(), message);
-        if let Some(suggestion) = suggestion {
-            diagnostic.with_label(format!("did you mean {suggestion}?"));
-        }
-        diagnostic.with_help(format!("levels: {}", written_all(&known.levels)));
+        let message = format!("{name:?} has no level {}", written(level.get_ref()));
+        no_such_level(reading, level, &known.levels, message);
     }
 }
 

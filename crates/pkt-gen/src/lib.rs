@@ -18,7 +18,7 @@ pub use steady::{SteadyState, steady_state};
 const CLOCK_US: i64 = 1_000_000_000;
 
 /// A log of pkt-gen as a sender or as a receiver.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct PktGenLog {
     /// Which of the two.
     pub role: Role,
@@ -43,11 +43,12 @@ pub struct PktGenLog {
 }
 
 /// What pkt-gen did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// It sent: `-f tx`.
     Sender,
-    /// It received: `-f rx`.
+    /// It received: `-f rx`, and what it does unasked.
+    #[default]
     Receiver,
 }
 
@@ -115,7 +116,7 @@ pub struct Summary {
 }
 
 /// How a log ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
     /// With a summary: pkt-gen had done what it was to do, or was interrupted and said so.
     Finished,
@@ -124,6 +125,7 @@ pub enum Ending {
     /// `Terminated`: killed, as a receiver is that waits for more. No summary.
     Terminated,
     /// Neither: the log, or what wrote it, ended in the middle.
+    #[default]
     Cut,
 }
 
@@ -218,40 +220,35 @@ impl PktGenLog {
 /// ```
 #[derive(Debug, Default)]
 pub struct LogReader {
-    command: Option<Command>,
+    /// But for its role and its ending, which show in the end.
+    log: PktGenLog,
     role: Option<Role>,
-    samples: Vec<Sample>,
     clock: Clock,
-    summary: Option<Summary>,
     /// Whether the line of rates may follow.
     summary_is_open: bool,
     is_terminated: bool,
     is_of_pkt_gen: bool,
     has_begun: bool,
     first_words: Option<(usize, String)>,
-    lines: usize,
-    setup_lines: usize,
-    noise: BTreeMap<Noise, usize>,
-    unknown: Vec<UnknownLine>,
 }
 
 impl LogReader {
     /// What was reported so far at every interval, in order.
     #[must_use]
     pub fn samples(&self) -> &[Sample] {
-        &self.samples
+        &self.log.samples
     }
 
     /// What was reported in the end, where it has ended.
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
-        self.summary.as_ref()
+        self.log.summary.as_ref()
     }
 
     /// How often something is in it that says nothing about rates.
     #[must_use]
     pub fn noise(&self, noise: Noise) -> usize {
-        self.noise.get(&noise).copied().unwrap_or_default()
+        self.log.noise.get(&noise).copied().unwrap_or_default()
     }
 
     /// Whether pkt-gen has its port open and its link has had its time: it sends, or waits for packets.
@@ -265,11 +262,11 @@ impl LogReader {
     /// # Errors
     /// As of [`PktGenLog::parse`], where that shows.
     pub fn read(&mut self, text: &str) -> Result<(), PktGenError> {
-        self.lines += 1;
-        let number = self.lines;
+        self.log.lines += 1;
+        let number = self.log.lines;
         let (text, titles) = line::without_screen_titles(text);
         if titles > 0 {
-            *self.noise.entry(Noise::ScreenTitle).or_default() += titles;
+            *self.log.noise.entry(Noise::ScreenTitle).or_default() += titles;
         }
         let text = text.trim();
         if self.first_words.is_none() && !text.is_empty() {
@@ -277,55 +274,55 @@ impl LogReader {
         }
         let is_open = std::mem::take(&mut self.summary_is_open);
         match Line::of(text) {
-            Line::Command(command) if self.command.is_none() => self.start(number, command)?,
+            Line::Command(command) if self.log.command.is_none() => self.start(number, command)?,
             Line::Equilibrium if !self.is_of_pkt_gen => {
                 return Err(PktGenError::Equilibrium { line: number });
             }
             Line::Setup(role) => {
-                self.setup_lines += 1;
+                self.log.setup_lines += 1;
                 self.role = self.role.or(role);
                 self.has_begun |= role.is_some();
                 self.is_of_pkt_gen = true;
             }
-            Line::Blank => self.setup_lines += 1,
+            Line::Blank => self.log.setup_lines += 1,
             Line::Sample(stamp, sample) => {
                 let end_us = self.clock.advance(&stamp, sample.interval_us);
                 self.is_of_pkt_gen = true;
                 self.has_begun = true;
-                self.samples.push(Sample {
+                self.log.samples.push(Sample {
                     line: number,
                     end_us,
                     ..sample
                 });
             }
-            Line::Summary(role, summary) if self.summary.is_none() => {
+            Line::Summary(role, summary) if self.log.summary.is_none() => {
                 self.role = self.role.or(Some(role));
                 self.is_of_pkt_gen = true;
-                self.summary = Some(summary);
+                self.log.summary = Some(summary);
                 self.summary_is_open = true;
             }
             Line::Speed(speed) if is_open => {
-                if let Some(summary) = &mut self.summary {
+                if let Some(summary) = &mut self.log.summary {
                     summary.speed = Some(speed);
                 }
             }
             Line::Terminated => {
                 self.is_terminated = true;
-                self.setup_lines += 1;
+                self.log.setup_lines += 1;
             }
             Line::Noise(noise, role) => {
                 self.is_of_pkt_gen |= noise.is_of_pkt_gen();
                 self.role = self.role.or(role);
                 self.has_begun |= role.is_some();
-                *self.noise.entry(noise).or_default() += 1;
+                *self.log.noise.entry(noise).or_default() += 1;
                 if noise == Noise::ShellTrace
-                    && self.command.is_none()
+                    && self.log.command.is_none()
                     && let Some(command) = Command::of_trace(text)
                 {
                     self.start(number, command)?;
                 }
             }
-            _ => self.unknown.push(UnknownLine {
+            _ => self.log.unknown.push(UnknownLine {
                 line: number,
                 text: text.to_owned(),
             }),
@@ -345,7 +342,7 @@ impl LogReader {
             }
         };
         self.role = Some(role);
-        self.command = Some(command);
+        self.log.command = Some(command);
         self.is_of_pkt_gen = true;
         Ok(())
     }
@@ -362,9 +359,9 @@ impl LogReader {
         let Some(role) = self.role.filter(|_| self.is_of_pkt_gen) else {
             return Err(PktGenError::NotPktGen { line, found });
         };
-        let ending = if self.noise.contains_key(&Noise::ThreadFailed) {
+        let ending = if self.log.noise.contains_key(&Noise::ThreadFailed) {
             Ending::Failed
-        } else if self.summary.is_some() {
+        } else if self.log.summary.is_some() {
             Ending::Finished
         } else if self.is_terminated {
             Ending::Terminated
@@ -373,14 +370,8 @@ impl LogReader {
         };
         Ok(PktGenLog {
             role,
-            command: self.command,
-            samples: self.samples,
-            summary: self.summary,
             ending,
-            lines: self.lines,
-            setup_lines: self.setup_lines,
-            noise: self.noise,
-            unknown: self.unknown,
+            ..self.log
         })
     }
 }

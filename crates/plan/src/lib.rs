@@ -8,4 +8,4 @@ mod run;
 
 pub use build::{PlanError, build, minimum_blocks, variants_run};
 pub use duration::Overheads;
-pub use run::{ATTEMPTS_MAX, BlockRequest, BlockState, PlanRun, Summary};
+pub use run::{ATTEMPTS_MAX, BlockRequest, PlanRun, Summary};

@@ -29,19 +29,13 @@ pub struct BlockRequest {
 
 /// Where a block stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockState {
+enum BlockState {
     /// It is to be measured, for the first time or again.
     Open,
-    /// That attempt stands for it.
-    Accepted {
-        /// Number of the attempt.
-        attempt: u32,
-    },
+    /// Its last attempt stands for it.
+    Accepted,
     /// Every attempt at it was invalid, and it is not tried again.
-    GivenUp {
-        /// How often it was measured.
-        attempts: u32,
-    },
+    GivenUp,
 }
 
 /// What came of the blocks.
@@ -53,8 +47,6 @@ pub struct Summary {
     pub given_up: Vec<u32>,
     /// Blocks still to be measured.
     pub open: Vec<u32>,
-    /// Whole attempts that were invalid, those that were repeated included.
-    pub invalid_attempts: usize,
 }
 
 /// A plan and how far it has been carried out.
@@ -196,15 +188,11 @@ impl PlanRun {
         }
         progress.attempts += 1;
         if valid {
-            progress.state = BlockState::Accepted {
-                attempt: block.attempt,
-            };
+            progress.state = BlockState::Accepted;
         } else if progress.attempts < ATTEMPTS_MAX && repeats_left {
             self.repeats += 1;
         } else {
-            progress.state = BlockState::GivenUp {
-                attempts: progress.attempts,
-            };
+            progress.state = BlockState::GivenUp;
         }
     }
 
@@ -215,8 +203,7 @@ impl PlanRun {
     }
 
     /// Where the block of that number stands; none where the plan has no such block.
-    #[must_use]
-    pub fn state(&self, block: u32) -> Option<BlockState> {
+    fn state(&self, block: u32) -> Option<BlockState> {
         self.progress.get(&block).map(|progress| progress.state)
     }
 
@@ -239,21 +226,12 @@ impl PlanRun {
     pub fn summary(&self) -> Summary {
         let mut summary = Summary::default();
         for (&block, progress) in &self.progress {
-            let invalid = match progress.state {
-                BlockState::Open => {
-                    summary.open.push(block);
-                    progress.attempts
-                }
-                BlockState::Accepted { .. } => {
-                    summary.accepted.push(block);
-                    progress.attempts - 1
-                }
-                BlockState::GivenUp { .. } => {
-                    summary.given_up.push(block);
-                    progress.attempts
-                }
+            let blocks = match progress.state {
+                BlockState::Open => &mut summary.open,
+                BlockState::Accepted => &mut summary.accepted,
+                BlockState::GivenUp => &mut summary.given_up,
             };
-            summary.invalid_attempts += invalid as usize;
+            blocks.push(block);
         }
         summary
     }
@@ -408,7 +386,6 @@ mod tests {
         assert!(measured.into_iter().eq((1..=6).map(|block| (block, 1))));
         let summary = run.summary();
         assert_eq!(summary.accepted, [1, 2, 3, 4, 5, 6]);
-        assert_eq!(summary.invalid_attempts, 0);
     }
 
     #[test]
@@ -463,13 +440,15 @@ mod tests {
             (6, 1),
         ];
         assert_eq!(measured, expected);
-        assert_eq!(run.state(2), Some(BlockState::Accepted { attempt: 2 }));
-        assert_eq!(run.state(4), Some(BlockState::GivenUp { attempts: 3 }));
+        for (block, state, attempts) in [(2, BlockState::Accepted, 2), (4, BlockState::GivenUp, 3)]
+        {
+            let progress = &run.progress[&block];
+            assert_eq!((progress.state, progress.attempts), (state, attempts));
+        }
         assert_eq!(run.state(7), None);
         let summary = run.summary();
         assert_eq!(summary.accepted, [1, 2, 3, 5, 6]);
         assert_eq!(summary.given_up, [4]);
-        assert_eq!(summary.invalid_attempts, 4);
     }
 
     #[test]

@@ -269,9 +269,12 @@ pub fn compare_profiles(
         .collect();
     if pairs.len() > 1 {
         let sample = StudentSample::new(&differences)?;
-        let (lower_ns, upper_ns) = sample.interval(confidence)?;
+        let interval = sample.interval(confidence)?;
         let p = sample.p_two_sided(0.0)?;
-        comparison.whole.interval = Some(CostInterval { lower_ns, upper_ns });
+        comparison.whole.interval = Some(CostInterval {
+            lower_ns: interval.lower,
+            upper_ns: interval.upper,
+        });
         comparison.whole.p = Some(p);
         comparison.whole.is_significant = p <= alpha + 1e-12;
     }

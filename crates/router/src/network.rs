@@ -157,43 +157,41 @@ impl Network {
         &self.next_hops[id.index()]
     }
 
+    /// Where packets to an address go.
+    pub(crate) fn hop_to(&self, destination: IpAddr) -> &NextHop {
+        self.next_hop(match destination {
+            IpAddr::V4(destination) => self.inet.lookup(destination.to_bits()),
+            IpAddr::V6(destination) => self.inet6.lookup(destination.to_bits()),
+        })
+    }
+
     /// The link address of a station on a port's link, where it is known.
     #[inline]
     pub(crate) fn link_address(&self, port: u16, address: IpAddr) -> Option<MacAddress> {
         link_address(&self.neighbours, port, address)
     }
 
+    /// The router's own addresses on a port.
+    fn addresses(&self, port: u16) -> impl Iterator<Item = IpAddr> {
+        let addresses = self.ports[usize::from(port)].addresses.iter();
+        addresses.map(|(address, _)| *address)
+    }
+
     /// The router's own address on a port, in a packet's family.
     pub(crate) fn inet_address(&self, port: u16) -> Option<Ipv4Addr> {
-        self.ports[usize::from(port)]
-            .addresses
-            .iter()
-            .find_map(|(address, _)| match address {
-                IpAddr::V4(address) => Some(*address),
-                IpAddr::V6(_) => None,
-            })
+        self.addresses(port).find_map(|address| match address {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
+        })
     }
 
-    /// The same for IPv6; an address that reaches beyond the link.
-    pub(crate) fn inet6_address(&self, port: u16) -> Option<Ipv6Addr> {
-        self.ports[usize::from(port)]
-            .addresses
-            .iter()
-            .find_map(|(address, _)| match address {
-                IpAddr::V6(address) if !address.is_unicast_link_local() => Some(*address),
-                _ => None,
-            })
-    }
-
-    /// The router's link-local address on a port.
-    pub(crate) fn link_local_address(&self, port: u16) -> Option<Ipv6Addr> {
-        self.ports[usize::from(port)]
-            .addresses
-            .iter()
-            .find_map(|(address, _)| match address {
-                IpAddr::V6(address) if address.is_unicast_link_local() => Some(*address),
-                _ => None,
-            })
+    /// The same for IPv6: the link-local address, or one that reaches beyond the link.
+    pub(crate) fn inet6_address(&self, port: u16, is_link_local: bool) -> Option<Ipv6Addr> {
+        let is_asked = |address: &Ipv6Addr| address.is_unicast_link_local() == is_link_local;
+        self.addresses(port).find_map(|address| match address {
+            IpAddr::V4(_) => None,
+            IpAddr::V6(address) => Some(address).filter(is_asked),
+        })
     }
 }
 

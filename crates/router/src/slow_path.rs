@@ -11,7 +11,7 @@ use crate::buffer::{BUFFER_BYTES, BufferPool, Packet};
 use crate::counters::{Counters, Drop, Event};
 use crate::error_rate_limit::{ErrorRateLimit, ICMP_ERRORS_PER_S, ICMP6_ERRORS_PER_S};
 use crate::link::write_link_header;
-use crate::network::{Network, NextHop, NextHopKind};
+use crate::network::{Network, NextHopKind};
 use crate::nodes::{Fate, Slow, inet, inet6};
 use crate::transmit::queue_of;
 
@@ -61,14 +61,46 @@ impl SlowPath {
     pub(crate) fn run(&mut self, site: &mut Site<'_>) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for (packet, why) in waiting.drain(..) {
-            let head = packet.buffer.head();
-            if u16::from_be_bytes([head[12], head[13]]) == ethernet::IPV4 {
-                self.inet(packet, why, site);
-            } else {
-                self.inet6(packet, why, site);
-            }
+            self.handle(packet, why, site);
         }
         self.waiting = waiting;
+    }
+
+    fn handle(&mut self, packet: Packet, why: Slow, site: &mut Site<'_>) {
+        if is_inet(&packet) {
+            self.inet(packet, why, site);
+        } else {
+            self.inet6(packet, why, site);
+        }
+    }
+
+    /// Forwards a packet whose header is checked; the redirect that it may call for is sent already, or
+    /// not to be.
+    fn forward(&mut self, mut packet: Packet, site: &mut Site<'_>) {
+        let is_inet = is_inet(&packet);
+        let head = packet.buffer.head();
+        let next_hop = if is_inet {
+            site.network.inet.lookup(inet::destination(head))
+        } else {
+            site.network.inet6.lookup(inet6::destination(head))
+        };
+        let rewrite = match (is_inet, site.l2_prepend) {
+            (true, true) => inet::rewrite::<true, false>,
+            (true, false) => inet::rewrite::<false, false>,
+            (false, true) => inet6::rewrite::<true, false>,
+            (false, false) => inet6::rewrite::<false, false>,
+        };
+        match rewrite(
+            &mut packet,
+            next_hop,
+            site.ingress,
+            site.network,
+            site.counters,
+        ) {
+            Ok(port) | Err(Fate::Transmit(port)) => site.send(port, packet),
+            Err(Fate::Drop(reason)) => site.discard(packet, reason),
+            Err(Fate::Slow(why)) => self.handle(packet, why, site),
+        }
     }
 
     fn inet(&mut self, packet: Packet, why: Slow, site: &mut Site<'_>) {
@@ -76,20 +108,19 @@ impl SlowPath {
             Slow::InetOptions => self.inet_with_options(packet, site),
             Slow::Inet6Options => unreachable!("it is an IPv4 packet"),
             Slow::Expired => {
-                self.refuse_inet(packet, Drop::InetTtl, Some(Icmp4Error::TimeExceeded), site);
+                self.refuse_inet(packet, Drop::InetTtl, Icmp4Error::TimeExceeded, site);
             }
             Slow::NoRoute => {
-                let error = Icmp4Error::NetUnreachable;
-                self.refuse_inet(packet, Drop::InetNoRoute, Some(error), site);
+                self.refuse_inet(packet, Drop::InetNoRoute, Icmp4Error::NetUnreachable, site);
             }
             Slow::NoNeighbour => {
                 let error = Icmp4Error::HostUnreachable;
-                self.refuse_inet(packet, Drop::InetNeighbour, Some(error), site);
+                self.refuse_inet(packet, Drop::InetNeighbour, error, site);
             }
             Slow::TooBig => self.fragment(packet, site),
             Slow::Redirect => {
                 self.redirect_inet(&packet, site);
-                self.forward_inet(packet, site);
+                self.forward(packet, site);
             }
         }
     }
@@ -108,46 +139,23 @@ impl SlowPath {
             return site.discard(packet, Drop::InetMartianDestination);
         }
         let error = match verdict {
-            ipv4::OptionsVerdict::Forward => return self.forward_inet(packet, site),
+            ipv4::OptionsVerdict::Forward => return self.forward(packet, site),
             ipv4::OptionsVerdict::SourceRoute => Icmp4Error::SourceRouteFailed,
             ipv4::OptionsVerdict::ParameterProblem { pointer } => {
                 Icmp4Error::ParameterProblem { pointer }
             }
         };
-        self.refuse_inet(packet, Drop::InetOptions, Some(error), site);
-    }
-
-    /// Forwards a packet whose header is checked; the redirect that it may call for is sent already, or
-    /// not to be.
-    fn forward_inet(&mut self, mut packet: Packet, site: &mut Site<'_>) {
-        let destination = inet::destination(packet.buffer.head());
-        let next_hop = site.network.inet.lookup(destination);
-        let rewrite = if site.l2_prepend {
-            inet::rewrite::<true, false>
-        } else {
-            inet::rewrite::<false, false>
-        };
-        match rewrite(
-            &mut packet,
-            next_hop,
-            site.ingress,
-            site.network,
-            site.counters,
-        ) {
-            Ok(port) | Err(Fate::Transmit(port)) => site.send(port, packet),
-            Err(Fate::Drop(reason)) => site.discard(packet, reason),
-            Err(Fate::Slow(why)) => self.inet(packet, why, site),
-        }
+        self.refuse_inet(packet, Drop::InetOptions, error, site);
     }
 
     fn fragment(&mut self, packet: Packet, site: &mut Site<'_>) {
         let view = view_of_inet(&packet);
         let destination = view.destination();
-        let hop = site.hop(destination.into());
+        let hop = site.network.hop_to(destination.into());
         let (mtu, egress) = (hop.mtu, hop.egress);
         if view.dont_fragment() {
             let error = Icmp4Error::FragmentationNeeded { mtu };
-            return self.refuse_inet(packet, Drop::InetTooBig, Some(error), site);
+            return self.refuse_inet(packet, Drop::InetTooBig, error, site);
         }
         let mut whole = packet;
         let mut link_header = [0; ETHERNET];
@@ -155,7 +163,7 @@ impl SlowPath {
             let head = whole.buffer.head_mut();
             if !site.write_header(head, destination.into()) {
                 let error = Icmp4Error::HostUnreachable;
-                return self.refuse_inet(whole, Drop::InetNeighbour, Some(error), site);
+                return self.refuse_inet(whole, Drop::InetNeighbour, error, site);
             }
             link_header.copy_from_slice(&head[..ETHERNET]);
             inet::age(head);
@@ -178,7 +186,7 @@ impl SlowPath {
     fn redirect_inet(&mut self, packet: &Packet, site: &mut Site<'_>) {
         let view = view_of_inet(packet);
         let destination = view.destination();
-        let gateway = match site.hop(destination.into()).kind {
+        let gateway = match site.network.hop_to(destination.into()).kind {
             NextHopKind::Gateway(IpAddr::V4(gateway)) => gateway,
             NextHopKind::Connected => destination,
             _ => return,
@@ -193,19 +201,17 @@ impl SlowPath {
         &mut self,
         packet: Packet,
         reason: Drop,
-        error: Option<Icmp4Error>,
+        error: Icmp4Error,
         site: &mut Site<'_>,
     ) {
-        if let Some(error) = error {
-            self.tell_inet(&packet, &error, site);
-        }
+        self.tell_inet(&packet, &error, site);
         site.discard(packet, reason);
     }
 
     fn tell_inet(&mut self, packet: &Packet, error: &Icmp4Error, site: &mut Site<'_>) {
         let view = view_of_inet(packet);
         // The address on the link that the message leaves by (RFC 1812, 4.3.2.4), wherever the packet came in.
-        let egress = site.hop(view.source().into()).egress;
+        let egress = site.network.hop_to(view.source().into()).egress;
         let own = site.network.inet_address(egress);
         let may = Icmp4Error::may_answer(view, link_destination(packet)).is_ok();
         match own.filter(|_| may && self.inet_errors.allows(site.now_ns)) {
@@ -233,20 +239,20 @@ impl SlowPath {
             }
             Slow::TooBig => {
                 let destination = view_of_inet6(&packet).destination();
-                let mtu = site.hop(destination.into()).mtu.into();
+                let mtu = site.network.hop_to(destination.into()).mtu.into();
                 let error = Icmp6Error::PacketTooBig { mtu };
                 self.refuse_inet6(packet, Drop::Inet6TooBig, error, site);
             }
             Slow::Redirect => {
                 self.redirect_inet6(&packet, site);
-                self.forward_inet6(packet, site);
+                self.forward(packet, site);
             }
         }
     }
 
     fn inet6_with_options(&mut self, packet: Packet, site: &mut Site<'_>) {
         match view_of_inet6(&packet).hop_by_hop_options() {
-            ipv6::OptionsVerdict::Forward => self.forward_inet6(packet, site),
+            ipv6::OptionsVerdict::Forward => self.forward(packet, site),
             ipv6::OptionsVerdict::Discard => site.discard(packet, Drop::Inet6Options),
             ipv6::OptionsVerdict::ParameterProblem { problem, pointer } => {
                 let error = Icmp6Error::ParameterProblem { problem, pointer };
@@ -255,33 +261,12 @@ impl SlowPath {
         }
     }
 
-    fn forward_inet6(&mut self, mut packet: Packet, site: &mut Site<'_>) {
-        let destination = inet6::destination(packet.buffer.head());
-        let next_hop = site.network.inet6.lookup(destination);
-        let rewrite = if site.l2_prepend {
-            inet6::rewrite::<true, false>
-        } else {
-            inet6::rewrite::<false, false>
-        };
-        match rewrite(
-            &mut packet,
-            next_hop,
-            site.ingress,
-            site.network,
-            site.counters,
-        ) {
-            Ok(port) | Err(Fate::Transmit(port)) => site.send(port, packet),
-            Err(Fate::Drop(reason)) => site.discard(packet, reason),
-            Err(Fate::Slow(why)) => self.inet6(packet, why, site),
-        }
-    }
-
     /// As for IPv4; hosts believe only a link-local sender, and a link-local target unless it is the
     /// destination itself (RFC 4861, 8.1).
     fn redirect_inet6(&mut self, packet: &Packet, site: &mut Site<'_>) {
         let view = view_of_inet6(packet);
         let destination = view.destination();
-        let target = match site.hop(destination.into()).kind {
+        let target = match site.network.hop_to(destination.into()).kind {
             NextHopKind::Gateway(IpAddr::V6(gateway)) if gateway.is_unicast_link_local() => gateway,
             NextHopKind::Connected => destination,
             _ => return,
@@ -293,7 +278,7 @@ impl SlowPath {
             target,
             target_link_layer_address: site.network.link_address(site.ingress, target.into()),
         };
-        let own = site.network.link_local_address(site.ingress);
+        let own = site.network.inet6_address(site.ingress, true);
         self.tell_inet6(packet, &error, own, site);
     }
 
@@ -306,7 +291,7 @@ impl SlowPath {
     ) {
         // Of the addresses that RFC 4443, 2.2, leaves the choice of, the one that the packet came in by: it is
         // what traceroute asks for.
-        let own = site.network.inet6_address(site.ingress);
+        let own = site.network.inet6_address(site.ingress, false);
         self.tell_inet6(&packet, &error, own, site);
         site.discard(packet, reason);
     }
@@ -331,14 +316,6 @@ impl SlowPath {
 }
 
 impl Site<'_> {
-    fn hop(&self, destination: IpAddr) -> &NextHop {
-        let id = match destination {
-            IpAddr::V4(destination) => self.network.inet.lookup(destination.to_bits()),
-            IpAddr::V6(destination) => self.network.inet6.lookup(destination.to_bits()),
-        };
-        self.network.next_hop(id)
-    }
-
     /// Writes the Ethernet header of a packet to a destination; whether the neighbour is known.
     fn write_header(
         &mut self,
@@ -346,11 +323,7 @@ impl Site<'_> {
         destination: IpAddr,
     ) -> bool {
         let network = self.network;
-        let id = match destination {
-            IpAddr::V4(destination) => network.inet.lookup(destination.to_bits()),
-            IpAddr::V6(destination) => network.inet6.lookup(destination.to_bits()),
-        };
-        let hop = network.next_hop(id);
+        let hop = network.hop_to(destination);
         let write = if self.l2_prepend {
             write_link_header::<true, _>
         } else {
@@ -360,7 +333,7 @@ impl Site<'_> {
     }
 
     fn is_on_ingress_link(&self, address: IpAddr) -> bool {
-        let hop = self.hop(address);
+        let hop = self.network.hop_to(address);
         hop.kind == NextHopKind::Connected && hop.egress == self.ingress
     }
 
@@ -382,7 +355,7 @@ impl Site<'_> {
         flow_hash: u32,
         emit: impl FnOnce(&mut [u8]) -> usize,
     ) {
-        let hop = self.hop(destination);
+        let hop = self.network.hop_to(destination);
         let (is_transit, egress, mtu) = (hop.is_transit(), hop.egress, usize::from(hop.mtu));
         let mut head = [0; crate::buffer::HEAD_BYTES];
         if !is_transit || !self.write_header(&mut head, destination) || self.pool.ready(1) == 0 {
@@ -435,6 +408,11 @@ fn view_of_inet(packet: &Packet) -> Ipv4Packet<&[u8]> {
 
 fn view_of_inet6(packet: &Packet) -> Ipv6Packet<&[u8]> {
     Ipv6Packet::new_checked(&packet.frame()[ETHERNET..]).expect("its header is checked")
+}
+
+fn is_inet(packet: &Packet) -> bool {
+    let head = packet.buffer.head();
+    u16::from_be_bytes([head[12], head[13]]) == ethernet::IPV4
 }
 
 fn link_destination(packet: &Packet) -> MacAddress {

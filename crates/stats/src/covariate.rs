@@ -42,6 +42,15 @@ impl Slope {
     pub fn is_known(&self) -> bool {
         !self.interval.contains(0.0) || 2.0 * self.interval.half_width() <= SLOPE_INTERVAL_MAX
     }
+
+    /// What an effect adjusted by it is worth, where there is one slope for all.
+    fn trust(&self) -> Trust {
+        if self.is_known() {
+            Trust::Supported
+        } else {
+            Trust::SlopeUnknown
+        }
+    }
 }
 
 /// An F test.
@@ -159,12 +168,8 @@ pub fn covariate_of_arms(
     let slopes = lines
         .iter()
         .map(|line| {
-            let own = line.slope();
-            let residual = Residual {
-                squares: line.residual_squares(own),
-                degrees_of_freedom: line.count - 2.0,
-            };
-            residual.slope(own, line.covariate_squares, alpha)
+            line.residual()
+                .slope(line.slope(), line.covariate_squares, alpha)
         })
         .collect();
 
@@ -188,10 +193,8 @@ pub fn covariate_of_arms(
     let common_slope = residual.slope(common, covariate_squares, alpha);
     let trust = if interaction.p <= alpha {
         Trust::SlopesDiffer
-    } else if common_slope.is_known() {
-        Trust::Supported
     } else {
-        Trust::SlopeUnknown
+        common_slope.trust()
     };
     let reference = &lines[0];
     let adjusted = lines[1..]
@@ -261,27 +264,19 @@ pub fn covariate_of_blocks(
     let alpha = significance(confidence)?;
     let line = Line::new(subject, block_effects, covariate_effects)?;
     let own = line.slope();
-    let residual = Residual {
-        squares: line.residual_squares(own),
-        degrees_of_freedom: line.count - 2.0,
-    };
+    let residual = line.residual();
     let slope = residual.slope(own, line.covariate_squares, alpha);
     let shift = line.covariate_mean;
     let estimate = line.value_mean - own * shift;
     let scale = 1.0 / line.count + shift * shift / line.covariate_squares;
     let (interval, p) = residual.judged(estimate, scale, alpha);
-    let trust = if slope.is_known() {
-        Trust::Supported
-    } else {
-        Trust::SlopeUnknown
-    };
     let adjusted = AdjustedEffect {
         raw: line.value_mean,
         covariate_shift: shift,
         estimate,
         interval,
         p,
-        trust,
+        trust: slope.trust(),
     };
     Ok(BlocksCovariate { slope, adjusted })
 }
@@ -341,6 +336,14 @@ impl Line {
         self.products / self.covariate_squares
     }
 
+    /// What its own slope leaves over.
+    fn residual(&self) -> Residual {
+        Residual {
+            squares: self.residual_squares(self.slope()),
+            degrees_of_freedom: self.count - 2.0,
+        }
+    }
+
     /// What a line of that slope through the means leaves over.
     fn residual_squares(&self, slope: f64) -> f64 {
         sum(self
@@ -362,12 +365,7 @@ impl Residual {
     fn judged(&self, estimate: f64, scale: f64, alpha: f64) -> (Interval, f64) {
         let error = (self.squares / self.degrees_of_freedom * scale).sqrt();
         let reach = t_upper_quantile(alpha / 2.0, self.degrees_of_freedom) * error;
-        let interval = Interval {
-            lower: estimate - reach,
-            upper: estimate + reach,
-            nominal_confidence: 1.0 - alpha,
-            attained_confidence: 1.0 - alpha,
-        };
+        let interval = Interval::around(estimate, reach, 1.0 - alpha);
         let p = if estimate == 0.0 {
             1.0
         } else {

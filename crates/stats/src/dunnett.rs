@@ -107,12 +107,7 @@ pub fn dunnett(
                 difference,
                 t,
                 adjusted_p: family.p_beyond(t.abs()),
-                interval: Interval {
-                    lower: difference - critical * error,
-                    upper: difference + critical * error,
-                    nominal_confidence: confidence,
-                    attained_confidence: confidence,
-                },
+                interval: Interval::around(difference, critical * error, confidence),
             }
         })
         .collect())

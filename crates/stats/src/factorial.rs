@@ -10,7 +10,7 @@ use crate::error::{
     require_spread, significance,
 };
 use crate::hodges_lehmann::Interval;
-use crate::least_squares::LeastSquares;
+use crate::least_squares::{LeastSquares, dot};
 
 /// A factor: which of its levels each response was measured at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +142,7 @@ pub fn factorial_analysis(
     require_count("factorial analysis, responses", need, responses.len())?;
     // With an intercept in the model a common offset changes nothing but digits.
     let responses: Vec<f64> = responses.iter().map(|value| value - responses[0]).collect();
-    let total_squares: f64 = responses.iter().map(|value| value * value).sum();
+    let total_squares = dot(&responses, &responses);
     require_held("factorial analysis", total_squares.is_finite())?;
     let full = design.fit(&responses, None)?;
     let rounding = f64::EPSILON * responses.len() as f64;
@@ -157,21 +157,12 @@ pub fn factorial_analysis(
     let contrast = |columns: std::ops::Range<usize>, levels: Vec<usize>, weights: Vec<f64>| {
         let mut all_weights = vec![0.0; coefficients.len()];
         all_weights[columns.clone()].copy_from_slice(&weights);
-        let estimate = weights
-            .iter()
-            .zip(&coefficients[columns])
-            .map(|(weight, coefficient)| weight * coefficient)
-            .sum::<f64>();
+        let estimate = dot(&weights, &coefficients[columns]);
         let error = (variance * full.variance(&all_weights)).sqrt();
         FactorialContrast {
             levels,
             estimate,
-            interval: Interval {
-                lower: estimate - quantile * error,
-                upper: estimate + quantile * error,
-                nominal_confidence: confidence,
-                attained_confidence: confidence,
-            },
+            interval: Interval::around(estimate, quantile * error, confidence),
             p: (2.0 * t_upper_tail(estimate.abs() / error, freedom as f64)).min(1.0),
         }
     };
@@ -181,10 +172,8 @@ pub fn factorial_analysis(
         let degrees_of_freedom = columns.len();
         // With the term's columns last, what they add stands by itself.
         let last = design.fit(&responses, Some(number))?;
-        let sum_of_squares: f64 = last.effects[last.effects.len() - degrees_of_freedom..]
-            .iter()
-            .map(|effect| effect * effect)
-            .sum();
+        let added = &last.effects[last.effects.len() - degrees_of_freedom..];
+        let sum_of_squares = dot(added, added);
         let f = sum_of_squares / degrees_of_freedom as f64 / variance;
         terms.push(FactorialTerm {
             factors: term.names(factors),

@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::error::StatsError;
 use crate::factorial::{Design, Factor};
 use crate::independent::LogWelch;
+use crate::least_squares::dot;
 use crate::logarithms::logarithms;
 use crate::two_sample_t::TwoSampleT;
 use crate::verdict::{
@@ -99,14 +100,17 @@ pub fn block_factorial(
             have: other.len(),
         });
     }
+    let effects_of = |block: usize| effects.iter().map(move |row| row[block]).collect();
+    let of_blocks: Vec<Vec<f64>> = (0..blocks).map(effects_of).collect();
     let mut warnings = Vec::new();
     let mut judge = |contrasts: Vec<Contrast>| {
         let comparisons: Vec<ComparisonEffects> = contrasts
             .iter()
             .map(|contrast| ComparisonEffects {
                 name: name(&contrast.of),
-                block_effects: (0..blocks)
-                    .map(|block| contrast.of_values(effects.iter().map(|row| row[block])))
+                block_effects: of_blocks
+                    .iter()
+                    .map(|effects| dot(&contrast.weights, effects))
                     .collect(),
             })
             .collect();
@@ -193,16 +197,6 @@ struct Contrast {
     weights: Vec<f64>,
 }
 
-impl Contrast {
-    fn of_values(&self, values: impl Iterator<Item = f64>) -> f64 {
-        self.weights
-            .iter()
-            .zip(values)
-            .map(|(weight, value)| weight * value)
-            .sum()
-    }
-}
-
 /// Weights below this are rounding: true ones are 1 / levels or more.
 const WEIGHT_ROUNDING: f64 = 1e-9;
 
@@ -234,11 +228,7 @@ fn contrasts(
         let columns = design.columns_of(number);
         for (levels, of_coefficients) in term.contrast_weights() {
             let weight = |coefficients: &Vec<f64>| {
-                let weight: f64 = of_coefficients
-                    .iter()
-                    .zip(&coefficients[columns.clone()])
-                    .map(|(weight, coefficient)| weight * coefficient)
-                    .sum();
+                let weight = dot(&of_coefficients, &coefficients[columns.clone()]);
                 if weight.abs() < WEIGHT_ROUNDING {
                     0.0
                 } else {

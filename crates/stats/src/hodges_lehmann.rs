@@ -23,6 +23,16 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// As far to both sides of an estimate, with the very confidence that was asked for.
+    pub(crate) fn around(estimate: f64, reach: f64, confidence: f64) -> Self {
+        Self {
+            lower: estimate - reach,
+            upper: estimate + reach,
+            nominal_confidence: confidence,
+            attained_confidence: confidence,
+        }
+    }
+
     /// Half its length.
     pub fn half_width(&self) -> f64 {
         (self.upper - self.lower) / 2.0

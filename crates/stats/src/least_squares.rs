@@ -128,7 +128,7 @@ impl LeastSquares {
 }
 
 /// The sum of products, up to the end of the shorter one.
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 

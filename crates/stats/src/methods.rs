@@ -96,6 +96,19 @@ pub struct MethodResult {
     pub adjusted_p: Option<f64>,
 }
 
+impl MethodResult {
+    /// An estimate with nothing beside it.
+    fn estimated(method: Method, estimate: f64) -> Self {
+        Self {
+            method,
+            estimate,
+            interval: None,
+            p: None,
+            adjusted_p: None,
+        }
+    }
+}
+
 /// What every method makes of block effects, one list a comparison.
 ///
 /// Shape: a family with one baseline, each with one block effect or more. Methods that need more
@@ -119,51 +132,27 @@ pub fn block_methods(
             .is_some_and(|spread| spread > 0.0);
         let mut results = vec![
             MethodResult {
-                method: Method::SignedRank,
-                estimate: signed_rank.estimate(),
                 interval: signed_rank.interval(confidence)?,
                 p: Some(signed_rank.p_two_sided(0.0)),
-                adjusted_p: None,
+                ..MethodResult::estimated(Method::SignedRank, signed_rank.estimate())
             },
-            MethodResult {
-                method: Method::StudentT,
-                estimate: student.mean,
-                interval: if has_spread {
-                    let (lower, upper) = student.interval(confidence)?;
-                    Some(Interval {
-                        lower,
-                        upper,
-                        nominal_confidence: confidence,
-                        attained_confidence: confidence,
-                    })
-                } else {
-                    None
-                },
-                p: if has_spread {
-                    Some(student.p_two_sided(0.0)?)
-                } else {
-                    None
-                },
-                adjusted_p: None,
-            },
+            MethodResult::estimated(Method::StudentT, student.mean),
         ];
+        if has_spread {
+            results[1].interval = Some(student.interval(confidence)?);
+            results[1].p = Some(student.p_two_sided(0.0)?);
+        }
         if let Some(p) = sign_flip_p(effects, 0.0)? {
             results.push(MethodResult {
-                method: Method::SignFlip,
-                estimate: student.mean,
-                interval: None,
                 p: Some(p),
-                adjusted_p: None,
+                ..MethodResult::estimated(Method::SignFlip, student.mean)
             });
         }
         if has_spread && effects.len() <= RESAMPLED_MAX {
             results.push(MethodResult {
-                method: Method::Bca,
-                estimate: student.mean,
                 interval: bca_interval(&[effects], |samples| mean(&samples[0]), draws, confidence)
                     .ok(),
-                p: None,
-                adjusted_p: None,
+                ..MethodResult::estimated(Method::Bca, student.mean)
             });
         }
         of_comparisons.push(results);
@@ -179,11 +168,8 @@ pub fn block_methods(
     {
         for (results, adjusted_p) in of_comparisons.iter_mut().zip(adjusted) {
             results.push(MethodResult {
-                method: Method::MaxTSignFlip,
-                estimate: results[1].estimate,
-                interval: None,
-                p: None,
                 adjusted_p: Some(adjusted_p),
+                ..MethodResult::estimated(Method::MaxTSignFlip, results[1].estimate)
             });
         }
     }
@@ -228,22 +214,17 @@ pub fn independent_methods(
     if let Ok(compared) = dunnett(&reference, &samples, confidence) {
         for (results, compared) in of_comparisons.iter_mut().zip(compared) {
             results.push(MethodResult {
-                method: Method::Dunnett,
-                estimate: compared.difference,
                 interval: Some(compared.interval),
-                p: None,
                 adjusted_p: Some(compared.adjusted_p),
+                ..MethodResult::estimated(Method::Dunnett, compared.difference)
             });
         }
     }
     if is_resampled && let Ok(adjusted) = max_t_permutation(&reference, &samples, draws) {
         for (results, adjusted_p) in of_comparisons.iter_mut().zip(adjusted) {
             results.push(MethodResult {
-                method: Method::MaxTPermutation,
-                estimate: results[0].estimate,
-                interval: None,
-                p: None,
                 adjusted_p: Some(adjusted_p),
+                ..MethodResult::estimated(Method::MaxTPermutation, results[0].estimate)
             });
         }
     }
@@ -258,11 +239,9 @@ fn two_sample_methods(
 ) -> Result<Vec<MethodResult>, StatsError> {
     let of_t = |method: Method, test: TwoSampleT| {
         Ok(MethodResult {
-            method,
-            estimate: test.difference,
             interval: Some(test.interval(confidence)?),
             p: Some(test.p_two_sided(0.0)),
-            adjusted_p: None,
+            ..MethodResult::estimated(method, test.difference)
         })
     };
     let welch = TwoSampleT::welch(sample, reference)?;
@@ -271,29 +250,21 @@ fn two_sample_methods(
         of_t(Method::WelchT, welch)?,
         of_t(Method::PooledT, TwoSampleT::pooled(sample, reference)?)?,
         MethodResult {
-            method: Method::MannWhitney,
-            estimate: mann_whitney.estimate(),
             interval: mann_whitney.interval(confidence)?,
             p: Some(mann_whitney.midrank().two_sided),
-            adjusted_p: None,
+            ..MethodResult::estimated(Method::MannWhitney, mann_whitney.estimate())
         },
     ];
     if let Some(draws) = draws {
         let test = PermutationTest::new(&[Stratum { sample, reference }], draws)?;
         results.push(MethodResult {
-            method: Method::Permutation,
-            estimate: test.difference(),
-            interval: None,
             p: Some(test.p_two_sided(0.0)),
-            adjusted_p: None,
+            ..MethodResult::estimated(Method::Permutation, test.difference())
         });
         let difference = |samples: &[Vec<f64>]| mean(&samples[0]) - mean(&samples[1]);
         results.push(MethodResult {
-            method: Method::Bca,
-            estimate: welch.difference,
             interval: bca_interval(&[sample, reference], difference, draws, confidence).ok(),
-            p: None,
-            adjusted_p: None,
+            ..MethodResult::estimated(Method::Bca, welch.difference)
         });
     }
     Ok(results)

@@ -3,6 +3,7 @@
 
 use crate::distribution::{t_upper_quantile, t_upper_tail};
 use crate::error::{StatsError, require_finite, significance};
+use crate::hodges_lehmann::Interval;
 use crate::moments::Moments;
 use serde::Serialize;
 
@@ -53,15 +54,15 @@ impl StudentSample {
         })
     }
 
-    /// The interval of the mean at `confidence`, ends as (lower, upper).
+    /// The interval of the mean at `confidence`.
     ///
     /// # Errors
     /// [`StatsError::Confidence`]; [`StatsError::TooFew`] for one value.
-    pub fn interval(&self, confidence: f64) -> Result<(f64, f64), StatsError> {
+    pub fn interval(&self, confidence: f64) -> Result<Interval, StatsError> {
         let standard_error = self.standard_error()?;
         let tail = significance(confidence)? / 2.0;
         let reach = t_upper_quantile(tail, self.degrees_of_freedom()) * standard_error;
-        Ok((self.mean - reach, self.mean + reach))
+        Ok(Interval::around(self.mean, reach, confidence))
     }
 
     /// The two-sided p-value of the claim that the true mean is not `shift`.
@@ -119,7 +120,8 @@ mod tests {
     #[test]
     fn constants_have_no_width() {
         let sample = StudentSample::new(&[7.0; 5]).unwrap();
-        assert_eq!(sample.interval(0.95).unwrap(), (7.0, 7.0));
+        let interval = sample.interval(0.95).unwrap();
+        assert_eq!((interval.lower, interval.upper), (7.0, 7.0));
         assert_eq!(sample.p_two_sided(7.0).unwrap(), 1.0);
         assert_eq!(sample.p_two_sided(6.0).unwrap(), 0.0);
     }

@@ -137,12 +137,7 @@ impl TwoSampleT {
     pub fn interval(&self, confidence: f64) -> Result<Interval, StatsError> {
         let quantile = t_upper_quantile(significance(confidence)? / 2.0, self.degrees_of_freedom);
         let reach = quantile * self.standard_error;
-        Ok(Interval {
-            lower: self.difference - reach,
-            upper: self.difference + reach,
-            nominal_confidence: confidence,
-            attained_confidence: confidence,
-        })
+        Ok(Interval::around(self.difference, reach, confidence))
     }
 }
 

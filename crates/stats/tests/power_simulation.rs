@@ -174,9 +174,9 @@ fn equivalence() {
                             Method::SignedRank => SignedRank::new(&a).unwrap().p_inside(-d, d),
                             Method::PooledT => TwoSampleT::pooled(&a, &b).unwrap().p_inside(-d, d),
                             _ => {
-                                let (low, high) =
+                                let interval =
                                     StudentSample::new(&a).unwrap().interval(0.9).unwrap();
-                                f64::from(u8::from(low <= -d || high >= d))
+                                f64::from(u8::from(interval.lower <= -d || interval.upper >= d))
                             }
                         };
                         p <= 0.05

@@ -75,8 +75,8 @@ fn student() {
             let [confidence, lower, upper] = numbers(level)[..] else {
                 panic!("{level}")
             };
-            let (our_lower, our_upper) = sample.interval(confidence).unwrap();
-            for (ours, theirs) in [(our_lower, lower), (our_upper, upper)] {
+            let interval = sample.interval(confidence).unwrap();
+            for (ours, theirs) in [(interval.lower, lower), (interval.upper, upper)] {
                 let tolerance = 1e-9 * (upper - lower) + f64::EPSILON * theirs.abs();
                 assert!((ours - theirs).abs() <= tolerance, "{ours} {theirs}");
             }

@@ -2,15 +2,18 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+
 use crate::SysError;
 use crate::cpu_time::process_ids;
+use crate::detached_mount::descriptor;
 
 /// The variable of the environment that marks descendants.
 pub const STARTED_MARK: &str = "FWDLAB_STARTED";
@@ -208,26 +211,19 @@ fn await_end(held: &OwnedFd, deadline: Instant) -> io::Result<()> {
         let left = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: a plain system call on one record that outlives it.
         let ready = unsafe { libc::poll(&raw mut watched, 1, left) };
-        match io::Error::last_os_error() {
-            error if ready < 0 && error.kind() == io::ErrorKind::Interrupted => {}
-            error if ready < 0 => return Err(error),
-            _ if ready == 0 => return Err(io::ErrorKind::TimedOut.into()),
-            _ => return Ok(()),
+        match Errno::result(ready) {
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => return Ok(()),
         }
     }
 }
 
 /// Holds on to a process.
 fn hold(process: u32) -> io::Result<OwnedFd> {
-    // SAFETY: a plain system call; what it returns is a new descriptor, owned by nobody else.
-    unsafe {
-        let held = libc::syscall(libc::SYS_pidfd_open, process, 0);
-        let held = i32::try_from(held).map_err(|_| io::ErrorKind::InvalidData)?;
-        if held < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(OwnedFd::from_raw_fd(held))
-    }
+    // SAFETY: a plain system call, which returns a new descriptor.
+    descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) })
 }
 
 fn kill(held: &OwnedFd) -> io::Result<()> {
@@ -242,11 +238,10 @@ fn kill(held: &OwnedFd) -> io::Result<()> {
             0,
         )
     };
-    match io::Error::last_os_error() {
-        // It has ended by itself.
-        error if result < 0 && error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-        error if result < 0 => Err(error),
-        _ => Ok(()),
+    match Errno::result(result) {
+        // Where there is none, it has ended by itself.
+        Ok(_) | Err(Errno::ESRCH) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
 }
 

@@ -269,11 +269,7 @@ impl<T: Send> DeviceRing<T> {
     #[inline]
     #[must_use]
     pub fn available(&mut self) -> usize {
-        if self.posted == self.completed {
-            // Acquires what the driver wrote into the descriptors.
-            self.posted = self.ring.posted.0.load(Ordering::Acquire);
-        }
-        between(self.completed, self.posted)
+        self.available_for(1)
     }
 
     /// The same; looks for new ones where it knows of fewer than are wanted.

@@ -7,6 +7,8 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
 
+use nix::errno::Errno;
+
 use crate::{NetworkNamespace, SysError};
 
 /// `FSOPEN_CLOEXEC` and `FSMOUNT_CLOEXEC` of `linux/mount.h`.
@@ -89,19 +91,15 @@ fn mount(filesystem: &CStr) -> io::Result<OwnedFd> {
             0,
         )
     };
-    if created < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(created)?;
     // SAFETY: the descriptor is open; the call returns a new one.
     descriptor(unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), CLOEXEC, 0) })
 }
 
 /// Takes what a system call returned as the descriptor it made.
-fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let descriptor = libc::c_int::try_from(result).expect("descriptors are small numbers");
+pub(crate) fn descriptor(result: libc::c_long) -> io::Result<OwnedFd> {
+    let descriptor = Errno::result(result)?;
+    let descriptor = libc::c_int::try_from(descriptor).expect("descriptors are small numbers");
     // SAFETY: the kernel just made it, for nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use nix::errno::Errno;
+
 use crate::SysError;
 
 // Commands and numbers of `linux/ethtool.h`.
@@ -165,11 +167,9 @@ fn ioctl(interface: &str, request: &mut [u32]) -> io::Result<u32> {
             ifru_data: request.as_mut_ptr().cast(),
         },
     };
-    // SAFETY: a plain system call; its result is checked before it is used.
+    // SAFETY: a plain system call.
     let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let socket = Errno::result(socket)?;
     // SAFETY: the descriptor was just opened and belongs to nobody else.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     // SAFETY: SIOCETHTOOL reads an `ifreq` whose data points to a structure of the command's, all

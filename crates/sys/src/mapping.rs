@@ -5,6 +5,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
+use nix::errno::Errno;
+
 /// A piece of shared memory, unmapped when its value goes.
 ///
 /// The kernel writes to it at any time. So it is never lent out as a slice: bytes are copied in and
@@ -47,9 +49,7 @@ impl Mapping {
                 offset,
             )
         };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let start = Errno::result(start)?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, length })
     }

@@ -23,10 +23,9 @@ const PREFIX: &str = "fwdlab";
 /// then lasts as long as the process, however that ends.
 #[derive(Debug)]
 pub struct NetworkNamespace {
-    name: String,
+    entrance: NamespaceEntrance,
     /// Where the name stands, where it stands anywhere.
     path: Option<PathBuf>,
-    file: File,
 }
 
 impl NetworkNamespace {
@@ -49,9 +48,8 @@ impl NetworkNamespace {
         if is_in_user_namespace() {
             let file = make_nameless().map_err(|source| SysError::new(what(), source))?;
             return Ok(Self {
-                name,
+                entrance: NamespaceEntrance { name, file },
                 path: None,
-                file,
             });
         }
         let path = Path::new(DIRECTORY).join(&name);
@@ -82,16 +80,15 @@ impl NetworkNamespace {
             SysError::new(what(), source)
         })?;
         Ok(Self {
-            name,
+            entrance: NamespaceEntrance { name, file },
             path: Some(path),
-            file,
         })
     }
 
     /// The name under which `ip netns` knows it.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        self.entrance.name()
     }
 
     /// The number by which the kernel tells namespaces apart.
@@ -99,8 +96,8 @@ impl NetworkNamespace {
     /// # Errors
     /// When the kernel does not say.
     pub fn number(&self) -> Result<u64, SysError> {
-        let metadata = self.file.metadata().map_err(|source| {
-            SysError::new(format!("asking for namespace {}", self.name), source)
+        let metadata = self.entrance.file.metadata().map_err(|source| {
+            SysError::new(format!("asking for namespace {}", self.name()), source)
         })?;
         Ok(metadata.ino())
     }
@@ -113,7 +110,7 @@ impl NetworkNamespace {
     /// # Panics
     /// When the closure does.
     pub fn run<T: Send>(&self, closure: impl FnOnce() -> T + Send) -> Result<T, SysError> {
-        run_inside(&self.file, closure).map_err(|errno| self.cannot_be_entered(errno))
+        self.entrance.run(closure)
     }
 
     /// Another way into it.
@@ -121,17 +118,13 @@ impl NetworkNamespace {
     /// # Errors
     /// When this process may open no more files.
     pub fn entrance(&self) -> Result<NamespaceEntrance, SysError> {
-        let file = self.file.try_clone().map_err(|source| {
-            SysError::new(format!("opening namespace {} again", self.name), source)
+        let file = self.entrance.file.try_clone().map_err(|source| {
+            SysError::new(format!("opening namespace {} again", self.name()), source)
         })?;
         Ok(NamespaceEntrance {
-            name: self.name.clone(),
+            name: self.name().to_owned(),
             file,
         })
-    }
-
-    fn cannot_be_entered(&self, errno: Errno) -> SysError {
-        SysError::new(format!("entering namespace {}", self.name), errno)
     }
 }
 
@@ -185,7 +178,7 @@ pub(crate) fn run_inside<T: Send>(
 
 impl AsFd for NetworkNamespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+        self.entrance.file.as_fd()
     }
 }
 

@@ -64,9 +64,8 @@ impl Netlink {
     /// # Errors
     /// The kernel's refusal, or `InvalidData` of an answer that is damaged or of another kind.
     pub fn ask(&mut self, request: u16, body: &[u8], answer: u16) -> io::Result<Vec<u8>> {
-        self.sequence_number = self.sequence_number.wrapping_add(1);
-        let message = message(request, NLM_F_REQUEST, self.sequence_number, body);
-        self.exchange(&message, answer)
+        self.send(request, 0, body)?;
+        self.receive(answer)
     }
 
     /// Tells the kernel to change something, and waits until it has.
@@ -76,10 +75,8 @@ impl Netlink {
     /// # Errors
     /// The kernel's refusal.
     pub fn tell(&mut self, request: u16, flags: u16, body: &[u8]) -> io::Result<()> {
-        self.sequence_number = self.sequence_number.wrapping_add(1);
-        let flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        let message = message(request, flags, self.sequence_number, body);
-        match self.exchange(&message, NLMSG_ERROR) {
+        self.send(request, NLM_F_ACK | flags, body)?;
+        match self.receive(NLMSG_ERROR) {
             // An acknowledgement is an error with number 0.
             Err(error) if error.raw_os_error() != Some(0) => Err(error),
             _ => Ok(()),
@@ -118,10 +115,7 @@ impl Netlink {
         entry: u16,
         read: impl Fn(&[u8]) -> io::Result<T>,
     ) -> io::Result<Vec<T>> {
-        self.sequence_number = self.sequence_number.wrapping_add(1);
-        let flags = NLM_F_REQUEST | NLM_F_DUMP;
-        let message = message(request, flags, self.sequence_number, body);
-        self.socket.send(&message, 0)?;
+        self.send(request, NLM_F_DUMP, body)?;
         let mut bytes = vec![0; PART_SIZE];
         let mut list = Vec::new();
         let mut has_changed = false;
@@ -142,8 +136,14 @@ impl Netlink {
         }
     }
 
-    fn exchange(&mut self, message: &[u8], answer: u16) -> io::Result<Vec<u8>> {
-        self.socket.send(message, 0)?;
+    fn send(&mut self, request: u16, flags: u16, body: &[u8]) -> io::Result<()> {
+        self.sequence_number = self.sequence_number.wrapping_add(1);
+        let message = message(request, NLM_F_REQUEST | flags, self.sequence_number, body);
+        self.socket.send(&message, 0)?;
+        Ok(())
+    }
+
+    fn receive(&mut self, answer: u16) -> io::Result<Vec<u8>> {
         let mut bytes = [0; ANSWER_SIZE];
         loop {
             let length = self.socket.recv(&mut &mut bytes[..], 0)?;

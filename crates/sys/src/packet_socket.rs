@@ -1,10 +1,12 @@
 //! Packet sockets: frames to and from an interface as they are, one system call a batch.
 
-use std::ffi::CString;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
+
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
 
 use crate::SysError;
 
@@ -84,13 +86,8 @@ impl PacketSocket {
 /// # Errors
 /// When there is no such interface.
 pub fn interface_index(name: &str) -> Result<u32, SysError> {
-    let failed = |source: io::Error| SysError::new(format!("looking for interface {name}"), source);
-    let name = CString::new(name).map_err(|error| failed(error.into()))?;
-    // SAFETY: the kernel's library reads the name up to its end, which it has.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(failed(io::Error::last_os_error())),
-        index => Ok(index),
-    }
+    if_nametoindex(name)
+        .map_err(|errno| SysError::new(format!("looking for interface {name}"), errno))
 }
 
 impl AsFd for PacketSocket {
@@ -112,11 +109,9 @@ pub(crate) fn error(what: &str, interface_index: u32, source: io::Error) -> SysE
 }
 
 pub(crate) fn raw_socket(family: i32) -> io::Result<OwnedFd> {
-    // SAFETY: a plain system call; its result is checked before it is used.
+    // SAFETY: a plain system call.
     let socket = unsafe { libc::socket(family, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let socket = Errno::result(socket)?;
     // SAFETY: the descriptor was just opened and belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
@@ -176,15 +171,11 @@ pub(crate) fn send_ring(socket: BorrowedFd<'_>) -> io::Result<()> {
             0,
         )
     };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(result)?;
     Ok(())
 }
 
 pub(crate) fn checked(result: i32) -> io::Result<()> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    Errno::result(result)?;
     Ok(())
 }

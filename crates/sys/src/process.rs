@@ -7,6 +7,7 @@ use std::process::Command;
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -103,13 +104,7 @@ pub fn pin_kernel_thread(pid: u32, cpu: u32) -> Result<(), SysError> {
 pub fn bind_to_this_thread(command: &mut Command) {
     // SAFETY: between fork and exec it makes one system call, and touches no memory but its own.
     unsafe {
-        command.pre_exec(|| {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0 {
-                Ok(())
-            } else {
-                Err(io::Error::last_os_error())
-            }
-        });
+        command.pre_exec(|| Ok(set_pdeathsig(Signal::SIGKILL)?));
     }
 }
 

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_SW_CPU_CLOCK, PERF_FLAG_FD_CLOEXEC, PERF_RECORD_LOST,
@@ -282,10 +283,8 @@ pub fn this_thread() -> u32 {
 
 /// What a request to an event came to, told by the number that it returned.
 fn asked(result: i32, what: &str) -> Result<(), SysError> {
-    if result < 0 {
-        return Err(SysError::new(what, io::Error::last_os_error()));
-    }
-    Ok(())
+    let asked = Errno::result(result).map(drop);
+    asked.map_err(|errno| SysError::new(what, errno))
 }
 
 fn open_event(sampled: Sampled, event: SampledEvent, frequency_hz: u32) -> io::Result<File> {
@@ -324,9 +323,7 @@ fn open_event(sampled: Sampled, event: SampledEvent, frequency_hz: u32) -> io::R
             PERF_FLAG_FD_CLOEXEC.into(),
         )
     };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let descriptor = Errno::result(descriptor)?;
     // SAFETY: the kernel has just given the descriptor to this process, and nothing else has it.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
 }

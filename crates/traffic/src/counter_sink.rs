@@ -6,13 +6,12 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fwdlab_model::Verification;
 use fwdlab_sys::ReceiveRing;
 
 use crate::expected::Expected;
 use crate::interface_counters::{InterfaceCounters, InterfaceCounts};
 use crate::sink::SinkCounts;
-use crate::{Frames, TrafficError};
+use crate::{Frames, Receiver, TrafficError};
 
 /// Frames that may wait to be checked: those of a fifth of a second, or more.
 const WAITING_FRAMES: usize = 8192;
@@ -58,49 +57,6 @@ impl CounterSink {
         }
     }
 
-    /// Counts what comes in at an interface of the calling thread's namespace, from now on.
-    ///
-    /// # Errors
-    /// Without the privilege in that namespace, or when there is no such interface.
-    pub fn attach(&mut self, interface_index: u32) -> Result<(), TrafficError> {
-        let length_max = self.expected.length_max();
-        let mut state = self.state();
-        let counters = InterfaceCounters::open(interface_index)?;
-        state.attached = Some(Attached {
-            before: counters.read()?,
-            counters,
-            ring: ReceiveRing::open(interface_index, WAITING_FRAMES, length_max, state.every)?,
-        });
-        Ok(())
-    }
-
-    /// Takes the sink off its interface.
-    ///
-    /// # Errors
-    /// When the kernel does not say what was counted last.
-    pub fn detach(&mut self) -> Result<(), TrafficError> {
-        let mut state = self.state();
-        state.counts = self.counts_of(&mut state)?;
-        state.attached = None;
-        Ok(())
-    }
-
-    /// Counts from 0 again and checks one of so many frames; to be called when nothing is sent.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn reset(&mut self) -> Result<(), TrafficError> {
-        self.restart(self.check_every)
-    }
-
-    /// Counts from 0 again and checks every frame; to be called when nothing is sent.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn reset_to_check_all(&mut self) -> Result<(), TrafficError> {
-        self.restart(1)
-    }
-
     fn restart(&mut self, every: u32) -> Result<(), TrafficError> {
         let mut state = self.state();
         state.every = every;
@@ -113,27 +69,6 @@ impl CounterSink {
             attached.before = attached.counters.read()?;
         }
         Ok(())
-    }
-
-    /// Frames of the tester so far; faster than all [`counts`](Self::counts).
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn forwarded_frames(&self) -> Result<u64, TrafficError> {
-        let state = self.state();
-        let forwarded_frames = state.counts.forwarded_frames;
-        Ok(match &state.attached {
-            Some(attached) => forwarded_frames + attached.frames()?.0,
-            None => forwarded_frames,
-        })
-    }
-
-    /// What was counted so far, and checked: all that waits for it is.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn counts(&self) -> Result<SinkCounts, TrafficError> {
-        self.counts_of(&mut self.state())
     }
 
     fn counts_of(&self, state: &mut State) -> Result<SinkCounts, TrafficError> {
@@ -165,41 +100,68 @@ impl CounterSink {
         Ok(counts)
     }
 
-    /// Distinct flows among the checked frames.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn flows_seen(&self) -> Result<u32, TrafficError> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked meanwhile left counts behind that are right up to there.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Receiver for CounterSink {
+    fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
+        let interface_index = fwdlab_sys::interface_index(interface)?;
+        let length_max = self.expected.length_max();
+        let mut state = self.state();
+        let counters = InterfaceCounters::open(interface_index)?;
+        state.attached = Some(Attached {
+            before: counters.read()?,
+            counters,
+            ring: ReceiveRing::open(interface_index, WAITING_FRAMES, length_max, state.every)?,
+        });
+        Ok(())
+    }
+
+    fn detach(&mut self) -> Result<(), TrafficError> {
+        let mut state = self.state();
+        state.counts = self.counts_of(&mut state)?;
+        state.attached = None;
+        Ok(())
+    }
+
+    fn reset(&mut self) -> Result<(), TrafficError> {
+        self.restart(self.check_every)
+    }
+
+    fn reset_to_check_all(&mut self) -> Result<(), TrafficError> {
+        self.restart(1)
+    }
+
+    fn forwarded_frames(&self) -> Result<u64, TrafficError> {
+        let state = self.state();
+        let forwarded_frames = state.counts.forwarded_frames;
+        Ok(match &state.attached {
+            Some(attached) => forwarded_frames + attached.frames()?.0,
+            None => forwarded_frames,
+        })
+    }
+
+    fn counts(&self) -> Result<SinkCounts, TrafficError> {
+        self.counts_of(&mut self.state())
+    }
+
+    fn flows_seen(&self) -> Result<u32, TrafficError> {
         let mut state = self.state();
         self.counts_of(&mut state)?;
         let seen = state.flows_seen.iter().filter(|&&seen| seen).count();
         Ok(u32::try_from(seen).expect("flows are counted in 32 bits"))
     }
 
-    /// Whether every planned size was among the checked frames.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
+    fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
         let mut state = self.state();
         self.counts_of(&mut state)?;
         Ok(self
             .expected
             .lengths()
             .all(|length| state.lengths_seen.contains(&length)))
-    }
-
-    /// The outcome of the check, for the records.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn verification(&self) -> Result<Verification, TrafficError> {
-        Ok(self.counts()?.verification(self.flows_seen()?))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked meanwhile left counts behind that are right up to there.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -32,7 +32,7 @@ pub enum TrafficError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// More flows than there is room for.
-    #[error("traffic: {flows} flows are more than the generator holds ({max}); plan fewer", max = crate::FLOWS_MAX)]
+    #[error("traffic: {flows} flows are more than the generator holds ({max}); plan fewer", max = fwdlab_model::FLOWS_MAX)]
     TooManyFlows {
         /// Flows asked for.
         flows: u32,

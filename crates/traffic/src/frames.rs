@@ -3,15 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use fwdlab_model::{AddressFamily, FirstAddresses, Traffic};
+use fwdlab_model::{AddressFamily, FLOWS_MAX, FirstAddresses, Traffic};
 use fwdlab_packet::checksum::Sum;
 use fwdlab_packet::{AddressRange, Flow, Flows, MacAddress, UdpFrame, forwarded};
 
 use crate::TrafficError;
 use crate::turn::{Sequence, turn};
-
-/// Flows that the generator can tell apart: more would not fit a modern CPU's caches by far.
-pub const FLOWS_MAX: u32 = 65_536;
 
 /// The largest frame, with FCS: 1500 bytes of IP.
 pub const FRAME_SIZE_MAX: u16 = 1518;

@@ -11,8 +11,8 @@ use fwdlab_sys::{Interface, interface};
 
 use crate::interlock::refuse_needed;
 use crate::{
-    Frames, InterfaceCounters, Link, Pace, RunningSender, Sender, SenderPort, Sink, SinkCounts,
-    TrafficError, XdpProgram, pass_program,
+    Frames, InterfaceCounters, Link, Pace, Receiver as _, RunningSender, Sender, SenderPort, Sink,
+    SinkCounts, TrafficError, XdpProgram, pass_program,
 };
 
 /// Frames of the generator's that an interface has to transmit to be known to: more than it is likely

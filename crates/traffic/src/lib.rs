@@ -22,7 +22,7 @@ mod xdp;
 
 pub use counter_sink::CounterSink;
 pub use error::TrafficError;
-pub use frames::{FLOWS_MAX, FRAME_SIZE_MAX, Frames, Link};
+pub use frames::{FRAME_SIZE_MAX, Frames, Link};
 pub use generator::{Generator, Pace, RunningGenerator};
 pub use interface::{
     InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink, SentFrames, Way,

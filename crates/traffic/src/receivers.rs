@@ -2,10 +2,10 @@
 
 use fwdlab_model::{Tester, Verification};
 
-use crate::{Frames, Receiver, SinkCounts, TrafficError};
+use crate::{CounterSink, Frames, Receiver, Sink, SinkCounts, TrafficError};
 
 /// One sink a direction; what they count is added up.
-pub struct Receivers(Vec<Receiver>);
+pub struct Receivers(Vec<Box<dyn Receiver>>);
 
 impl Receivers {
     /// Sinks that are to expect the frames of each direction.
@@ -16,9 +16,14 @@ impl Receivers {
         tester: Tester,
         directions: impl IntoIterator<Item = &'a Frames>,
     ) -> Result<Self, TrafficError> {
-        let directions = directions.into_iter();
-        let receivers = directions.map(|frames| Receiver::load(tester, frames));
-        Ok(Self(receivers.collect::<Result<_, _>>()?))
+        let mut receivers: Vec<Box<dyn Receiver>> = Vec::new();
+        for frames in directions {
+            receivers.push(match tester {
+                Tester::Ebpf => Box::new(Sink::load(frames)?),
+                _ => Box::new(CounterSink::new(frames)),
+            });
+        }
+        Ok(Self(receivers))
     }
 
     /// Counts what comes in at each direction's interface of the calling thread's namespace, from now
@@ -38,7 +43,7 @@ impl Receivers {
     /// # Errors
     /// When the kernel does not say what was counted last.
     pub fn detach(&mut self) -> Result<(), TrafficError> {
-        self.0.iter_mut().try_for_each(Receiver::detach)
+        self.0.iter_mut().try_for_each(|receiver| receiver.detach())
     }
 
     /// Counts from 0 again and checks one of so many frames; to be called when nothing is sent.
@@ -46,7 +51,7 @@ impl Receivers {
     /// # Errors
     /// When the kernel refuses.
     pub fn reset(&mut self) -> Result<(), TrafficError> {
-        self.0.iter_mut().try_for_each(Receiver::reset)
+        self.0.iter_mut().try_for_each(|receiver| receiver.reset())
     }
 
     /// Counts from 0 again and checks every frame; to be called when nothing is sent.
@@ -54,7 +59,9 @@ impl Receivers {
     /// # Errors
     /// When the kernel refuses.
     pub fn reset_to_check_all(&mut self) -> Result<(), TrafficError> {
-        self.0.iter_mut().try_for_each(Receiver::reset_to_check_all)
+        self.0
+            .iter_mut()
+            .try_for_each(|receiver| receiver.reset_to_check_all())
     }
 
     /// Frames of the tester so far, at the least cost for the load.
@@ -62,7 +69,10 @@ impl Receivers {
     /// # Errors
     /// When the kernel does not say.
     pub fn forwarded_frames(&self) -> Result<u64, TrafficError> {
-        self.0.iter().map(Receiver::forwarded_frames).sum()
+        self.0
+            .iter()
+            .map(|receiver| receiver.forwarded_frames())
+            .sum()
     }
 
     /// What was counted so far; frames that wait to be checked are checked now, so it is to be called
@@ -71,7 +81,7 @@ impl Receivers {
     /// # Errors
     /// When the kernel does not say.
     pub fn counts(&self) -> Result<SinkCounts, TrafficError> {
-        self.0.iter().map(Receiver::counts).sum()
+        self.0.iter().map(|receiver| receiver.counts()).sum()
     }
 
     /// Distinct flows among the checked frames; a flow and the one that answers it are two.
@@ -79,7 +89,7 @@ impl Receivers {
     /// # Errors
     /// When the kernel does not say.
     pub fn flows_seen(&self) -> Result<u32, TrafficError> {
-        self.0.iter().map(Receiver::flows_seen).sum()
+        self.0.iter().map(|receiver| receiver.flows_seen()).sum()
     }
 
     /// Whether every planned size was among the checked frames of every direction.

@@ -7,7 +7,7 @@ use std::iter::Sum;
 use std::net::IpAddr;
 
 use crate::frames::{Head, REST_SIZE, Size};
-use crate::{Frames, TrafficError, XdpProgram, object_bytes};
+use crate::{Frames, Receiver, TrafficError, XdpProgram, object_bytes};
 
 const ETH_P_IP: u32 = 0x0800;
 const ETH_P_IPV6: u32 = 0x86dd;
@@ -138,15 +138,6 @@ impl Sink {
         Ok(sink)
     }
 
-    /// Attaches to an interface of the calling thread's namespace that fwdlab made, to stay there until
-    /// [`detach`](Self::detach) or the interface's end.
-    ///
-    /// # Errors
-    /// When there is no such interface.
-    pub fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
-        self.xdp.attach_to_stay(interface)
-    }
-
     /// Attaches to an interface of the calling thread's namespace whose driver need not know XDP;
     /// whether it does. Where not, each frame costs more.
     ///
@@ -159,31 +150,6 @@ impl Sink {
         // Some drivers refuse for other reasons, such as the MTU.
         self.xdp.attach_in_mode(interface, XdpMode::Skb)?;
         Ok(false)
-    }
-
-    /// Takes the sink off its interface.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn detach(&mut self) -> Result<(), TrafficError> {
-        self.xdp.detach()
-    }
-
-    /// Counts from 0 again and checks every n-th frame; to be called when nothing is sent.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn reset(&mut self) -> Result<(), TrafficError> {
-        let every = self.check_every;
-        self.restart(every)
-    }
-
-    /// Counts from 0 again and checks every frame; to be called when nothing is sent.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn reset_to_check_all(&mut self) -> Result<(), TrafficError> {
-        self.restart(1)
     }
 
     fn restart(&mut self, check_every: u32) -> Result<(), TrafficError> {
@@ -200,12 +166,29 @@ impl Sink {
         }
         Ok(())
     }
+}
 
-    /// What was counted so far, over all CPUs.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn counts(&self) -> Result<SinkCounts, TrafficError> {
+impl Receiver for Sink {
+    /// The interface is one that fwdlab made; the sink stays there until [`detach`](Receiver::detach) or the
+    /// interface's end.
+    fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
+        self.xdp.attach_to_stay(interface)
+    }
+
+    fn detach(&mut self) -> Result<(), TrafficError> {
+        self.xdp.detach()
+    }
+
+    fn reset(&mut self) -> Result<(), TrafficError> {
+        self.restart(self.check_every)
+    }
+
+    fn reset_to_check_all(&mut self) -> Result<(), TrafficError> {
+        self.restart(1)
+    }
+
+    /// Over all CPUs.
+    fn counts(&self) -> Result<SinkCounts, TrafficError> {
         let mut counts = SinkCounts::default();
         for state in self.state.get(&0, 0).map_err(sink_error)?.iter() {
             counts.forwarded_frames += state[0];
@@ -218,11 +201,7 @@ impl Sink {
         Ok(counts)
     }
 
-    /// Distinct flows among the checked frames.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn flows_seen(&self) -> Result<u32, TrafficError> {
+    fn flows_seen(&self) -> Result<u32, TrafficError> {
         let mut seen = 0;
         for flow in 0..self.flows {
             seen += u32::from(self.checked_flows.get(&flow, 0).map_err(sink_error)? > 0);
@@ -230,25 +209,13 @@ impl Sink {
         Ok(seen)
     }
 
-    /// Whether every planned size was among the checked frames.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
+    fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
         for length in &self.lengths {
             if self.checked_sizes.get(length, 0).map_err(sink_error)? == 0 {
                 return Ok(false);
             }
         }
         Ok(true)
-    }
-
-    /// The outcome of the check, for the records.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn verification(&self) -> Result<Verification, TrafficError> {
-        Ok(self.counts()?.verification(self.flows_seen()?))
     }
 }
 

@@ -4,8 +4,8 @@
 use fwdlab_model::{Tester, Verification};
 
 use crate::{
-    CounterSink, Frames, Generator, Pace, RunningGenerator, RunningSocketGenerator, Sink,
-    SinkCounts, SocketGenerator, SocketPort, TrafficError, drop_control,
+    Frames, Generator, Pace, RunningGenerator, RunningSocketGenerator, SinkCounts, SocketGenerator,
+    SocketPort, TrafficError, drop_control,
 };
 
 /// Where frames are sent: an interface, and what the tester needs on it.
@@ -40,16 +40,67 @@ pub enum RunningSender {
     Socket(RunningSocketGenerator),
 }
 
-/// A sink of either kind.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there are one or two of them, and they are rarely moved"
-)]
-pub enum Receiver {
-    /// An XDP program.
-    Ebpf(Sink),
-    /// Interface counters and a packet socket.
-    Counters(CounterSink),
+/// A sink of either kind, counting since it was loaded or reset: an XDP program, or interface counters and a packet
+/// socket.
+pub trait Receiver: Send + Sync {
+    /// Counts what comes in at an interface of the calling thread's namespace, from now on.
+    ///
+    /// # Errors
+    /// Without the privilege in that namespace, or when there is no such interface.
+    fn attach(&mut self, interface: &str) -> Result<(), TrafficError>;
+
+    /// Takes the sink off its interface.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or does not say what was counted last.
+    fn detach(&mut self) -> Result<(), TrafficError>;
+
+    /// Counts from 0 again and checks one of so many frames; to be called when nothing is sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn reset(&mut self) -> Result<(), TrafficError>;
+
+    /// Counts from 0 again and checks every frame; to be called when nothing is sent.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn reset_to_check_all(&mut self) -> Result<(), TrafficError>;
+
+    /// Frames of the tester so far, at the least cost for the load.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    fn forwarded_frames(&self) -> Result<u64, TrafficError> {
+        Ok(self.counts()?.forwarded_frames)
+    }
+
+    /// What was counted so far; frames that wait to be checked are checked now, so it is to be called
+    /// some times a second.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    fn counts(&self) -> Result<SinkCounts, TrafficError>;
+
+    /// Distinct flows among the checked frames.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    fn flows_seen(&self) -> Result<u32, TrafficError>;
+
+    /// Whether every planned size was among the checked frames.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    fn all_sizes_seen(&self) -> Result<bool, TrafficError>;
+
+    /// The outcome of the check, for the records.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    fn verification(&self) -> Result<Verification, TrafficError> {
+        Ok(self.counts()?.verification(self.flows_seen()?))
+    }
 }
 
 /// Why this process cannot load eBPF programs; nothing where it can.
@@ -219,119 +270,6 @@ impl RunningSender {
                 let (generator, outcome) = running.finish();
                 (Sender::Socket(generator), outcome)
             }
-        }
-    }
-}
-
-impl Receiver {
-    /// A sink that is to expect these frames.
-    ///
-    /// # Errors
-    /// Without the privilege that this tester needs.
-    pub fn load(tester: Tester, frames: &Frames) -> Result<Self, TrafficError> {
-        Ok(match tester {
-            Tester::Ebpf => Self::Ebpf(Sink::load(frames)?),
-            _ => Self::Counters(CounterSink::new(frames)),
-        })
-    }
-
-    /// Counts what comes in at an interface of the calling thread's namespace, from now on.
-    ///
-    /// # Errors
-    /// When there is no such interface.
-    pub fn attach(&mut self, interface: &str) -> Result<(), TrafficError> {
-        match self {
-            Self::Ebpf(sink) => sink.attach(interface),
-            Self::Counters(sink) => sink.attach(fwdlab_sys::interface_index(interface)?),
-        }
-    }
-
-    /// Takes the sink off its interface.
-    ///
-    /// # Errors
-    /// When the kernel does not say what was counted last.
-    pub fn detach(&mut self) -> Result<(), TrafficError> {
-        match self {
-            Self::Ebpf(sink) => sink.detach(),
-            Self::Counters(sink) => sink.detach(),
-        }
-    }
-
-    /// Counts from 0 again and checks one of so many frames; to be called when nothing is sent.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn reset(&mut self) -> Result<(), TrafficError> {
-        match self {
-            Self::Ebpf(sink) => sink.reset(),
-            Self::Counters(sink) => sink.reset(),
-        }
-    }
-
-    /// Counts from 0 again and checks every frame; to be called when nothing is sent.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn reset_to_check_all(&mut self) -> Result<(), TrafficError> {
-        match self {
-            Self::Ebpf(sink) => sink.reset_to_check_all(),
-            Self::Counters(sink) => sink.reset_to_check_all(),
-        }
-    }
-
-    /// Frames of the tester so far, at the least cost for the load.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn forwarded_frames(&self) -> Result<u64, TrafficError> {
-        match self {
-            Self::Ebpf(sink) => Ok(sink.counts()?.forwarded_frames),
-            Self::Counters(sink) => sink.forwarded_frames(),
-        }
-    }
-
-    /// What was counted so far; frames that wait to be checked are checked now, so it is to be called
-    /// some times a second.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn counts(&self) -> Result<SinkCounts, TrafficError> {
-        match self {
-            Self::Ebpf(sink) => sink.counts(),
-            Self::Counters(sink) => sink.counts(),
-        }
-    }
-
-    /// Distinct flows among the checked frames.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn flows_seen(&self) -> Result<u32, TrafficError> {
-        match self {
-            Self::Ebpf(sink) => sink.flows_seen(),
-            Self::Counters(sink) => sink.flows_seen(),
-        }
-    }
-
-    /// Whether every planned size was among the checked frames.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn all_sizes_seen(&self) -> Result<bool, TrafficError> {
-        match self {
-            Self::Ebpf(sink) => sink.all_sizes_seen(),
-            Self::Counters(sink) => sink.all_sizes_seen(),
-        }
-    }
-
-    /// The outcome of the check, for the records.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
-    pub fn verification(&self) -> Result<Verification, TrafficError> {
-        match self {
-            Self::Ebpf(sink) => sink.verification(),
-            Self::Counters(sink) => sink.verification(),
         }
     }
 }

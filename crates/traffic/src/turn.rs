@@ -127,7 +127,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::FLOWS_MAX;
+    use fwdlab_model::FLOWS_MAX;
 
     fn sizes(shares: &[u16]) -> Vec<FrameSize> {
         let bytes = [64, 128, 256, 512, 1024, 1280, 1518];

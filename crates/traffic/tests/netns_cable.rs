@@ -12,7 +12,8 @@ use fwdlab_model::{AddressFamily, FrameSize, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
     Frames, Generator, InterfaceExpectation, InterfaceGenerator, InterfaceLoad, InterfaceSink,
-    Link, Pace, SentFrames, Sink, SinkCounts, TrafficError, Way, drop_control, refuse_needed,
+    Link, Pace, Receiver as _, SentFrames, Sink, SinkCounts, TrafficError, Way, drop_control,
+    refuse_needed,
 };
 use testkit::wait_until;
 

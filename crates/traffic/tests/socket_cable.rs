@@ -14,8 +14,8 @@ use cable::{Cable, FAMILIES, FAR_END, FLOWS, frames, ip, link};
 use fwdlab_model::{AddressFamily, Tester, Traffic};
 use fwdlab_packet::MacAddress;
 use fwdlab_traffic::{
-    CounterSink, Frames, InterfaceCounters, Link, Pace, RunningSocketGenerator, SocketGenerator,
-    SocketPort,
+    CounterSink, Frames, InterfaceCounters, Link, Pace, Receiver as _, RunningSocketGenerator,
+    SocketGenerator, SocketPort,
 };
 use testkit::{own_the_machine, wait_until};
 
@@ -38,7 +38,7 @@ impl Cable {
 
     fn sink(&self, frames: &Frames) -> CounterSink {
         let mut sink = CounterSink::new(frames);
-        let attach = || sink.attach(fwdlab_sys::interface_index(FAR_END).unwrap());
+        let attach = || sink.attach(FAR_END);
         self.namespace.run(attach).unwrap().unwrap();
         sink
     }

@@ -7,7 +7,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use fwdlab_lab::{DUT_IN, TESTER_IN, Topology};
 use fwdlab_model::{AddressFamily, Traffic};
-use fwdlab_traffic::{Frames, Generator, Pace, RunningGenerator, Sink, drop_control};
+use fwdlab_traffic::{
+    Frames, Generator, Pace, Receiver as _, RunningGenerator, Sink, drop_control,
+};
 use serde_json::json;
 
 use crate::bench::Bench;

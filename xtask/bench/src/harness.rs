@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use fwdlab_lab::{BlockRun, Lab, TESTER_IN, Topology};
 use fwdlab_model::{AddressFamily, FamilyOrder, PlannedBlock, PlannedSlice, Resolved, SliceRecord};
-use fwdlab_traffic::{Generator, Pace, Sink};
+use fwdlab_traffic::{Generator, Pace, Receiver as _, Sink};
 use serde_json::json;
 
 use crate::bench::Bench;

@@ -324,8 +324,7 @@ fn judge_blocks(tally: &mut Tally, truths: &[f64; VARIANTS], blocks: &[Block]) -
     tally.student.count(
         truths,
         std::array::from_fn(|index| {
-            let (lower, upper) = student_intervals[index];
-            let covered = lower <= truths[index] && truths[index] <= upper;
+            let covered = student_intervals[index].contains(truths[index]);
             (student_p[index] <= alpha, students[index].mean, covered)
         }),
     );

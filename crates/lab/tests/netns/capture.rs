@@ -9,7 +9,7 @@ use std::time::Duration;
 use fwdlab_lab::{DUT_IN, DUT_OUT, TESTER_IN, TESTER_OUT};
 use fwdlab_model::{AddressFamily, FrameSize, PortRange, Traffic};
 use fwdlab_sys::NetworkNamespace;
-use fwdlab_traffic::Generator;
+use fwdlab_traffic::{Generator, Receiver as _};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

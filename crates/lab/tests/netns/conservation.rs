@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fwdlab_lab::{LabError, LabEvent};
 use fwdlab_model::{AddressFamily, Binding, InvalidReason, PortRange, Traffic, XdpProgram};
-use fwdlab_traffic::Pace;
+use fwdlab_traffic::{Pace, Receiver as _};
 
 use crate::rig::{
     FAMILIES, FORWARDERS, Rig, dut_namespace, evidence_against, experiment, forward_chain, imix,

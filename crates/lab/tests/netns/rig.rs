@@ -14,7 +14,9 @@ use fwdlab_model::{
     VariantName,
 };
 use fwdlab_sys::NetworkNamespace;
-use fwdlab_traffic::{CountingProgram, Frames, Generator, Pace, RunningGenerator, Sink};
+use fwdlab_traffic::{
+    CountingProgram, Frames, Generator, Pace, Receiver as _, RunningGenerator, Sink,
+};
 pub(crate) use testkit::{own_the_machine, wait_until};
 
 pub(crate) const FAMILIES: [AddressFamily; 2] = [AddressFamily::Inet, AddressFamily::Inet6];

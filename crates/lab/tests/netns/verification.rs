@@ -6,7 +6,7 @@ use fwdlab_lab::{DUT_OUT, TESTER_IN, TESTER_OUT};
 use fwdlab_model::AddressFamily;
 use fwdlab_packet::MacAddress;
 use fwdlab_sys::NetworkNamespace;
-use fwdlab_traffic::{Generator, Link, Pace, Sink};
+use fwdlab_traffic::{Generator, Link, Pace, Receiver as _, Sink};
 
 use crate::rig::{
     FAMILIES, FLOWS, FORWARDERS, Forwarder, Rig, forward_chain, imix, run_in, traffic, wait_until,

@@ -89,15 +89,26 @@ impl Binder<'_, '_> {
         if let Some(values) = values {
             return Values(self.meanings(values));
         }
-        for level in &self.factor.levels {
-            if matches!(level.get_ref(), Level::Boolean(_)) {
-                let message = format!("{what} has no level `true` or `false`");
-                self.reading
-                    .error(level.span(), message)
-                    .with_help("write 0 or 1, or give the lab file `values`");
-            }
-        }
+        self.refuse_levels(
+            |level| matches!(level, Level::Boolean(_)),
+            |_| format!("{what} has no level `true` or `false`"),
+            "write 0 or 1, or give the lab file `values`",
+        );
         Values::default()
+    }
+
+    /// An error for each level that the mechanism cannot set: what is wrong with it, and what to write instead.
+    pub(super) fn refuse_levels(
+        &mut self,
+        is_wrong: impl Fn(&Level) -> bool,
+        message: impl Fn(&Level) -> String,
+        help: &str,
+    ) {
+        let levels = self.factor.levels.iter();
+        for level in levels.filter(|level| is_wrong(level.get_ref())) {
+            let message = message(level.get_ref());
+            self.reading.error(level.span(), message).with_help(help);
+        }
     }
 
     /// A file or folder of the lab's that is brought to the DUT.

@@ -31,7 +31,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     let parameters = levels(reading, given.value, given.what, boot_parameters);
     Some(Box::new(ByLevel {
         meanings: parameters,
-        binding: Binding::CommandLine,
+        bind: |binder, parameters| Binding::CommandLine(binder.meanings(parameters)),
         sets: None,
     }))
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 
 use crate::binding::Binding;
-use crate::document::{Reading, Value};
+use crate::document::Reading;
 use crate::kind::{LabKind, System};
 use crate::schema_parts::{by_level, line};
 
-use super::{Binder, Description, Given, Levels, Mechanism, levels};
+use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, levels};
 
 pub(super) const CONFIGS: Description = Description {
     key: "configs",
@@ -30,24 +30,19 @@ fn schema() -> serde_json::Value {
 }
 
 /// For each level a folder of files that are copied to the DUT, relative to the lab file.
-#[derive(Debug)]
-struct Configs(BTreeMap<String, Spanned<String>>);
-
-impl Mechanism for Configs {
-    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        let folders = binder.levels(&self.0).into_iter();
-        let folders = folders.filter_map(|(level, folder)| Some((level, binder.upload(folder)?)));
-        Binding::Configs(folders.collect())
-    }
-
-    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
-        vec!["the set of configuration files".to_owned()]
-    }
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
+    let folders = levels(reading, given.value, given.what, |reading, value, what| {
+        reading.line(value, what)
+    });
+    Some(Box::new(ByLevel {
+        meanings: folders,
+        bind,
+        sets: Some("the set of configuration files"),
+    }))
 }
 
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
-    let folder =
-        |reading: &mut Reading<'_>, value: &Value<'_>, what: &str| reading.line(value, what);
-    let folders = levels(reading, given.value, given.what, folder);
-    Some(Box::new(Configs(folders)))
+fn bind(binder: &mut Binder<'_, '_>, folders: &BTreeMap<String, Spanned<String>>) -> Binding {
+    let folders = binder.levels(folders).into_iter();
+    let folders = folders.filter_map(|(level, folder)| Some((level, binder.upload(folder)?)));
+    Binding::Configs(folders.collect())
 }

@@ -40,14 +40,11 @@ struct Ethtool {
 
 impl Mechanism for Ethtool {
     fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        for level in &binder.factor.levels {
-            if !matches!(level.get_ref(), Level::Boolean(_)) {
-                binder
-                    .reading
-                    .error(level.span(), "a feature of an interface is on or off")
-                    .with_help("write true or false");
-            }
-        }
+        binder.refuse_levels(
+            |level| !matches!(level, Level::Boolean(_)),
+            |_| "a feature of an interface is on or off".to_owned(),
+            "write true or false",
+        );
         Binding::Ethtool {
             feature: self.feature.clone(),
             interfaces: self.interfaces.clone(),

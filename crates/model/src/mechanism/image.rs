@@ -10,7 +10,7 @@ use crate::document::Reading;
 use crate::kind::{LabKind, System};
 use crate::schema_parts::by_level;
 
-use super::{Binder, Description, Given, Levels, Mechanism, file_or_none, levels};
+use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, file_or_none, levels};
 
 pub(super) const IMAGE: Description = Description {
     key: "image",
@@ -32,20 +32,19 @@ fn schema() -> serde_json::Value {
 }
 
 /// For each level the file of an image, relative to the lab file; empty is the owner's system.
-#[derive(Debug)]
-struct Image(BTreeMap<String, Spanned<String>>);
+fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
+    Some(Box::new(ByLevel {
+        meanings: levels(reading, given.value, given.what, file_or_none),
+        bind,
+        // An image brings its kernel.
+        sets: Some("the kernel"),
+    }))
+}
 
-impl Mechanism for Image {
-    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        let files = binder.levels(&self.0).into_iter();
-        let images = files.map(|(level, file)| (level, image(binder, file)));
-        Binding::Image(images.collect())
-    }
-
-    /// An image brings its kernel.
-    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
-        vec!["the kernel".to_owned()]
-    }
+fn bind(binder: &mut Binder<'_, '_>, files: &BTreeMap<String, Spanned<String>>) -> Binding {
+    let files = binder.levels(files).into_iter();
+    let images = files.map(|(level, file)| (level, image(binder, file)));
+    Binding::Image(images.collect())
 }
 
 /// An image, for which something on the DUT has to give way.
@@ -63,9 +62,4 @@ fn image(binder: &mut Binder<'_, '_>, file: &Spanned<String>) -> Option<Upload> 
             .with_help("where that may be lost, write overwrite_other_slice = true into [dut]");
     }
     binder.upload(file)
-}
-
-fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
-    let images = levels(reading, given.value, given.what, file_or_none);
-    Some(Box::new(Image(images)))
 }

@@ -31,7 +31,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     let kernels = levels(reading, given.value, given.what, kernel);
     Some(Box::new(ByLevel {
         meanings: kernels,
-        binding: Binding::Kernel,
+        bind: |binder, kernels| Binding::Kernel(binder.meanings(kernels)),
         sets: Some("the kernel"),
     }))
 }

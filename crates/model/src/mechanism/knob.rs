@@ -38,16 +38,11 @@ struct RouterKnob(Knob);
 impl Mechanism for RouterKnob {
     fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
         let knob = self.0;
-        for level in &binder.factor.levels {
-            if knob.number(level.get_ref()).is_none() {
-                let wrong = written(level.get_ref());
-                let message = format!("the knob {} has no level {wrong}", knob.name());
-                binder
-                    .reading
-                    .error(level.span(), message)
-                    .with_help(format!("it can be {}", knob.levels()));
-            }
-        }
+        binder.refuse_levels(
+            |level| knob.number(level).is_none(),
+            |level| format!("the knob {} has no level {}", knob.name(), written(level)),
+            &format!("it can be {}", knob.levels()),
+        );
         Binding::Knob { knob }
     }
 

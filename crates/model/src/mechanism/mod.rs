@@ -218,18 +218,18 @@ pub(crate) fn read(
     (mechanism.read)(reading, given)
 }
 
-/// A mechanism whose levels are bound as they were read.
+/// A mechanism to which each level means something by itself.
 #[derive(Debug)]
 struct ByLevel<T> {
     meanings: BTreeMap<String, T>,
-    binding: fn(BTreeMap<String, T>) -> Binding,
+    bind: fn(&mut Binder<'_, '_>, &BTreeMap<String, T>) -> Binding,
     /// What it sets that another binding may set as well.
     sets: Option<&'static str>,
 }
 
-impl<T: Clone + fmt::Debug> Mechanism for ByLevel<T> {
+impl<T: fmt::Debug> Mechanism for ByLevel<T> {
     fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        (self.binding)(binder.meanings(&self.meanings))
+        (self.bind)(binder, &self.meanings)
     }
 
     fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {

@@ -35,22 +35,12 @@ struct Routes;
 
 impl Mechanism for Routes {
     fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        for level in &binder.factor.levels {
-            let is_count = match level.get_ref() {
-                Level::Integer(count) => COUNTS.contains(count),
-                Level::Boolean(_) | Level::Text(_) => false,
-            };
-            if !is_count {
-                binder
-                    .reading
-                    .error(level.span(), "this is not a number of routes")
-                    .with_help(format!(
-                        "write a whole number from {} to {}",
-                        COUNTS.start(),
-                        COUNTS.end()
-                    ));
-            }
-        }
+        let (fewest, most) = (COUNTS.start(), COUNTS.end());
+        binder.refuse_levels(
+            |level| !matches!(level, Level::Integer(count) if COUNTS.contains(count)),
+            |_| "this is not a number of routes".to_owned(),
+            &format!("write a whole number from {fewest} to {most}"),
+        );
         Binding::Routes
     }
 

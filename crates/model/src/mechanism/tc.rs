@@ -11,7 +11,7 @@ use crate::kind::{LabKind, System};
 use crate::schema_parts::{by_level, line, table};
 
 use super::name::is_path_part;
-use super::{Binder, Description, Given, Levels, Mechanism, levels};
+use super::{Binder, ByLevel, Description, Given, Levels, Mechanism, levels};
 
 const KEYS: &[&str] = &["object", "program"];
 
@@ -41,45 +41,40 @@ fn schema() -> serde_json::Value {
     )
 }
 
-/// For each level an object file, relative to the lab file, and which of its programs, where it has several; or none.
-#[derive(Debug)]
-struct Tc(BTreeMap<String, Option<Named>>);
-
+/// An object file, relative to the lab file, and which of its programs, where it has several.
 #[derive(Debug)]
 struct Named {
     object: Spanned<String>,
     program: Option<String>,
 }
 
-impl Mechanism for Tc {
-    fn bind(&self, binder: &mut Binder<'_, '_>) -> Binding {
-        let programs = binder.levels(&self.0).into_iter();
-        let programs = programs.filter_map(|(level, named)| {
-            let program = match named {
-                Some(named) => Some(TcProgram {
-                    object: binder.upload(&named.object)?,
-                    program: named.program.clone(),
-                }),
-                None => None,
-            };
-            Some((level, program))
-        });
-        Binding::Tc(programs.collect())
-    }
-
-    fn sets(&self, _: Option<[&str; 2]>) -> Vec<String> {
-        vec!["the tc program".to_owned()]
-    }
-}
-
 fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism>> {
     let program = |reading: &mut Reading<'_>, value: &Value<'_>, what: &str| {
         program(reading, value, what, given.keys)
     };
-    let programs = levels(reading, given.value, given.what, program);
-    Some(Box::new(Tc(programs)))
+    Some(Box::new(ByLevel {
+        meanings: levels(reading, given.value, given.what, program),
+        bind,
+        sets: Some("the tc program"),
+    }))
 }
 
+fn bind(binder: &mut Binder<'_, '_>, programs: &BTreeMap<String, Option<Named>>) -> Binding {
+    let programs = binder.levels(programs).into_iter();
+    let programs = programs.filter_map(|(level, named)| {
+        let program = match named {
+            Some(named) => Some(TcProgram {
+                object: binder.upload(&named.object)?,
+                program: named.program.clone(),
+            }),
+            None => None,
+        };
+        Some((level, program))
+    });
+    Binding::Tc(programs.collect())
+}
+
+/// What a level names; empty text is no program.
 fn program(
     reading: &mut Reading<'_>,
     value: &Value<'_>,

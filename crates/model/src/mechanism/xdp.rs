@@ -34,7 +34,7 @@ fn read(reading: &mut Reading<'_>, given: Given<'_>) -> Option<Box<dyn Mechanism
     let programs = levels(reading, given.value, given.what, program);
     Some(Box::new(ByLevel {
         meanings: programs,
-        binding: Binding::Xdp,
+        bind: |binder, programs| Binding::Xdp(binder.meanings(programs)),
         sets: Some("the XDP program"),
     }))
 }

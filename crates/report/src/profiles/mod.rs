@@ -208,13 +208,13 @@ fn sampling_overhead(loaded: &Loaded, profiles: &Profiles<'_>) -> Option<Overhea
     let of_blocks = profiles.log_rate_ratios();
     let sample = StudentSample::new(&of_blocks).ok()?;
     let confidence_percent = loaded.resolved.design.confidence_percent;
-    let (low, high) = sample.interval(confidence_percent / 100.0).ok()?;
+    let interval = sample.interval(confidence_percent / 100.0).ok()?;
     let mean = of_blocks.iter().sum::<f64>() / as_f64(of_blocks.len() as u64);
     Some(OverheadSection {
         estimate_percent: percent(mean),
         interval: IntervalSection {
-            low_percent: percent(low),
-            high_percent: percent(high),
+            low_percent: percent(interval.lower),
+            high_percent: percent(interval.upper),
             confidence_percent,
         },
         blocks: number(of_blocks.len()),
