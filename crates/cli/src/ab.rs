@@ -97,7 +97,7 @@ pub(crate) fn ab(arguments: AbArguments) -> anyhow::Result<Code> {
         written.experiment.1 = change.experiment_text(&lab_named, &conditions);
     }
     if arguments.write_only {
-        plan::check_rulesets(resolved, &experiment, &written)?;
+        plan::check_files(resolved, &experiment, &written)?;
         written.keep(arguments.measurement.quiet)?;
         tell(&format!(
             "run it with `fwdlab run {}`, or change it first (docs/experiment-file.md)",

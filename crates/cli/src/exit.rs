@@ -58,7 +58,9 @@ pub(crate) fn explain(error: &anyhow::Error) -> Code {
         if let Some(error) = cause.downcast_ref::<LabError>() {
             return match error {
                 LabError::Interrupted => INTERRUPTED,
-                LabError::NoHosts { .. } | LabError::Ruleset { .. } => USER_ERROR,
+                LabError::NoHosts { .. } | LabError::Ruleset { .. } | LabError::Object { .. } => {
+                    USER_ERROR
+                }
                 _ => LAB_ERROR,
             };
         }

@@ -62,6 +62,23 @@ pub(crate) fn placed(
     Some(diagnostics)
 }
 
+/// What a lab was asked, unless a file that the experiment names is wrong: then that, with its place where it is known.
+pub(crate) fn unless_a_file_is_wrong<T>(
+    asked: anyhow::Result<T>,
+    experiment: &Path,
+    lab: Option<&Path>,
+    read: Read<'_>,
+) -> anyhow::Result<anyhow::Result<T>> {
+    let Err(error) = asked else {
+        return Ok(asked);
+    };
+    match placed(&error, experiment, lab, read) {
+        Some(refusal) => Err(refusal.into()),
+        None if matches!(error.downcast_ref(), Some(LabError::Object { .. })) => Err(error),
+        None => Ok(Err(error)),
+    }
+}
+
 /// A seed that differs from run to run; the standard library draws its hash keys from the kernel.
 fn drawn_seed() -> u64 {
     RandomState::new().build_hasher().finish()

@@ -11,7 +11,7 @@ use fwdlab_report::{Preview, render};
 use crate::args::PlanArguments;
 use crate::disk::Disk;
 use crate::exit::Code;
-use crate::experiment::{self, placed};
+use crate::experiment::{self, unless_a_file_is_wrong};
 use crate::output;
 use crate::progress::{FIRST_GUESS, learnt};
 
@@ -24,18 +24,13 @@ pub(crate) fn plan(arguments: &PlanArguments) -> anyhow::Result<Code> {
         arguments.files.lab.as_deref(),
         arguments.seed,
     )?;
-    let asked = ask_lab(&mut resolved);
     // A run would refuse it as well.
-    if let Err(error) = &asked
-        && let Some(refusal) = placed(
-            error,
-            &arguments.files.experiment,
-            arguments.files.lab.as_deref(),
-            &Disk,
-        )
-    {
-        return Err(refusal.into());
-    }
+    let asked = unless_a_file_is_wrong(
+        ask_lab(&mut resolved),
+        &arguments.files.experiment,
+        arguments.files.lab.as_deref(),
+        &Disk,
+    )?;
     let plan = fwdlab_plan::build(&resolved)?;
     let earlier = earlier_runs(&arguments.results, &resolved, asked.as_ref().ok())?;
     let duration_s =
@@ -69,8 +64,9 @@ fn ask_lab(resolved: &mut Resolved) -> anyhow::Result<Environment> {
     Ok(lab.environment())
 }
 
-/// Refuses rulesets that nft does not understand, as far as this machine can tell: hosts are not asked.
-pub(crate) fn check_rulesets(
+/// Refuses rulesets that nft does not understand, and objects without a tc program, as far as this machine can tell: hosts are
+/// not asked.
+pub(crate) fn check_files(
     mut resolved: Resolved,
     experiment: &Path,
     read: Read<'_>,
@@ -78,11 +74,7 @@ pub(crate) fn check_rulesets(
     if resolved.lab.kind.is_remote() {
         return Ok(());
     }
-    let asked = ask_lab(&mut resolved);
-    let refusal = asked
-        .err()
-        .and_then(|error| placed(&error, experiment, None, read));
-    refusal.map_or(Ok(()), |refusal| Err(refusal.into()))
+    unless_a_file_is_wrong(ask_lab(&mut resolved), experiment, None, read).map(|_| ())
 }
 
 /// Why the lab could not be asked.

@@ -81,6 +81,14 @@ pub enum LabError {
         /// What nft says of it.
         reason: String,
     },
+    /// A level's object file that no tc program can be taken from.
+    #[error("{}: {what}", path.display())]
+    Object {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and what to do.
+        what: String,
+    },
     /// The lab needs a privilege that this process cannot get.
     #[error(
         "lab {lab}: without root (this process has user id {uid}) it needs a user namespace of its \

@@ -62,8 +62,8 @@ pub(crate) enum Program {
     Tc {
         /// The object file.
         object: Vec<u8>,
-        /// Its function; the only one without.
-        name: Option<String>,
+        /// Its function.
+        name: String,
     },
 }
 
@@ -266,7 +266,7 @@ fn shown_number(of: Option<u32>) -> String {
 fn load(program: &Program) -> Result<Box<dyn Loaded>, LabError> {
     Ok(match program {
         Program::Forwarder => Box::new(fib_forwarder()?),
-        Program::Tc { object, name } => Box::new(TcFilter::load(object, name.as_deref())?),
+        Program::Tc { object, name } => Box::new(TcFilter::load(object, name)?),
     })
 }
 

@@ -4,10 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 
 use aya::programs::tc::{NlOptions, SchedClassifierLink, TcAttachOptions, TcHandle};
 use aya::programs::{SchedClassifier, TcAttachType, tc};
 use aya::{Ebpf, EbpfLoader};
+use aya_obj::ProgramSection;
+use aya_obj::maps::{Map, PinningType};
 use fwdlab_model::{Binding, Direction, Lab, Variant};
 use fwdlab_sys::Input;
 use fwdlab_traffic::{TrafficError, load_patiently};
@@ -44,18 +47,85 @@ fn by_level(lab: &Lab) -> Result<Option<ByLevel<Option<Program>>>, LabError> {
 /// An object file's program.
 fn object(of: &fwdlab_model::binding::TcProgram) -> Result<Program, LabError> {
     let path = &of.object.found;
-    let failed = |source| LabError::file("reading", path, source);
+    let wrong = |what| LabError::Object {
+        path: path.clone(),
+        what,
+    };
     let bytes = Input::file(path, OBJECT_BYTES_MAX)
         .bytes()
-        .map_err(failed)?;
+        .map_err(|source| LabError::file("reading", path, source))?;
     if fwdlab_model::sha256(&bytes) != of.object.sha256 {
-        let changed = "it has changed since the experiment was read; run the command again";
-        return Err(failed(io::Error::other(changed)));
+        let changed = "it has changed since the run read it; put the old file back, and run the command again to go on; with \
+                       the new file the command begins another run";
+        return Err(wrong(changed.to_owned()));
     }
+    let name = chosen(&bytes, of.program.as_deref()).map_err(wrong)?;
     Ok(Program::Tc {
         object: bytes,
-        name: of.program.clone(),
+        name,
     })
+}
+
+/// What the loader makes of an object, or why that is nothing. It takes much of a file for granted, and panics over one that is
+/// damaged.
+fn guarded<T, E: Into<Cause>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, Cause> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| ()));
+    let read = panic::catch_unwind(AssertUnwindSafe(read));
+    panic::set_hook(hook);
+    match read {
+        Ok(read) => read.map_err(Into::into),
+        Err(_) => Err("the file is damaged".into()),
+    }
+}
+
+/// The name of an object's tc program: the one asked for, or else its only one.
+///
+/// # Errors
+/// What is wrong with the object where it has none, and what to do.
+fn chosen(object: &[u8], asked: Option<&str>) -> Result<String, String> {
+    let object = with_known_sections(object).map_err(|error| error.to_string())?;
+    let object = guarded(|| aya_obj::Object::parse(&object)).map_err(|error| {
+        format!("it is no eBPF object ({error}); compile it with `clang -O2 -g -target bpf -c`")
+    })?;
+    let is_pinned = |map: &Map| !matches!(map.pinning(), PinningType::None);
+    let pinned: BTreeSet<&String> = object
+        .maps
+        .iter()
+        .filter_map(|(name, map)| is_pinned(map).then_some(name))
+        .collect();
+    if let Some(map) = pinned.first() {
+        return Err(format!(
+            "its map {map} is pinned, so that what it counts would outlive the level; take the pinning out"
+        ));
+    }
+    let programs: BTreeMap<&String, _> = object.programs.iter().collect();
+    let of_tc =
+        |program: &aya_obj::Program| matches!(program.section, ProgramSection::SchedClassifier);
+    let names = programs.iter().filter(|(_, program)| of_tc(program));
+    let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+    match (asked, names.as_slice()) {
+        (Some(asked), names) if names.contains(&asked) => Ok(asked.to_owned()),
+        (None, &[only]) => Ok(only.to_owned()),
+        (_, []) if programs.is_empty() => {
+            Err("it has no program; a tc program is a function in SEC(\"tc\")".to_owned())
+        }
+        (_, []) => {
+            let others: Vec<&str> = programs.keys().map(|name| name.as_str()).collect();
+            Err(format!(
+                "it has no tc program, only {}; a tc program is a function in SEC(\"tc\")",
+                others.join(", ")
+            ))
+        }
+        (Some(asked), names) => Err(format!(
+            "it has no tc program {asked:?}; it has: {}",
+            names.join(", ")
+        )),
+        (None, several) => Err(format!(
+            "it has several tc programs ({}); name one with `program` in the lab file",
+            several.join(", ")
+        )),
+    }
 }
 
 const NO_TC: &str = "`tc filter show` fails; install tc (apt-get install iproute2)";
@@ -224,43 +294,21 @@ pub(super) struct TcFilter {
 }
 
 impl TcFilter {
-    /// Loads the program of an object file that has the name; the only tc program that it has, without a name.
+    /// Loads the program of an object file that has the name.
     ///
     /// # Errors
-    /// Where the bytes are no object, it has no such program, or several and none is named, without the privilege, or when
-    /// the kernel's verifier refuses it.
-    pub(super) fn load(object: &[u8], name: Option<&str>) -> Result<Self, TrafficError> {
-        let what = match name {
-            Some(name) => format!("loading tc program {name}"),
-            None => "loading a tc program".to_owned(),
-        };
+    /// Where the bytes are no object, it has no such program, without the privilege, or when the kernel's verifier refuses it.
+    pub(super) fn load(object: &[u8], name: &str) -> Result<Self, TrafficError> {
+        let what = format!("loading tc program {name}");
         let failed = |cause: Cause| refused(what.clone(), cause);
         let object = with_known_sections(object).map_err(|error| failed(error.into()))?;
         // Where nothing can be pinned: maps of one level would be another's, and outlive the run.
-        let ebpf = EbpfLoader::new()
-            .default_map_pin_directory(NO_PINS)
-            .load(&object)
-            .map_err(|error| failed(error.into()))?;
-        let names = ebpf.programs().filter_map(|(name, program)| {
-            let is_of_tc = matches!(program, aya::programs::Program::SchedClassifier(_));
-            is_of_tc.then_some(name)
-        });
-        let names: BTreeSet<&str> = names.collect();
-        let names: Vec<&str> = names.into_iter().collect();
-        let name = match (name, names.as_slice()) {
-            (Some(name), _) | (None, &[name]) => name.to_owned(),
-            (None, []) => return Err(failed(no_program().into())),
-            (None, several) => {
-                let several = several.join(", ");
-                let why = format!(
-                    "the object has several tc programs ({several}); say which by `program`"
-                );
-                return Err(failed(io::Error::other(why).into()));
-            }
-        };
+        let mut loader = EbpfLoader::new();
+        let loader = loader.default_map_pin_directory(NO_PINS);
+        let ebpf = guarded(|| loader.load(&object)).map_err(failed)?;
         let mut program = Self {
             ebpf,
-            name,
+            name: name.to_owned(),
             links: Vec::new(),
         };
         let found = program
@@ -553,12 +601,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_an_object_or_refused(bytes: Vec<u8>, at in 0_usize..3000, byte: u8) {
-            let _ = with_known_sections(&bytes);
+            let _ = chosen(&bytes, None);
             let mut object = object();
             let length = object.len();
             object[at % length] = byte;
-            let _ = with_known_sections(&object);
-            let _ = with_known_sections(&object[..at % length]);
+            let _ = chosen(&object, None);
+            let _ = chosen(&object[..at % length], None);
         }
 
         #[test]

@@ -607,7 +607,7 @@ fn a_tc_program_that_was_taken_away_is_seen() {
 }
 
 #[test]
-fn tc_programs_that_cannot_be_loaded_are_unavailable_with_the_reason() {
+fn objects_without_the_tc_program_are_errors_that_name_the_file() {
     testkit::require_root!();
     testkit::require_tool!("tc");
     let folder = tempfile::tempdir().unwrap();
@@ -620,24 +620,27 @@ fn tc_programs_that_cannot_be_loaded_are_unavailable_with_the_reason() {
         },
         program: None,
     };
-    let binding = tc([
-        ("several", object("tc_shed.bpf.o", None)),
-        ("none", object("tc_pass.bpf.o", Some("shed"))),
-        ("no-object", Some(no_object)),
-    ]);
-    let seen = unavailable(&experiment(
-        &FAMILY,
-        binding,
-        &["several", "none", "no-object"],
-    ));
-    let reasons: Vec<String> = seen.into_iter().flatten().collect();
-    let [several, none, no_object] = reasons.as_slice() else {
-        panic!("{reasons:?}");
-    };
-    assert!(
-        several.contains("several tc programs (pass, shed)"),
-        "{several}"
-    );
-    assert!(none.contains("no such tc program"), "{none}");
-    assert!(no_object.starts_with("loading a tc program"), "{no_object}");
+    for (program, expected) in [
+        (
+            object("tc_shed.bpf.o", None),
+            "tc_shed.bpf.o: it has several tc programs (pass, shed); name one with `program` in the lab file",
+        ),
+        (
+            object("tc_pass.bpf.o", Some("shed")),
+            "tc_pass.bpf.o: it has no tc program \"shed\"; it has: pass",
+        ),
+        (
+            Some(no_object),
+            "Cargo.toml: it is no eBPF object (error parsing ELF data); compile it with `clang -O2 -g -target bpf -c`",
+        ),
+    ] {
+        let binding = tc([("program", program), ("none", None), ("nothing", None)]);
+        let refused = measure(
+            &experiment(&FAMILY, binding, &["program", "none"]),
+            &mut |_| (),
+        );
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, LabError::Object { .. }), "{refused}");
+        assert!(refused.to_string().ends_with(expected), "{refused}");
+    }
 }
