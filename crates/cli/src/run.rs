@@ -329,8 +329,8 @@ fn conclude(plan_run: &PlanRun, is_whole: bool) -> Code {
         return DONE;
     }
     tell(&format!(
-        "{} of the blocks are given up: every attempt at them was invalid, for reasons that the report gives; a block is \
-         tried {ATTEMPTS_MAX} times at most, and this run could repeat {} times",
+        "blocks given up: {}; every attempt was invalid, for reasons that the report gives; a block is tried {ATTEMPTS_MAX} \
+         times at most, and this run could repeat {} times",
         summary.given_up.len(),
         plan_run.repeats_max()
     ));

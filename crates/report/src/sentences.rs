@@ -363,8 +363,7 @@ pub(crate) fn losses(report: &Report) -> String {
     let meaning = match report.traffic.load.regime() {
         LoadRegime::SelfClocked => {
             "A self-clocked load loses nothing while generator, DUT and sink take turns; here some \
-             variant let the DUT work at another time or on another CPU, and was sent more than it \
-             forwarded."
+             variant dropped frames, or let the DUT work at another time or on another CPU."
         }
         LoadRegime::Paced => {
             "Nothing lost means that the DUT kept up with the intended load; it says nothing about how \

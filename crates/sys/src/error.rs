@@ -21,7 +21,7 @@ impl SysError {
 
 fn remedy(source: &io::Error) -> &'static str {
     match source.kind() {
-        io::ErrorKind::PermissionDenied => "; run as root (sudo)",
+        io::ErrorKind::PermissionDenied if !crate::is_root() => "; run as root (sudo)",
         _ => "",
     }
 }

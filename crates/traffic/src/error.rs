@@ -270,7 +270,8 @@ fn is_of_another_program(kind: io::ErrorKind) -> bool {
 /// Finds what to do in the chain of causes.
 fn remedy(error: &(dyn Error + 'static)) -> &'static str {
     for kind in kinds(error) {
-        if kind == io::ErrorKind::PermissionDenied {
+        // Root is refused by the kernel's verifier.
+        if kind == io::ErrorKind::PermissionDenied && !fwdlab_sys::is_root() {
             return "; run as root (sudo)";
         }
         if is_of_another_program(kind) {
