@@ -9,7 +9,7 @@ use crate::document::Reading;
 use crate::experiment::ExperimentFile;
 use crate::files::{Read, beside};
 use crate::lab_file::LabFile;
-use crate::mechanism::Binder;
+use crate::mechanism::{Binder, line_that_removes};
 
 /// How the lab sets each factor and each setting, for the levels that the experiment has.
 pub(crate) fn bindings(
@@ -73,7 +73,42 @@ pub(crate) fn bindings(
         set.push((name, sets));
         bindings.insert(name.clone(), binding);
     }
+    refuse_removals(reading, lab, &bindings);
     bindings
+}
+
+/// Rulesets of several factors are loaded as one: a command in a later one that removes tables would take those of an
+/// earlier one away, whose level then is not in force.
+fn refuse_removals(reading: &mut Reading<'_>, lab: &LabFile, bindings: &BTreeMap<String, Binding>) {
+    let rulesets = bindings
+        .iter()
+        .filter_map(|(factor, binding)| match binding {
+            Binding::Nft(texts) => Some((factor, texts)),
+            _ => None,
+        });
+    let rulesets: Vec<_> = rulesets.collect();
+    if rulesets.len() < 2 {
+        return;
+    }
+    for (factor, texts) in rulesets {
+        for (level, text) in texts {
+            let mechanism = lab.mechanisms.get(factor).and_then(Option::as_ref);
+            let file = mechanism.and_then(|mechanism| mechanism.ruleset(level));
+            if let (Some(line), Some(file)) = (line_that_removes(text), file) {
+                let path = beside(&lab.source.path, file.get_ref());
+                let message = format!(
+                    "{}:{line}: removes what the rulesets of other factors add",
+                    path.display()
+                );
+                reading
+                    .diagnostics
+                    .error(Some((&lab.source, file.span())), message)
+                    .with_help(
+                        "leave the line out: fwdlab empties the ruleset before it loads those of all factors",
+                    );
+            }
+        }
+    }
 }
 
 /// The lab that an experiment names.

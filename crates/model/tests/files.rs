@@ -898,6 +898,34 @@ fn what_is_brought_to_a_dut_is_part_of_the_experiment_and_in_no_record() {
 }
 
 #[test]
+fn a_ruleset_may_not_remove_those_of_other_factors() {
+    let flushes = "# of Debian\nflush ruleset\ntable inet b { }\n";
+    let files = |bindings: &str| {
+        let lab = format!("kind = \"netns\"\n[bind]\n{bindings}");
+        small("")
+            .with("experiments/lab.toml", lab)
+            .with("experiments/rules.nft", "table inet a { }\n")
+            .with("experiments/flush.nft", flushes)
+    };
+    let flush = "{ nft = { 0 = \"\", 1 = \"flush.nft\" } }";
+    let alone = files(&format!("rp_filter = {flush}\n"));
+    assert!(alone.load_seeded(7).is_ok());
+    let two = files(&format!(
+        "rp_filter = {{ nft = {{ 0 = \"\", 1 = \"rules.nft\" }} }}\nk = {flush}\n"
+    ));
+    let two = two.changed(
+        EXPERIMENT,
+        "[[factor]]",
+        "[[factor]]\nname = \"k\"\nlevels = [0, 1]\n[[factor]]",
+    );
+    let errors = two.errors();
+    assert!(
+        errors.contains("flush.nft:2: removes what the rulesets of other factors add"),
+        "{errors}"
+    );
+}
+
+#[test]
 fn settings_are_part_of_every_variant_and_of_no_label() {
     let resolved = Files::knobs(ROUTER).resolved();
     assert_eq!(resolved.variants.len(), 17);

@@ -38,6 +38,7 @@ use crate::schema_parts::{by_level, table};
 pub(crate) use self::bind::{Binder, Mechanism};
 pub(crate) use self::command::arguments;
 pub use self::name::devices;
+pub(crate) use self::rulesets::line_that_removes;
 
 /// What there is to know of a mechanism before anything is set by it.
 pub(crate) struct Description {

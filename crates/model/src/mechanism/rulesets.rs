@@ -24,17 +24,33 @@ pub(super) fn texts(
 /// of quotes and comments.
 fn line_that_includes(ruleset: &str) -> Option<usize> {
     let is_of_word = |character: char| character.is_alphanumeric() || "_-./".contains(character);
-    let includes = |line: &str| {
+    line_of_nft(ruleset, |line| {
         line.split(|character| !is_of_word(character))
             .any(|word| word == "include")
-    };
+    })
+}
+
+/// The first line, from 1, of a ruleset with an nft command that removes what is there already. A rule may begin with
+/// `delete`, too, which then names a set of addresses: `delete @set { … }`.
+pub(crate) fn line_that_removes(ruleset: &str) -> Option<usize> {
+    line_of_nft(ruleset, |line| {
+        line.split([';', '{', '}']).any(|statement| {
+            let mut words = statement.split_whitespace();
+            let removes = matches!(words.next(), Some("flush" | "delete" | "destroy"));
+            removes && words.next().is_some_and(|word| !word.starts_with('@'))
+        })
+    })
+}
+
+/// The first line, from 1, of a ruleset that is so outside of quotes and comments.
+fn line_of_nft(ruleset: &str, is_so: impl Fn(&str) -> bool) -> Option<usize> {
     let mut line = 1;
     for (number, piece) in placeholder::without_comments(ruleset)
         .split('"')
         .enumerate()
     {
         let is_quoted = number % 2 == 1;
-        if !is_quoted && let Some(behind) = piece.split('\n').position(includes) {
+        if !is_quoted && let Some(behind) = piece.split('\n').position(&is_so) {
             return Some(line + behind);
         }
         line += piece.matches('\n').count();
@@ -71,7 +87,28 @@ fn text(binder: &mut Binder<'_, '_>, file: &Spanned<String>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::line_that_includes;
+    use super::{line_that_includes, line_that_removes};
+
+    #[test]
+    fn a_command_that_removes_is_found() {
+        for (ruleset, line) in [
+            ("flush ruleset\n", 1),
+            ("#!/usr/sbin/nft -f\n\nflush ruleset\ntable ip a { }\n", 3),
+            ("table ip a { }; delete table ip a\n", 1),
+            ("table ip a {\n}\n  destroy table ip a", 3),
+        ] {
+            assert_eq!(line_that_removes(ruleset), Some(line), "{ruleset:?}");
+        }
+        for ruleset in [
+            "",
+            "# flush ruleset\n",
+            "table ip a {\n\tchain c {\n\t\tdelete @seen { ip saddr }\n\t\tip saddr 1.2.3.4 delete @seen { ip saddr }\n\t}\n}\n",
+            "table ip flush { chain delete { } }\n",
+            "udp dport 1 drop comment \"flush ruleset\"\n",
+        ] {
+            assert_eq!(line_that_removes(ruleset), None, "{ruleset:?}");
+        }
+    }
 
     #[test]
     fn an_include_is_found_wherever_a_statement_may_begin() {
