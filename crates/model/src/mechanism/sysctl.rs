@@ -89,6 +89,12 @@ fn is_sysctl(reading: &mut Reading<'_>, span: Span, key: &str, kind: LabKind) ->
         Some("keys have at least two parts, with a dot in between".to_owned())
     } else if parts[0] != "net" && !kind.is_remote() {
         Some("only keys under `net.` belong to the DUT's own namespace".to_owned())
+    } else if kind == LabKind::Ssh(System::Linux) && changes_more(key) {
+        Some(
+            "the kernel changes settings and addresses of interfaces with it, which could not be put back; set the key of \
+             one interface, such as net.ipv4.conf.{dut-in}.forwarding"
+                .to_owned(),
+        )
     } else {
         parts.iter().find(|part| !is_sysctl_part(part)).map(|part| {
             format!(
@@ -106,6 +112,23 @@ fn is_sysctl(reading: &mut Reading<'_>, span: Span, key: &str, kind: LabKind) ->
         }
     }
     wrong.is_none()
+}
+
+/// Whether Linux changes more than the key itself when it is written.
+///
+/// # Source
+/// Linux: `inet_forward_change` in `net/ipv4/devinet.c`; `addrconf_fixup_forwarding`, `addrconf_disable_ipv6`,
+/// `addrconf_fixup_linkdown`, `addrconf_disable_policy` and `addrconf_sysctl_addr_gen_mode` in `net/ipv6/addrconf.c`.
+fn changes_more(key: &str) -> bool {
+    const SPREAD: [&str; 6] = [
+        "net.ipv4.ip_forward",
+        "net.ipv4.conf.all.forwarding",
+        "net.ipv6.conf.all.forwarding",
+        "net.ipv6.conf.all.ignore_routes_with_linkdown",
+        "net.ipv6.conf.all.disable_policy",
+        "net.ipv6.conf.all.addr_gen_mode",
+    ];
+    SPREAD.contains(&key) || (key.starts_with("net.ipv6.conf.") && key.ends_with(".disable_ipv6"))
 }
 
 fn is_sysctl_part(part: &str) -> bool {
@@ -145,6 +168,10 @@ mod tests {
             ("net.ipv4.conf.{dut-in}.rp_filter", true),
             ("kernel.sched_rt_runtime_us", true),
             ("vm.dirty_ratio", true),
+            ("net.ipv4.conf.{dut-in}.forwarding", true),
+            ("net.ipv4.ip_forward", false),
+            ("net.ipv6.conf.all.disable_ipv6", false),
+            ("net.ipv6.conf.{dut-in}.disable_ipv6", false),
             ("net", false),
             ("kernel..panic", false),
             ("kernel.../../sys/x", false),
