@@ -36,7 +36,7 @@ impl Hook {
     }
 
     /// Whether its programs may keep a state in maps.
-    const fn keeps_state(self) -> bool {
+    pub(crate) const fn keeps_state(self) -> bool {
         match self {
             Self::Xdp => false,
             Self::TcIngress => true,

@@ -465,7 +465,9 @@ impl InProcess<'_> {
 
     fn attach(&mut self, attachment: Attachment) -> Result<(), LabError> {
         let hook = attachment.hook;
-        if self.standing.attached.get(&hook) == attachment.program.as_ref() {
+        let stands = self.standing.attached.get(&hook) == attachment.program.as_ref();
+        // What it has kept of one slice is no part of the next.
+        if stands && (attachment.program.is_none() || !hook.keeps_state()) {
             return Ok(());
         }
         self.detach(hook)?;

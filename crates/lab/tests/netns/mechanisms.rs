@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use fwdlab_lab::{BlockOutcome, LabError, LabEvent, NetnsLab};
 use fwdlab_model::binding::TcProgram;
@@ -256,7 +257,7 @@ fn a_file_that_another_process_writes_makes_its_trials_invalid() {
                                  echo 1000 > /sys/class/net/dut-in/gro_flush_timeout; \
                                  sleep 0.02; done";
                     // Fails only where the block has just ended.
-                    let _ = std::process::Command::new("ip")
+                    let _ = Command::new("ip")
                         .args(["netns", "exec", &dut, "sh", "-c", write])
                         .output();
                 });
@@ -570,13 +571,11 @@ fn a_tc_program_is_attached_under_load_and_what_it_drops_is_counted() {
             _ => assert!(filters.contains(" name shed "), "{filters}"),
         }
     }
-    // Maps are a program's state: one that comes back was loaded again.
-    let mut standing = seen.clone();
-    standing.dedup();
-    let programs: BTreeSet<_> = standing.iter().map(|(_, filters)| filters).collect();
-    let with_one = standing.iter().filter(|(variant, _)| variant != "none");
+    // Maps are a program's state: it is loaded again for every slice.
+    let programs: BTreeSet<_> = seen.iter().map(|(_, filters)| filters).collect();
+    let with_one = seen.iter().filter(|(variant, _)| variant != "none");
     let nothing = usize::from(programs.iter().any(|filters| filters.is_empty()));
-    assert_eq!(programs.len() - nothing, with_one.count(), "{standing:?}");
+    assert_eq!(programs.len() - nothing, with_one.count(), "{seen:?}");
     for trial in &outcome.trials {
         let dropped = trial.dut.drops.get("tc ingress of dut-in");
         let sheds = trial.variant.as_str() == "shed";
@@ -597,8 +596,19 @@ fn a_tc_program_that_was_taken_away_is_seen() {
     let pass = tc_program(folder.path(), "tc_pass.bpf.o", TC, None);
     let binding = tc([("a", pass), ("b", other), ("c", None)]);
     let resolved = experiment(&FAMILY, binding, &["a", "b"]);
-    let filters = ["tc", "filter", "del", "dev", "dut-in", "ingress"];
-    let outcome = disturb(&resolved, &filters);
+    // In the midst of slices: between two of them it is attached again.
+    let often =
+        "for _ in $(seq 100); do tc filter del dev dut-in ingress; sleep 0.01; done 2>/dev/null";
+    let mut deleting = None;
+    let outcome = measure(&resolved, &mut |event| {
+        if matches!(event, LabEvent::Slice(_)) && deleting.is_none() {
+            let mut command = Command::new("ip");
+            let command = command.args(["netns", "exec", &dut_namespace(), "sh", "-c", often]);
+            deleting = Some(command.spawn().unwrap());
+        }
+    });
+    deleting.unwrap().wait().unwrap();
+    let outcome = outcome.unwrap();
     let mut reasons = outcome.trials.iter().flat_map(|trial| &trial.invalid);
     let moved = reasons.any(|reason| {
         matches!(reason, InvalidReason::SettingsMoved { what } if what.contains("the tc program of dut-in"))

@@ -106,7 +106,9 @@ impl Abilities for Attachments {
 
     fn attach(&mut self, host: &OnHost, attachment: &Attachment) -> Result<bool, LabError> {
         let hook = attachment.hook;
-        if self.standing.get(&hook) == attachment.program.as_ref() {
+        let stands = self.standing.get(&hook) == attachment.program.as_ref();
+        // What it has kept of one slice is no part of the next.
+        if stands && (attachment.program.is_none() || !hook.keeps_state()) {
             return Ok(false);
         }
         let ask = match &attachment.program {
