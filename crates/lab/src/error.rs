@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io;
 use std::net::IpAddr;
@@ -397,6 +398,18 @@ impl LabError {
     }
 }
 
+/// Of a text what a message takes: rulesets, and what programs print, may be of any length.
+fn start(text: &str) -> Cow<'_, str> {
+    if text.len() <= SHOWN_BYTES_MAX {
+        return text.into();
+    }
+    let shown = &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)];
+    format!("{shown}… ({} bytes)", text.len()).into()
+}
+
+/// Longer texts are cut in messages.
+const SHOWN_BYTES_MAX: usize = 2000;
+
 /// What is said of a setting that reads back as something else than was asked for.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -405,7 +418,7 @@ pub struct Moved(pub(crate) String);
 impl Moved {
     /// Without the white space around what was seen.
     pub(crate) fn of(setting: impl Display, asked: impl AsRef<str>, seen: impl AsRef<str>) -> Self {
-        let (asked, seen) = (asked.as_ref(), seen.as_ref().trim());
+        let (asked, seen) = (start(asked.as_ref()), start(seen.as_ref().trim()));
         Self(format!(
             "{setting} was set to {asked:?} and reads back as {seen:?}"
         ))

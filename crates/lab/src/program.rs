@@ -217,10 +217,16 @@ pub(crate) fn command_line(arguments: &[impl AsRef<str>]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
+/// The end of what a program complains of: it may print as much as it likes.
 fn last_lines(text: &str) -> String {
     const LINES_MAX: usize = 20;
+    const BYTES_MAX: usize = 4000;
     let lines: Vec<_> = text.lines().collect();
-    lines[lines.len().saturating_sub(LINES_MAX)..].join("\n")
+    let last = lines[lines.len().saturating_sub(LINES_MAX)..].join("\n");
+    match last.len().checked_sub(BYTES_MAX) {
+        None | Some(0) => last,
+        Some(behind) => format!("…{}", &last[last.ceil_char_boundary(behind)..]),
+    }
 }
 
 #[cfg(test)]
@@ -228,6 +234,13 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn of_a_long_complaint_the_end_is_kept() {
+        assert_eq!(last_lines("a\nb\n"), "a\nb");
+        let long = format!("{}ü{}", "x".repeat(10_000), "y".repeat(3_999));
+        assert_eq!(last_lines(&long), format!("…{}", "y".repeat(3_999)));
+    }
 
     #[test]
     fn a_program_gets_its_input_and_its_output_is_told() {

@@ -210,11 +210,31 @@ pub struct FrameSize {
 
 /// Consecutive ports of UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "WrittenPorts")]
 pub struct PortRange {
     /// The first.
     pub first: u16,
     /// The last, not below the first.
     pub last: u16,
+}
+
+#[derive(Deserialize)]
+struct WrittenPorts {
+    first: u16,
+    last: u16,
+}
+
+impl TryFrom<WrittenPorts> for PortRange {
+    type Error = String;
+
+    fn try_from(WrittenPorts { first, last }: WrittenPorts) -> Result<Self, String> {
+        if last < first {
+            return Err(format!(
+                "no ports: the last, {last}, is below the first, {first}"
+            ));
+        }
+        Ok(Self { first, last })
+    }
 }
 
 impl PortRange {
