@@ -84,6 +84,12 @@ impl Rulesets {
     /// As of [`parts`](Self::parts).
     pub(super) fn with_rules(&self, variant: &Variant) -> Result<Option<String>, LabError> {
         let ruleset = self.whole(variant)?;
-        Ok(ruleset.filter(|ruleset| !ruleset.trim().is_empty()))
+        Ok(ruleset.filter(|ruleset| has_rules(ruleset)))
     }
+}
+
+/// Whether a ruleset is more than comments and white space.
+pub(super) fn has_rules(ruleset: &str) -> bool {
+    let mut lines = ruleset.lines().map(str::trim);
+    lines.any(|line| !line.is_empty() && !line.starts_with('#'))
 }

@@ -6,7 +6,7 @@ use std::io;
 use fwdlab_model::Variant;
 use fwdlab_sys::{Netlink, NetworkNamespace, netlink_attribute};
 
-use super::by_level::Rulesets;
+use super::by_level::{Rulesets, has_rules};
 use super::question::{Answers, Look, Question};
 use super::step::{Action, Errand, Rehearsal, Step, owned};
 use super::transport::{Watch, Watched};
@@ -172,12 +172,12 @@ impl Mechanism for LinuxNft {
             return Ok(None);
         };
         let seen = answers.needed(&owned(&LISTING))?;
-        let has_rules = !text.trim().is_empty();
+        let has_rules = has_rules(&text);
         // nft lists a ruleset in its own words, so what it lists first is what it must list ever after.
         let asked = text.clone();
         let first = self.listed.entry(text).or_insert_with(|| seen.to_owned());
         let is_whole = *first == seen && seen.is_empty() != has_rules;
-        let asked = if first.is_empty() { &asked } else { &*first };
+        let asked = if *first == seen { &asked } else { &*first };
         Ok((!is_whole).then(|| Moved::of("the nft ruleset", asked, seen)))
     }
 

@@ -53,7 +53,7 @@ fn object(of: &fwdlab_model::binding::TcProgram) -> Result<Program, LabError> {
     };
     let bytes = Input::file(path, OBJECT_BYTES_MAX)
         .bytes()
-        .map_err(|source| LabError::file("reading", path, source))?;
+        .map_err(|error| wrong(error.to_string()))?;
     if fwdlab_model::sha256(&bytes) != of.object.sha256 {
         let changed = "it has changed since the run read it; put the old file back, and run the command again to go on; with \
                        the new file the command begins another run";
