@@ -123,8 +123,9 @@ fn a_pull_request_that_changes_nothing_passes_and_one_that_costs_packets_fails()
     };
     let commit = |ruleset: &str| {
         fs::write(desk.path().join("firewall.nft"), ruleset).unwrap();
-        let script =
-            "git add firewall.nft; git -c user.name=a -c user.email=a@b.c commit -q -m rules";
+        // The checkout begins with an empty folder: `--minutes` may make other files of the same name.
+        let script = "git add firewall.nft; git clean -ffdxq; \
+                      git -c user.name=a -c user.email=a@b.c commit -q -m rules";
         let output = desk.run(script, &[]);
         assert!(output.status.success(), "{}", text(&output));
     };
