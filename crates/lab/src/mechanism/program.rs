@@ -36,7 +36,7 @@ impl Hook {
     }
 
     /// Whether its programs may keep a state in maps.
-    pub(crate) const fn keeps_state(self) -> bool {
+    const fn keeps_state(self) -> bool {
         match self {
             Self::Xdp => false,
             Self::TcIngress => true,
@@ -84,6 +84,15 @@ pub(crate) struct Attachment {
     pub(crate) ports: Vec<String>,
     /// Nothing without.
     pub(crate) program: Option<Program>,
+}
+
+impl Attachment {
+    /// Whether nothing is to be done where that program stands. One that may keep a state is attached anew: what it has kept
+    /// of one slice is no part of the next.
+    pub(crate) fn is_done(&self, standing: Option<&Program>) -> bool {
+        let is_fresh = self.program.is_none() || !self.hook.keeps_state();
+        is_fresh && standing == self.program.as_ref()
+    }
 }
 
 /// The programs of one hook, by the levels of the factors that set it.

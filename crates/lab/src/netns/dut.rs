@@ -465,9 +465,7 @@ impl InProcess<'_> {
 
     fn attach(&mut self, attachment: Attachment) -> Result<(), LabError> {
         let hook = attachment.hook;
-        let stands = self.standing.attached.get(&hook) == attachment.program.as_ref();
-        // What it has kept of one slice is no part of the next.
-        if stands && (attachment.program.is_none() || !hook.keeps_state()) {
+        if attachment.is_done(self.standing.attached.get(&hook)) {
             return Ok(());
         }
         self.detach(hook)?;

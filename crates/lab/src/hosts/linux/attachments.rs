@@ -106,9 +106,7 @@ impl Abilities for Attachments {
 
     fn attach(&mut self, host: &OnHost, attachment: &Attachment) -> Result<bool, LabError> {
         let hook = attachment.hook;
-        let stands = self.standing.get(&hook) == attachment.program.as_ref();
-        // What it has kept of one slice is no part of the next.
-        if stands && (attachment.program.is_none() || !hook.keeps_state()) {
+        if attachment.is_done(self.standing.get(&hook)) {
             return Ok(false);
         }
         let ask = match &attachment.program {
