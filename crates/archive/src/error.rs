@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fwdlab_sys::Refusal;
+use fwdlab_sys::durable::FileError;
 
 /// A file, and a line of it where one is meant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -330,39 +331,8 @@ fn below_text(below: &[PathBuf], is_whole: bool) -> String {
 impl ArchiveError {
     /// The error of a system call on `path`; for `map_err`.
     pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |source| {
-            if let Some(refusal) = Refusal::of(&source) {
-                let refusal = refusal.clone();
-                return Self::Refused { path, refusal };
-            }
-            match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
-                    path,
-                    action,
-                    source,
-                },
-                _ => Self::Io {
-                    path,
-                    action,
-                    source,
-                },
-            }
-        }
-    }
-
-    /// The same error of a system call, about the file that the user knows.
-    pub(crate) fn about(self, path: &Path) -> Self {
-        match self {
-            Self::DiskFull { action, source, .. } | Self::Io { action, source, .. } => {
-                Self::io(path, action)(source)
-            }
-            Self::Refused { refusal, .. } => Self::Refused {
-                path: path.to_owned(),
-                refusal,
-            },
-            other => other,
-        }
+        let of = FileError::of(path, action);
+        move |source| of(source).into()
     }
 
     /// The same error of a system call while a report of a directory was written.
@@ -401,6 +371,32 @@ impl ArchiveError {
         Self::Damaged {
             place,
             what: what.to_string(),
+        }
+    }
+}
+
+impl From<FileError> for ArchiveError {
+    fn from(error: FileError) -> Self {
+        let FileError {
+            path,
+            action,
+            source,
+        } = error;
+        if let Some(refusal) = Refusal::of(&source) {
+            let refusal = refusal.clone();
+            return Self::Refused { path, refusal };
+        }
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
+                path,
+                action,
+                source,
+            },
+            _ => Self::Io {
+                path,
+                action,
+                source,
+            },
         }
     }
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::durable::entries;
+use fwdlab_sys::durable::entries;
+
 use crate::error::ArchiveError;
 use crate::imported::is_imported;
 use crate::layout;

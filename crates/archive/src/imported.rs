@@ -13,13 +13,13 @@ use fwdlab_model::imported::{
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use fwdlab_sys::parallel::both;
 
 use crate::error::{ArchiveError, Place, READ_FILE};
 use crate::input::{input, read};
 use crate::load::{json, parse_json_up_to};
 use crate::name::first_free;
 use crate::netbenches::{ArchiveFile, ArchiveTree, Imported, Outcome, PrintedTime, imported_file};
-use crate::parallel::both;
 use crate::replacement::{Replacement, write};
 
 /// Whose folder it is, and what became of the files: written last.
@@ -263,7 +263,7 @@ pub fn imported_start(variant: &ImportedVariant) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::durable::entries;
+    use fwdlab_sys::durable::entries;
 
     #[test]
     fn no_path_leads_out_or_hides() {

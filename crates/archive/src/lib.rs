@@ -2,10 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
-mod caller;
 pub mod catalogue;
 mod chain;
-mod durable;
 mod error;
 pub mod export;
 mod find;
@@ -19,7 +17,6 @@ mod lock;
 mod name;
 pub mod netbenches;
 mod observations;
-mod parallel;
 mod pps;
 mod replacement;
 mod results;
@@ -28,8 +25,6 @@ mod sample;
 mod slices;
 mod stamp;
 
-pub use caller::give_to_caller;
-pub use durable::write_file;
 pub use error::{ArchiveError, ArchiveWarning, Place};
 pub use fwdlab_pkt_gen as pkt_gen;
 pub use imported::{

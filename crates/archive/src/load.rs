@@ -10,8 +10,8 @@ use fwdlab_model::{
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use fwdlab_sys::durable::entries;
 
-use crate::durable::entries;
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::find::not_results;
 use crate::input::read;

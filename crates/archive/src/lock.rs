@@ -5,10 +5,9 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use fwdlab_sys::check_inside;
+use fwdlab_sys::durable::create_folders;
+use fwdlab_sys::{check_inside, give_to_caller};
 
-use crate::caller::give_to_caller;
-use crate::durable::create_folders;
 use crate::error::ArchiveError;
 use crate::input::input;
 use crate::layout;

@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::durable::{entries, sync_folder};
+use fwdlab_sys::durable::{entries, sync_folder};
+
 use crate::error::ArchiveError;
 use crate::lock::hold_folder;
 
@@ -94,7 +95,7 @@ impl<'a> Replacement<'a> {
             }
             rename(&self.new.join(name), &target)?;
         }
-        sync_folder(self.folder)
+        Ok(sync_folder(self.folder)?)
     }
 
     /// Puts every entry back where it was before the exchange, however far that came.

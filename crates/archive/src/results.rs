@@ -9,13 +9,12 @@ use fwdlab_model::{
     BlockRecord, Environment, Plan, ProfileStacks, Record, Resolved, SCHEMA_VERSION, SessionRecord,
     SliceRecord, TrialRecord, nearest,
 };
-use fwdlab_sys::check_inside;
-
-use crate::caller::create_folder;
-use crate::chain::{ChainWriter, FinishedFile};
-use crate::durable::{
+use fwdlab_sys::durable::{
     Journal, entries, own_folder, remove_unfinished, sync_folder, write_atomically, write_synced,
 };
+use fwdlab_sys::{check_inside, create_folder};
+
+use crate::chain::{ChainWriter, FinishedFile};
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::find::not_results;
 use crate::load::{
@@ -417,14 +416,14 @@ impl Results {
         files: &[(PathBuf, &[u8])],
     ) -> Result<(), ArchiveError> {
         let Some(chain) = &mut self.chain else {
-            return self.journal.append(lines);
+            return Ok(self.journal.append(lines)?);
         };
         let pending = chain.append(block, lines, files)?;
         match self.journal.append(lines) {
             Ok(()) => chain.commit(pending),
             Err(error) => {
                 chain.take_back(&pending);
-                return Err(error);
+                return Err(error.into());
             }
         }
         Ok(())
@@ -534,7 +533,7 @@ pub fn write_derived(dir: &Path, name: &str, bytes: &[u8]) -> Result<(), Archive
     checked_name("derived file", name)?;
     own_folder(dir, layout::DERIVED)
         .and_then(|folder| write_atomically(&folder.join(name), bytes))
-        .map_err(|error| error.of_report(dir))
+        .map_err(|error| ArchiveError::from(error).of_report(dir))
 }
 
 /// Writes the README.md at the top of a results directory, and removes what reports that were killed have left.
@@ -548,7 +547,7 @@ pub fn write_readme(dir: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
     }
     remove_unfinished(dir)
         .and_then(|()| write_atomically(&dir.join(layout::README), bytes))
-        .map_err(|error| error.of_report(dir))
+        .map_err(|error| ArchiveError::from(error).of_report(dir))
 }
 
 /// How much of what a reader asks for a directory can have.

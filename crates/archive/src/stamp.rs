@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::durable::entries;
+use fwdlab_sys::durable::entries;
+
 use crate::layout;
 
 /// What is to be seen from outside of the files that a run writes as it goes: two stamps that are alike

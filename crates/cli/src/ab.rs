@@ -6,11 +6,11 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context as _;
-use fwdlab_archive::give_to_caller;
 use fwdlab_model::{Change, ChangeError, CommandText, Conditions, Files, Resolved, load, load_lab};
 use fwdlab_plan::{Overheads, PlanError};
 use fwdlab_report::format::duration;
 use fwdlab_stats::{CONTROL_CONFIDENCE, minimum_blocks};
+use fwdlab_sys::give_to_caller;
 
 use crate::args::{AbArguments, FileArguments, RunArguments};
 use crate::disk::{Disk, one_file_twice};

@@ -4,6 +4,8 @@ use std::env;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
+use fwdlab_archive::ArchiveError;
+
 use crate::exit::{Code, DONE, WrongArguments};
 
 /// Prints a text to standard output.
@@ -28,8 +30,10 @@ fn write(text: &str) -> io::Result<()> {
 /// Writes or replaces, as a whole, a file that was asked for by an option; what is no file, as a pipe, is
 /// written into.
 pub(crate) fn write_file(option: &str, path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    fwdlab_archive::write_file(path, bytes)
-        .map_err(|why| WrongArguments(format!("{option}: {why}")).into())
+    fwdlab_sys::durable::write_file(path, bytes).map_err(|error| {
+        let why = ArchiveError::from(error);
+        WrongArguments(format!("{option}: {why}")).into()
+    })
 }
 
 /// A reader that has seen enough (`fwdlab … | head`) is no error.

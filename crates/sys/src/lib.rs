@@ -3,12 +3,14 @@
 
 mod af_xdp;
 mod boot_time;
+mod caller;
 mod cpu;
 mod cpu_time;
 mod cycle_counter;
 mod descendants;
 mod descriptor_ring;
 mod detached_mount;
+pub mod durable;
 mod error;
 mod ethtool;
 mod input;
@@ -22,6 +24,7 @@ mod namespace;
 mod netlink;
 mod packet_ring;
 mod packet_socket;
+pub mod parallel;
 mod peer;
 mod prefetch;
 mod process;
@@ -34,6 +37,7 @@ mod xdp_slot;
 
 pub use af_xdp::XdpSocket;
 pub use boot_time::{BootTime, BothClocks};
+pub use caller::{create_folder, give_to_caller};
 pub use cpu::{PinnedThread, online_cpus, pin_this_thread, prefer_this_thread};
 pub use cpu_time::{
     RunDelay, process_cpu_time, process_ids, process_name_and_cpus, thread_cpu_time,

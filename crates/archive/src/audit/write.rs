@@ -55,7 +55,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::durable::entries;
+    use fwdlab_sys::durable::entries;
 
     const JSON: &str = "{\"schema\":1,\"verdicts\":{}}";
 

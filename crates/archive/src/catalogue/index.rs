@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
+use fwdlab_sys::durable::folder_of;
 
 use super::error::CatalogueError;
-use crate::durable::folder_of;
 use crate::error::ArchiveError;
 use crate::find::is_results;
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::Deserialize;
+use fwdlab_sys::durable::entries;
 
 use super::entry::Entry;
-use crate::durable::entries;
 use crate::error::{ArchiveError, Place};
 use crate::imported::{self, load_imported};
 use crate::input::read_derived;

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::{BlockRecord, Record, SCHEMA_VERSION, sha256};
+use fwdlab_sys::durable::Journal;
 
-use crate::durable::Journal;
 use crate::error::{ArchiveError, ArchiveWarning, Place, READ_FILE};
 use crate::layout;
 use crate::load::{Loaded, files_of_attempts, parse_json};

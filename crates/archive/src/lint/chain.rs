@@ -7,9 +7,9 @@ use std::path::Path;
 
 use fwdlab_model::sha256;
 use serde::Deserialize;
+use fwdlab_sys::durable;
 
 use crate::chain::{FileLines, FinishedFile, Link, Seal, is_whole, sha256_of_file};
-use crate::durable;
 use crate::error::{ArchiveError, ArchiveWarning, Place, READ_FILE};
 use crate::input::input;
 use crate::layout::{self, name_in};

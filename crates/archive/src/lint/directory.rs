@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, TryLockError};
 use std::path::Path;
 
-use crate::durable;
+use fwdlab_sys::durable;
+
 use crate::input::input;
 use crate::layout::{self, name_in};
 use crate::load::Loaded;

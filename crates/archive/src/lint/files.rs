@@ -4,10 +4,11 @@ use std::fs::{self, FileType};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fwdlab_sys::parallel::{FEW, parallel};
+
 use crate::error::ArchiveError;
 use crate::imported::IMPORTED;
 use crate::layout::{self, name_in};
-use crate::parallel::{FEW, parallel};
 
 use super::{Evidence, Finding, HOSTILE_NAME, UNKNOWN_FILE, UNREADABLE};
 

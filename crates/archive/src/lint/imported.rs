@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use fwdlab_model::VariantName;
 use fwdlab_model::imported::{DatasetOrigin, ImportedResults, ImportedRun, ImportedVariant};
+use fwdlab_sys::durable;
 
-use crate::durable;
 use crate::imported::{IMPORTED, RUNS, load_imported};
 use crate::layout::{self, name_in};
 use crate::pps::format_observation;

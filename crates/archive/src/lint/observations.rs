@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fwdlab_model::TrialRecord;
+use fwdlab_sys::durable;
 
-use crate::durable;
 use crate::input::input;
 use crate::layout::{self, name_in};
 use crate::load::Loaded;

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use fwdlab_model::{AddressFamily, BlockRecord, Record, TrialRecord, VariantName};
 use fwdlab_stats::imbalance_p;
+use fwdlab_sys::durable;
 
 use crate::chain::sha256_of_file;
-use crate::durable;
 use crate::input::input;
 use crate::layout::{self, name_in};
 use crate::load::{Attempt, Loaded};

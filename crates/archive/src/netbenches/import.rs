@@ -8,6 +8,7 @@ use fwdlab_model::imported::{
     ImportedResults, ImportedRun, ImportedText, ImportedVariant,
 };
 use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_sys::parallel::{FEW, parallel};
 
 use super::datasets::{TreeDataset, place};
 use super::file::{ArchiveFile, Outcome};
@@ -19,7 +20,6 @@ use super::readme::DatasetIndex;
 use super::tree::ArchiveTree;
 use crate::input::input;
 use crate::name::first_free;
-use crate::parallel::{FEW, parallel};
 use crate::pkt_gen::{Ending, PublishedMedian};
 
 /// What pkt-gen's sizes leave out of a frame.

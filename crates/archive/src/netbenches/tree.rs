@@ -6,6 +6,8 @@ use std::io;
 use std::ops::{Bound, Range};
 use std::path::{Component, Path, PathBuf};
 
+use fwdlab_sys::parallel::{FEW, MANY, both, parallel};
+
 use super::config_file::{ConfigFile, SettingValue};
 use super::config_set::ConfigSet;
 use super::file::{ArchiveFile, Content, Outcome, read};
@@ -15,7 +17,6 @@ use super::info::BenchInfo;
 use super::kind::{FileKind, is_configurations};
 use super::place::{ArchivePlace, label_depth};
 use super::walk::walk;
-use crate::parallel::{FEW, MANY, both, parallel};
 
 /// The archive, or any part of it.
 #[derive(Debug)]

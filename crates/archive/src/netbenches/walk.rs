@@ -5,8 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use fwdlab_sys::parallel::{FEW, parallel};
+
 use super::file::{Outcome, Skip};
-use crate::parallel::{FEW, parallel};
 
 /// How deep folders may lie in each other; the public archive has 10.
 const DEPTH_MAX: usize = 64;

@@ -15,9 +15,10 @@ mod texts;
 
 use std::path::PathBuf;
 
+use fwdlab_sys::parallel::{FEW, parallel};
+
 use crate::lint::{Evidence, Finding, Rule};
 use crate::netbenches::{ArchiveFile, ArchiveTree, ResultsFolder};
-use crate::parallel::{FEW, parallel};
 
 /// Holds everything that is published in a tree against what it was made of.
 #[must_use]

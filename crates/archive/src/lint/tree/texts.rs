@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fwdlab_stats::ministat::{PublishedComparison, PublishedRow};
 use fwdlab_stats::{IndependentObservations, VerdictSettings, independent_verdicts, median};
+use fwdlab_sys::parallel::{FEW, parallel};
 
 use crate::lint::{
     BLOCK_ALTERED, Evidence, Finding, LABEL_OF_ANOTHER, LINK_OF_ANOTHER, MASKS_DISAGREE,
@@ -19,7 +20,6 @@ use crate::netbenches::readme::{
     plain_spaces,
 };
 use crate::netbenches::{ArchiveTree, Content, Outcome, TreeDataset, place};
-use crate::parallel::{FEW, parallel};
 
 /// Offered loads of two arms that lie further apart than this may be what their effect is of.
 const OFFERED_APART: f64 = 0.01;

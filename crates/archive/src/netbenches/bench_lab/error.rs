@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use fwdlab_sys::durable::FileError;
+
 use super::super::assignments::AssignmentError;
 use super::super::pktgen_config::PktGenConfigError;
 use crate::error::ArchiveError;
@@ -59,4 +61,10 @@ pub enum BenchLabError {
     /// The system refuses.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+}
+
+impl From<FileError> for BenchLabError {
+    fn from(error: FileError) -> Self {
+        Self::Archive(error.into())
+    }
 }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fwdlab_sys::durable::{create_folders, write_atomically};
+
 use super::{BenchLabError, Draft, DraftFile};
-use crate::durable::{create_folders, write_atomically};
 
 impl Draft {
     /// All files: the lab, then the experiments.

@@ -4,23 +4,60 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use fwdlab_sys::check_inside;
-
 use crate::caller::{create_folder, give_to_caller};
-use crate::error::ArchiveError;
+use crate::input::check_inside;
+
+/// A file or a folder that the system does not let be used as it is to be.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: cannot {action} ({source})", path.display())]
+pub struct FileError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What was being done.
+    pub action: &'static str,
+    /// What the system said, or a [`Refusal`](crate::Refusal).
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// The error of a system call on `path`; for `map_err`.
+    pub fn of(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self {
+            path,
+            action,
+            source,
+        }
+    }
+
+    /// The same error, about the file that the user knows.
+    #[must_use]
+    pub fn about(self, path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            ..self
+        }
+    }
+}
 
 /// What the name of a file ends in while it is written.
 const UNFINISHED: &str = ".tmp";
 
 /// Makes a folder's entries durable: a new or renamed file is only there for good after this.
-pub(crate) fn sync_folder(folder: &Path) -> Result<(), ArchiveError> {
+///
+/// # Errors
+/// What the system refuses.
+pub fn sync_folder(folder: &Path) -> Result<(), FileError> {
     File::open(folder)
         .and_then(|folder| folder.sync_all())
-        .map_err(ArchiveError::io(folder, "sync the folder"))
+        .map_err(FileError::of(folder, "sync the folder"))
 }
 
 /// Creates a folder and those above it, as far as they are missing.
-pub(crate) fn create_folders(folder: &Path) -> Result<(), ArchiveError> {
+///
+/// # Errors
+/// What the system refuses.
+pub fn create_folders(folder: &Path) -> Result<(), FileError> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -29,25 +66,29 @@ pub(crate) fn create_folders(folder: &Path) -> Result<(), ArchiveError> {
     match create_folder(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
         result => {
-            result.map_err(ArchiveError::io(folder, "create the folder"))?;
+            result.map_err(FileError::of(folder, "create the folder"))?;
             sync_folder(above)
         }
     }
 }
 
-/// A folder of a results directory, created where it is missing.
+/// A folder in a directory, created where it is missing.
 ///
 /// # Errors
-/// [`ArchiveError::Refused`] where it is a link that leads out of the directory: nothing is written there.
-pub(crate) fn own_folder(dir: &Path, name: &str) -> Result<PathBuf, ArchiveError> {
+/// What the system refuses, and [`Refusal::Outside`](crate::Refusal::Outside) where it is a link that leads out of the
+/// directory: nothing is written there.
+pub fn own_folder(dir: &Path, name: &str) -> Result<PathBuf, FileError> {
     let folder = dir.join(name);
     create_folders(&folder)?;
-    check_inside(&folder, dir).map_err(ArchiveError::io(&folder, "use the folder"))?;
+    check_inside(&folder, dir).map_err(FileError::of(&folder, "use the folder"))?;
     Ok(folder)
 }
 
 /// Writes a new file whose folder nobody reads yet.
-pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+///
+/// # Errors
+/// What the system refuses.
+pub fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     // A new file cannot be a link to another one.
     File::create_new(path)
         .and_then(|mut file| {
@@ -55,11 +96,12 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError
             file.write_all(bytes)?;
             file.sync_all()
         })
-        .map_err(ArchiveError::io(path, "write the file"))
+        .map_err(FileError::of(path, "write the file"))
 }
 
 /// The folder that something lies in.
-pub(crate) fn folder_of(path: &Path) -> &Path {
+#[must_use]
+pub fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(above) if above != Path::new("") => above,
         _ => Path::new("."),
@@ -69,8 +111,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 /// Writes or replaces a file as a whole: whoever reads it finds the old one or the new one.
 ///
 /// # Errors
-/// [`ArchiveError`]: it cannot be written; what was there is there still.
-pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
+/// It cannot be written; what was there is there still.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let folder = folder_of(path);
     let name = path.file_name().unwrap_or_default();
     // The process is part of the name because reports of a finished run may be made twice at once.
@@ -82,7 +124,7 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ArchiveE
     // Of a process that had this one's number.
     let _ = fs::remove_file(&unfinished);
     let written = write_synced(&unfinished, bytes).and_then(|()| {
-        fs::rename(&unfinished, path).map_err(ArchiveError::io(path, "rename the new file"))
+        fs::rename(&unfinished, path).map_err(FileError::of(path, "rename the new file"))
     });
     if let Err(error) = written {
         // The error says what matters; what stays behind is removed at the next opening.
@@ -96,9 +138,9 @@ pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), ArchiveE
 /// file, a terminal or a pipe, as it comes.
 ///
 /// # Errors
-/// [`ArchiveError::Io`].
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
-    let failed = |error| ArchiveError::io(path, "write the file")(error);
+/// What the system refuses.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let failed = |error| FileError::of(path, "write the file")(error);
     // A pipe has no path of its own behind that of a descriptor.
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return fs::write(path, bytes).map_err(failed);
@@ -113,11 +155,14 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ArchiveError> {
     write_atomically(&target, bytes).map_err(|error| error.about(path))
 }
 
-/// Removes what `write_atomically` left in a folder when its process was killed, and nothing of a process that lives.
-pub(crate) fn remove_unfinished(folder: &Path) -> Result<(), ArchiveError> {
+/// Removes what [`write_atomically`] left in a folder when its process was killed, and nothing of a process that lives.
+///
+/// # Errors
+/// What the system refuses.
+pub fn remove_unfinished(folder: &Path) -> Result<(), FileError> {
     for path in entries(folder)? {
         if writer(&path).is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            fs::remove_file(&path).map_err(ArchiveError::io(&path, "remove the file"))?;
+            fs::remove_file(&path).map_err(FileError::of(&path, "remove the file"))?;
         }
     }
     Ok(())
@@ -135,7 +180,10 @@ fn writer(path: &Path) -> Option<&str> {
 }
 
 /// What lies in a folder, sorted; nothing where there is no such folder.
-pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
+///
+/// # Errors
+/// What the system refuses.
+pub fn entries(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let listed = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
         listed => listed.and_then(|entries| {
@@ -144,14 +192,14 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {
                 .collect::<io::Result<Vec<PathBuf>>>()
         }),
     };
-    let mut paths = listed.map_err(ArchiveError::io(folder, "list the folder"))?;
+    let mut paths = listed.map_err(FileError::of(folder, "list the folder"))?;
     paths.sort();
     Ok(paths)
 }
 
 /// A file that only ever grows, by whole durable pieces.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub struct Journal {
     path: PathBuf,
     file: File,
     /// What is known to be whole and durable; anything behind it is rubbish.
@@ -160,12 +208,15 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Opens the file and cuts what stands behind `length`.
-    pub(crate) fn open(path: &Path, length: u64) -> Result<Self, ArchiveError> {
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn open(path: &Path, length: u64) -> Result<Self, FileError> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .open(path)
-            .map_err(ArchiveError::io(path, "open the file"))?;
+            .map_err(FileError::of(path, "open the file"))?;
         let journal = Self {
             path: path.to_owned(),
             file,
@@ -173,12 +224,15 @@ impl Journal {
         };
         journal
             .cut()
-            .map_err(ArchiveError::io(path, "cut the torn line"))?;
+            .map_err(FileError::of(path, "cut the torn line"))?;
         Ok(journal)
     }
 
     /// Appends a piece; it is durable when this returns, and gone where it fails.
-    pub(crate) fn append(&mut self, piece: &[u8]) -> Result<(), ArchiveError> {
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn append(&mut self, piece: &[u8]) -> Result<(), FileError> {
         let appended = self.cut().and_then(|()| {
             self.file.seek(SeekFrom::Start(self.length))?;
             self.file.write_all(piece)?;
@@ -187,14 +241,14 @@ impl Journal {
         if let Err(error) = appended {
             // Where this fails too, the next append or the next opening cuts it.
             let _ = self.cut();
-            return Err(ArchiveError::io(&self.path, "append to the file")(error));
+            return Err(FileError::of(&self.path, "append to the file")(error));
         }
         self.length += piece.len() as u64;
         Ok(())
     }
 
     /// Forgets the last bytes that were appended.
-    pub(crate) fn take_back(&mut self, bytes: u64) {
+    pub fn take_back(&mut self, bytes: u64) {
         self.length = self.length.saturating_sub(bytes);
         // Where this fails, the next append or the next opening cuts it.
         let _ = self.cut();
@@ -288,6 +342,6 @@ mod tests {
         assert!(folder.is_dir());
         fs::write(root.path().join("file"), b"").unwrap();
         let error = create_folders(&root.path().join("file/x")).unwrap_err();
-        assert!(matches!(error, ArchiveError::Io { .. }), "{error}");
+        assert_eq!(error.action, "create the folder", "{error}");
     }
 }

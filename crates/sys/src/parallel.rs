@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
-use fwdlab_sys::start_thread_in;
+use crate::thread::start_thread_in;
 
 /// A batch of items that take microseconds each: so many that threads hardly meet.
-pub(crate) const MANY: usize = 32;
+pub const MANY: usize = 32;
 /// A batch of items that take milliseconds each: so few that threads end together.
-pub(crate) const FEW: usize = 1;
+pub const FEW: usize = 1;
 
 /// `of` of every item, in their order.
 ///
 /// Shape: a thread takes `batch` items at a time, at least one: [`MANY`], [`FEW`].
-pub(crate) fn parallel<T: Sync, R: Send>(
+pub fn parallel<T: Sync, R: Send>(
     items: &[T],
     batch: usize,
     of: impl Fn(&T) -> R + Sync,
@@ -48,7 +48,7 @@ pub(crate) fn parallel<T: Sync, R: Send>(
 }
 
 /// Two things, at the same time where there is a thread to be had.
-pub(crate) fn both<A, B: Send>(
+pub fn both<A, B: Send>(
     one: impl FnOnce() -> A,
     other: impl FnOnce() -> B + Send,
 ) -> (A, B) {

@@ -17,7 +17,7 @@ pub fn give_to_caller(file: &File) {
     static CALLER: OnceLock<Option<Ids>> = OnceLock::new();
     let caller = CALLER.get_or_init(|| {
         let said = |name| env::var(name).ok();
-        caller(fwdlab_sys::is_root(), said("SUDO_UID"), said("SUDO_GID"))
+        caller(crate::is_root(), said("SUDO_UID"), said("SUDO_GID"))
     });
     if let Some((user, group)) = *caller {
         let _ = fchown(file, Some(user), Some(group));
@@ -25,7 +25,10 @@ pub fn give_to_caller(file: &File) {
 }
 
 /// Makes a folder, for the user who called this process by sudo.
-pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says.
+pub fn create_folder(path: &Path) -> io::Result<()> {
     fs::create_dir(path)?;
     give_to_caller(&File::open(path)?);
     Ok(())
