@@ -2,7 +2,7 @@
 //! and a key is recognised.
 #![no_main]
 
-use fwdlab_archive::netbenches::{
+use fwdlab_netbenches::{
     Assignments, BenchInfo, BenchName, ConfigSet, Dialect, Estimate, LabConfig, PktGenConfig,
     PrintedTime, Secret, Table, Uname, differences, parse_rates_mbps,
 };

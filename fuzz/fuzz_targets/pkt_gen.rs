@@ -1,9 +1,7 @@
 //! A log of pkt-gen is read or refused: nothing in it is lost, time does not go back.
 #![no_main]
 
-use fwdlab_archive::pkt_gen::{
-    Noise, PktGenLog, PublishedMedian, published_observation, steady_state,
-};
+use fwdlab_pkt_gen::{Noise, PktGenLog, PublishedMedian, published_observation, steady_state};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {

@@ -4,11 +4,11 @@
 //! Shape: a dataset's numbers on the first line, the README on the others.
 #![no_main]
 
-use fwdlab_archive::netbenches::readme::facts::{
+use fwdlab_netbenches::readme::facts::{
     label_contradictions, link_contradictions, mask_contradictions, title_contradiction,
     unsupported_claims,
 };
-use fwdlab_archive::netbenches::readme::{Candidate, DatasetIndex, Printing, PublishedReadme};
+use fwdlab_netbenches::readme::{Candidate, DatasetIndex, Printing, PublishedReadme};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

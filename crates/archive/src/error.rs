@@ -17,14 +17,18 @@ pub struct Place {
 }
 
 impl Place {
-    pub(crate) fn file(path: &Path) -> Self {
+    /// A file or directory as a whole.
+    #[must_use]
+    pub fn file(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
             line: None,
         }
     }
 
-    pub(crate) fn line(path: &Path, line: usize) -> Self {
+    /// A line of a file, from 1.
+    #[must_use]
+    pub fn line(path: &Path, line: usize) -> Self {
         Self {
             path: path.to_owned(),
             line: Some(line),
@@ -163,25 +167,6 @@ pub enum ArchiveError {
         /// What is missing or unknown.
         what: String,
     },
-    /// A file of an import does not hold what it should.
-    #[error("{place}: {what}; import the archive again, in place of this import")]
-    DamagedImport {
-        /// Where.
-        place: Place,
-        /// What is wrong.
-        what: String,
-    },
-    /// A folder that an import or an audit was to be written into has something else in it.
-    #[error(
-        "{}: holds something that is no earlier {what}; give a folder that is new or empty",
-        dir.display()
-    )]
-    SomethingElse {
-        /// The folder.
-        dir: PathBuf,
-        /// What was to be written: `import`, `audit`.
-        what: &'static str,
-    },
     /// A file was written by a later version.
     #[error(
         "{place}: written by a later fwdlab (schema {schema}, this one reads up to {supported}); \
@@ -263,7 +248,7 @@ pub enum ArchiveError {
 }
 
 /// What is done where a file of results is read.
-pub(crate) const READ_FILE: &str = "read the file";
+pub const READ_FILE: &str = "read the file";
 
 fn remedy(action: &str, source: &io::Error) -> &'static str {
     match source.kind() {
@@ -353,16 +338,6 @@ impl ArchiveError {
                 source,
                 dir: dir.to_owned(),
             },
-            other => other,
-        }
-    }
-
-    /// The same error about a file of an import, which no run goes on from.
-    pub(crate) fn of_import(self) -> Self {
-        match self {
-            Self::Damaged { place, what } | Self::OtherForm { place, what } => {
-                Self::DamagedImport { place, what }
-            }
             other => other,
         }
     }

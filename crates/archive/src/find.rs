@@ -8,18 +8,17 @@ use std::time::{Duration, Instant};
 use fwdlab_sys::durable::entries;
 
 use crate::error::ArchiveError;
-use crate::imported::is_imported;
 use crate::layout;
 
 /// A results directory, or a folder that cannot be looked into.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub struct Found {
     /// As a user would name it.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// As the system does, whatever way it was come by.
-    pub(crate) canonical: PathBuf,
+    pub canonical: PathBuf,
     /// Why it cannot be looked into.
-    pub(crate) refused: Option<ArchiveError>,
+    pub refused: Option<ArchiveError>,
 }
 
 /// How far a search goes that only makes an error more helpful.
@@ -28,7 +27,10 @@ const HINT_FOLDERS_MAX: usize = 10_000;
 const HINT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Every results directory at or below the folders, each once. Links inside are not followed.
-pub(crate) fn find(folders: &[&Path]) -> Result<Vec<Found>, ArchiveError> {
+///
+/// # Errors
+/// [`ArchiveError::Io`] where one of the folders itself cannot be listed.
+pub fn find(folders: &[&Path]) -> Result<Vec<Found>, ArchiveError> {
     let mut found = Vec::new();
     look_at(folders, &mut found, &mut |_| true)?;
     Ok(found)
@@ -99,9 +101,16 @@ pub(crate) fn not_results(folder: &Path) -> ArchiveError {
     }
 }
 
-/// Whether a folder is a results directory.
-pub(crate) fn is_results(folder: &Path) -> bool {
+/// Whether a folder is a results directory, of fwdlab or imported.
+#[must_use]
+pub fn is_results(folder: &Path) -> bool {
     folder.join(layout::RESOLVED).is_file() || is_imported(folder)
+}
+
+/// Whether a folder holds imported results.
+#[must_use]
+pub fn is_imported(folder: &Path) -> bool {
+    folder.join(layout::IMPORTED).is_file()
 }
 
 fn subfolders(folder: &Path) -> Result<Vec<PathBuf>, ArchiveError> {

@@ -12,12 +12,16 @@ use crate::layout;
 const FILE_BYTES_MAX: u64 = 512 << 20;
 
 /// A file of a results directory, or of a folder that was imported or audited.
-pub(crate) const fn input<'a>(dir: &'a Path, path: &'a Path) -> Input<'a> {
+#[must_use]
+pub const fn input<'a>(dir: &'a Path, path: &'a Path) -> Input<'a> {
     Input::file(path, FILE_BYTES_MAX).inside(dir)
 }
 
 /// All that a file of a results directory holds.
-pub(crate) fn read(dir: &Path, path: &Path) -> Result<Vec<u8>, ArchiveError> {
+///
+/// # Errors
+/// [`ArchiveError::Io`] and [`ArchiveError::Refused`].
+pub fn read(dir: &Path, path: &Path) -> Result<Vec<u8>, ArchiveError> {
     input(dir, path)
         .bytes()
         .map_err(ArchiveError::io(path, READ_FILE))

@@ -5,23 +5,34 @@ use std::path::{Path, PathBuf};
 use fwdlab_model::{AddressFamily, VariantName};
 
 pub(crate) const EXPERIMENT: &str = "experiment.toml";
-pub(crate) const RESOLVED: &str = "resolved.json";
-pub(crate) const PLAN: &str = "plan.json";
-pub(crate) const TRIALS: &str = "trials.jsonl";
+/// The experiment, resolved.
+pub const RESOLVED: &str = "resolved.json";
+/// What is measured in which order.
+pub const PLAN: &str = "plan.json";
+/// The records of trials and blocks.
+pub const TRIALS: &str = "trials.jsonl";
 pub(crate) const CHAIN: &str = "chain.jsonl";
 pub(crate) const LOCK: &str = "lock";
-pub(crate) const FINISHED: &str = "finished.json";
-pub(crate) const README: &str = "README.md";
-pub(crate) const SESSIONS: &str = "sessions";
-pub(crate) const BLOCKS: &str = "blocks";
+/// What marks a run as finished.
+pub const FINISHED: &str = "finished.json";
+/// The report.
+pub const README: &str = "README.md";
+/// The folder of sessions.
+pub const SESSIONS: &str = "sessions";
+/// The folder of slices.
+pub const BLOCKS: &str = "blocks";
 pub(crate) const PROFILES: &str = "profiles";
-pub(crate) const DERIVED: &str = "derived";
+/// The folder of what follows from the records.
+pub const DERIVED: &str = "derived";
 /// What stands in front of the number of an attempt in the names of its files.
 const ATTEMPT: &str = ".attempt-";
 /// What the name of a file of folded stacks ends in.
 pub(crate) const FOLDED: &str = ".folded";
 /// What the name of a file of observations ends in.
-pub(crate) const OBSERVATIONS: &str = ".pps";
+pub const OBSERVATIONS: &str = ".pps";
+
+/// The file by which a folder of imported results is known.
+pub const IMPORTED: &str = "imported.json";
 
 /// What the name of a directory begins with while it is created.
 pub(crate) const NEW: &str = ".new-";
@@ -106,7 +117,8 @@ fn number(text: &str) -> Option<u32> {
 }
 
 /// A file as it is called inside its results directory.
-pub(crate) fn name_in(dir: &Path, path: &Path) -> String {
+#[must_use]
+pub fn name_in(dir: &Path, path: &Path) -> String {
     path.strip_prefix(dir)
         .ok()
         .filter(|inside| !inside.as_os_str().is_empty())

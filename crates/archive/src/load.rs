@@ -8,9 +8,9 @@ use fwdlab_model::{
     BlockRecord, LoadRegime, Plan, ProfileStacks, Record, Resolved, SCHEMA_VERSION, SessionRecord,
     SliceRecord, TrialRecord,
 };
+use fwdlab_sys::durable::entries;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use fwdlab_sys::durable::entries;
 
 use crate::error::{ArchiveError, ArchiveWarning, Place};
 use crate::find::not_results;
@@ -385,13 +385,17 @@ pub(crate) fn files_of_attempts(
 }
 
 /// A record as the bytes of its file.
-pub(crate) fn json(record: &impl Serialize) -> Vec<u8> {
+pub fn json(record: &impl Serialize) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(record).expect("records are plain data");
     bytes.push(b'\n');
     bytes
 }
 
-pub(crate) fn read_json<T: DeserializeOwned>(dir: &Path, path: &Path) -> Result<T, ArchiveError> {
+/// A record that a file of a results directory holds, of a schema up to today's.
+///
+/// # Errors
+/// As [`parse_json_up_to`], and what cannot be read.
+pub fn read_json<T: DeserializeOwned>(dir: &Path, path: &Path) -> Result<T, ArchiveError> {
     parse_json(&Place::file(path), &read(dir, path)?)
 }
 
@@ -403,8 +407,12 @@ pub(crate) fn parse_json<T: DeserializeOwned>(
     parse_json_up_to(SCHEMA_VERSION, place, bytes)
 }
 
-/// Reads the version first, because a later form may lack what this one expects.
-pub(crate) fn parse_json_up_to<T: DeserializeOwned>(
+/// A record, of a schema up to `supported`. Its version is read first, because a later form may lack what this one
+/// expects.
+///
+/// # Errors
+/// [`ArchiveError::NewerSchema`], [`ArchiveError::Damaged`] and [`ArchiveError::OtherForm`].
+pub fn parse_json_up_to<T: DeserializeOwned>(
     supported: u32,
     place: &Place,
     bytes: &[u8],

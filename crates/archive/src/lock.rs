@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use fwdlab_sys::durable::create_folders;
+use fwdlab_sys::durable::{create_folders, hold_folder};
 use fwdlab_sys::{check_inside, give_to_caller};
 
 use crate::error::ArchiveError;
@@ -89,17 +89,6 @@ fn held_by(locks: &str, file: &str, said: Option<u32>) -> Option<u32> {
         let pid: u32 = pid.parse().ok()?;
         (locked == file || said == Some(pid)).then_some(pid)
     })
-}
-
-/// Holds a folder while a directory in it is chosen or created, so that two runs that start
-/// together do not choose the same.
-///
-/// It is the folder itself that is locked, so that no file stays behind.
-pub(crate) fn hold_folder(folder: &Path) -> Result<File, ArchiveError> {
-    let file = File::open(folder).map_err(ArchiveError::io(folder, "open the folder"))?;
-    file.lock()
-        .map_err(ArchiveError::io(folder, "lock the folder"))?;
-    Ok(file)
 }
 
 /// Creates a folder and holds it. Another run may remove the folder, once empty, while this one waits for it; then it

@@ -9,7 +9,8 @@ use crate::error::ArchiveError;
 const LENGTH_MAX: usize = 200;
 
 /// A text as a name: what a file's name should not hold becomes `-`.
-pub(crate) fn safe_name(text: &str) -> String {
+#[must_use]
+pub fn safe_name(text: &str) -> String {
     let name: String = text
         .chars()
         .map(|character| if is_safe(character) { character } else { '-' })
@@ -24,11 +25,7 @@ pub(crate) fn safe_name(text: &str) -> String {
 }
 
 /// The first that is free of a name and those numbered from 2.
-pub(crate) fn first_free<N>(
-    name: N,
-    numbered: impl Fn(usize) -> N,
-    is_free: impl FnMut(&N) -> bool,
-) -> N {
+pub fn first_free<N>(name: N, numbered: impl Fn(usize) -> N, is_free: impl FnMut(&N) -> bool) -> N {
     let mut names = iter::once(name).chain((2..).map(numbered));
     let free = names.find(is_free);
     free.expect("there are more numbers than names")

@@ -32,7 +32,9 @@ pub fn format_observation(observation_pps: f64) -> String {
 }
 
 /// Observations as the text of a `.pps` file.
-pub(crate) fn format_observations(observations_pps: impl Iterator<Item = f64>) -> String {
+///
+/// Shape: finite. Units: frames per second.
+pub fn format_observations(observations_pps: impl Iterator<Item = f64>) -> String {
     observations_pps
         .map(|observation_pps| format_observation(observation_pps) + "\n")
         .collect()

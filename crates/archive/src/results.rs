@@ -10,7 +10,8 @@ use fwdlab_model::{
     SliceRecord, TrialRecord, nearest,
 };
 use fwdlab_sys::durable::{
-    Journal, entries, own_folder, remove_unfinished, sync_folder, write_atomically, write_synced,
+    Journal, entries, hold_folder, own_folder, remove_unfinished, sync_folder, write_atomically,
+    write_synced,
 };
 use fwdlab_sys::{check_inside, create_folder};
 
@@ -21,7 +22,7 @@ use crate::load::{
     Attempt, Finished, Head, Loaded, PlanFile, ResolvedFile, files_of_attempts, json, parse_json,
     read_json,
 };
-use crate::lock::{DirectoryLock, create_and_hold_folder, hold_folder, holder};
+use crate::lock::{DirectoryLock, create_and_hold_folder, holder};
 use crate::name::{checked_name, first_free, safe_name};
 use crate::pps::{format_observations, published_trials};
 use crate::slices::{format_slices, parse_slices};

@@ -12,17 +12,24 @@ use fwdlab_model::{
 
 use crate::results::NewRun;
 
-pub(crate) const BLOCKS: u32 = 4;
-pub(crate) const STARTED: &str = "20261121T084253Z";
-pub(crate) const KERNEL: &str = "6.18.44";
-pub(crate) const LABEL: &str = "6.18.44-20261121T084253Z";
-pub(crate) const SOURCE: &[u8] = b"question = \"Impact of a test\" # as given\n";
+/// How many blocks its plan has.
+pub const BLOCKS: u32 = 4;
+/// When it was started.
+pub const STARTED: &str = "20261121T084253Z";
+/// Its kernel.
+pub const KERNEL: &str = "6.18.44";
+/// Its label.
+pub const LABEL: &str = "6.18.44-20261121T084253Z";
+/// Its experiment file.
+pub const SOURCE: &[u8] = b"question = \"Impact of a test\" # as given\n";
 
 fn variant_names() -> Vec<VariantName> {
     ["none", "nft", "xdp"].map(VariantName::from_label).into()
 }
 
-pub(crate) fn resolved() -> Resolved {
+/// Its experiment, resolved.
+#[must_use]
+pub fn resolved() -> Resolved {
     let names = variant_names();
     Resolved {
         name: "quickstart".into(),
@@ -59,7 +66,9 @@ pub(crate) fn resolved() -> Resolved {
     }
 }
 
-pub(crate) fn plan() -> Plan {
+/// Its plan.
+#[must_use]
+pub fn plan() -> Plan {
     let mut reversed = variant_names();
     reversed.reverse();
     Plan {
@@ -78,7 +87,9 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
-pub(crate) fn new_run<'a>(resolved: &'a Resolved, plan: &'a Plan) -> NewRun<'a> {
+/// What a directory of it is created from.
+#[must_use]
+pub fn new_run<'a>(resolved: &'a Resolved, plan: &'a Plan) -> NewRun<'a> {
     NewRun {
         resolved,
         plan,
@@ -88,7 +99,9 @@ pub(crate) fn new_run<'a>(resolved: &'a Resolved, plan: &'a Plan) -> NewRun<'a> 
     }
 }
 
-pub(crate) fn session(session: u32) -> SessionRecord {
+/// A session of it.
+#[must_use]
+pub fn session(session: u32) -> SessionRecord {
     SessionRecord {
         schema: SCHEMA_VERSION,
         session,
@@ -112,16 +125,21 @@ pub(crate) fn session(session: u32) -> SessionRecord {
     }
 }
 
+/// What a lab makes of an attempt at a block.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
-    pub(crate) trials: Vec<TrialRecord>,
-    pub(crate) block: BlockRecord,
-    pub(crate) slices: Vec<SliceRecord>,
-    pub(crate) profiles: Vec<ProfileStacks>,
+pub struct Outcome {
+    /// Those of an attempt.
+    pub trials: Vec<TrialRecord>,
+    /// Its end.
+    pub block: BlockRecord,
+    /// What the trials were made of.
+    pub slices: Vec<SliceRecord>,
+    /// A profile of each trial.
+    pub profiles: Vec<ProfileStacks>,
 }
 
 /// What the stacks of every trial's profile are.
-pub(crate) const STACKS: &str = "fwdlab;ip_forward 5\nfwdlab;ip_forward;fib_lookup 2\n";
+pub const STACKS: &str = "fwdlab;ip_forward 5\nfwdlab;ip_forward;fib_lookup 2\n";
 
 fn profile() -> ProfileRecord {
     ProfileRecord {
@@ -146,7 +164,11 @@ fn profile() -> ProfileRecord {
 }
 
 /// What a lab would measure; numbers depend on the block and the variant only.
-pub(crate) fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid: bool) -> Outcome {
+///
+/// # Panics
+/// The plan has no such block.
+#[must_use]
+pub fn outcome(plan: &Plan, block: u32, attempt: u32, session: u32, valid: bool) -> Outcome {
     let order = &plan.blocks[block as usize - 1].families[0];
     let slices: Vec<SliceRecord> = (1_u32..)
         .zip(&order.rounds)

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
-use fwdlab_archive::audit::{PublishedResults, write_audit};
-use fwdlab_archive::netbenches::ArchiveTree;
+use fwdlab_netbenches::ArchiveTree;
+use fwdlab_netbenches::audit::{PublishedResults, write_audit};
 use fwdlab_report::audit::AuditReport;
 use fwdlab_report::render;
 

@@ -5,10 +5,8 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use clap::Args;
-use fwdlab_archive::netbenches::bench_lab::{
-    BenchLabPaths, Draft, Note, Source, VariableUse, real_path,
-};
 use fwdlab_model::Files;
+use fwdlab_netbenches::bench_lab::{BenchLabPaths, Draft, Note, Source, VariableUse, real_path};
 use fwdlab_report::format::counted;
 use fwdlab_report::one_line;
 use serde::Serialize;

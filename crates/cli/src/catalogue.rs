@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Args;
-use fwdlab_archive::catalogue::{Catalogue, Cell, Filter, Moment, Problem, Table};
+use fwdlab_catalogue::{Catalogue, Cell, Filter, Moment, Problem, Table};
 use fwdlab_model::AddressFamily;
 
 use crate::exit::{Code, DONE, USER_ERROR, WrongArguments};

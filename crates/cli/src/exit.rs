@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use fwdlab_archive::ArchiveError;
-use fwdlab_archive::catalogue::CatalogueError;
-use fwdlab_archive::export::ExportError;
-use fwdlab_archive::netbenches::bench_lab::BenchLabError;
+use fwdlab_catalogue::CatalogueError;
 use fwdlab_lab::LabError;
 use fwdlab_model::Diagnostics;
+use fwdlab_netbenches::NetbenchesError;
+use fwdlab_netbenches::bench_lab::BenchLabError;
+use fwdlab_netbenches::export::ExportError;
 use fwdlab_plan::PlanError;
 use fwdlab_traffic::TrafficError;
 
@@ -77,6 +78,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> Code {
         }
         let is_users = cause.is::<ArchiveError>()
             || cause.is::<CatalogueError>()
+            || cause.is::<NetbenchesError>()
             || cause.is::<ExportError>()
             || cause.is::<BenchLabError>()
             || cause.is::<WrongArguments>();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use fwdlab_archive::Results;
-use fwdlab_archive::export::Export;
+use fwdlab_netbenches::export::Export;
 use fwdlab_report::render;
 
 use crate::exit::Code;

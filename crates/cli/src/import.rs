@@ -6,9 +6,8 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use anyhow::Context as _;
-use fwdlab_archive::netbenches::{ArchiveTree, Outcome};
-use fwdlab_archive::{ImportAccount, write_import};
 use fwdlab_model::imported::DatasetOrigin;
+use fwdlab_netbenches::{ArchiveTree, ImportAccount, Outcome, write_import};
 use fwdlab_report::format::{count, counted};
 use fwdlab_report::one_line;
 use serde::Serialize;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use fwdlab_archive::Results;
 use fwdlab_archive::lint::{
-    BLOCK_CHANGED, CHAIN_BROKEN, Finding, RULES, Severity, lint_directory, lint_imported,
-    lint_tree, search,
+    BLOCK_CHANGED, CHAIN_BROKEN, Finding, RULES, Severity, lint_directory, search,
 };
-use fwdlab_archive::netbenches::ArchiveTree;
+use fwdlab_netbenches::ArchiveTree;
+use fwdlab_netbenches::lint::{lint_imported, lint_tree};
 use fwdlab_report::{lint_imported_report, lint_report, render};
 
 use crate::args::{FailOn, LintArguments};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use fwdlab_archive::{Loaded, Results, Stamp, read_derived};
+use fwdlab_archive::input::read_derived;
+use fwdlab_archive::{Loaded, Results, Stamp};
 use fwdlab_plan::PlanRun;
 use fwdlab_report::{BlockUnderWay, LiveView, Moment, RunState};
 use jiff::Timestamp;

@@ -1,7 +1,7 @@
 //! `fwdlab ls`.
 
 use clap::Args;
-use fwdlab_archive::catalogue::Table;
+use fwdlab_catalogue::Table;
 use fwdlab_report::format::counted;
 use fwdlab_report::render;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use fwdlab_archive::catalogue::{Catalogue, Filter, Over, Series, Table, series};
+use fwdlab_catalogue::{Catalogue, Filter, Over, Series, Table, series};
 use fwdlab_report::render;
 
 use crate::catalogue::{self, FilterArguments, PlaceArguments, VariantArguments};

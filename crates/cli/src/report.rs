@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use fwdlab_archive::{Loaded, Results, load_imported, write_derived, write_readme};
+use fwdlab_archive::{Loaded, Results, write_derived, write_readme};
+use fwdlab_netbenches::load_imported;
 use fwdlab_report::{CompareSettings, GateResult, ImportedReport, Report, render};
 
 use crate::args::{FormArguments, ReportArguments};

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fwdlab_archive::{is_imported, load_imported};
+use fwdlab_archive::is_imported;
+use fwdlab_netbenches::load_imported;
 use fwdlab_report::Session;
 
 use crate::exit::WrongArguments;

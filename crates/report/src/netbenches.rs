@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use fwdlab_archive::Loaded;
-use fwdlab_archive::export::{Dataset as Exported, Export};
 use fwdlab_model::{AddressFamily, VariantName};
+use fwdlab_netbenches::export::{Dataset as Exported, Export};
 use fwdlab_stats::ministat::{Confidence, Dataset, Dialect};
 
 use crate::error::ReportError;

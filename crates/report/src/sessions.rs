@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fwdlab_archive::{Loaded, imported_observations, imported_start};
+use fwdlab_archive::Loaded;
 use fwdlab_model::imported::{ImportedResults, ImportedRun};
 use fwdlab_model::{AddressFamily, LoadRegime, TrialRecord, VariantName};
+use fwdlab_netbenches::{imported_observations, imported_start};
 use fwdlab_stats::{
     ComparedSessions, ComparisonVerdict, IndependentObservations, Method, RerunNoise, SESSIONS_MIN,
     StatsError, independent_methods, median, minimum_sessions, percent, rerun_verdicts,

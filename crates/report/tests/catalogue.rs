@@ -1,6 +1,6 @@
 //! The catalogue's answers on terminals and as a plot.
 
-use fwdlab_archive::catalogue::{Over, Problem, RateRow, ResultsRow, Series, series};
+use fwdlab_catalogue::{Over, Problem, RateRow, ResultsRow, Series, series};
 use fwdlab_report::render;
 
 fn results(topic: &str, label: &str, finished: bool, verdict: Option<&str>) -> ResultsRow {

@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
-use fwdlab_archive::lint::lint_tree;
-use fwdlab_archive::netbenches::ArchiveTree;
+use fwdlab_netbenches::ArchiveTree;
+use fwdlab_netbenches::lint::lint_tree;
 use fwdlab_report::render;
 use serde_json::Value;
 

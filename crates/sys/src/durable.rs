@@ -72,6 +72,20 @@ pub fn create_folders(folder: &Path) -> Result<(), FileError> {
     }
 }
 
+/// Holds a folder while something in it is chosen, created or replaced, so that two processes that start together do not
+/// choose the same; until what is returned is dropped.
+///
+/// It is the folder itself that is locked, so that no file stays behind.
+///
+/// # Errors
+/// What the system refuses.
+pub fn hold_folder(folder: &Path) -> Result<File, FileError> {
+    let file = File::open(folder).map_err(FileError::of(folder, "open the folder"))?;
+    file.lock()
+        .map_err(FileError::of(folder, "lock the folder"))?;
+    Ok(file)
+}
+
 /// A folder in a directory, created where it is missing.
 ///
 /// # Errors

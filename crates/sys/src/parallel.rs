@@ -48,10 +48,7 @@ pub fn parallel<T: Sync, R: Send>(
 }
 
 /// Two things, at the same time where there is a thread to be had.
-pub fn both<A, B: Send>(
-    one: impl FnOnce() -> A,
-    other: impl FnOnce() -> B + Send,
-) -> (A, B) {
+pub fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl FnOnce() -> B + Send) -> (A, B) {
     // Whoever comes first takes it: the thread, or this one where there is none.
     let waiting = Mutex::new(Some(other));
     let take = || {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use fwdlab_archive::pkt_gen::{PublishedMedian, published_observation};
+use fwdlab_pkt_gen::{PublishedMedian, published_observation};
 use serde_json::json;
 
 use crate::bench::Bench;

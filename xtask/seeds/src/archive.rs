@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use fwdlab_archive::netbenches::ConfigSet;
-use fwdlab_archive::pkt_gen::{
+use fwdlab_archive::{Column, parse_observations};
+use fwdlab_netbenches::ConfigSet;
+use fwdlab_pkt_gen::{
     Command, PktGenLog, PublishedMedian, Sample, published_observation, steady_state,
 };
-use fwdlab_archive::{Column, parse_observations};
 
 /// A copy of the archive.
 pub(crate) struct Archive {

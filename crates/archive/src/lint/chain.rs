@@ -6,8 +6,8 @@ use std::io;
 use std::path::Path;
 
 use fwdlab_model::sha256;
-use serde::Deserialize;
 use fwdlab_sys::durable;
+use serde::Deserialize;
 
 use crate::chain::{FileLines, FinishedFile, Link, Seal, is_whole, sha256_of_file};
 use crate::error::{ArchiveError, ArchiveWarning, Place, READ_FILE};

@@ -80,10 +80,7 @@ pub(super) fn is_held(directory: &Path) -> bool {
 }
 
 /// README.md and the files of `derived/`; a directory without a report has none, which is no fault.
-pub(super) fn published(
-    directory: &Path,
-    findings: &mut Vec<Finding>,
-) -> BTreeMap<String, Vec<u8>> {
+pub fn published(directory: &Path, findings: &mut Vec<Finding>) -> BTreeMap<String, Vec<u8>> {
     let derived = durable::entries(&directory.join(layout::DERIVED)).unwrap_or_default();
     let readme = directory.join(layout::README);
     let paths = derived

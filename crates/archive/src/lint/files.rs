@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use fwdlab_sys::parallel::{FEW, parallel};
 
 use crate::error::ArchiveError;
-use crate::imported::IMPORTED;
 use crate::layout::{self, name_in};
 
 use super::{Evidence, Finding, HOSTILE_NAME, UNKNOWN_FILE, UNREADABLE};
@@ -76,7 +75,7 @@ impl Search {
                 self.directories.push(folder.to_owned());
                 return Ok(Vec::new());
             }
-            is_imported |= name == IMPORTED;
+            is_imported |= name == layout::IMPORTED;
             let is_hidden = name.as_encoded_bytes().starts_with(b".");
             if entry.file_type()?.is_dir() && !is_hidden {
                 folders.push(folder.join(name));
@@ -187,7 +186,8 @@ fn is_known_at_top(name: &str) -> bool {
 }
 
 /// Whether a character acts on a terminal or on the text around it.
-pub(super) fn acts(character: char) -> bool {
+#[must_use]
+pub fn acts(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{061c}' | '\u{feff}')

@@ -83,7 +83,8 @@ impl Finding {
     }
 
     /// What keeps a file from being read.
-    pub(crate) fn of_error(directory: &Path, error: &ArchiveError) -> Self {
+    #[must_use]
+    pub fn of_error(directory: &Path, error: &ArchiveError) -> Self {
         let (rule, place, says) = match error {
             ArchiveError::Io { path, source, .. } | ArchiveError::DiskFull { path, source, .. } => {
                 let is_run = path.starts_with(directory.join(layout::BLOCKS));
@@ -184,7 +185,8 @@ impl Evidence {
 
     /// The line of a file that is wrong, as it is in the file; where there is no such line to be shown, what is wrong
     /// with it.
-    pub(crate) fn of_line(path: &Path, line: Option<usize>, wrong: &str) -> Self {
+    #[must_use]
+    pub fn of_line(path: &Path, line: Option<usize>, wrong: &str) -> Self {
         let text = line.and_then(|line| line_of(path, line));
         let line = line.filter(|_| text.is_some());
         Self::published(path, line, text.unwrap_or_else(|| wrong.to_owned()))

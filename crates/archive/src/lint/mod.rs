@@ -11,7 +11,6 @@ mod chain;
 mod directory;
 mod files;
 mod finding;
-mod imported;
 mod lines;
 mod links;
 mod numbers;
@@ -24,12 +23,10 @@ mod sample;
 #[cfg(test)]
 mod tests;
 mod times;
-mod tree;
 
 pub use chain::lint_changes;
-pub use directory::{Linted, lint_directory};
-pub use files::{Search, search};
+pub use directory::{Linted, lint_directory, published};
+pub use files::{Search, acts, search};
 pub use finding::{Evidence, Finding, Side};
-pub use imported::lint_imported;
+pub use observations::{Value, is_observations, read_values};
 pub use rule::*;
-pub use tree::lint_tree;

@@ -80,21 +80,29 @@ fn is_being_written(loaded: &Loaded, measured: usize, published: usize) -> bool 
     loaded.finished.is_none() && measured == published + 1
 }
 
-pub(super) fn is_observations(path: &Path) -> bool {
+/// Whether a file of that name holds observations.
+#[must_use]
+pub fn is_observations(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     !name.starts_with(b".") && name.ends_with(layout::OBSERVATIONS.as_bytes())
 }
 
 /// A published value and its line.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Value {
-    pub(super) line: usize,
-    pub(super) text: String,
-    pub(super) pps: f64,
+pub struct Value {
+    /// The line, from 1.
+    pub line: usize,
+    /// As the file has it.
+    pub text: String,
+    /// In packets per second.
+    pub pps: f64,
 }
 
-/// What a file of observations holds, and its values; or why it has none.
-pub(super) fn read_values(directory: &Path, path: &Path) -> Result<(Vec<u8>, Vec<Value>), Finding> {
+/// What a file of observations holds, and its values.
+///
+/// # Errors
+/// What is found where it has none.
+pub fn read_values(directory: &Path, path: &Path) -> Result<(Vec<u8>, Vec<Value>), Finding> {
     let bytes = input(directory, path)
         .bytes()
         .map_err(|error| Finding::unreadable(directory, path, &error))?;

@@ -14,7 +14,7 @@ mod verdicts;
 
 use std::collections::BTreeMap;
 
-use fwdlab_archive::audit::PublishedResults;
+use fwdlab_netbenches::audit::PublishedResults;
 use serde::Serialize;
 
 pub use noise::{NeededRuns, NoiseRow, NoiseSection};

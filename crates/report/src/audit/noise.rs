@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_archive::audit::AuditedDataset;
+use fwdlab_netbenches::audit::AuditedDataset;
 use fwdlab_stats::{Method, PowerAnalysis, Spread};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_archive::audit::PublishedResults;
+use fwdlab_netbenches::audit::PublishedResults;
 use fwdlab_stats::{Draws, Practice, median, whole};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_archive::audit::{AuditedDataset, AuditedRun};
+use fwdlab_netbenches::audit::{AuditedDataset, AuditedRun};
 use fwdlab_stats::{ShiftTest as _, TwoSampleT, correlation, critical_correlation, median};
 use serde::Serialize;
 

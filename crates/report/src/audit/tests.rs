@@ -1,4 +1,4 @@
-use fwdlab_archive::audit::{AuditedBlock, AuditedDataset, AuditedRow};
+use fwdlab_netbenches::audit::{AuditedBlock, AuditedDataset, AuditedRow};
 use fwdlab_stats::Verdict;
 
 use super::*;

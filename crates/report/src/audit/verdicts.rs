@@ -1,6 +1,6 @@
 //! What was said to differ, judged by every method.
 
-use fwdlab_archive::audit::{AuditedBlock, AuditedDataset, AuditedRow, PublishedResults};
+use fwdlab_netbenches::audit::{AuditedBlock, AuditedDataset, AuditedRow, PublishedResults};
 use fwdlab_stats::{
     Draws, IndependentObservations, Method, Verdict, VerdictSettings, independent_methods,
     independent_verdicts, percent,

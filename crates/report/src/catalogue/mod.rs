@@ -7,7 +7,7 @@ mod tables;
 pub use plot::{SERIES_MAX, series_svg};
 pub use tables::{listing, passed_over, rates, selected, series};
 
-use fwdlab_archive::catalogue::Series;
+use fwdlab_catalogue::Series;
 
 /// What a series is, as far as it tells apart series that are shown together; its variant where nothing
 /// does.

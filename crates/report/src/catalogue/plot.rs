@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fwdlab_archive::catalogue::{Over, RateRow, Series};
+use fwdlab_catalogue::{Over, RateRow, Series};
 use fwdlab_model::AddressFamily;
 
 use super::{calendar, names};
@@ -165,7 +165,7 @@ impl Axis {
                 }
             }
             Over::Os => {
-                let revisions = fwdlab_archive::catalogue::revisions(all);
+                let revisions = fwdlab_catalogue::revisions(all);
                 Self {
                     scale: Scale {
                         values: (0.0, revisions.len().saturating_sub(1) as f64),

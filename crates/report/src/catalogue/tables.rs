@@ -1,6 +1,6 @@
 //! Tables of the catalogue's answers.
 
-use fwdlab_archive::catalogue::{Cell, Problem, RateRow, ResultsRow, Series, Table as Answer};
+use fwdlab_catalogue::{Cell, Problem, RateRow, ResultsRow, Series, Table as Answer};
 use fwdlab_stats::whole;
 
 use crate::format;

@@ -1,0 +1,364 @@
+//! A folder of imported results, held against its own records: what was read of the logs is in them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use fwdlab_archive::format_observation;
+use fwdlab_archive::layout::{self, name_in};
+use fwdlab_archive::lint::{
+    Evidence, Finding, Linted, NO_RAW_DATA, NO_SUCH_VARIANT, NOT_OF_ITS_FORM, RUN_MISSING, Rule,
+    UNKNOWN_FILE, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING,
+    VALUES_REORDERED, Value, is_observations, published, read_values,
+};
+use fwdlab_model::VariantName;
+use fwdlab_model::imported::{DatasetOrigin, ImportedResults, ImportedRun, ImportedVariant};
+use fwdlab_sys::durable;
+
+use crate::error::NetbenchesError;
+use crate::imported::{RUNS, load_imported};
+
+/// Holds every file in a folder of imported results against its records, and what was published against what its logs
+/// gave when it was imported. The archive itself is not needed.
+///
+/// What reports say is not looked at: they are handed back.
+#[must_use]
+pub fn lint_imported(directory: &Path) -> Linted<(ImportedResults, Vec<ImportedRun>)> {
+    let mut findings = Vec::new();
+    let published = published(directory, &mut findings);
+    let loaded = match load_imported(directory) {
+        Ok((results, runs)) => {
+            let import = Import {
+                directory,
+                runs: &runs,
+            };
+            import.lint_files(&results, &mut findings);
+            for variant in &results.variants {
+                import.lint_variant(variant, &mut findings);
+            }
+            Some((results, runs))
+        }
+        Err(error) => {
+            findings.push(of_error(directory, &error));
+            None
+        }
+    };
+    Linted {
+        loaded,
+        published,
+        findings,
+    }
+}
+
+/// A run whose logs give an observation, and its line in `runs.jsonl`.
+struct Given {
+    line: usize,
+    pps: f64,
+}
+
+struct Import<'a> {
+    directory: &'a Path,
+    runs: &'a [ImportedRun],
+}
+
+impl Import<'_> {
+    fn given(&self, variant: &VariantName) -> Vec<Given> {
+        let numbered = (1..).zip(self.runs);
+        let of_variant = numbered.filter(|(_, run)| run.variant == *variant);
+        of_variant
+            .filter_map(|(line, run)| {
+                let pps = run.archive_pps?;
+                Some(Given { line, pps })
+            })
+            .collect()
+    }
+
+    fn file_of(&self, variant: &VariantName) -> PathBuf {
+        let name = format!("{variant}{}", layout::OBSERVATIONS);
+        self.directory.join(name)
+    }
+
+    /// Files that no import writes, and those named after no variant.
+    fn lint_files(&self, results: &ImportedResults, findings: &mut Vec<Finding>) {
+        let names = results.variants.iter().map(|variant| &variant.name);
+        let of_variants: BTreeSet<PathBuf> = names.map(|name| self.file_of(name)).collect();
+        let known = [layout::IMPORTED, RUNS, layout::README].map(|name| self.directory.join(name));
+        let there = durable::entries(self.directory).unwrap_or_default();
+        // Another folder of results may lie in this one.
+        for path in there.into_iter().filter(|path| !path.is_dir()) {
+            let (rule, what): (&'static Rule, _) = if is_observations(&path) {
+                (&NO_SUCH_VARIANT, "is named after no variant of the import")
+            } else {
+                (&UNKNOWN_FILE, "is none of an import's files")
+            };
+            if !known.contains(&path) && !of_variants.contains(&path) {
+                let sentence = format!("{} {what}", name_in(self.directory, &path));
+                let finding = Finding::new(rule, self.directory, sentence);
+                findings.push(finding.published(&path, "is there"));
+            }
+        }
+    }
+
+    fn lint_variant(&self, variant: &ImportedVariant, findings: &mut Vec<Finding>) {
+        let given = self.given(&variant.name);
+        self.lint_values(variant, &given, findings);
+        let Some(dataset) = &variant.dataset else {
+            return;
+        };
+        let records = self.directory.join(layout::IMPORTED);
+        let published = |says: String| Evidence::published(&records, None, says);
+        match dataset.origin {
+            DatasetOrigin::Logs | DatasetOrigin::OtherLogs => {}
+            // A folder without any log is published as most of the archive is.
+            DatasetOrigin::NoLogs if self.runs.is_empty() => {}
+            DatasetOrigin::NoLogs => {
+                let sentence = format!(
+                    "{} was published with {} values and no log, while others of its folder have theirs",
+                    dataset.path,
+                    dataset.published_pps.len()
+                );
+                let finding = Finding::new(&NO_RAW_DATA, self.directory, sentence);
+                findings.push(finding.with(published("\"origin\":\"no-logs\"".to_owned())));
+            }
+            DatasetOrigin::Altered => {
+                let sentence = format!(
+                    "{} was published with values that its logs do not give",
+                    dataset.path
+                );
+                let finding = Finding::new(&VALUE_NOT_DERIVED, self.directory, sentence);
+                let mut rows = dataset.published_pps.iter().zip(&given);
+                let differing = rows.find(|(pps, given)| !same(**pps, given.pps));
+                findings.push(match differing {
+                    Some((pps, given)) => finding
+                        .with(published(format_observation(*pps)))
+                        .with(self.derived(given)),
+                    None => finding
+                        .with(published(format!("{} values", dataset.published_pps.len())))
+                        .derived(
+                            &self.directory.join(RUNS),
+                            format!("{} runs with a value", given.len()),
+                        ),
+                });
+            }
+        }
+    }
+
+    /// The file of a variant against its runs, line by line.
+    fn lint_values(&self, variant: &ImportedVariant, given: &[Given], findings: &mut Vec<Finding>) {
+        let path = self.file_of(&variant.name);
+        let name = name_in(self.directory, &path);
+        let of =
+            |rule: &'static Rule, sentence: String| Finding::new(rule, self.directory, sentence);
+        if !path.exists() {
+            if !given.is_empty() {
+                let sentence = format!("{name} is missing, with {} observations", given.len());
+                findings.push(
+                    of(&VALUES_MISSING, sentence)
+                        .published(&path, "is not there")
+                        .with(self.derived(&given[0])),
+                );
+            }
+            return;
+        }
+        let values = match read_values(self.directory, &path) {
+            Ok((_, values)) => values,
+            Err(finding) => {
+                findings.push(finding);
+                return;
+            }
+        };
+        let shown =
+            |value: &Value| Evidence::published(&path, Some(value.line), value.text.as_str());
+        if values.len() != given.len() {
+            let rule: &'static Rule = if values.len() < given.len() {
+                &VALUE_REMOVED
+            } else {
+                &RUN_MISSING
+            };
+            let sentence = format!(
+                "{name} holds {} values, and {} runs give one",
+                values.len(),
+                given.len()
+            );
+            let runs = format!("{} runs with a value", given.len());
+            findings.push(
+                of(rule, sentence)
+                    .published(&path, format!("{} values", values.len()))
+                    .derived(&self.directory.join(RUNS), runs),
+            );
+            return;
+        }
+        let differing: Vec<(&Value, &Given)> = values
+            .iter()
+            .zip(given)
+            .filter(|(value, given)| !same(value.pps, given.pps))
+            .collect();
+        let sorted = |mut pps: Vec<f64>| {
+            pps.sort_by(f64::total_cmp);
+            pps
+        };
+        let is_reordered = sorted(values.iter().map(|value| value.pps).collect())
+            .iter()
+            .zip(sorted(given.iter().map(|given| given.pps).collect()))
+            .all(|(value, given)| same(*value, given));
+        if let (Some((value, given)), true) = (differing.first(), is_reordered) {
+            let sentence = format!("{name} holds its observations in another order than the runs");
+            findings.push(
+                of(&VALUES_REORDERED, sentence)
+                    .with(shown(value))
+                    .with(self.derived(given)),
+            );
+            return;
+        }
+        for (value, given) in differing {
+            let sentence = format!(
+                "{name} holds {} where its run gives {}",
+                value.text,
+                format_observation(given.pps)
+            );
+            findings.push(
+                of(&VALUE_REPLACED, sentence)
+                    .with(shown(value))
+                    .with(self.derived(given)),
+            );
+        }
+    }
+
+    fn derived(&self, given: &Given) -> Evidence {
+        Evidence::derived(
+            &self.directory.join(RUNS),
+            Some(given.line),
+            format!("\"archive_pps\":{}", given.pps),
+        )
+    }
+}
+
+/// What keeps an import from being read.
+fn of_error(directory: &Path, error: &NetbenchesError) -> Finding {
+    if let NetbenchesError::Archive(error) = error {
+        return Finding::of_error(directory, error);
+    }
+    let sentence = format!("{} is not of its form: {error}", directory.display());
+    Finding::new(&NOT_OF_ITS_FORM, directory, sentence).published(directory, error.to_string())
+}
+
+/// Both were read of the same text.
+fn same(one: f64, other: f64) -> bool {
+    one.total_cmp(&other).is_eq()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A folder of two variants with logs, one of which was published as something else, and one without.
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let variant = |name: &str, dataset: &str| {
+            format!(
+                r#"{{"name":"{name}","key":"{name}","family":null,"description":null,"dataset":{dataset},
+                "flows":null,"frame_size_bytes":null,"settings":{{}}}}"#
+            )
+        };
+        let dataset = |name: &str, origin: &str, values: &str| {
+            format!(r#"{{"path":"L/{name}.pps","origin":"{origin}","published_pps":[{values}]}}"#)
+        };
+        let results = format!(
+            r#"{{"schema":1,"source":"L","platform":null,"nic":null,"topic":null,"label":null,"title":null,"lab":[],
+            "files":[],"variants":[{},{},{}]}}"#,
+            variant("x", &dataset("x", "logs", "100,200,300")),
+            variant("y", &dataset("y", "altered", "400,501")),
+            variant("z", &dataset("z", "no-logs", "7,8")),
+        );
+        let run = |variant: &str, pps: u32| {
+            format!(
+                r#"{{"schema":1,"variant":"{variant}","iteration":null,"receiver":null,"senders":[],"archive_pps":{pps}.0,"forwarded_pps":null,"forwarded_median_pps":null,"offered_pps":null,"published_pps":null,"ending":null,"stalls":0,"is_profiled":false}}
+"#
+            )
+        };
+        let runs = [("x", 100), ("x", 200), ("x", 300), ("y", 400), ("y", 500)];
+        let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
+        write(layout::IMPORTED, results);
+        write(RUNS, runs.map(|(variant, pps)| run(variant, pps)).concat());
+        write("x.pps", "100\n200\n300\n".to_owned());
+        write("y.pps", "400\n500\n".to_owned());
+        folder
+    }
+
+    /// Codes and sentences, in order.
+    fn found(folder: &Path) -> Vec<(&'static str, String)> {
+        let mut found: Vec<(&str, String)> = lint_imported(folder)
+            .findings
+            .into_iter()
+            .map(|finding| (finding.rule.code, finding.sentence))
+            .collect();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn what_was_published_is_held_against_what_its_logs_gave() {
+        let folder = folder();
+        let altered = "L/y.pps was published with values that its logs do not give".to_owned();
+        let unlogged =
+            "L/z.pps was published with 2 values and no log, while others of its folder have theirs"
+                .to_owned();
+        assert_eq!(
+            found(folder.path()),
+            [("L101", altered), ("L113", unlogged)]
+        );
+        let linted = lint_imported(folder.path());
+        let of_altered = linted.findings.iter().find(|of| of.rule.code == "L101");
+        let says: Vec<&str> = of_altered
+            .unwrap()
+            .evidence
+            .iter()
+            .map(|evidence| evidence.says.as_str())
+            .collect();
+        assert_eq!(says, ["501", "\"archive_pps\":500"]);
+        assert_eq!(linted.loaded.unwrap().1.len(), 5);
+    }
+
+    #[test]
+    fn every_change_to_a_file_is_found() {
+        for (text, code, sentence) in [
+            (
+                "100\n201\n300\n",
+                "L103",
+                "x.pps holds 201 where its run gives 200",
+            ),
+            (
+                "200\n100\n300\n",
+                "L105",
+                "x.pps holds its observations in another order than the runs",
+            ),
+            (
+                "100\n200\n",
+                "L102",
+                "x.pps holds 2 values, and 3 runs give one",
+            ),
+            (
+                "100\n200\n300\n4\n",
+                "L104",
+                "x.pps holds 4 values, and 3 runs give one",
+            ),
+            ("100\nno\n300\n", "L902", "x.pps, line 2 is not a number"),
+        ] {
+            let folder = folder();
+            fs::write(folder.path().join("x.pps"), text).unwrap();
+            let found = found(folder.path());
+            assert!(found.contains(&(code, sentence.to_owned())), "{found:?}");
+            assert_eq!(found.len(), 3, "{found:?}");
+        }
+        let folder = folder();
+        fs::remove_file(folder.path().join("x.pps")).unwrap();
+        fs::write(folder.path().join("w.pps"), "1\n").unwrap();
+        fs::write(folder.path().join("notes"), "mine").unwrap();
+        let codes: Vec<&str> = found(folder.path()).iter().map(|(code, _)| *code).collect();
+        assert_eq!(codes, ["L101", "L110", "L113", "L203", "L906"]);
+        fs::write(folder.path().join(RUNS), "{").unwrap();
+        let found = found(folder.path());
+        assert_eq!(found[0].0, "L902", "{found:?}");
+    }
+}

@@ -1,0 +1,331 @@
+//! Texts against the datasets that their blocks of ministat show, and against themselves.
+
+use std::path::Path;
+
+use fwdlab_archive::lint::{
+    BLOCK_ALTERED, Evidence, Finding, LABEL_OF_ANOTHER, LINK_OF_ANOTHER, MASKS_DISAGREE,
+    OFFERED_LOAD_MOVED, OTHER_TITLE, ROW_NOT_DERIVED, ROW_NOT_FOUND, ROW_OF_ANOTHER_FOLDER, Rule,
+    TEXT_NOT_OF_TABLE, VERDICT_FLIPS,
+};
+use fwdlab_stats::ministat::{PublishedComparison, PublishedRow};
+use fwdlab_stats::{IndependentObservations, VerdictSettings, independent_verdicts, median};
+use fwdlab_sys::parallel::{FEW, parallel};
+
+use crate::datasets::place;
+use crate::readme::facts::{
+    label_contradictions, link_contradictions, mask_contradictions, title_contradiction,
+    unsupported_claims,
+};
+use crate::readme::{
+    BlockBacking, DatasetIndex, DepartureKind, Printing, PublishedReadme, ReadmeBlock, RowBacking,
+    plain_spaces,
+};
+use crate::{ArchiveTree, Content, Outcome, TreeDataset};
+
+/// Offered loads of two arms that lie further apart than this may be what their effect is of.
+const OFFERED_APART: f64 = 0.01;
+
+pub(super) fn lint_texts(tree: &ArchiveTree) -> Vec<Finding> {
+    let datasets = TreeDataset::all(tree);
+    let index = DatasetIndex::new(datasets.iter().map(TreeDataset::candidate));
+    let texts = tree.files.iter().filter_map(|file| match &file.outcome {
+        Outcome::Read(Content::Readme(readme)) => Some(Text {
+            tree,
+            datasets: &datasets,
+            index: &index,
+            path: &file.path,
+            place: place(file.path.parent().unwrap_or(Path::new(""))),
+            readme,
+        }),
+        _ => None,
+    });
+    let texts: Vec<Text<'_>> = texts.collect();
+    let findings = parallel(&texts, FEW, Text::lint);
+    findings.into_iter().flatten().collect()
+}
+
+/// A text in its tree.
+struct Text<'a> {
+    tree: &'a ArchiveTree,
+    datasets: &'a [TreeDataset<'a>],
+    index: &'a DatasetIndex<'a>,
+    path: &'a Path,
+    place: String,
+    readme: &'a PublishedReadme,
+}
+
+impl Text<'_> {
+    fn lint(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let mut names = Vec::new();
+        for block in &self.readme.blocks {
+            let backing = self.index.back(&block.block, &self.place);
+            names.extend(backing.rows.iter().filter_map(RowBacking::chosen));
+            self.rows(block, &backing, &mut findings);
+            findings.extend(self.labels(block, &backing));
+            findings.extend(self.printing(block, &backing));
+            self.verdicts(block, &backing, &mut findings);
+        }
+        let names: Vec<&str> = names
+            .into_iter()
+            .map(|position| self.datasets[position].name.as_str())
+            .collect();
+        findings.extend(self.title(&names));
+        findings.extend(self.links());
+        findings.extend(self.masks());
+        findings.extend(self.claims());
+        findings
+    }
+
+    fn finding(&self, rule: &'static Rule, sentence: impl Into<String>) -> Finding {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        Finding::new(rule, &self.tree.root.join(folder), sentence)
+    }
+
+    fn says(&self, line: usize, says: impl Into<String>) -> Evidence {
+        Evidence::published(&self.tree.root.join(self.path), Some(line), says)
+    }
+
+    fn also_says(&self, line: usize, says: impl Into<String>) -> Evidence {
+        Evidence::derived(&self.tree.root.join(self.path), Some(line), says)
+    }
+
+    fn dataset(&self, position: usize, says: impl Into<String>) -> Evidence {
+        let path = self.tree.root.join(self.datasets[position].path);
+        Evidence::derived(&path, None, says)
+    }
+
+    /// What its rows were made of.
+    fn rows(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
+        let has_datasets = self.index.has_place(&self.place);
+        for (row, backed) in block.block.rows.iter().zip(&backing.rows) {
+            let shown = shown(row);
+            match backed {
+                RowBacking::None if has_datasets => {
+                    let says = self.says(row.line, row.figures.join(" "));
+                    findings.push(match self.named_here(row) {
+                        Some(named) => {
+                            let name = &self.datasets[named].name;
+                            let sentence = format!("{name} does not give the row of {shown}");
+                            let finding = self.finding(&ROW_NOT_DERIVED, sentence);
+                            finding.with(says).with(self.dataset(named, name))
+                        }
+                        None => {
+                            let sentence =
+                                format!("no dataset that was looked at gives the row of {shown}");
+                            self.finding(&ROW_NOT_FOUND, sentence).with(says)
+                        }
+                    });
+                }
+                RowBacking::Elsewhere(position) => {
+                    let known = &self.datasets[*position];
+                    let whose = if self.is_of_this_machine(known) {
+                        "another session"
+                    } else {
+                        "another machine"
+                    };
+                    let sentence = format!(
+                        "the row of {shown} is of {}/{}: {whose}",
+                        known.place, known.name
+                    );
+                    let finding = self
+                        .finding(&ROW_OF_ANOTHER_FOLDER, sentence)
+                        .with(self.says(row.line, row.figures.join(" ")))
+                        .with(self.dataset(*position, &known.name));
+                    findings.push(finding);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The dataset of the text's own folder that a row's label is the name of.
+    fn named_here(&self, row: &PublishedRow) -> Option<usize> {
+        let label = plain_spaces(row.label.as_deref()?);
+        let named = self.index.named(label.trim(), &self.place)?;
+        (self.datasets[named].place == self.place).then_some(named)
+    }
+
+    fn is_of_this_machine(&self, known: &TreeDataset<'_>) -> bool {
+        let own = self.tree.place(self.path);
+        let place = &known.folder().place;
+        (&own.platform, &own.nic) == (&place.platform, &place.nic)
+    }
+
+    fn labels(&self, block: &ReadmeBlock, backing: &BlockBacking) -> impl Iterator<Item = Finding> {
+        let found = label_contradictions(block, backing, self.index, &self.place);
+        found.into_iter().map(|found| {
+            let known = &self.datasets[found.dataset];
+            let sentence = format!(
+                "the label {:?} says {}, but the figures are those of {}, which says {}",
+                found.label,
+                found.contradiction.text_says,
+                known.name,
+                found.contradiction.name_says
+            );
+            self.finding(&LABEL_OF_ANOTHER, sentence)
+                .with(self.says(found.line, &found.label))
+                .with(self.dataset(found.dataset, &known.name))
+        })
+    }
+
+    /// What was changed in a block after ministat printed it; what was only left out is no fault.
+    fn printing(&self, block: &ReadmeBlock, backing: &BlockBacking) -> Option<Finding> {
+        let Printing::Departs(departures) = self.index.printing(&block.block, backing)? else {
+            return None;
+        };
+        let altered = departures.iter().find(|departure| {
+            matches!(
+                departure.kind,
+                DepartureKind::PlotAltered
+                    | DepartureKind::Glued
+                    | DepartureKind::FiguresAltered
+                    | DepartureKind::Other
+            )
+        });
+        let departure = altered?;
+        let sentence = format!(
+            "a block is not as ministat prints it from its datasets: {}",
+            departure.kind.as_str()
+        );
+        let text = |line: &Option<String>| line.clone().unwrap_or_else(|| "(nothing)".into());
+        let finding = self
+            .finding(&BLOCK_ALTERED, sentence)
+            .with(self.says(departure.line, text(&departure.published)))
+            .with(self.also_says(departure.line, text(&departure.printed)));
+        Some(finding)
+    }
+
+    /// Whether the words of a block stand when all its comparisons are judged together.
+    fn verdicts(&self, block: &ReadmeBlock, backing: &BlockBacking, findings: &mut Vec<Finding>) {
+        let chosen: Option<Vec<usize>> = backing.rows.iter().map(RowBacking::chosen).collect();
+        let Some((&baseline, others)) = chosen.as_deref().and_then(<[usize]>::split_first) else {
+            return;
+        };
+        let values = |position: usize| self.datasets[position].values.to_vec();
+        let comparisons: Vec<IndependentObservations> = others
+            .iter()
+            .map(|&position| IndependentObservations {
+                name: self.datasets[position].name.clone(),
+                baseline: values(baseline),
+                variant: values(position),
+            })
+            .collect();
+        let Ok(family) = independent_verdicts(&comparisons, &VerdictSettings::default()) else {
+            return;
+        };
+        let rows = block.block.rows.iter().skip(1).zip(&family.comparisons);
+        for ((row, verdict), &position) in rows.zip(others) {
+            let is_shown = verdict.verdict.shows_difference();
+            let said = match &row.comparison {
+                Some(PublishedComparison::Difference { .. }) => true,
+                Some(PublishedComparison::NoDifference { .. }) => false,
+                None => continue,
+            };
+            if said && !is_shown {
+                let sentence = format!(
+                    "a difference is said of {}, which is {} when the {} comparisons of its block are \
+                     judged together by Welch's t of their logarithms (p {:.3})",
+                    shown(row),
+                    verdict.verdict,
+                    verdict.family_size,
+                    verdict.adjusted_p.direction
+                );
+                let finding = self
+                    .finding(&VERDICT_FLIPS, sentence)
+                    .with(self.says(row.line, "Difference"))
+                    .with(self.dataset(position, verdict.verdict.to_string()));
+                findings.push(finding);
+            }
+            findings.extend(self.offered(row, baseline, position));
+        }
+    }
+
+    /// Whether two arms were offered the same.
+    fn offered(&self, row: &PublishedRow, baseline: usize, position: usize) -> Option<Finding> {
+        let offered = |position: usize| {
+            let loads = self.datasets[position].offered_pps(&self.tree.files)?;
+            Some(loads).filter(|loads| loads.len() >= 3)
+        };
+        let (first, second) = (offered(baseline)?, offered(position)?);
+        let (of_first, of_second) = (median(&first)?, median(&second)?);
+        // Apart beyond what the runs of either arm are.
+        let range = |loads: &[f64]| {
+            let low = loads.iter().copied().fold(f64::INFINITY, f64::min);
+            low..=loads.iter().copied().fold(0.0, f64::max)
+        };
+        let is_apart = !range(&first).contains(&of_second) && !range(&second).contains(&of_first);
+        let change = of_second / of_first - 1.0;
+        let sentence = format!(
+            "{} was offered {:+.1} % against the first row, which is part of what it is compared by",
+            shown(row),
+            change * 100.0
+        );
+        let finding = self
+            .finding(&OFFERED_LOAD_MOVED, sentence)
+            .with(self.says(row.line, format!("{of_second:.0} pps offered")))
+            .with(self.dataset(baseline, format!("{of_first:.0} pps offered")));
+        (is_apart && change.abs() > OFFERED_APART).then_some(finding)
+    }
+
+    fn title(&self, names: &[&str]) -> Option<Finding> {
+        let found = title_contradiction(self.readme, &self.place, names)?;
+        let varied = found.varied.join(", ");
+        let sentence = format!(
+            "the title is about {}, the results about {varied}",
+            found.factors.join(", ")
+        );
+        let finding = self
+            .finding(&OTHER_TITLE, sentence)
+            .with(self.says(found.title.line, &found.title.text))
+            .with(self.also_says(found.title.line, varied));
+        Some(finding)
+    }
+
+    fn links(&self) -> impl Iterator<Item = Finding> {
+        let found = link_contradictions(self.readme);
+        found.into_iter().map(|found| {
+            let link = &found.link;
+            let sentence = format!(
+                "the link {:?} leads to {}: the one says {}, the other {}",
+                link.text,
+                link.target,
+                found.contradiction.text_says,
+                found.contradiction.name_says
+            );
+            self.finding(&LINK_OF_ANOTHER, sentence)
+                .with(self.says(link.line, &link.text))
+                .with(self.also_says(link.line, &link.target))
+        })
+    }
+
+    fn masks(&self) -> impl Iterator<Item = Finding> {
+        let found = mask_contradictions(self.readme);
+        found.into_iter().map(|found| {
+            let sentence = format!("{}: {}", found.key, found.problem.as_str());
+            self.finding(&MASKS_DISAGREE, sentence)
+                .with(self.says(found.line, &found.text))
+                .with(self.also_says(found.other_line, &found.other_text))
+        })
+    }
+
+    fn claims(&self) -> impl Iterator<Item = Finding> {
+        let found = unsupported_claims(self.readme);
+        found.into_iter().map(|found| {
+            let sentence = format!(
+                "{:?} comes out of no row and no comparison; the nearest is {}",
+                found.claim.text, found.nearest
+            );
+            self.finding(&TEXT_NOT_OF_TABLE, sentence)
+                .with(self.says(found.claim.line, &found.claim.text))
+                .with(self.also_says(found.claim.line, found.nearest.to_string()))
+        })
+    }
+}
+
+fn shown(row: &PublishedRow) -> String {
+    match &row.label {
+        Some(label) => format!("{label:?}"),
+        None => format!("median {}", row.figures[2]),
+    }
+}
