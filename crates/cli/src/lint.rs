@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use fwdlab_archive::Results;
 use fwdlab_archive::lint::{
-    BLOCK_CHANGED, CHAIN_BROKEN, Finding, RULES, Severity, lint_directory, search,
+    BLOCK_CHANGED, CHAIN_BROKEN, Finding, Severity, lint_directory, search,
 };
 use fwdlab_netbenches::ArchiveTree;
 use fwdlab_netbenches::lint::{lint_imported, lint_tree};
-use fwdlab_report::{lint_imported_report, lint_report, render};
+use fwdlab_report::{lint_imported_report, lint_report, render, rules};
 
 use crate::args::{FailOn, LintArguments};
 use crate::exit::{Code, DONE, GOAL_MISSED, WrongArguments};
@@ -163,7 +163,9 @@ fn least_failing(fail_on: FailOn) -> Option<Severity> {
 
 fn explain(code: &str) -> anyhow::Result<Code> {
     let columns = output::terminal_columns();
-    let rules = RULES.iter().filter(|rule| rule.code.starts_with(code));
+    let rules = rules()
+        .into_iter()
+        .filter(|rule| rule.code.starts_with(code));
     let texts: Vec<String> = rules
         .map(|rule| render::explanation(rule, columns))
         .collect();

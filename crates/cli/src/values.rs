@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use fwdlab_archive::lint::RULES;
 use fwdlab_model::{
     AddressFamily, BURST_FRAMES, CONFIDENCE_PERCENT, FLOWS_MAX, THRESHOLD_PERCENT, Tester,
 };
 use fwdlab_packet::{MacAddress, PacketError};
+use fwdlab_report::rules;
 use fwdlab_stats::ministat::Dialect;
 
 /// More than any interface can send.
@@ -66,11 +66,12 @@ fn percent(text: &str, allowed: RangeInclusive<f64>) -> Result<f64, String> {
 /// A rule's code, or how some begin, in capitals.
 pub(crate) fn rule_codes(text: &str) -> Result<String, String> {
     let code = text.to_ascii_uppercase();
-    let is_one = !code.is_empty() && RULES.iter().any(|rule| rule.code.starts_with(&code));
+    let rules = rules();
+    let is_one = !code.is_empty() && rules.iter().any(|rule| rule.code.starts_with(&code));
     if is_one {
         return Ok(code);
     }
-    let codes: Vec<&str> = RULES.iter().map(|rule| rule.code).collect();
+    let codes: Vec<&str> = rules.iter().map(|rule| rule.code).collect();
     Err(format!("no such rule; there are {}", codes.join(", ")))
 }
 

@@ -1,4 +1,4 @@
-//! What lint looks for: every rule with its stable code.
+//! What lint looks for in results directories: every rule with its stable code. Some are met elsewhere as well.
 
 use serde::Serialize;
 
@@ -49,21 +49,25 @@ pub struct Rule {
     pub help: &'static str,
 }
 
+/// A table of rules: a static for each, and `RULES` of all of them.
+///
+/// Each is a name, its code, severity and name in words, what it finds, why that matters and what to do.
+#[macro_export]
 macro_rules! rules {
     ($($constant:ident $code:literal $severity:ident $name:literal $finds:literal $matters:literal $help:literal)*) => {
         $(
             #[doc = concat!($code, ": ", $finds, ".")]
-            pub static $constant: Rule = Rule {
+            pub static $constant: $crate::lint::Rule = $crate::lint::Rule {
                 code: $code,
                 name: $name,
-                severity: Severity::$severity,
+                severity: $crate::lint::Severity::$severity,
                 finds: $finds,
                 matters: $matters,
                 help: $help,
             };
         )*
-        /// Every rule, in the order of the codes.
-        pub const RULES: &[&Rule] = &[$(&$constant),*];
+        /// Every rule of this crate, in the order of the codes.
+        pub const RULES: &[&$crate::lint::Rule] = &[$(&$constant),*];
     };
 }
 
@@ -108,34 +112,6 @@ rules! {
         "a file that the run wrote, and that is gone"
         "ministat and the tools of others read these files, not the records"
         "bring it back from a copy"
-    RUN_OVERWRITTEN "L111" Error "run-overwritten"
-        "a published value whose run's log is that of a later, profiled run"
-        "the log that is kept is not the one that was published, and the profiler slowed it"
-        "profile under names of their own; take the profiled run's log for what it is"
-    DATASET_EMPTY "L112" Warning "dataset-empty"
-        "a dataset without a value"
-        "something was measured, and nothing came of it: who reads the others will not know"
-        "measure it again, or say why there is nothing"
-    NO_RAW_DATA "L113" Note "no-raw-data"
-        "a dataset without logs, in a folder where others have theirs"
-        "it cannot be derived again"
-        "put its logs beside those of the others"
-    TABLE_ALTERED "L114" Error "table-altered"
-        "a row of a plot's table that is not of the dataset that it names"
-        "plot and numbers show different things"
-        "make the table again from the datasets"
-    ROW_NOT_DERIVED "L115" Error "row-not-derived"
-        "a row of a ministat block that the dataset of its name does not give"
-        "whoever reads it cannot know what was measured"
-        "put the dataset beside the text, or make the block again"
-    BLOCK_ALTERED "L116" Warning "block-altered"
-        "a ministat block that was changed after it was printed"
-        "what was changed by hand in one place may have been in others"
-        "make the block again from its datasets"
-    ROW_NOT_FOUND "L117" Note "row-not-found"
-        "a row of a ministat block that no dataset gives, of those that were looked at"
-        "it may be of a folder that lies elsewhere, or of none"
-        "look at a larger part of the archive, or put the dataset beside the text"
     BLOCK_CHANGED "L118" Error "block-changed"
         "a block whose records, or whose files, are not those that its line in chain.jsonl was made of"
         "something was damaged or changed since it was written, and what is published from it is not what was measured"
@@ -176,14 +152,6 @@ rules! {
         "an experiment that does not have the hash beside it"
         "it was changed after the run was started: its verdicts may compare what was never compared"
         "bring resolved.json back from a copy"
-    ROW_OF_ANOTHER_FOLDER "L208" Warning "row-of-another-folder"
-        "a row of a ministat block whose dataset lies in another folder of results"
-        "sessions differ by more than runs do: a difference may be that of the sessions"
-        "measure what is compared in one session, or say beside the block where the row is from"
-    LABEL_OF_ANOTHER "L209" Error "label-of-another"
-        "a label that contradicts the name of the dataset that gives its row"
-        "one of the two is wrong, and with it what the row is read as"
-        "find out which is right from the configuration, and correct the other"
     NOT_A_TIME "L210" Error "not-a-time"
         "a start or an end that is not a time in UTC"
         "nothing says when it was measured, nor that it was in its turn"
@@ -196,18 +164,6 @@ rules! {
         "a report that is not what this fwdlab makes of the records, while its figures agree or the run is not finished"
         "it was edited or cut, made by another version, or made before the last blocks were measured"
         "`fwdlab report` makes it again from the records"
-    TEXT_NOT_OF_TABLE "L303" Warning "text-not-of-table"
-        "a figure beside a block that nothing in the text gives"
-        "readers remember the sentence, not the table"
-        "take the figure from the table"
-    LINK_OF_ANOTHER "L304" Warning "link-of-another"
-        "a link whose text names another thing than the file that it leads to"
-        "a reader sees the profile or plot of something else"
-        "link the file that the text names"
-    MASKS_DISAGREE "L305" Warning "masks-disagree"
-        "a setting that is printed in several ways which do not agree"
-        "nobody can know how the device was set"
-        "print what the device says, once"
     INVALID_TRIALS_UNBALANCED "L401" Warning "invalid-trials-unbalanced"
         "invalid trials that one variant has many more of than chance would give it"
         "what is left of that variant may be a choice of its better or worse moments"
@@ -220,50 +176,10 @@ rules! {
         "an offered load that differs between a variant and its baseline"
         "a device that is offered more forwards more: part of the effect may be the generator's"
         "hold the verdict against the effect at equal offered load, which the report gives"
-    LOG_CUT "L404" Warning "log-cut"
-        "a receiver's log that ends in the middle"
-        "what came after is not known, nor whether the run was whole"
-        "measure the run again"
-    NO_FRAMES "L405" Warning "no-frames"
-        "a run in which no frame arrived"
-        "link, route or device were down: nothing was measured"
-        "look at the set-up, and measure it again"
-    STALLS_LEFT_OUT "L406" Warning "stalls-left-out"
-        "seconds without a frame in the middle of a run, which the published value leaves out"
-        "a device that stands still looks healthy"
-        "publish packets over time beside the median"
-    OFFERED_LOAD_SHORT "L407" Warning "offered-load-short"
-        "a run that was offered clearly less than the others of its folder"
-        "it is not the same experiment"
-        "look at the sender, and measure the run again"
-    LOG_MISSING "L408" Warning "log-missing"
-        "a run without a sender's log"
-        "nothing says what was offered"
-        "keep the logs of both sides"
-    RECEIVER_FAILED "L409" Warning "receiver-failed"
-        "a run whose receiver failed"
-        "what it counted until then is not a whole run"
-        "measure the run again, and keep the failed attempt beside it"
-    SENDER_STOPPED_EARLY "L410" Warning "sender-stopped-early"
-        "a sender that sent fewer packets than it was asked for"
-        "the load ended before the run did"
-        "look at the sender, and measure the run again"
     SLICE_STALLED "L411" Warning "slice-stalled"
         "a slice that lasted longer than planned, in a trial that counts"
         "the run or the machine stood still meanwhile, and its rate is that of both"
         "measure the run again; fwdlab now calls such trials invalid by itself"
-    PROFILE_TRUNCATED "L501" Warning "profile-truncated"
-        "a call graph that is cut: it has fewer samples than it says"
-        "what is missing is whatever came last, not a fair part"
-        "convert the samples again, and wait until the profiler has ended"
-    PROFILE_IDLE "L502" Warning "profile-idle"
-        "a profile of a device that was mostly idle"
-        "it was taken before or after the load, and says nothing about forwarding"
-        "take it again inside the load"
-    FOLDED_OF_ANOTHER "L503" Warning "folded-of-another"
-        "folded stacks that are not of the call graph beside them"
-        "a flame graph made of them shows another profile"
-        "fold the call graph again"
     PROFILE_ALTERED "L504" Error "profile-altered"
         "stacks of a profile that do not sum to the samples recorded of it"
         "what a report says of where time goes is computed from the stacks"
@@ -316,49 +232,4 @@ rules! {
         "a run whose planned blocks are all measured, and that has no finished.json"
         "it was killed at its end, or the file was removed; without it nothing shows that lines at the end are gone"
         "the same `fwdlab run` finishes it; of a finished run, bring the file back from a copy"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn codes_are_sorted_distinct_and_of_the_documented_ranges() {
-        for pair in RULES.windows(2) {
-            assert!(pair[0].code < pair[1].code, "{}", pair[1].code);
-            assert_ne!(pair[0].name, pair[1].name);
-        }
-        for rule in RULES {
-            let (letter, digits) = rule.code.split_at(1);
-            assert!(letter == "L" && digits.len() == 3, "{}", rule.code);
-            assert!("1234569".contains(&digits[..1]), "{}", rule.code);
-        }
-    }
-
-    /// The page has a row for each rule, word for word, and no other row.
-    #[test]
-    fn the_page_says_what_the_rules_say() {
-        let page = include_str!("../../../../docs/lint.md");
-        let is_row = |line: &&str| line.starts_with("| L") && line.as_bytes()[3].is_ascii_digit();
-        let rows: Vec<&str> = page.lines().filter(is_row).collect();
-        let expected: Vec<String> = RULES
-            .iter()
-            .map(|rule| {
-                format!(
-                    "| {} | `{}` | {} | {} | {} | {} |",
-                    rule.code,
-                    rule.name,
-                    rule.severity.as_str(),
-                    rule.finds,
-                    rule.matters,
-                    rule.help
-                )
-            })
-            .collect();
-        assert!(
-            rows == expected,
-            "docs/lint.md should have:\n{}",
-            expected.join("\n")
-        );
-    }
 }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use fwdlab_archive::format_observation;
 use fwdlab_archive::layout::{self, name_in};
 use fwdlab_archive::lint::{
-    Evidence, Finding, Linted, NO_RAW_DATA, NO_SUCH_VARIANT, NOT_OF_ITS_FORM, RUN_MISSING, Rule,
-    UNKNOWN_FILE, VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING,
-    VALUES_REORDERED, Value, is_observations, published, read_values,
+    Evidence, Finding, Linted, NO_SUCH_VARIANT, NOT_OF_ITS_FORM, RUN_MISSING, Rule, UNKNOWN_FILE,
+    VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_MISSING, VALUES_REORDERED, Value,
+    is_observations, published, read_values,
 };
 use fwdlab_model::VariantName;
 use fwdlab_model::imported::{DatasetOrigin, ImportedResults, ImportedRun, ImportedVariant};
@@ -16,6 +16,7 @@ use fwdlab_sys::durable;
 
 use crate::error::NetbenchesError;
 use crate::imported::{RUNS, load_imported};
+use crate::lint::NO_RAW_DATA;
 
 /// Holds every file in a folder of imported results against its records, and what was published against what its logs
 /// gave when it was imported. The archive itself is not needed.

@@ -5,11 +5,13 @@
 
 mod github;
 mod json;
+mod rules;
 mod sarif;
 mod terminal;
 
 pub use github::github;
 pub use json::json;
+pub use rules::rules;
 pub use sarif::sarif;
 pub use terminal::{explanation, terminal};
 

@@ -3,13 +3,14 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
 
-use fwdlab_archive::lint::{Finding, RULES, Rule};
+use fwdlab_archive::lint::{Finding, Rule};
 use serde_json::{Value, json};
 
 use crate::error::ReportError;
 use crate::json::pretty;
 use crate::text::one_line;
 
+use super::rules::rules;
 use super::{excerpt, inert};
 
 const SCHEMA: &str =
@@ -23,6 +24,8 @@ const SCHEMA: &str =
 /// # Source
 /// OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0 Plus Errata 01".
 pub fn sarif(findings: &[Finding]) -> Result<String, ReportError> {
+    let rules = rules();
+    let results = findings.iter().map(|finding| result(finding, &rules));
     let log = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -30,10 +33,10 @@ pub fn sarif(findings: &[Finding]) -> Result<String, ReportError> {
             "tool": { "driver": {
                 "name": "fwdlab",
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
-                "rules": RULES.iter().map(|rule| descriptor(rule)).collect::<Vec<_>>(),
+                "rules": rules.iter().map(|rule| descriptor(rule)).collect::<Vec<_>>(),
             }},
             "columnKind": "unicodeCodePoints",
-            "results": findings.iter().map(result).collect::<Vec<_>>(),
+            "results": results.collect::<Vec<_>>(),
         }],
     });
     Ok(inert(&pretty(&log)?))
@@ -51,13 +54,13 @@ fn descriptor(rule: &Rule) -> Value {
 }
 
 /// The first piece of evidence is where the finding is shown, the others are related to it.
-fn result(finding: &Finding) -> Value {
+fn result(finding: &Finding, rules: &[&Rule]) -> Value {
     let place = finding.evidence.first();
     let path = place.map_or(&finding.directory, |evidence| &evidence.path);
     let location = location(path, place.and_then(|evidence| evidence.line));
     let mut result = json!({
         "ruleId": finding.rule.code,
-        "ruleIndex": RULES.iter().position(|rule| *rule == finding.rule),
+        "ruleIndex": rules.iter().position(|rule| *rule == finding.rule),
         "level": finding.rule.severity.as_str(),
         "message": { "text": super::message(finding) },
         "locations": [location],

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use fwdlab_archive::lint::{
-    CEILING, Finding, LOG_CUT, LOG_MISSING, NO_FRAMES, OFFERED_LOAD_SHORT, RECEIVER_FAILED,
-    SENDER_STOPPED_EARLY, STALLS_LEFT_OUT,
-};
+use fwdlab_archive::lint::{CEILING, Finding};
 use fwdlab_pkt_gen::Ending;
 use fwdlab_stats::median;
 
+use crate::lint::{
+    LOG_CUT, LOG_MISSING, NO_FRAMES, OFFERED_LOAD_SHORT, RECEIVER_FAILED, SENDER_STOPPED_EARLY,
+    STALLS_LEFT_OUT,
+};
 use crate::{LogFacts, Run, RunGroup};
 
 use super::Folder;

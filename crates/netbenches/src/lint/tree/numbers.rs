@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use fwdlab_archive::lint::{
-    DATASET_EMPTY, Evidence, Finding, LABELS_EXCHANGED, NO_RAW_DATA, RUN_MISSING, RUN_OVERWRITTEN,
-    VALUE_NOT_DERIVED, VALUE_REMOVED, VALUE_REPLACED, VALUES_REORDERED,
+    Evidence, Finding, LABELS_EXCHANGED, RUN_MISSING, VALUE_NOT_DERIVED, VALUE_REMOVED,
+    VALUE_REPLACED, VALUES_REORDERED,
 };
 use fwdlab_model::imported::DatasetOrigin;
 
+use crate::lint::{DATASET_EMPTY, NO_RAW_DATA, RUN_OVERWRITTEN};
 use crate::{Dataset, PublishedDataset, Run, RunGroup};
 
 use super::Folder;

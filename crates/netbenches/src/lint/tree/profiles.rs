@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use fwdlab_archive::lint::{FOLDED_OF_ANOTHER, Finding, PROFILE_IDLE, PROFILE_TRUNCATED};
+use fwdlab_archive::lint::Finding;
 
+use crate::lint::{FOLDED_OF_ANOTHER, PROFILE_IDLE, PROFILE_TRUNCATED};
 use crate::{BenchName, CallGraphFacts, Content, FoldedFacts, Outcome, Role};
 
 use super::Folder;

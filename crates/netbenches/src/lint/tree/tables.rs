@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use fwdlab_archive::lint::{Finding, TABLE_ALTERED, VALUES_OF_ANOTHER};
+use fwdlab_archive::lint::{Finding, VALUES_OF_ANOTHER};
 use fwdlab_stats::median;
 use fwdlab_stats::ministat::general;
 
+use crate::lint::TABLE_ALTERED;
 use crate::{Content, Dataset, Outcome, Row};
 
 use super::Folder;

@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use fwdlab_archive::lint::{
-    BLOCK_ALTERED, Evidence, Finding, LABEL_OF_ANOTHER, LINK_OF_ANOTHER, MASKS_DISAGREE,
-    OFFERED_LOAD_MOVED, OTHER_TITLE, ROW_NOT_DERIVED, ROW_NOT_FOUND, ROW_OF_ANOTHER_FOLDER, Rule,
-    TEXT_NOT_OF_TABLE, VERDICT_FLIPS,
+    Evidence, Finding, OFFERED_LOAD_MOVED, OTHER_TITLE, Rule, VERDICT_FLIPS,
 };
 use fwdlab_stats::ministat::{PublishedComparison, PublishedRow};
 use fwdlab_stats::{IndependentObservations, VerdictSettings, independent_verdicts, median};
 use fwdlab_sys::parallel::{FEW, parallel};
 
 use crate::datasets::place;
+use crate::lint::{
+    BLOCK_ALTERED, LABEL_OF_ANOTHER, LINK_OF_ANOTHER, MASKS_DISAGREE, ROW_NOT_DERIVED,
+    ROW_NOT_FOUND, ROW_OF_ANOTHER_FOLDER, TEXT_NOT_OF_TABLE,
+};
 use crate::readme::facts::{
     label_contradictions, link_contradictions, mask_contradictions, title_contradiction,
     unsupported_claims,
