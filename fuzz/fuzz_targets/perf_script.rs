@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {
     printed::is_folded_or_refused(text, |text, names| {
-        PerfScript::read(text, names).map(|read| read.folded)
+        PerfScript::read(text, names, None).map(|read| read.folded)
     });
     let _ = PerfScript::is_begun_by(text);
 });

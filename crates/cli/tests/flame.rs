@@ -123,6 +123,210 @@ fn what_perf_script_prints_is_folded() {
     );
 }
 
+/// Samples of `event` in `function` as perf script prints them.
+fn samples(event: &str, function: &str, count: usize) -> String {
+    let sample = format!(
+        "nc 7 [001] 12.5: 1000 {event}: \n\tffffffff81 {function}+0x40 ([kernel.kallsyms])\n\n"
+    );
+    sample.repeat(count)
+}
+
+#[test]
+fn one_event_is_taken_and_the_others_are_said_with_their_counts() {
+    let scratch = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(scratch.path().join(name), text).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = fwdlab(&[&["flame"], arguments].concat());
+        command.current_dir(scratch.path()).output().unwrap()
+    };
+    let several = [
+        samples("cpu-clock", "work", 43),
+        samples("page-faults", "touch", 10),
+        samples("context-switches", "schedule", 58),
+    ];
+    write("several", &several.concat());
+    write("faults", &samples("page-faults", "touch", 20));
+    write("precise", &samples("cpu-clock:ppp", "work", 40));
+    write("user", &samples("cpu-clock:u", "work", 40));
+    write("stacks", "nc;work 40\n");
+    write("graph", GRAPH);
+    write(
+        "graphs",
+        &format!(
+            "{GRAPH}@ llc-misses [5 samples]\n\n100.0%  [5]        touch @ /boot/kernel/kernel\n\n"
+        ),
+    );
+
+    let told = "several: samples of cpu-clock alone; left out: context-switches (58), page-faults (10); --event chooses \
+                another\n";
+    for options in [&[][..], &["--whole"]] {
+        let output = run(&[&["fold", "several"], options].concat());
+        assert_eq!(printed(&output), (Some(0), "nc;work 43\n", told));
+    }
+    let output = run(&["fold", "several", "--event", "page-faults"]);
+    assert_eq!(
+        (printed(&output).0, printed(&output).1),
+        (Some(0), "nc;touch 10\n")
+    );
+    assert!(
+        printed(&output).2.contains(
+            "samples of page-faults alone; left out: context-switches (58), cpu-clock (43)"
+        )
+    );
+    let output = run(&["fold", "graphs"]);
+    let folded = "ether_demux;ip_input 9\niflib_rxeof;ixgbe_rxd 8\n";
+    let told =
+        "graphs: samples of cpu_clk alone; left out: llc-misses (5); --event chooses another\n";
+    assert_eq!(printed(&output), (Some(0), folded, told));
+    let output = run(&["fold", "graphs", "--event", "llc-misses"]);
+    assert_eq!(printed(&output).1, "touch 5\n");
+
+    // The costs of a packet are shared out among the samples of one event, which the table names.
+    let output = run(&["diff", "several", "precise", "--ns-per-packet", "400,320"]);
+    let (code, table, _) = printed(&output);
+    assert_eq!(code, Some(0));
+    assert!(
+        table.starts_with(
+            "before: several, 43 samples of cpu-clock\nafter: precise, 40 samples of cpu-clock:ppp\n"
+        ),
+        "{table}"
+    );
+    let output = run(&[
+        "diff",
+        "several",
+        "faults",
+        "--event",
+        "page-faults",
+        "--json",
+    ]);
+    let data: serde_json::Value = serde_json::from_str(printed(&output).1).unwrap();
+    assert_eq!(data["baseline"]["samples"], 10);
+    assert_eq!(data["baseline"]["event"], "page-faults");
+    assert_eq!(data["baseline"]["left_out"]["context-switches"], 58);
+    assert_eq!(data["variant"]["left_out"], serde_json::json!({}));
+    // Stacks without an event may be of any.
+    assert_eq!(printed(&run(&["diff", "several", "stacks"])).0, Some(0));
+    let output = run(&["svg", "several", "precise", "-o", "x.svg"]);
+    assert_eq!(printed(&output).0, Some(0));
+    let picture = fs::read_to_string(scratch.path().join("x.svg")).unwrap();
+    assert!(picture.contains(">83 samples</text>"));
+    run(&["svg", "several", "-o", "x.svg"]);
+    let picture = fs::read_to_string(scratch.path().join("x.svg")).unwrap();
+    assert!(picture.contains(">43 samples of cpu-clock</text>"));
+
+    for (arguments, expected) in [
+        (
+            &["diff", "several", "faults"][..],
+            "faults: samples of page-faults, but those of several are of cpu-clock; give profiles of one event, or choose \
+             one that all have by --event",
+        ),
+        (
+            &["diff", "several", "user"],
+            "user: samples of cpu-clock:u, but those of several are of cpu-clock;",
+        ),
+        (
+            &["diff", "several", "graph"],
+            "graph: samples of cpu_clk, but",
+        ),
+        (
+            &["fold", "several", "stacks", "faults"],
+            "faults: samples of page-faults, but those of several are",
+        ),
+        (
+            &["svg", "several", "faults", "-o", "y.svg"],
+            "faults: samples of page-faults, but",
+        ),
+        (
+            &["pprof", "several", "faults", "-o", "y.pb.gz"],
+            "faults: samples of page-faults, but",
+        ),
+        (
+            &["diff", "several", "faults", "--event", "cpu-clock"],
+            "faults: no samples of \"cpu-clock\"; it has those of page-faults (20)",
+        ),
+        (
+            &["fold", "graphs", "--event", "cycles"],
+            "graphs: no samples of \"cycles\"; it has those of cpu_clk (20), llc-misses (5)",
+        ),
+        (
+            &["fold", "stacks", "--event", "cycles"],
+            "stacks: its form names no events, so none is \"cycles\"; leave --event out",
+        ),
+    ] {
+        let output = run(arguments);
+        let (code, text, told) = printed(&output);
+        assert_eq!((code, text), (Some(2), ""), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
+    assert!(!scratch.path().join("y.svg").exists());
+}
+
+#[test]
+fn a_mark_of_byte_order_is_no_part_of_a_profile_and_a_graph_needs_no_last_empty_line() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("x");
+    let graph = GRAPH.strip_suffix('\n').unwrap();
+    let dtrace = "\n              kernel`ip_input+0x12c\n                5\n";
+    for (text, expected) in [
+        (samples("cycles", "work", 2).as_str(), "nc;work 2\n"),
+        (graph, "ether_demux;ip_input 9\niflib_rxeof;ixgbe_rxd 8\n"),
+        (dtrace, "kernel`ip_input 5\n"),
+        ("b;a 1\n", "b;a 1\n"),
+    ] {
+        for text in [text.to_owned(), format!("\u{feff}{text}")] {
+            fs::write(&path, text).unwrap();
+            let output = fold(&[path.to_str().unwrap()]).output().unwrap();
+            assert_eq!(printed(&output), (Some(0), expected, ""));
+        }
+    }
+    // Whether a name is whole is not known where its line does not end.
+    fs::write(&path, GRAPH.trim_end()).unwrap();
+    let output = fold(&[path.to_str().unwrap()]).output().unwrap();
+    let (code, _, told) = printed(&output);
+    assert_eq!(code, Some(1));
+    assert!(
+        told.contains("truncated: its last line has no end, so a name may be cut"),
+        "{told}"
+    );
+}
+
+#[test]
+fn forms_that_are_not_read_are_named_with_what_makes_one_that_is() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("x");
+    let utf16: Vec<u8> = "\u{feff}b;a 1\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    // What compression gives looks like any form if it is long enough.
+    let noise = [&b"\x1f\x8b"[..], &b"\n k`a\n".repeat(100)].concat();
+    for (text, expected) in [
+        (&utf16[..], "it is text in UTF-16; give it in UTF-8: iconv"),
+        (b"PERFILE2\x68\0\0\0", "it is a recording of perf record; give what perf script -i FILE prints"),
+        (&noise, "it is compressed by gzip; give what zcat FILE prints"),
+        (b"{\"frames\": []}\n", "it is JSON"),
+        (b"Attaching 1 probe...\n\n\n@[\n    ip_rcv+1\n]: 5\n", "it is a map of bpftrace's"),
+        (b"\xef\xbb\xbf@[\n    ip_rcv+1\n]: 5\n", "it is a map of bpftrace's"),
+        (
+            b"Sampling at 49 Hertz of all threads by kernel stack... Hit Ctrl-C to end.\n    b'ip_rcv'\n    -  nc (7)\n        5\n",
+            "it is what a tool of bcc printed",
+        ),
+        (b"# Samples: 1  of event 'cycles'\n#\n   100.00%  nc  [k] ip_rcv\n", "it is what perf report printed"),
+        (
+            b"nc 12.5: 1000 cycles: \n\tffffffff81 ip_rcv+0x1 ([k])\n\n",
+            "it is what perf script -F printed, without a field that is needed",
+        ),
+        (b"nc 7 12.5: 1000 cycles: \nnc 7 12.6: 1000 cycles: \n", "no sample of \"cycles\" has a function; record"),
+        (b"\xef\xbb\xbf\n", "it is empty"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let output = fold(&[path.to_str().unwrap()]).output().unwrap();
+        let (code, stacks, told) = printed(&output);
+        assert_eq!((code, stacks), (Some(2), ""), "{told}");
+        assert!(told.contains(expected), "{told}");
+    }
+}
+
 #[test]
 fn profiles_are_drawn_as_one_picture_or_not_at_all() {
     let scratch = tempfile::tempdir().unwrap();
@@ -361,42 +565,66 @@ fn what_cannot_be_read_or_written_leaves_no_file_for_pprof() {
     assert!(output.stdout.starts_with(b"\x1f\x8b"));
 }
 
-/// perf's own samples of this machine, where there is a perf.
+/// perf's own samples of this machine, of several events, where there is a perf.
 #[test]
 fn no_sample_of_a_real_recording_is_lost() {
     testkit::require_tool!("perf");
     let scratch = tempfile::tempdir().unwrap();
     let recording = scratch.path().join("perf.data");
-    let status = Command::new("perf")
-        .args(["record", "-q", "-g", "-e", "cpu-clock", "-F", "999", "-o"])
-        .arg(&recording)
-        .args([
-            "--",
-            "sh",
-            "-c",
-            "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done",
-        ])
-        .status()
-        .unwrap();
-    assert!(status.success());
-    let script = Command::new("perf")
-        .args(["script", "-i"])
-        .arg(&recording)
-        .output()
-        .unwrap();
-    let samples = String::from_utf8_lossy(&script.stdout);
-    let samples = samples
-        .lines()
-        .filter(|line| line.contains("cpu-clock"))
-        .count();
-    let text = scratch.path().join("perf.txt");
-    fs::write(&text, &script.stdout).unwrap();
-    let output = fold(&[text.to_str().unwrap()]).output().unwrap();
-    let (code, stacks, told) = printed(&output);
-    assert_eq!((code, told), (Some(0), ""));
-    let counts = stacks.lines().map(|line| line.rsplit_once(' ').unwrap().1);
-    let counted: usize = counts.map(|count| count.parse::<usize>().unwrap()).sum();
-    assert!(samples > 0 && counted == samples, "{counted} of {samples}");
+    let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; ls / > /dev/null; sleep 0.01";
+    // With callers and without: perf prints another form then.
+    for options in [&["-g"][..], &[]] {
+        let mut record = Command::new("perf");
+        record
+            .args(["record", "-q", "-F", "999", "-e"])
+            .arg("cpu-clock,page-faults,context-switches")
+            .args(options)
+            .arg("-o")
+            .arg(&recording)
+            .args(["--", "sh", "-c", busy]);
+        testkit::succeed(&mut record);
+        let script = |options: &[&str]| {
+            let mut command = Command::new("perf");
+            command.args(["script", "-i"]).arg(&recording).args(options);
+            testkit::succeed(&mut command).stdout
+        };
+        let plain = script(&[]);
+        let text = scratch.path().join("perf.txt");
+        for event in ["cpu-clock", "page-faults", "context-switches"] {
+            let part = format!(" {event}: ");
+            let lines = String::from_utf8_lossy(&plain);
+            let samples = lines.lines().filter(|line| line.contains(&part)).count();
+            // Other records among them are no samples.
+            for shown in [
+                &plain,
+                &script(&[
+                    "--show-mmap-events",
+                    "--show-task-events",
+                    "--show-lost-events",
+                ]),
+            ] {
+                fs::write(&text, shown).unwrap();
+                let output = fold(&[text.to_str().unwrap(), "--event", event])
+                    .output()
+                    .unwrap();
+                let (code, stacks, told) = printed(&output);
+                assert_eq!(code, Some(0), "{told}");
+                assert_eq!(told.matches("left out: ").count(), 1, "{told}");
+                let counts = stacks.lines().map(|line| line.rsplit_once(' ').unwrap().1);
+                let counted: usize = counts.map(|count| count.parse::<usize>().unwrap()).sum();
+                assert!(
+                    samples > 0 && counted == samples,
+                    "{event}: {counted} of {samples}"
+                );
+            }
+        }
+    }
+    let output = fold(&[recording.to_str().unwrap()]).output().unwrap();
+    assert!(
+        printed(&output)
+            .2
+            .contains("it is a recording of perf record")
+    );
 }
 
 /// Every folded file that was published beside its graph, byte for byte.

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use std::str;
 
 use crate::stacks::Stacks;
-use crate::text::{PrintedError, each_line, quoted};
+use crate::text::{PrintedError, each_line, quoted, readable};
 use crate::{Folded, FrameNames};
 
 /// Whose text it is, for an error.
@@ -61,8 +61,10 @@ impl Dtrace {
     /// Whether a text that begins so is one: a heading of dtrace's, or an indented function.
     #[must_use]
     pub fn is_begun_by(text: &[u8]) -> bool {
-        text.split(|&byte| byte == b'\n').any(|line| {
-            is_heading(line) || (indentation(line) > 0 && is_certain_frame(line.trim_ascii()))
+        readable(text).is_ok_and(|text| {
+            text.split(|&byte| byte == b'\n').any(|line| {
+                is_heading(line) || (indentation(line) > 0 && is_certain_frame(line.trim_ascii()))
+            })
         })
     }
 
@@ -131,6 +133,9 @@ impl Reader {
         }
         if is_distribution(text) {
             return Err(wrong(number, "a count, not a distribution", text));
+        }
+        if is_separated_number(text) {
+            return Err(wrong(number, "a count of digits alone", text));
         }
         if is_number(text) {
             self.take_number(number, indentation, text)
@@ -306,6 +311,14 @@ fn words(text: &[u8]) -> String {
 
 fn is_number(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+}
+
+/// `1,234`, which neither a function nor dtrace's counts look like.
+fn is_separated_number(text: &[u8]) -> bool {
+    let mut groups = text.split(|byte| matches!(byte, b',' | b'\'' | b'_'));
+    groups.next().is_some_and(is_number)
+        && groups.clone().next().is_some()
+        && groups.all(|group| group.len() == 3 && is_number(group))
 }
 
 /// `CPU     ID                    FUNCTION:NAME`, and the lines of the probes that it stands above.

@@ -8,7 +8,8 @@ use std::str;
 
 use foldhash::fast::RandomState;
 
-use crate::text::{line_of, quoted, whole_lines};
+use crate::ForeignForm;
+use crate::text::{line_of, quoted, readable, whole_lines};
 
 /// What a frame without a name is called.
 const UNNAMED: &str = "[unknown]";
@@ -91,6 +92,9 @@ pub enum FoldedError {
         /// The line, from 1.
         line: usize,
     },
+    /// It is another form.
+    #[error(transparent)]
+    Foreign(#[from] ForeignForm),
 }
 
 impl<'a> Folded<'a> {
@@ -123,6 +127,12 @@ impl<'a> Folded<'a> {
     /// # Errors
     /// [`FoldedError`].
     pub fn parse(text: &'a [u8]) -> Result<Self, FoldedError> {
+        let text = readable(text)?;
+        Self::parse_lines(text)
+            .map_err(|error| ForeignForm::of_text(text).map_or(error, FoldedError::Foreign))
+    }
+
+    fn parse_lines(text: &'a [u8]) -> Result<Self, FoldedError> {
         let text = str::from_utf8(text).map_err(|error| FoldedError::NotText {
             line: line_of(text, error),
         })?;

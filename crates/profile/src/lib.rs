@@ -5,7 +5,9 @@ mod call_graph;
 mod comparison;
 mod draw;
 mod dtrace;
+mod events;
 mod folded;
+mod foreign;
 mod forwarding;
 mod harness;
 mod idle;
@@ -28,7 +30,9 @@ pub use draw::{
     difference_graph, flame_boxes, flame_graph,
 };
 pub use dtrace::Dtrace;
+pub use events::{EventSamples, NoSuchEvent, is_same_event, named_events};
 pub use folded::{Folded, FoldedError, Stack};
+pub use foreign::ForeignForm;
 pub use forwarding::is_forwarding;
 pub use idle::{is_idle, is_sleeping};
 pub use kernel_symbols::{KernelFunction, KernelSymbols, KernelSymbolsError};

@@ -1,21 +1,31 @@
 //! What Linux's `perf script` prints, folded while it is read.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::BufRead;
 
+use foldhash::fast::RandomState;
+
+use crate::events::most_first;
 use crate::stacks::Stacks;
-use crate::text::{PrintedError, each_line};
-use crate::{Folded, FrameNames};
+use crate::text::{PrintedError, each_line, readable};
+use crate::{EventSamples, Folded, FrameNames, NoSuchEvent};
 
 /// Whose text it is, for an error.
 const PROGRAM: &str = "perf script";
-/// What a function without a symbol is called.
+/// What a function without a symbol is called, and an event without a name.
 const UNKNOWN: &str = "[unknown]";
+/// What is printed for the object of a function that the compiler put into its caller.
+const INLINED: &str = "inlined";
+/// How what is no sample begins: a mapping, a new name of a process, samples that were lost.
+const RECORD: &[u8] = b"PERF_RECORD_";
+/// Longer than any process's name, of which the kernel keeps 15 bytes.
+const PROCESS_BYTES_MAX: usize = 64;
 
-/// Samples of `perf script`, folded.
+/// Samples of an event that `perf script` printed, folded.
 ///
-/// A sample is a line that tells the process, and a line for each function, from the one in which the sample
-/// was taken to the root:
+/// A sample is a line that tells the process and the event, and a line for each function, from the one in which the
+/// sample was taken to the root. Of samples that were recorded without their callers, the function is in the same line:
 ///
 /// ```text
 /// iperf3 18768 [000]  6635.283748:    2004008 cpu-clock:
@@ -23,11 +33,12 @@ const UNKNOWN: &str = "[unknown]";
 ///         ffffffff81c4c2f1 ip_rcv+0x31 ([kernel.kallsyms])
 /// ```
 ///
-/// The process's name is the root of its stacks. What is held grows with the distinct stacks and addresses, not
-/// with the length of the text.
+/// The process's name is the root of its stacks. A function that was inlined has the object of the function that it
+/// is inlined in, a file that was replaced (`/usr/sbin/nginx (deleted)`) its own name. What is held grows with the
+/// distinct stacks and addresses, not with the length of the text.
 ///
 /// # Source
-/// Linux, `tools/perf/builtin-script.c`.
+/// Linux, `tools/perf/builtin-script.c` and `tools/perf/util/evsel_fprintf.c`.
 ///
 /// # Examples
 /// ```
@@ -35,100 +46,226 @@ const UNKNOWN: &str = "[unknown]";
 /// let text = "nc 7 [001] 12.5: 1000 cycles: \n\
 ///             \tffffffff81 ip_forward+0x40 ([kernel.kallsyms])\n\
 ///             \tffffffff80 ip_rcv+0x31 ([kernel.kallsyms])\n\n";
-/// let script = PerfScript::read(text.as_bytes(), FrameNames::Symbols)?;
+/// let script = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None)?;
 /// assert_eq!(script.folded.to_string(), "nc;ip_rcv;ip_forward 1\n");
+/// assert_eq!(script.event.as_deref(), Some("cycles"));
 /// # Ok::<(), fwdlab_profile::PrintedError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct PerfScript {
     /// Each stack once, in the order of its names.
     pub folded: Folded<'static>,
-    /// How many samples were lost, as far as the text tells: `perf script --show-lost-events`.
+    /// The event of these samples; `None` without samples, `[unknown]` where the text names none.
+    pub event: Option<String>,
+    /// The samples of other events, the most first.
+    pub left_out: Vec<EventSamples>,
+    /// How many samples were lost, of all events, as far as the text tells: `perf script --show-lost-events`.
     pub lost_samples: u64,
 }
 
 impl PerfScript {
-    /// Whether a text that begins so is one: a process, and below it a function.
+    /// Whether a text that begins so is one: a process with a time or a CPU, or with a function below it, or another
+    /// record of perf's.
     #[must_use]
     pub fn is_begun_by(text: &[u8]) -> bool {
+        let Ok(text) = readable(text) else {
+            return false;
+        };
         let mut lines = text
             .split(|&byte| byte == b'\n')
-            .filter(|line| !line.is_empty() && !line.starts_with(b"#"));
-        let process = lines.next().and_then(process_name);
-        let function = lines.next().map(|line| line.first());
-        process.is_some() && matches!(function, None | Some(Some(b' ' | b'\t')))
+            .filter(|line| !line.trim_ascii().is_empty() && !line.starts_with(b"#"));
+        match lines.next().and_then(Beginning::of) {
+            None => false,
+            Some(Beginning::Record(_)) => true,
+            Some(Beginning::Sample(sample)) => {
+                sample.is_certain || lines.next().is_none_or(is_indented)
+            }
+        }
     }
 
-    /// Reads to the end.
+    /// Reads the samples of one event to the end: the one asked for, or that of the first sample.
     ///
     /// Shape: line ends of either kind; comments begin with `#`. The last sample may have no empty line behind
     /// it.
     ///
     /// # Errors
-    /// [`PrintedError`].
-    pub fn read(text: impl BufRead, names: FrameNames) -> Result<Self, PrintedError> {
+    /// [`PrintedError`], also where no sample of the event has a function.
+    pub fn read(
+        text: impl BufRead,
+        names: FrameNames,
+        event: Option<&str>,
+    ) -> Result<Self, PrintedError> {
         let mut reader = Reader {
             names,
-            process: None,
+            open: Open::Nothing,
+            inlined: Vec::new(),
+            has_functions: false,
+            last: (0, true),
             stacks: Stacks::default(),
+            event: event.map(|event| event.as_bytes().into()),
+            samples: HashMap::default(),
             lost_samples: 0,
         };
-        each_line(PROGRAM, text, |number, line| reader.take(number, line))?;
-        reader.end_sample();
-        Ok(Self {
-            folded: reader.stacks.finish(),
-            lost_samples: reader.lost_samples,
-        })
+        let is_torn = each_line(PROGRAM, text, |number, line| reader.take(number, line))?;
+        let (line, is_complete) = reader.last;
+        if is_torn && !is_complete {
+            let expected = "an end of the last line, which may be cut";
+            return Err(wrong(line, expected, b""));
+        }
+        reader.finish(event)
     }
 }
 
 /// What was read so far.
 struct Reader {
     names: FrameNames,
-    /// The process whose sample is being read.
-    process: Option<u32>,
+    open: Open,
+    /// Functions that wait for the one that they are inlined in.
+    inlined: Vec<String>,
+    /// Whether a sample of the event has one.
+    has_functions: bool,
+    /// The last line, and whether it is complete as far as one can see.
+    last: (u64, bool),
     stacks: Stacks,
+    /// The event that is folded, once it is known.
+    event: Option<Box<[u8]>>,
+    samples: HashMap<Box<[u8]>, u64, RandomState>,
     lost_samples: u64,
+}
+
+/// What the lines of functions belong to.
+enum Open {
+    Nothing,
+    /// A sample that is folded, of this process.
+    Sample(u32),
+    /// One of another event.
+    LeftOut,
+    /// A record of another kind, some of which go on in further lines.
+    Record,
 }
 
 impl Reader {
     fn take(&mut self, number: u64, line: &[u8]) -> Result<(), PrintedError> {
         let line = line.trim_ascii_end();
+        self.last = (number, matches!(line, [.., b')' | b':']));
         match line.first() {
-            None => self.end_sample(),
-            Some(b'#') => {}
-            Some(b' ' | b'\t') => {
-                let function = function(line)
-                    .filter(|_| self.process.is_some())
-                    .ok_or_else(|| {
-                        wrong(number, "an address and a function below a process", line)
-                    })?;
-                let names = self.names;
-                let frame = self
-                    .stacks
-                    .name(function, |function| frame_name(function, names));
-                self.stacks.push(frame);
-            }
-            Some(_) => {
-                // perf leaves no line between samples without functions.
+            None => {
                 self.end_sample();
-                if let Some(lost) = lost_samples(line) {
-                    self.lost_samples = self.lost_samples.saturating_add(lost);
-                    return Ok(());
-                }
-                let name = process_name(line)
-                    .ok_or_else(|| wrong(number, "a process, its number and an event", line))?;
-                self.process = Some(self.stacks.name(name, |name| name.into()));
+                self.open = Open::Nothing;
+            }
+            Some(b'#') => {}
+            Some(b'\t') => self.take_function(number, line)?,
+            // Without callers, names of processes are aligned to the right.
+            Some(b' ') => match Beginning::of(line) {
+                Some(begun) if begun.is_certain() => self.begin(begun),
+                _ => self.take_function(number, line)?,
+            },
+            Some(_) => {
+                let begun = Beginning::of(line);
+                let expected = "a process, its number and an event";
+                self.begin(begun.ok_or_else(|| wrong(number, expected, line))?);
             }
         }
         Ok(())
     }
 
+    fn begin(&mut self, begun: Beginning<'_>) {
+        // perf leaves no line between samples without functions.
+        self.end_sample();
+        let sample = match begun {
+            Beginning::Record(record) => {
+                self.lost_samples = self.lost_samples.saturating_add(lost_samples(record));
+                self.open = Open::Record;
+                return;
+            }
+            Beginning::Sample(sample) => sample,
+        };
+        match self.samples.get_mut(sample.event) {
+            Some(samples) => *samples += 1,
+            None => {
+                self.samples.insert(sample.event.into(), 1);
+            }
+        }
+        let event = self.event.get_or_insert_with(|| sample.event.into());
+        if **event != *sample.event {
+            self.open = Open::LeftOut;
+            return;
+        }
+        self.open = Open::Sample(self.stacks.name(sample.process, |name| name.into()));
+        if let Some(function) = function_beside_event(sample.rest) {
+            self.push(function);
+        }
+    }
+
+    fn take_function(&mut self, number: u64, line: &[u8]) -> Result<(), PrintedError> {
+        if matches!(self.open, Open::Record) {
+            return Ok(());
+        }
+        let function = function(line)
+            .filter(|_| !matches!(self.open, Open::Nothing))
+            .ok_or_else(|| wrong(number, "an address and a function below a process", line))?;
+        if matches!(self.open, Open::Sample(_)) {
+            self.push(function);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, function: &[u8]) {
+        self.has_functions = true;
+        let names = self.names;
+        let is_inlined = function.ends_with(b" (inlined)");
+        if names == FrameNames::ObjectsAndSymbols && (is_inlined || !self.inlined.is_empty()) {
+            let text = String::from_utf8_lossy(function);
+            let Function { symbol, object } = Function::of(&text);
+            if is_inlined {
+                self.inlined.push(symbol.to_owned());
+                return;
+            }
+            for symbol in self.inlined.drain(..) {
+                let symbol = symbol.as_str();
+                let inlined = Function { symbol, object };
+                self.stacks.push_named(inlined.name(names).into_owned());
+            }
+        }
+        let frame = self
+            .stacks
+            .name(function, |function| Function::of(function).name(names));
+        self.stacks.push(frame);
+    }
+
     fn end_sample(&mut self) {
-        if let Some(process) = self.process.take() {
+        if let Open::Sample(process) = self.open {
+            for symbol in self.inlined.drain(..) {
+                self.stacks.push_named(symbol);
+            }
             self.stacks.push(process);
             self.stacks.end(1);
         }
+    }
+
+    fn finish(mut self, asked: Option<&str>) -> Result<PerfScript, PrintedError> {
+        self.end_sample();
+        let event = self.event.unwrap_or_default();
+        let taken = self.samples.remove(&event);
+        let name = |event: &[u8]| String::from_utf8_lossy(event).into_owned();
+        let left_out = self.samples.into_iter();
+        let left_out = most_first(left_out.map(|(event, samples)| (name(&event), samples)));
+        if let (Some(asked), None) = (asked, taken) {
+            return Err(PrintedError::Event(NoSuchEvent {
+                event: asked.to_owned(),
+                others: left_out,
+            }));
+        }
+        let event = name(&event);
+        if taken.is_some() && !self.has_functions {
+            return Err(PrintedError::NoFunctions { event });
+        }
+        Ok(PerfScript {
+            folded: self.stacks.finish(),
+            event: taken.map(|_| event),
+            left_out,
+            lost_samples: self.lost_samples,
+        })
     }
 }
 
@@ -136,28 +273,145 @@ fn wrong(line: u64, expected: &'static str, found: &[u8]) -> PrintedError {
     PrintedError::of_line(PROGRAM, line, expected, found)
 }
 
-/// The name of a process, which may have spaces in it: what stands before its number.
-fn process_name(line: &[u8]) -> Option<&[u8]> {
-    if matches!(line.first()?, b' ' | b'\t') || !line.contains(&b':') {
-        return None;
-    }
-    let mut from = 0;
-    loop {
-        let space = from + line[from..].iter().position(|&byte| byte == b' ')?;
-        let word = line[space..].trim_ascii_start();
-        let number = word
-            .iter()
-            .position(|byte| !byte.is_ascii_digit() && *byte != b'/')?;
-        let is_number = number > 0 && word[0].is_ascii_digit() && word[number] == b' ';
-        if is_number && space > 0 {
-            return Some(&line[..space]);
+fn is_indented(line: &[u8]) -> bool {
+    matches!(line, [b' ' | b'\t', ..])
+}
+
+/// Whether a line is perf script's, of other fields than a sample is known by: a function, or a process and its event
+/// in columns.
+pub(crate) fn is_of_other_fields(line: &[u8]) -> bool {
+    let line = line.trim_ascii_end();
+    let address = line.trim_ascii_start();
+    let digits = address.iter().take_while(|byte| byte.is_ascii_hexdigit());
+    let is_function = is_indented(line) && function(line).is_some() && digits.count() >= 6;
+    let is_column = memchr::memmem::find(line, b"  ").is_some();
+    let is_process =
+        matches!(Beginning::of(line), Some(Beginning::Sample(sample)) if sample.rest.is_empty());
+    is_function || (is_column && is_process)
+}
+
+/// The first line of a sample or of another record.
+enum Beginning<'l> {
+    Sample(Sample<'l>),
+    /// The record, from `PERF_RECORD_` on.
+    Record(&'l [u8]),
+}
+
+/// `iperf3 18768/18770 [000]  6635.283748:    2004008 cpu-clock:u: `, of which `-F` may leave out the CPU, the time, the
+/// number of events, and where there is a time the event.
+struct Sample<'l> {
+    process: &'l [u8],
+    event: &'l [u8],
+    /// What is behind the event: a function, or what a tracepoint says.
+    rest: &'l [u8],
+    /// Whether there is a time or a CPU, so that it is nothing else.
+    is_certain: bool,
+}
+
+impl<'l> Beginning<'l> {
+    /// The name of a process may have anything in it: the first number behind which all is as perf prints it is the
+    /// process's.
+    fn of(line: &'l [u8]) -> Option<Self> {
+        let line = line.trim_ascii();
+        if line.starts_with(RECORD) {
+            return Some(Self::Record(line));
         }
-        // On behind the spaces.
-        from = line.len() - word.len();
-        if from <= space {
-            return None;
+        let mut uncertain = None;
+        for at in 1..line.len().min(PROCESS_BYTES_MAX) {
+            let last = line[at - 1];
+            if line[at] == b' ' && last != b' ' {
+                match Self::behind_process(&line[..at], &line[at..]) {
+                    Some(found) if found.is_certain() => return Some(found),
+                    // Behind a CPU or a time the number is that of events.
+                    found if !matches!(last, b']' | b':') => uncertain = uncertain.or(found),
+                    _ => {}
+                }
+            }
+        }
+        uncertain
+    }
+
+    fn behind_process(process: &'l [u8], rest: &'l [u8]) -> Option<Self> {
+        let rest = past_number(rest.trim_ascii_start())?;
+        let behind_cpu = past_cpu(rest);
+        let behind_time = past_time(behind_cpu.unwrap_or(rest));
+        let rest = behind_time.or(behind_cpu).unwrap_or(rest);
+        if rest.starts_with(RECORD) {
+            return Some(Self::Record(rest));
+        }
+        let (event, rest) = match event(past_period(rest), behind_time.is_some()) {
+            Some(found) => found,
+            None if behind_time.is_some() && is_function_or_empty(past_period(rest)) => {
+                (UNKNOWN.as_bytes(), past_period(rest))
+            }
+            None => return None,
+        };
+        Some(Self::Sample(Sample {
+            process,
+            event,
+            rest,
+            is_certain: behind_cpu.is_some() || behind_time.is_some(),
+        }))
+    }
+
+    fn is_certain(&self) -> bool {
+        match self {
+            Self::Sample(sample) => sample.is_certain,
+            Self::Record(_) => true,
         }
     }
+}
+
+/// What follows the first bytes of a kind, which are one or more.
+fn past(text: &[u8], is_of_kind: impl Fn(&u8) -> bool) -> Option<&[u8]> {
+    let length = text
+        .iter()
+        .position(|byte| !is_of_kind(byte))
+        .unwrap_or(text.len());
+    (length > 0).then(|| &text[length..])
+}
+
+/// What follows `18768 `, `18768/18770 ` or `-1/0 `.
+fn past_number(text: &[u8]) -> Option<&[u8]> {
+    let number = |text: &'_ [u8]| text.strip_prefix(b"-").map_or(0, |_| 1);
+    let mut rest = past(&text[number(text)..], u8::is_ascii_digit)?;
+    if let Some(thread) = rest.strip_prefix(b"/") {
+        rest = past(&thread[number(thread)..], u8::is_ascii_digit)?;
+    }
+    past(rest, |&byte| byte == b' ')
+}
+
+/// What follows `[003] `.
+fn past_cpu(text: &[u8]) -> Option<&[u8]> {
+    let digits = text.strip_prefix(b"[")?;
+    let rest = past(digits, |byte| byte.is_ascii_digit() || *byte == b'-')?;
+    Some(rest.strip_prefix(b"]")?.trim_ascii_start())
+}
+
+/// What follows ` 6635.283748: `, which letters may precede: those of `-F +misc`.
+fn past_time(text: &[u8]) -> Option<&[u8]> {
+    let text = past(text, u8::is_ascii_alphabetic).map_or(text, <[u8]>::trim_ascii_start);
+    let fraction = past(text, u8::is_ascii_digit)?.strip_prefix(b".")?;
+    let rest = past(fraction, u8::is_ascii_digit)?.strip_prefix(b":")?;
+    (rest.is_empty() || rest[0] == b' ').then(|| rest.trim_ascii_start())
+}
+
+/// What follows `2004008 `, if it is there.
+fn past_period(text: &[u8]) -> &[u8] {
+    match past(text, u8::is_ascii_digit) {
+        Some(rest @ ([b' ', ..] | [])) => rest.trim_ascii_start(),
+        _ => text,
+    }
+}
+
+/// An event, which may have colons in it (`sched:sched_switch`, `cycles:u`) and ends with one, and what follows.
+fn event(text: &[u8], may_have_spaces: bool) -> Option<(&[u8], &[u8])> {
+    let colons = memchr::memchr_iter(b':', text);
+    let mut ends = colons.filter(|&at| matches!(text.get(at + 1), None | Some(b' ')));
+    let (event, rest) = text.split_at(ends.next()?);
+    let is_one = event.first().is_some_and(|byte| !byte.is_ascii_digit())
+        && (may_have_spaces || !event.contains(&b' '));
+    is_one.then(|| (event, rest[1..].trim_ascii_start()))
 }
 
 /// What stands behind the address of a line of a function, from the space on: no process's name begins so.
@@ -168,40 +422,100 @@ fn function(line: &[u8]) -> Option<&[u8]> {
     (end > 0 && rest[0] == b' ' && rest.len() > 1).then_some(rest)
 }
 
-/// `ip_forward` of ` ip_forward+0x40 ([kernel.kallsyms])`.
-///
-/// A function without a symbol is called by its object, where that is known: `[libc.so.6]`.
-fn frame_name(function: &str, names: FrameNames) -> Cow<'_, str> {
-    let function = &function[1..];
-    let (symbol, object) = function
-        .strip_suffix(')')
-        .and_then(|function| function.rsplit_once(" ("))
-        .unwrap_or((function, ""));
-    let symbol = match symbol.rsplit_once("+0x") {
-        Some((symbol, offset))
-            if !symbol.is_empty() && offset.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
-        {
-            symbol
+/// The same in the line of a sample, where what a tracepoint says may stand instead.
+fn function_beside_event(rest: &[u8]) -> Option<&[u8]> {
+    function(rest).filter(|function| function.ends_with(b")"))
+}
+
+fn is_function_or_empty(rest: &[u8]) -> bool {
+    rest.is_empty() || function_beside_event(rest).is_some()
+}
+
+/// ` ip_forward+0x40 ([kernel.kallsyms])`, taken apart.
+struct Function<'t> {
+    symbol: &'t str,
+    object: &'t str,
+}
+
+impl<'t> Function<'t> {
+    fn of(text: &'t str) -> Self {
+        let (symbol, object) = symbol_and_object(&text[1..]);
+        let object = without_offset(object);
+        let object = object.strip_suffix(" (deleted)").unwrap_or(object);
+        let symbol = without_offset(symbol);
+        Self {
+            symbol: if symbol.is_empty() { UNKNOWN } else { symbol },
+            object: object.rsplit('/').next().unwrap_or(object),
         }
-        _ => symbol,
-    };
-    let object = object.rsplit('/').next().unwrap_or(object);
-    let is_known = !object.is_empty() && object != UNKNOWN;
-    match names {
-        FrameNames::Symbols if symbol == UNKNOWN && is_known => {
-            format!("[{}]", object.trim_matches(['[', ']'])).into()
+    }
+
+    /// A function without a symbol is called by its object, where that is known: `[libc.so.6]`.
+    fn name(&self, names: FrameNames) -> Cow<'t, str> {
+        let Self { symbol, object } = *self;
+        let is_known = !matches!(object, "" | UNKNOWN | INLINED);
+        match names {
+            FrameNames::Symbols if symbol == UNKNOWN && is_known => {
+                format!("[{}]", object.trim_matches(['[', ']'])).into()
+            }
+            FrameNames::ObjectsAndSymbols if is_known => format!("{object}`{symbol}").into(),
+            _ => symbol.into(),
         }
-        FrameNames::ObjectsAndSymbols if is_known => format!("{object}`{symbol}").into(),
-        _ => symbol.into(),
     }
 }
 
-/// The count of a line of `--show-lost-events`.
-fn lost_samples(line: &[u8]) -> Option<u64> {
-    let line = str::from_utf8(line).ok()?;
-    let (_, rest) = line.split_once("PERF_RECORD_LOST")?;
-    rest.split_ascii_whitespace()
-        .find_map(|word| word.parse().ok())
+/// Both may have spaces and parentheses in them. So the symbol ends with its offset, or where none is printed, the
+/// object begins with the parenthesis that the last one closes.
+fn symbol_and_object(text: &str) -> (&str, &str) {
+    let Some(inner) = text.strip_suffix(')') else {
+        return (text, "");
+    };
+    let mut openings = inner.match_indices(" (").map(|(at, _)| at);
+    if let Some(at) = openings.find(|&at| without_offset(&inner[..at]).len() < at) {
+        return (&inner[..at], &inner[at + 2..]);
+    }
+    let mut depth = 1;
+    for (at, byte) in inner.bytes().enumerate().rev() {
+        depth += match byte {
+            b')' => 1,
+            b'(' => -1,
+            _ => 0,
+        };
+        if depth == 0 {
+            let before = &inner[..at];
+            return match before.strip_suffix(' ') {
+                Some(symbol) => (symbol, &inner[at + 1..]),
+                None if before.is_empty() => ("", &inner[1..]),
+                None => (text, ""),
+            };
+        }
+    }
+    (text, "")
+}
+
+/// `ip_forward` of `ip_forward+0x40`.
+fn without_offset(name: &str) -> &str {
+    let begin = name.trim_end_matches(|char: char| char.is_ascii_hexdigit());
+    match begin.strip_suffix("+0x") {
+        Some(bare) if !bare.is_empty() && begin.len() < name.len() => bare,
+        _ => name,
+    }
+}
+
+/// The count of a record of `--show-lost-events`: `PERF_RECORD_LOST lost 7`.
+fn lost_samples(record: &[u8]) -> u64 {
+    let mut words = record
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    let (kind, lost, count) = (words.next(), words.next(), words.next());
+    let is_lost = matches!(
+        kind,
+        Some(b"PERF_RECORD_LOST" | b"PERF_RECORD_LOST_SAMPLES")
+    );
+    if !is_lost || lost != Some(b"lost") {
+        return 0;
+    }
+    let count = count.and_then(|count| str::from_utf8(count).ok()?.parse().ok());
+    count.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -211,12 +525,20 @@ mod tests {
     use super::*;
 
     fn fold(text: &str, names: FrameNames) -> String {
-        let script = PerfScript::read(text.as_bytes(), names).unwrap();
+        let script = PerfScript::read(text.as_bytes(), names, None).unwrap();
         script.folded.to_string()
     }
 
+    /// What a sample with one function folds to.
+    fn folded_function(function: &str, names: FrameNames) -> String {
+        let text = format!("nc 7 [001] 12.5: 1000 cycles: \n\tffffffff81 {function}\n\n");
+        let folded = fold(&text, names);
+        let frames = folded.strip_prefix("nc;").unwrap();
+        frames.strip_suffix(" 1\n").unwrap().to_owned()
+    }
+
     const TEXT: &str = "# captured on a machine\n\
-        Web Content 18768/3 [000]  6635.283748:    2004008 cpu-clock:u: \n\
+        Web Content 18768/3 [000]  6635.283748:    2004008 cycles: \n\
         \t          153594 memset+0x114 (/usr/lib/libc.so.6)\n\
         \t           3bc0c [unknown] (/usr/lib/libc.so.6)\n\
         \n\
@@ -246,9 +568,260 @@ mod tests {
              ksoftirqd/0;[unknown];[nf_tables]`operator+0x (int) [clone .cold];[kernel.kallsyms]`ip_forward 2\n\
              swapper 1\n"
         );
-        let script = PerfScript::read(TEXT.as_bytes(), FrameNames::Symbols).unwrap();
+        let script = PerfScript::read(TEXT.as_bytes(), FrameNames::Symbols, None).unwrap();
         assert_eq!(script.lost_samples, 7);
         assert!(PerfScript::is_begun_by(TEXT.as_bytes()));
+    }
+
+    #[test]
+    fn samples_of_one_event_are_folded_and_those_of_others_counted() {
+        let sample = |event: &str, function: &str| {
+            format!("sh 9 [000] 1.5:     25 {event}: \n\tffffffff81 {function}+0x1 ([k])\n\n")
+        };
+        let switch = "sh 9 [000] 1.5: sched:sched_switch: prev_comm=a b prev_pid=9: x ==> next_pid=0\n\
+                      \tffffffff81 schedule+0x1 ([k])\n\n";
+        let text = [
+            &sample("cpu-clock:u", "work"),
+            &sample("  cpu_core/cycles/ppp", "work"),
+            &sample("page-faults", "touch"),
+            switch,
+            &sample("cpu-clock:u", "work"),
+            &sample("probe_libc:malloc__return", "malloc"),
+            &sample("raw 0x1a8", "work"),
+            &sample("page-faults", "touch"),
+        ]
+        .concat()
+        .replace("malloc__return: ", "malloc__return: (7f10 <- 55d5)");
+        let read = |event| PerfScript::read(text.as_bytes(), FrameNames::Symbols, event);
+        let counts = [
+            ("cpu-clock:u", 2, "sh;work 2\n"),
+            ("page-faults", 2, "sh;touch 2\n"),
+            ("cpu_core/cycles/ppp", 1, "sh;work 1\n"),
+            ("probe_libc:malloc__return", 1, "sh;malloc 1\n"),
+            ("raw 0x1a8", 1, "sh;work 1\n"),
+            ("sched:sched_switch", 1, "sh;schedule 1\n"),
+        ];
+        for (event, _, folded) in counts {
+            let script = read(Some(event)).unwrap();
+            assert_eq!(script.folded.to_string(), folded, "{event}");
+            assert_eq!(script.event.as_deref(), Some(event));
+            let others = counts.into_iter().filter(|(other, ..)| *other != event);
+            let others = others.map(|(event, samples, _)| EventSamples {
+                event: event.into(),
+                samples,
+            });
+            assert_eq!(script.left_out, others.collect::<Vec<_>>(), "{event}");
+        }
+        assert_eq!(read(None).unwrap().event.as_deref(), Some("cpu-clock:u"));
+        let error = read(Some("cpu-clock")).unwrap_err().to_string();
+        assert!(
+            error.starts_with(
+                "no samples of \"cpu-clock\"; it has those of cpu-clock:u (2), page-faults (2), cpu_core/cycles/ppp (1)"
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn names_of_objects_may_have_spaces_and_parentheses_and_offsets_are_no_part_of_a_name() {
+        for (function, symbol, with_object) in [
+            (
+                "main+0x20 (/usr/sbin/nginx (deleted))",
+                "main",
+                "nginx`main",
+            ),
+            ("main (/usr/sbin/nginx (deleted))", "main", "nginx`main"),
+            (
+                "[unknown] (/memfd:doublemapper (deleted))",
+                "[memfd:doublemapper]",
+                "memfd:doublemapper`[unknown]",
+            ),
+            (
+                "main+0x0 (/home/u/My App (x86)/a.out)",
+                "main",
+                "a.out`main",
+            ),
+            ("main (/home/u/My App (x86)/a.out)", "main", "a.out`main"),
+            (
+                "main+0x20 (/home/u/one (of two/a.out)",
+                "main",
+                "a.out`main",
+            ),
+            ("main+0x1f (/usr/bin/app+0x1100)", "main", "app`main"),
+            (
+                "main+0x1f (/usr/bin/app (deleted)+0x1100)",
+                "main",
+                "app`main",
+            ),
+            ("[unknown] (app+0x1100)", "[app]", "app`[unknown]"),
+            ("main+0x1f", "main", "main"),
+            ("(/usr/lib/libc.so.6)", "[libc.so.6]", "libc.so.6`[unknown]"),
+            (
+                " (/usr/lib/libc.so.6)",
+                "[libc.so.6]",
+                "libc.so.6`[unknown]",
+            ),
+            (
+                "operator()(int) [clone .cold]+0x3 (/usr/lib/a b.so)",
+                "operator()(int) [clone .cold]",
+                "a b.so`operator()(int) [clone .cold]",
+            ),
+            (
+                "std::function<void (int)>::operator()+0x3 (/a.out)",
+                "std::function<void (int)>::operator()",
+                "a.out`std::function<void (int)>::operator()",
+            ),
+            (
+                "std::function<void (int)>::operator() (/a.out)",
+                "std::function<void (int)>::operator()",
+                "a.out`std::function<void (int)>::operator()",
+            ),
+            (
+                "std::function<void (int)>::operator()+0x3",
+                "std::function<void (int)>::operator()",
+                "std::function<void (int)>::operator()",
+            ),
+            (
+                "operator+0x (int)+0x3 ([k])",
+                "operator+0x (int)",
+                "[k]`operator+0x (int)",
+            ),
+            ("ip_rcv+0x1 ([unknown])", "ip_rcv", "ip_rcv"),
+            (
+                "\"a\", 'b' 1,234+0x1 (//anon)",
+                "\"a\", 'b' 1,234",
+                "anon`\"a\", 'b' 1,234",
+            ),
+        ] {
+            assert_eq!(folded_function(function, FrameNames::Symbols), symbol);
+            let found = folded_function(function, FrameNames::ObjectsAndSymbols);
+            assert_eq!(found, with_object);
+        }
+    }
+
+    #[test]
+    fn a_function_that_was_inlined_has_the_object_it_is_inlined_in() {
+        let text = "nc 7 1.5: cycles: \n\tff deep (inlined)\n\tff less+0x4 (inlined)\n\tff main+0x4 (/usr/bin/nc)\n\
+            \tfe start (inlined)\n\n\
+            nc 7 1.6: cycles: \n\tff deep (inlined)\n\tff [unknown] ([unknown])\n";
+        assert_eq!(
+            fold(text, FrameNames::ObjectsAndSymbols),
+            "nc;[unknown];deep 1\nnc;start;nc`main;nc`less;nc`deep 1\n"
+        );
+        assert_eq!(
+            fold(text, FrameNames::Symbols),
+            "nc;[unknown];deep 1\nnc;start;main;less;deep 1\n"
+        );
+    }
+
+    #[test]
+    fn records_that_are_no_samples_are_passed_over_wherever_they_stand() {
+        let sample = "python 7 [001] 2.5:   1 cycles: \n\tffff hot+0x1 (/usr/bin/python)\n\n";
+        let records = [
+            "python 7/7 [001] 1.5: PERF_RECORD_MMAP2 7/7: [0x5591(0x16000) @ 0x4000 fe:00 2 0]: r-xp /usr/bin/ls\n",
+            "swapper     0     0.000000: PERF_RECORD_MMAP -1/0: [0xffff(0x12) @ 0xffff]: x [kernel.kallsyms]_text\n",
+            "swapper 0 PERF_RECORD_COMM exec: python:7/7\n",
+            "python 7 1.5: PERF_RECORD_EXIT(7:7):(1:1)\nsh -1/-1 1.5: PERF_RECORD_FORK(8:8):(7:7)\n",
+            "python 7 [-01] 1.5: PERF_RECORD_KSYMBOL addr ffff len 1 type 1 flags 0x0 name bpf_prog_1: x\n",
+            "python 7 [001] So 1.5: PERF_RECORD_SWITCH OUT          next pid/tid:     0/0\n",
+            "python 7 [001] 1.5: PERF_RECORD_BPF_EVENT type 1, flags 0, id 15\n",
+            "python 7 1.5: PERF_RECORD_NAMESPACES 7/7 - nr_namespaces: 7\n\t\t[0/net: 4/0xf0000075, 1/uts: 4/0xe\n\t\t 4/user: 4/0xd]\n",
+            "PERF_RECORD_FINISHED_ROUND\n",
+        ];
+        for record in records {
+            for text in [
+                format!("{sample}{record}{sample}"),
+                format!("{record}{sample}{record}{sample}{record}"),
+            ] {
+                assert!(PerfScript::is_begun_by(text.as_bytes()), "{text}");
+                assert_eq!(fold(&text, FrameNames::Symbols), "python;hot 2\n", "{text}");
+            }
+        }
+        let lost = "PERF_RECORD_LOST lost 7\nnc 7 1.5: PERF_RECORD_LOST_SAMPLES lost 2\n\
+                    nc 7 1.5: PERF_RECORD_MMAP2 7/7: r-xp /tmp/PERF_RECORD_LOST lost 90\n";
+        let text = format!("{lost}{sample}");
+        assert!(PerfScript::is_begun_by(text.as_bytes()));
+        let script = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None).unwrap();
+        assert_eq!((script.lost_samples, script.folded.samples()), (9, 1));
+    }
+
+    #[test]
+    fn samples_without_callers_or_without_any_function_begin_a_text_as_well() {
+        // perf record without -g: perf aligns the names of processes, and prints the function beside the event.
+        let text = "             cc1 7 41522.010791:    1 page-faults:  ffffffff8177539a elf_load+0x28a ([kernel.kallsyms])\n\
+            \x20    Web Content 7 41522.010791:    1 page-faults:      7fb4103e8b70 main+0x0 (/usr/bin/a (deleted))\n";
+        assert!(PerfScript::is_begun_by(text.as_bytes()));
+        assert_eq!(
+            fold(text, FrameNames::Symbols),
+            "Web Content;main 1\ncc1;elf_load 1\n"
+        );
+        let text = "nc 7 1.5: cycles: \nnc 7 1.6: cycles: \n\tffff hot+0x1 ([k])\n\n";
+        assert!(PerfScript::is_begun_by(text.as_bytes()));
+        assert_eq!(fold(text, FrameNames::Symbols), "nc 1\nnc;hot 1\n");
+    }
+
+    #[test]
+    fn a_process_may_have_any_name_and_fields_may_be_left_out() {
+        for (line, process, event) in [
+            ("worker 3 1234 12.5:  1000 cycles:", "worker 3", "cycles"),
+            ("a: 7 [x] 9/9 [001] 12.5: cycles:", "a: 7 [x]", "cycles"),
+            ("nc 7 cycles:", "nc", "cycles"),
+            ("nc 7 1000 cycles:u:", "nc", "cycles:u"),
+            ("nc 7 [001] cycles:", "nc", "cycles"),
+            ("nc 7 U      12.5: cycles:", "nc", "cycles"),
+            ("nc 7 12.123456789:", "nc", "[unknown]"),
+        ] {
+            let text = format!("{line} \n\tffff hot+0x1 ([k])\n\n");
+            assert!(PerfScript::is_begun_by(text.as_bytes()), "{line}");
+            let script = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None).unwrap();
+            assert_eq!(script.folded.to_string(), format!("{process};hot 1\n"));
+            assert_eq!(script.event.as_deref(), Some(event));
+        }
+    }
+
+    #[test]
+    fn a_number_of_events_is_not_taken_for_a_process() {
+        for line in [
+            "nc 12.5: 1000 cycles:",
+            "nc [001] 12.5: 1000 cycles:",
+            "nc [001] 1000 cycles:",
+            "7 [001] 12.5: 1000 cycles:",
+            "12.5: 1000 cycles:",
+            "nc",
+        ] {
+            let text = format!("{line} \n\tffffffff81 hot+0x1 ([k])\n\n");
+            assert!(!PerfScript::is_begun_by(text.as_bytes()), "{line}");
+            let error = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None).unwrap_err();
+            assert!(
+                error.to_string().starts_with("line 1: expected a process"),
+                "{line}"
+            );
+            let error = Folded::parse(text.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains("perf script -F"), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_a_function_or_with_a_cut_last_line_is_refused() {
+        let error = |text: &str| {
+            let read = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None);
+            read.unwrap_err().to_string()
+        };
+        let text =
+            "nc 7 1.5: sched:sched_switch: prev_pid=7\nnc 7 1.5: cycles: \n\tffff hot+0x1 ([k])\n";
+        assert!(
+            error(text).starts_with("no sample of \"sched:sched_switch\" has a function; record"),
+            "{}",
+            error(text)
+        );
+        let text = "nc 7 1.5: cycles: \n\tffff hot+0x1 ([k])";
+        assert_eq!(fold(text, FrameNames::Symbols), "nc;hot 1\n");
+        for cut in [4, 8] {
+            assert!(
+                error(&text[..text.len() - cut])
+                    .starts_with("line 2: expected an end of the last line, which may be cut")
+            );
+        }
     }
 
     #[test]
@@ -265,12 +838,12 @@ mod tests {
             ),
             ("nc 7 1.0: c: \n\tno hex\n", "line 2: expected an address"),
         ] {
-            let error = PerfScript::read(text.as_bytes(), FrameNames::Symbols).unwrap_err();
+            let error = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None).unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
             assert!(!PerfScript::is_begun_by(text.as_bytes()) || text.starts_with("nc"));
         }
         let endless = vec![b'x'; 3 << 20];
-        let error = PerfScript::read(endless.as_slice(), FrameNames::Symbols).unwrap_err();
+        let error = PerfScript::read(endless.as_slice(), FrameNames::Symbols, None).unwrap_err();
         assert!(
             matches!(error, PrintedError::TooLong { line: 1, .. }),
             "{error}"
@@ -282,7 +855,7 @@ mod tests {
         #[test]
         fn any_bytes_are_folded_or_refused_with_one_of_their_lines(bytes: Vec<u8>) {
             if let Err(PrintedError::Line { line, .. }) =
-                PerfScript::read(bytes.as_slice(), FrameNames::Symbols)
+                PerfScript::read(bytes.as_slice(), FrameNames::Symbols, None)
             {
                 let lines = bytes.split(|&byte| byte == b'\n').count() as u64;
                 prop_assert!((1..=lines).contains(&line));
@@ -303,8 +876,9 @@ mod tests {
                     format!("nc 7 [000] 1.0: 1 cycles: \n{frames}\n")
                 })
                 .collect();
-            let script = PerfScript::read(text.as_bytes(), FrameNames::Symbols).unwrap();
-            prop_assert_eq!(script.folded.samples(), samples.len() as u64);
+            let text = format!("{text}nc 7 1.0: 1 cycles: \n\tffff a ([k])\n");
+            let script = PerfScript::read(text.as_bytes(), FrameNames::Symbols, None).unwrap();
+            prop_assert_eq!(script.folded.samples(), samples.len() as u64 + 1);
         }
     }
 }

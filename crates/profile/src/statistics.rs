@@ -2,7 +2,8 @@
 
 use std::str;
 
-use crate::text::{line_of, quoted, whole_lines};
+use crate::ForeignForm;
+use crate::text::{line_of, quoted, readable, whole_lines};
 
 /// What stands above the counts.
 const HEADING: &str = "CONVERSION STATISTICS:";
@@ -71,6 +72,9 @@ pub enum StatisticsError {
         /// The line, from 1.
         line: usize,
     },
+    /// It is another form.
+    #[error(transparent)]
+    Foreign(#[from] ForeignForm),
 }
 
 impl<'a> ConversionStatistics<'a> {
@@ -81,6 +85,7 @@ impl<'a> ConversionStatistics<'a> {
     /// # Errors
     /// [`StatisticsError`].
     pub fn parse(text: &'a [u8]) -> Result<Self, StatisticsError> {
+        let text = readable(text)?;
         let text = str::from_utf8(text).map_err(|error| StatisticsError::NotText {
             line: line_of(text, error),
         })?;

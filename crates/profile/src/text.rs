@@ -3,7 +3,9 @@
 use std::io::{self, BufRead};
 use std::str::{self, Utf8Error};
 
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
+
+use crate::{ForeignForm, NoSuchEvent};
 
 /// How much of a line an error quotes, in characters.
 const QUOTED: usize = 60;
@@ -33,6 +35,21 @@ pub enum PrintedError {
         line: u64,
         /// Whose text was to be read.
         program: &'static str,
+    },
+    /// It is another form.
+    #[error(transparent)]
+    Foreign(#[from] ForeignForm),
+    /// It has no samples of the event that was asked for.
+    #[error(transparent)]
+    Event(#[from] NoSuchEvent),
+    /// No sample has a stack.
+    #[error(
+        "no sample of {event:?} has a function; record with perf record -g, and print with perf script, or with \
+         -F comm,tid,time,event,ip,sym,dso"
+    )]
+    NoFunctions {
+        /// The event that was to be folded.
+        event: String,
     },
     /// It cannot be read.
     #[error("cannot be read: {0}")]
@@ -67,6 +84,18 @@ pub(crate) fn each_line(
     mut take: impl FnMut(u64, &[u8]) -> Result<(), PrintedError>,
 ) -> Result<bool, PrintedError> {
     let mut line = 0;
+    let mut take = |line, bytes: &[u8]| {
+        let bytes = if line == 1 { readable(bytes)? } else { bytes };
+        match memchr(0, bytes) {
+            Some(_) => Err(PrintedError::of_line(
+                program,
+                line,
+                "text without a zero byte",
+                bytes,
+            )),
+            None => take(line, bytes),
+        }
+    };
     // A line that goes on in the next buffer.
     let mut begun: Vec<u8> = Vec::new();
     loop {
@@ -83,7 +112,8 @@ pub(crate) fn each_line(
             let rest = &buffer[from..end];
             from = end + 1;
             if begun.len() + rest.len() > LINE_BYTES_MAX {
-                return Err(PrintedError::TooLong { line, program });
+                begun.extend_from_slice(rest);
+                return Err(too_long(line, program, &begun));
             }
             if begun.is_empty() {
                 take(line, rest)?;
@@ -95,8 +125,7 @@ pub(crate) fn each_line(
         }
         begun.extend_from_slice(&buffer[from..]);
         if begun.len() > LINE_BYTES_MAX {
-            line += 1;
-            return Err(PrintedError::TooLong { line, program });
+            return Err(too_long(line + 1, program, &begun));
         }
         let read = buffer.len();
         text.consume(read);
@@ -106,6 +135,29 @@ pub(crate) fn each_line(
     }
     take(line + 1, &begun)?;
     Ok(!begun.trim_ascii().is_empty())
+}
+
+/// A first line without an end may be no text at all.
+fn too_long(line: u64, program: &'static str, found: &[u8]) -> PrintedError {
+    match readable(found) {
+        Err(form) if line == 1 => form.into(),
+        _ => PrintedError::TooLong { line, program },
+    }
+}
+
+/// A text as it is read: behind the mark of byte order that some editors put in front of it.
+///
+/// # Errors
+/// [`ForeignForm`] of bytes that are no text in UTF-8.
+pub(crate) fn readable(text: &[u8]) -> Result<&[u8], ForeignForm> {
+    match ForeignForm::of_bytes(text) {
+        Some(form) => Err(form),
+        None => Ok(without_byte_order_mark(text)),
+    }
+}
+
+pub(crate) fn without_byte_order_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }
 
 /// How a line begins, for an error.

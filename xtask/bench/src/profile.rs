@@ -325,9 +325,12 @@ mod tests {
         assert_eq!(size, path.metadata().unwrap().len());
         assert!((6 * MEGABYTE..6 * MEGABYTE + 10_000).contains(&size));
         let text = std::fs::read(&path).unwrap();
-        let script =
-            fwdlab_profile::PerfScript::read(text.as_slice(), fwdlab_profile::FrameNames::Symbols)
-                .unwrap();
+        let script = fwdlab_profile::PerfScript::read(
+            text.as_slice(),
+            fwdlab_profile::FrameNames::Symbols,
+            None,
+        )
+        .unwrap();
         let samples = text
             .split(|&byte| byte == b'\n')
             .filter(|line| line.is_empty());

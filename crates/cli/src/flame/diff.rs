@@ -7,12 +7,12 @@ use fwdlab_profile::{
     Caption, Comparison, CostDifference, CostUnit, ProfilePair, Profiled, compare_lone_profiles,
     difference_graph,
 };
-use fwdlab_report::format::{count, counted, signed};
+use fwdlab_report::format::{counted, signed};
 use fwdlab_report::one_line;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use super::input::{Profile, frame_names, shown};
+use super::input::{Profile, Reading, shown};
 use crate::exit::{Code, GOAL_MISSED, WrongArguments};
 use crate::output::{self, tell};
 use crate::values::confidence;
@@ -43,6 +43,9 @@ pub(crate) struct DiffArguments {
     /// Put the object in front of each symbol: kernel`ip_input
     #[arg(long)]
     objects: bool,
+    /// Take the samples of this event [default: that of the first sample]
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
 }
 
 fn two_costs(text: &str) -> Result<[f64; 2], String> {
@@ -61,11 +64,8 @@ pub(super) fn diff(arguments: &DiffArguments) -> anyhow::Result<Code> {
         let text = "standard input holds one profile; give a file for the other";
         return Err(WrongArguments(text.to_owned()).into());
     }
-    let names = frame_names(arguments.objects);
-    let profiles = [
-        Profile::read_telling(paths[0], names, true)?,
-        Profile::read_telling(paths[1], names, true)?,
-    ];
+    let reading = Reading::whole(arguments.objects, arguments.event.as_deref());
+    let profiles = Profile::read_each(&paths, reading)?;
     for (path, profile) in paths.iter().zip(&profiles) {
         if profile.folded.samples() == 0 {
             let text = format!(
@@ -103,8 +103,7 @@ pub(super) fn diff(arguments: &DiffArguments) -> anyhow::Result<Code> {
         let data = data(&comparison, unit, &shown, &profiles);
         serde_json::to_string_pretty(&data)? + "\n"
     } else {
-        let samples = profiles.each_ref().map(|profile| profile.folded.samples());
-        table(&comparison, unit, &shown, samples)
+        table(&comparison, unit, &shown, &profiles)
     };
     let code = output::print(&printed)?;
     if !arguments.json {
@@ -122,7 +121,7 @@ fn table(
     comparison: &Comparison,
     unit: CostUnit,
     shown: &[String; 2],
-    samples: [u64; 2],
+    profiles: &[Profile],
 ) -> String {
     let decimals = if unit == CostUnit::Percent { 2 } else { 1 };
     let number = |value: f64| format!("{value:.decimals$}");
@@ -154,8 +153,8 @@ fn table(
         ]
     }));
     let mut text = String::new();
-    for (name, (path, samples)) in ["before", "after"].iter().zip(shown.iter().zip(samples)) {
-        text += &format!("{name}: {path}, {} samples\n", count(samples));
+    for (name, (path, profile)) in ["before", "after"].iter().zip(shown.iter().zip(profiles)) {
+        text += &format!("{name}: {path}, {}\n", profile.samples());
     }
     text += &match unit {
         CostUnit::Percent => "costs in % of the samples\n\n".to_owned(),
@@ -219,13 +218,17 @@ fn data(
     comparison: &Comparison,
     unit: CostUnit,
     shown: &[String; 2],
-    profiles: &[Profile; 2],
+    profiles: &[Profile],
 ) -> Value {
     let profile = |number: usize| {
         let profile: &Profile = &profiles[number];
+        let left_out = profile.left_out.iter();
+        let left_out = left_out.map(|other| (other.event.clone(), other.samples.into()));
         json!({
             "path": shown[number],
+            "event": profile.event,
             "samples": profile.folded.samples(),
+            "left_out": left_out.collect::<serde_json::Map<_, _>>(),
             "idle_share": profile.folded.idle_share(),
             "missing": profile.missing,
         })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::input::{Profile, frame_names};
+use super::input::{Profile, Reading};
 use crate::exit::{Code, GOAL_MISSED};
 use crate::output;
 
@@ -19,23 +19,30 @@ pub(crate) struct FoldArguments {
     /// The same with the object in front of each symbol: kernel`ip_input
     #[arg(long)]
     objects: bool,
+    /// Take the samples of this event [default: that of the first sample]
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
 }
 
 pub(super) fn fold(arguments: &FoldArguments) -> anyhow::Result<Code> {
-    let names = frame_names(arguments.objects);
-    let mut printed = String::new();
-    let mut is_partial = false;
-    if arguments.whole || arguments.objects {
-        let (folded, is_any_partial) = Profile::read_all(&arguments.inputs, names)?;
-        printed = folded.to_string();
-        is_partial = is_any_partial;
+    let reading = Reading::whole(arguments.objects, arguments.event.as_deref());
+    let profiles = if arguments.whole || arguments.objects {
+        vec![Profile::read_all(&arguments.inputs, reading)?]
     } else {
-        for path in &arguments.inputs {
-            let profile = Profile::read_telling(path, names, false)?;
-            printed += &profile.folded.to_string();
-            is_partial |= profile.missing.is_some();
-        }
-    }
+        let is_whole = false;
+        Profile::read_each(
+            &arguments.inputs,
+            Reading {
+                is_whole,
+                ..reading
+            },
+        )?
+    };
+    let printed: String = profiles
+        .iter()
+        .map(|profile| profile.folded.to_string())
+        .collect();
+    let is_partial = profiles.iter().any(|profile| profile.missing.is_some());
     let code = output::print(&printed)?;
     Ok(if is_partial { GOAL_MISSED } else { code })
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::input::{Profile, frame_names};
+use super::input::{Profile, Reading};
 use crate::exit::{Code, DONE, GOAL_MISSED};
 use crate::output;
 
@@ -19,11 +19,14 @@ pub(crate) struct PprofArguments {
     /// Keep the object of each function, as the mapping it is in
     #[arg(long)]
     objects: bool,
+    /// Take the samples of this event [default: that of the first sample]
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
 }
 
 pub(super) fn pprof(arguments: &PprofArguments) -> anyhow::Result<Code> {
-    let names = frame_names(arguments.objects);
-    let (folded, is_partial) = Profile::read_all(&arguments.inputs, names)?;
-    output::write_file("--output", &arguments.output, &folded.pprof())?;
-    Ok(if is_partial { GOAL_MISSED } else { DONE })
+    let reading = Reading::whole(arguments.objects, arguments.event.as_deref());
+    let profile = Profile::read_all(&arguments.inputs, reading)?;
+    output::write_file("--output", &arguments.output, &profile.folded.pprof())?;
+    Ok(profile.missing.map_or(DONE, |_| GOAL_MISSED))
 }

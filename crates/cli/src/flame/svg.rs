@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fwdlab_profile::{Caption, Width, flame_graph};
-use fwdlab_report::format::count;
 
-use super::input::{Profile, frame_names, shown};
+use super::input::{Profile, Reading, shown};
 use crate::exit::{Code, DONE, GOAL_MISSED, WrongArguments};
 use crate::output;
 
@@ -24,20 +23,23 @@ pub(crate) struct SvgArguments {
     /// Put the object in front of each symbol: kernel`ip_input
     #[arg(long)]
     objects: bool,
+    /// Take the samples of this event [default: that of the first sample]
+    #[arg(long, value_name = "NAME")]
+    event: Option<String>,
 }
 
 pub(super) fn svg(arguments: &SvgArguments) -> anyhow::Result<Code> {
-    let names = frame_names(arguments.objects);
-    let (together, is_partial) = Profile::read_all(&arguments.inputs, names)?;
+    let reading = Reading::whole(arguments.objects, arguments.event.as_deref());
+    let profile = Profile::read_all(&arguments.inputs, reading)?;
     let inputs: Vec<String> = arguments.inputs.iter().map(|path| shown(path)).collect();
     let title = arguments.title.clone().unwrap_or_else(|| inputs.join(", "));
-    let subtitle = format!("{} samples", count(together.samples()));
+    let subtitle = profile.samples();
     let caption = Caption {
         title: &title,
         subtitle: Some(&subtitle),
     };
-    let picture = flame_graph(&together, Width::Samples, caption)
+    let picture = flame_graph(&profile.folded, Width::Samples, caption)
         .map_err(|error| WrongArguments(format!("{}: {error}", inputs.join(", "))))?;
     output::write_file("--output", &arguments.output, picture.as_bytes())?;
-    Ok(if is_partial { GOAL_MISSED } else { DONE })
+    Ok(profile.missing.map_or(DONE, |_| GOAL_MISSED))
 }

@@ -120,7 +120,7 @@ fn the_samples_agree_with_perfs() {
     .unwrap();
     assert!(perf.unwrap().wait().unwrap().success());
     let script = testkit::succeed(Command::new("perf").args(["script", "-i", data]));
-    let theirs = PerfScript::read(script.stdout.as_slice(), FrameNames::Symbols).unwrap();
+    let theirs = PerfScript::read(script.stdout.as_slice(), FrameNames::Symbols, None).unwrap();
     let theirs = theirs.folded.without_idle();
 
     let mut ours = Folded::new();

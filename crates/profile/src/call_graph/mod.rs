@@ -5,11 +5,15 @@ mod line;
 mod parse;
 mod truncation;
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 pub use fold::FrameNames;
 pub use parse::CallGraphError;
 pub use truncation::{LastLine, SectionShortfall, Truncation};
+
+use crate::events::most_first;
+use crate::{EventSamples, NoSuchEvent};
 
 /// A call graph of FreeBSD's pmcstat: where the program counter was, and who had called that.
 ///
@@ -136,16 +140,48 @@ impl<'a> CallGraph<'a> {
         self.torn
     }
 
-    /// Every event that was sampled, once.
+    /// Every event that was sampled, once, the most samples first.
     #[must_use]
-    pub fn events(&self) -> Vec<&'a str> {
-        let mut events = Vec::new();
+    pub fn events(&self) -> Vec<EventSamples> {
+        let mut samples: HashMap<&str, u64> = HashMap::new();
         for section in &self.sections {
-            if !events.contains(&section.event) {
-                events.push(section.event);
-            }
+            *samples.entry(section.event).or_default() += u64::from(section.samples);
         }
-        events
+        let of_events = samples.into_iter();
+        most_first(of_events.map(|(event, samples)| (event.to_owned(), samples)))
+    }
+
+    /// The sections of one event, the one asked for or that of the first section, and the samples of the others.
+    ///
+    /// # Errors
+    /// [`NoSuchEvent`].
+    pub fn of_event(
+        mut self,
+        event: Option<&str>,
+    ) -> Result<(Self, Vec<EventSamples>), NoSuchEvent> {
+        let event = event.unwrap_or(self.sections[0].event);
+        let mut others = self.events();
+        let events = others.len();
+        others.retain(|other| other.event != event);
+        if others.len() == events {
+            let event = event.to_owned();
+            return Err(NoSuchEvent { event, others });
+        }
+        if self.sections.last().is_some_and(|last| last.event != event) {
+            self.torn = None;
+        }
+        let mut nodes = Vec::new();
+        self.sections.retain_mut(|section| {
+            let start = nodes.len();
+            let is_taken = section.event == event;
+            if is_taken {
+                nodes.extend_from_slice(&self.nodes[section.nodes.clone()]);
+                section.nodes = start..nodes.len();
+            }
+            is_taken
+        });
+        self.nodes = nodes;
+        Ok((self, others))
     }
 
     /// The samples of all sections, as their first lines say.

@@ -5,7 +5,8 @@ use std::str;
 
 use super::line::{Fault, Line};
 use super::{CallGraph, Frame, LastLine, Node, Section};
-use crate::text::{line_of, quoted};
+use crate::ForeignForm;
+use crate::text::{line_of, quoted, readable, without_byte_order_mark};
 
 /// Why a text is no call graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,9 +74,19 @@ pub enum CallGraphError {
         /// Its size.
         bytes: usize,
     },
+    /// It is another form.
+    #[error(transparent)]
+    Foreign(#[from] ForeignForm),
 }
 
 impl<'a> CallGraph<'a> {
+    /// Whether a text that begins so is one: no stack begins with the mark of a section.
+    #[must_use]
+    pub fn is_begun_by(text: &[u8]) -> bool {
+        let text = without_byte_order_mark(text).trim_ascii_start();
+        text.starts_with(b"@")
+    }
+
     /// Reads a call graph. A text that is cut anywhere behind its first line is read as far as it goes;
     /// [`CallGraph::truncation`] tells.
     ///
@@ -87,6 +98,12 @@ impl<'a> CallGraph<'a> {
         if u32::try_from(text.len()).is_err() {
             return Err(CallGraphError::TooLarge { bytes: text.len() });
         }
+        let text = readable(text)?;
+        Self::parse_lines(text)
+            .map_err(|error| ForeignForm::of_text(text).map_or(error, CallGraphError::Foreign))
+    }
+
+    fn parse_lines(text: &'a [u8]) -> Result<Self, CallGraphError> {
         let mut reader = Reader::default();
         for (index, line) in text_of(text)?.split_inclusive('\n').enumerate() {
             reader.line = index + 1;

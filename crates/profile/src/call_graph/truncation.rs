@@ -52,7 +52,7 @@ pub struct SectionShortfall {
 pub enum LastLine {
     /// With the empty line behind a tree.
     Whole,
-    /// With a frame: whether callers are missing behind it is not known.
+    /// With a frame: whether callers are missing behind it is not known. The samples are there.
     TreeOpen,
     /// In the middle of a line.
     Torn,
@@ -81,9 +81,8 @@ impl CallGraph<'_> {
         let printed = self.samples();
         let counted = statistics.map_or(0, ConversionStatistics::graphed_samples);
         let missing_section_samples = counted.saturating_sub(printed);
-        let is_whole = sections.is_empty()
-            && missing_section_samples == 0
-            && self.last_line == LastLine::Whole;
+        let is_whole =
+            sections.is_empty() && missing_section_samples == 0 && self.last_line != LastLine::Torn;
         (!is_whole).then(|| Truncation {
             samples: printed + missing_section_samples,
             missing_samples: printed - self.read_samples(),

@@ -85,10 +85,10 @@ fn every_graph_is_read_to_its_last_byte() {
                 frames += 1;
             }
         }
-        let [event] = graph.events()[..] else {
+        let [event] = &graph.events()[..] else {
             panic!("{shown}: {:?}", graph.events());
         };
-        count(&mut events, event);
+        count(&mut events, &event.event);
         count(
             &mut sections,
             format!("of {} sections", graph.sections().len()),

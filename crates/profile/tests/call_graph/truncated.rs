@@ -1,6 +1,8 @@
 //! What is reported of a text that is cut.
 
-use fwdlab_profile::{CallGraph, ConversionStatistics, FrameNames, LastLine, SectionShortfall};
+use fwdlab_profile::{
+    CallGraph, ConversionStatistics, EventSamples, FrameNames, LastLine, SectionShortfall,
+};
 
 const GRAPH: &str = "\
 @ cpu_clk_unhalted.core_p [20 samples]
@@ -28,7 +30,11 @@ fn cut(behind: &str) -> CallGraph<'static> {
 fn a_whole_graph_is_whole_and_keeps_the_object_from_line_to_line() {
     let graph = cut(GRAPH);
     assert_eq!(graph.truncation(None), None);
-    assert_eq!(graph.events(), ["cpu_clk_unhalted.core_p"]);
+    let of_it = EventSamples {
+        event: "cpu_clk_unhalted.core_p".into(),
+        samples: 30,
+    };
+    assert_eq!(graph.events(), [of_it]);
     assert_eq!((graph.samples(), graph.read_samples()), (30, 30));
     let [first, second] = graph.sections() else {
         panic!("{:?}", graph.sections());
@@ -113,17 +119,15 @@ fn a_cut_is_told_by_the_last_line_by_the_sums_and_by_what_pmcstat_counted() {
         "iflib_encap 3\niflib_txq_drain;iflib_encap 9\n"
     );
 
-    // Between two trees the sums alone tell; behind the last line of a section's last tree, that the
-    // tree does not end; between two sections, that pmcstat counted more.
+    // Between two trees the sums alone tell; between two sections, that pmcstat counted more.
     let between_trees = cut("iflib_rxeof\n\n").truncation(None).unwrap();
     assert_eq!(between_trees.last_line, LastLine::Whole);
     assert_eq!(between_trees.missing_samples, 8);
-    let open = cut("sched_idletd\n").truncation(None).unwrap();
+    let open = cut("iflib_rxeof\n").truncation(None).unwrap();
     assert_eq!(
         (open.last_line, open.missing_samples),
-        (LastLine::TreeOpen, 0)
+        (LastLine::TreeOpen, 8)
     );
-    assert!(open.sections.is_empty() && open.missing_share() == 0.0);
     let first_section = cut("sched_idletd\n\n");
     assert_eq!(first_section.truncation(None), None);
     let statistics = ConversionStatistics::parse(
@@ -147,6 +151,56 @@ fn a_cut_is_told_by_the_last_line_by_the_sums_and_by_what_pmcstat_counted() {
     );
     assert_eq!(header.idle_share(), None);
     assert_eq!(header.stackcollapse().to_string(), "");
+}
+
+#[test]
+fn a_graph_without_its_last_empty_line_is_whole() {
+    for text in [GRAPH, &GRAPH.replace('\n', "\r\n")] {
+        let line_end = if text.ends_with("\r\n") { "\r\n" } else { "\n" };
+        let graph = CallGraph::parse(text.strip_suffix(line_end).unwrap().as_bytes()).unwrap();
+        assert_eq!(graph.truncation(None), None);
+        assert_eq!(graph.fold(FrameNames::Symbols).samples(), 30);
+    }
+    // Without the end of its last line a name may be cut.
+    let torn = CallGraph::parse(GRAPH.trim_end().as_bytes()).unwrap();
+    assert_eq!(torn.truncation(None).unwrap().last_line, LastLine::Torn);
+}
+
+#[test]
+fn samples_of_one_event_are_taken_and_those_of_others_counted() {
+    let text = format!(
+        "{GRAPH}@ llc-misses [5 samples]\n\n80.00%  [4]        ether_demux @ /boot/kernel/kernel\n \
+         50.00%  [2]         ip_input"
+    );
+    let parse = || CallGraph::parse(text.as_bytes()).unwrap();
+    let (cycles, others) = parse().of_event(None).unwrap();
+    let other = |event: &str, samples| EventSamples {
+        event: event.into(),
+        samples,
+    };
+    assert_eq!(others, [other("llc-misses", 5)]);
+    assert_eq!(
+        cycles.fold(FrameNames::Symbols).to_string(),
+        cut(GRAPH).fold(FrameNames::Symbols).to_string()
+    );
+    assert_eq!(
+        cycles.stackcollapse().to_string(),
+        cut(GRAPH).stackcollapse().to_string()
+    );
+    // The text is cut, whichever event is taken.
+    assert_eq!(cycles.truncation(None).unwrap().missing_samples, 0);
+    let (misses, others) = parse().of_event(Some("llc-misses")).unwrap();
+    assert_eq!(others, [other("cpu_clk_unhalted.core_p", 30)]);
+    assert_eq!(
+        misses.stackcollapse().to_string(),
+        "ip_input;ether_demux 2\n"
+    );
+    assert_eq!(misses.truncation(None).unwrap().missing_samples, 1);
+    assert_eq!(misses.fold(FrameNames::Symbols).samples(), 4);
+    assert_eq!(
+        parse().of_event(Some("cycles")).unwrap_err().to_string(),
+        "no samples of \"cycles\"; it has those of cpu_clk_unhalted.core_p (30), llc-misses (5)"
+    );
 }
 
 #[test]
