@@ -54,7 +54,7 @@ impl FoldedFacts {
         let folded = Folded::parse(text)?;
         Ok(Self {
             samples: folded.samples(),
-            folded: fingerprint(text),
+            folded: fingerprint(folded.to_string().as_bytes()),
         })
     }
 }
@@ -82,6 +82,11 @@ mod tests {
         assert_eq!(graph.truncation, None);
         let of_it = FoldedFacts::parse(b"ether_demux;ip_input 10\nsched_idletd 2\n").unwrap();
         assert_eq!(of_it.folded, graph.folded);
+        // An editor's mark of byte order and line ends are no part of either.
+        let edited = b"\xef\xbb\xbfether_demux;ip_input 10\r\nsched_idletd 2\r\n";
+        assert_eq!(FoldedFacts::parse(edited).unwrap().folded, graph.folded);
+        let edited = [&b"\xef\xbb\xbf"[..], &GRAPH[..GRAPH.len() - 1]].concat();
+        assert_eq!(CallGraphFacts::parse(&edited).unwrap(), graph);
         let other = FoldedFacts::parse(b"ether_demux;ip_input 9\nsched_idletd 2\n").unwrap();
         assert_ne!(other.folded, graph.folded);
     }
