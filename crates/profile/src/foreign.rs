@@ -1,5 +1,6 @@
 //! Forms that no reader here reads, and what to do about each.
 
+use crate::perf_line::is_of_other_fields;
 use crate::text::without_byte_order_mark;
 
 /// How many lines are looked at.
@@ -89,7 +90,7 @@ impl ForeignForm {
             Some(Self::Bcc)
         } else if is_share(line) || line.starts_with(b"# Overhead") {
             Some(Self::PerfReport)
-        } else if crate::perf_script::is_of_other_fields(line) {
+        } else if is_of_other_fields(line) {
             Some(Self::PerfFields)
         } else {
             None

@@ -12,6 +12,7 @@ mod forwarding;
 mod harness;
 mod idle;
 mod kernel_symbols;
+mod perf_line;
 mod perf_script;
 mod pprof;
 mod stacks;

@@ -7,20 +7,17 @@ use std::io::BufRead;
 use foldhash::fast::RandomState;
 
 use crate::events::most_first;
+use crate::perf_line::{
+    Beginning, UNKNOWN, function, function_beside_event, is_indented, lost_samples,
+};
 use crate::stacks::Stacks;
 use crate::text::{PrintedError, each_line, readable};
 use crate::{EventSamples, Folded, FrameNames, NoSuchEvent};
 
 /// Whose text it is, for an error.
 const PROGRAM: &str = "perf script";
-/// What a function without a symbol is called, and an event without a name.
-const UNKNOWN: &str = "[unknown]";
 /// What is printed for the object of a function that the compiler put into its caller.
 const INLINED: &str = "inlined";
-/// How what is no sample begins: a mapping, a new name of a process, samples that were lost.
-const RECORD: &[u8] = b"PERF_RECORD_";
-/// Longer than any process's name, of which the kernel keeps 15 bytes.
-const PROCESS_BYTES_MAX: usize = 64;
 
 /// Samples of an event that `perf script` printed, folded.
 ///
@@ -273,164 +270,6 @@ fn wrong(line: u64, expected: &'static str, found: &[u8]) -> PrintedError {
     PrintedError::of_line(PROGRAM, line, expected, found)
 }
 
-fn is_indented(line: &[u8]) -> bool {
-    matches!(line, [b' ' | b'\t', ..])
-}
-
-/// Whether a line is perf script's, of other fields than a sample is known by: a function, or a process and its event
-/// in columns.
-pub(crate) fn is_of_other_fields(line: &[u8]) -> bool {
-    let line = line.trim_ascii_end();
-    let address = line.trim_ascii_start();
-    let digits = address.iter().take_while(|byte| byte.is_ascii_hexdigit());
-    let is_function = is_indented(line) && function(line).is_some() && digits.count() >= 6;
-    let is_column = memchr::memmem::find(line, b"  ").is_some();
-    let is_process =
-        matches!(Beginning::of(line), Some(Beginning::Sample(sample)) if sample.rest.is_empty());
-    is_function || (is_column && is_process)
-}
-
-/// The first line of a sample or of another record.
-enum Beginning<'l> {
-    Sample(Sample<'l>),
-    /// The record, from `PERF_RECORD_` on.
-    Record(&'l [u8]),
-}
-
-/// `iperf3 18768/18770 [000]  6635.283748:    2004008 cpu-clock:u: `, of which `-F` may leave out the CPU, the time, the
-/// number of events, and where there is a time the event.
-struct Sample<'l> {
-    process: &'l [u8],
-    event: &'l [u8],
-    /// What is behind the event: a function, or what a tracepoint says.
-    rest: &'l [u8],
-    /// Whether there is a time or a CPU, so that it is nothing else.
-    is_certain: bool,
-}
-
-impl<'l> Beginning<'l> {
-    /// The name of a process may have anything in it: the first number behind which all is as perf prints it is the
-    /// process's.
-    fn of(line: &'l [u8]) -> Option<Self> {
-        let line = line.trim_ascii();
-        if line.starts_with(RECORD) {
-            return Some(Self::Record(line));
-        }
-        let mut uncertain = None;
-        for at in 1..line.len().min(PROCESS_BYTES_MAX) {
-            let last = line[at - 1];
-            if line[at] == b' ' && last != b' ' {
-                match Self::behind_process(&line[..at], &line[at..]) {
-                    Some(found) if found.is_certain() => return Some(found),
-                    // Behind a CPU or a time the number is that of events.
-                    found if !matches!(last, b']' | b':') => uncertain = uncertain.or(found),
-                    _ => {}
-                }
-            }
-        }
-        uncertain
-    }
-
-    fn behind_process(process: &'l [u8], rest: &'l [u8]) -> Option<Self> {
-        let rest = past_number(rest.trim_ascii_start())?;
-        let behind_cpu = past_cpu(rest);
-        let behind_time = past_time(behind_cpu.unwrap_or(rest));
-        let rest = behind_time.or(behind_cpu).unwrap_or(rest);
-        if rest.starts_with(RECORD) {
-            return Some(Self::Record(rest));
-        }
-        let (event, rest) = match event(past_period(rest), behind_time.is_some()) {
-            Some(found) => found,
-            None if behind_time.is_some() && is_function_or_empty(past_period(rest)) => {
-                (UNKNOWN.as_bytes(), past_period(rest))
-            }
-            None => return None,
-        };
-        Some(Self::Sample(Sample {
-            process,
-            event,
-            rest,
-            is_certain: behind_cpu.is_some() || behind_time.is_some(),
-        }))
-    }
-
-    fn is_certain(&self) -> bool {
-        match self {
-            Self::Sample(sample) => sample.is_certain,
-            Self::Record(_) => true,
-        }
-    }
-}
-
-/// What follows the first bytes of a kind, which are one or more.
-fn past(text: &[u8], is_of_kind: impl Fn(&u8) -> bool) -> Option<&[u8]> {
-    let length = text
-        .iter()
-        .position(|byte| !is_of_kind(byte))
-        .unwrap_or(text.len());
-    (length > 0).then(|| &text[length..])
-}
-
-/// What follows `18768 `, `18768/18770 ` or `-1/0 `.
-fn past_number(text: &[u8]) -> Option<&[u8]> {
-    let number = |text: &'_ [u8]| text.strip_prefix(b"-").map_or(0, |_| 1);
-    let mut rest = past(&text[number(text)..], u8::is_ascii_digit)?;
-    if let Some(thread) = rest.strip_prefix(b"/") {
-        rest = past(&thread[number(thread)..], u8::is_ascii_digit)?;
-    }
-    past(rest, |&byte| byte == b' ')
-}
-
-/// What follows `[003] `.
-fn past_cpu(text: &[u8]) -> Option<&[u8]> {
-    let digits = text.strip_prefix(b"[")?;
-    let rest = past(digits, |byte| byte.is_ascii_digit() || *byte == b'-')?;
-    Some(rest.strip_prefix(b"]")?.trim_ascii_start())
-}
-
-/// What follows ` 6635.283748: `, which letters may precede: those of `-F +misc`.
-fn past_time(text: &[u8]) -> Option<&[u8]> {
-    let text = past(text, u8::is_ascii_alphabetic).map_or(text, <[u8]>::trim_ascii_start);
-    let fraction = past(text, u8::is_ascii_digit)?.strip_prefix(b".")?;
-    let rest = past(fraction, u8::is_ascii_digit)?.strip_prefix(b":")?;
-    (rest.is_empty() || rest[0] == b' ').then(|| rest.trim_ascii_start())
-}
-
-/// What follows `2004008 `, if it is there.
-fn past_period(text: &[u8]) -> &[u8] {
-    match past(text, u8::is_ascii_digit) {
-        Some(rest @ ([b' ', ..] | [])) => rest.trim_ascii_start(),
-        _ => text,
-    }
-}
-
-/// An event, which may have colons in it (`sched:sched_switch`, `cycles:u`) and ends with one, and what follows.
-fn event(text: &[u8], may_have_spaces: bool) -> Option<(&[u8], &[u8])> {
-    let colons = memchr::memchr_iter(b':', text);
-    let mut ends = colons.filter(|&at| matches!(text.get(at + 1), None | Some(b' ')));
-    let (event, rest) = text.split_at(ends.next()?);
-    let is_one = event.first().is_some_and(|byte| !byte.is_ascii_digit())
-        && (may_have_spaces || !event.contains(&b' '));
-    is_one.then(|| (event, rest[1..].trim_ascii_start()))
-}
-
-/// What stands behind the address of a line of a function, from the space on: no process's name begins so.
-fn function(line: &[u8]) -> Option<&[u8]> {
-    let line = line.trim_ascii_start();
-    let end = line.iter().position(|byte| !byte.is_ascii_hexdigit())?;
-    let rest = &line[end..];
-    (end > 0 && rest[0] == b' ' && rest.len() > 1).then_some(rest)
-}
-
-/// The same in the line of a sample, where what a tracepoint says may stand instead.
-fn function_beside_event(rest: &[u8]) -> Option<&[u8]> {
-    function(rest).filter(|function| function.ends_with(b")"))
-}
-
-fn is_function_or_empty(rest: &[u8]) -> bool {
-    rest.is_empty() || function_beside_event(rest).is_some()
-}
-
 /// ` ip_forward+0x40 ([kernel.kallsyms])`, taken apart.
 struct Function<'t> {
     symbol: &'t str,
@@ -499,23 +338,6 @@ fn without_offset(name: &str) -> &str {
         Some(bare) if !bare.is_empty() && begin.len() < name.len() => bare,
         _ => name,
     }
-}
-
-/// The count of a record of `--show-lost-events`: `PERF_RECORD_LOST lost 7`.
-fn lost_samples(record: &[u8]) -> u64 {
-    let mut words = record
-        .split(u8::is_ascii_whitespace)
-        .filter(|word| !word.is_empty());
-    let (kind, lost, count) = (words.next(), words.next(), words.next());
-    let is_lost = matches!(
-        kind,
-        Some(b"PERF_RECORD_LOST" | b"PERF_RECORD_LOST_SAMPLES")
-    );
-    if !is_lost || lost != Some(b"lost") {
-        return 0;
-    }
-    let count = count.and_then(|count| str::from_utf8(count).ok()?.parse().ok());
-    count.unwrap_or(0)
 }
 
 #[cfg(test)]
